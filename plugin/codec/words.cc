@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "codec/words.h"
 
+#include <unordered_set>
+
 namespace cheetah {
 
 // Changes with every change of what follows it.
 static constexpr uchar rules_version = 1;
 
 // InnoDB's list.
-static const char *const default_stop_words[] = {
+static const char *const stop_words[] = {
     "a",   "about", "an",   "are",  "as",   "at",   "be",    "by",  "com",  "de",   "en", "for",
     "from", "how",  "i",    "in",   "is",   "it",   "la",    "of",  "on",   "or",   "that", "the",
     "this", "to",   "was",  "what", "when", "where", "who",  "will", "with", "und", "the",  "www"};
+
+static constexpr size_t stop_word_bytes_max = 5;
+
+// InnoDB compares the bytes as if they were latin1, whatever the index has: without case, also
+// where the collation is binary, and with all accents where letters have more than one byte.
+static uint64_t stop_word_key(CheetahBytes word) {
+  uint64_t key = 0;
+  for (size_t at = 0; at < word.len; at++) key = key << 8 | my_charset_latin1.sort_order[word.data[at]];
+  return key;
+}
 
 void WordRules::describe(Buffer *out) const {
   out->append_byte(rules_version);
@@ -40,18 +52,6 @@ void WordCodec::init(TABLE *table, const KEY &key, const WordRules &rules) {
   order_.init(charset_, false, rules.max_chars);
   end_.clear();
   order_.append_end(&end_);
-  stop_words_.clear();
-  stop_word_chars_max_ = 0;
-  if (!rules.has_stop_words) return;
-  for (const char *word : default_stop_words) {
-    uchar text[64];
-    uint errors;
-    uint bytes = my_convert(reinterpret_cast<char *>(text), sizeof(text), charset_, word,
-                            static_cast<uint32>(strlen(word)), &my_charset_latin1, &errors);
-    encode(text, bytes);
-    stop_words_.insert(std::string(reinterpret_cast<const char *>(weights_.data()), weights_.size()));
-    if (strlen(word) > stop_word_chars_max_) stop_word_chars_max_ = strlen(word);
-  }
 }
 
 const char *WordCodec::why_not() const {
@@ -71,27 +71,37 @@ bool WordCodec::touches(const MY_BITMAP *columns) const {
 }
 
 // Leaves the weights of the word in `weights_`. Where the collation tells the two cases apart, but
-// is not a binary one, the word is in lower case, as InnoDB's are.
-void WordCodec::encode(const uchar *word, size_t bytes) {
+// is not a binary one, the word is in lower case, as InnoDB's are. Answers the word that has them.
+CheetahBytes WordCodec::encode(const uchar *word, size_t bytes) {
   lower_case_.clear();
   weights_.clear();
   if (charset_->state & MY_CS_BINSORT) {
     order_.append_beginning(word, bytes, &scratch_, &weights_);
-    return;
+    return {word, bytes};
   }
   size_t room = bytes * charset_->casedn_multiply() + 1;
   uchar *place = lower_case_.reserve(room);
   size_t lower_bytes = charset_->casedn(reinterpret_cast<const char *>(word), bytes, reinterpret_cast<char *>(place), room);
   order_.append_beginning(place, lower_bytes, &scratch_, &weights_);
+  return {place, lower_bytes};
 }
 
 // Of the word in `weights_`.
-uint8_t WordCodec::kind_of(uint chars) const {
+uint8_t WordCodec::kind_of(uint chars, CheetahBytes word) const {
   if (chars < rules_.min_chars) return CHEETAH_WORD_TOO_SHORT;
   if (chars > rules_.max_chars || weights_.size() + end_.size() > cheetah_word_bytes_max()) return CHEETAH_WORD_TOO_LONG;
-  if (chars > stop_word_chars_max_) return CHEETAH_WORD_INDEXED;
-  std::string word(reinterpret_cast<const char *>(weights_.data()), weights_.size());
-  return stop_words_.count(word) != 0 ? CHEETAH_WORD_STOP : CHEETAH_WORD_INDEXED;
+  return rules_.has_stop_words && is_stop_word(word) ? CHEETAH_WORD_STOP : CHEETAH_WORD_INDEXED;
+}
+
+bool WordCodec::is_stop_word(CheetahBytes word) {
+  static const std::unordered_set<uint64_t> keys = [] {
+    std::unordered_set<uint64_t> made;
+    for (const char *stop_word : stop_words) {
+      made.insert(stop_word_key({reinterpret_cast<const uint8_t *>(stop_word), strlen(stop_word)}));
+    }
+    return made;
+  }();
+  return word.len <= stop_word_bytes_max && keys.count(stop_word_key(word)) != 0;
 }
 
 static bool is_letter(int type, uchar first) { return (type & (_MY_U | _MY_L | _MY_NMR)) != 0 || first == '_'; }
@@ -126,8 +136,8 @@ bool WordCodec::each_word(const uchar *text, size_t length, Each each) {
     }
     if (chars == 0) continue;
     if (at > end) at = end;
-    encode(start, at - start);
-    if (!each(kind_of(chars))) return false;
+    CheetahBytes word = encode(start, at - start);
+    if (!each(kind_of(chars, word))) return false;
   }
   return true;
 }

@@ -6,8 +6,6 @@
 #include "buffer.h"
 #include "codec/text_order.h"
 
-#include <string>
-#include <unordered_set>
 #include <vector>
 
 namespace cheetah {
@@ -52,8 +50,9 @@ class WordCodec {
   bool each_word(const uchar *text, size_t length, Each each);
   template <typename Each>
   bool each_word_of(const uchar *record, Each each);
-  void encode(const uchar *word, size_t bytes);
-  uint8_t kind_of(uint chars) const;
+  CheetahBytes encode(const uchar *word, size_t bytes);
+  uint8_t kind_of(uint chars, CheetahBytes word) const;
+  static bool is_stop_word(CheetahBytes word);
 
   const char *name_ = "";
   bool has_parser_ = false;
@@ -61,8 +60,6 @@ class WordCodec {
   CHARSET_INFO *charset_ = nullptr;
   std::vector<Field *> fields_;
   TextOrder order_;
-  std::unordered_set<std::string> stop_words_;
-  size_t stop_word_chars_max_ = 0;
   Buffer end_;
   // Of the word at hand.
   Buffer lower_case_, scratch_, weights_;

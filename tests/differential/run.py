@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
+import fulltext  # noqa: E402
 from graphs import Graph  # noqa: E402
 from statements import Generator, Statement  # noqa: E402
 from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
@@ -64,6 +65,11 @@ class Round:
 
     def both(self, statement: Statement) -> None:
         """One statement on both sides."""
+        if statement.only:
+            for twin in self.twins:
+                if twin.engine == statement.only:
+                    twin.run(statement.text)
+            return
         self.history.append(statement.text)
         left, right = (twin.run(statement.text) for twin in self.twins)
         self.done += 1
@@ -108,13 +114,15 @@ def main(arguments: list) -> int:
     parser.add_argument("--statements", type=int, default=20000)
     parser.add_argument("--plant", action="store_true", help="change one twin behind the test's back")
     parser.add_argument("--graphs", action="store_true", help="tables that foreign keys tie together")
+    parser.add_argument("--fulltext", action="store_true", help="tables with full-text indexes, and searches")
     parser.add_argument("--keep-going", type=int, default=5, help="stop after this many rounds with a difference")
     parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third engine's opinion")
     choice = parser.parse_args(arguments)
     folder = scratch("differential")
-    server = PrivateServer(folder, {**OPTIONS, **({"plugin-load-add": choice.load} if choice.load else {})})
+    more = fulltext.OPTIONS if choice.fulltext else {}
+    server = PrivateServer(folder, {**OPTIONS, **more, **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
-    generator = Graph if choice.graphs else Generator
+    generator = fulltext.Fulltext if choice.fulltext else Graph if choice.graphs else Generator
     bad, done, refused, started = [], 0, 0, time.monotonic()
     with server:
         for engine in (choice.left, choice.right):

@@ -11,7 +11,10 @@ from columns import random_column
 from tables import Table, random_index, random_table
 
 # `ordered`: rows are compared in order. `apply`: changes the generator's view after success.
-Statement = namedtuple("Statement", "text ordered apply counts_warnings", defaults=[False, None, False])
+# `compare`: compares the rows instead, and then all that is compared is that and the error.
+# `only`: the engine that alone runs it.
+Statement = namedtuple("Statement", "text ordered apply counts_warnings compare only",
+                       defaults=[False, None, False, None, None])
 
 
 class Generator:

@@ -76,6 +76,8 @@ def difference(statement, left: Outcome, right: Outcome) -> str:
         return "" if both_limits or both_refuse else "error numbers differ"
     if left.error:
         return ""
+    if statement.compare:
+        return statement.compare(left.rows or [], right.rows or [])
     if statement.text.startswith(("CHECK TABLE", "ANALYZE")):
         return "" if verdict(left.rows) == verdict(right.rows) else "the verdicts differ"
     if (left.rows is None) != (right.rows is None):

@@ -45,7 +45,7 @@ GRAPH = [
     "KEY e (e), FOREIGN KEY (e) REFERENCES `odd``n a.me` (`a``b`)) "
     "ENGINE=InnoDB",
     "CREATE TABLE shop.alone (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT 0, "
-    "body LONGTEXT, e ENUM('a', 'b'), UNIQUE (at, id)) ENGINE=InnoDB",
+    "body LONGTEXT, e ENUM('a', 'b'), UNIQUE (at, id), FULLTEXT words (body)) ENGINE=InnoDB",
     "CREATE TABLE shop.parts (id INT PRIMARY KEY, v INT, KEY (v)) ENGINE=InnoDB "
     "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (50), "
     "PARTITION p1 VALUES LESS THAN MAXVALUE)",

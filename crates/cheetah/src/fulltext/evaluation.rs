@@ -294,17 +294,17 @@ fn evaluate_term(term: &Term, operator: Operator, state: &mut State, source: &mu
         if operator == Operator::Required {
             state.start_required();
         }
-        search_word(word, term.is_prefix, term.is_indexed, operator, state, source)?;
+        search_word(word, term.is_prefix, operator, state, source)?;
     }
     after(operator, state);
     Ok(())
 }
 
-/// Looks for a word, or for all that begin so.
+/// Looks for a word, or for all that begin so. A word that the index leaves out may equal one that
+/// it has: what is left out does not go by the collation.
 pub(super) fn search_word(
     word: u32,
     is_prefix: bool,
-    is_indexed: bool,
     operator: Operator,
     state: &mut State,
     source: &mut impl Source,
@@ -312,10 +312,9 @@ pub(super) fn search_word(
     state.words.start_search(word, is_prefix);
     let weights = state.words.weights(word).clone();
     let mut each = |key: &[u8], positions: Positions<'_>| state.posting(key, positions, word, operator);
-    match (is_prefix, is_indexed) {
-        (true, _) => source.postings_of_prefix(&weights, &mut each),
-        (false, true) => source.postings(&weights, &mut each),
-        (false, false) => Ok(()),
+    match is_prefix {
+        true => source.postings_of_prefix(&weights, &mut each),
+        false => source.postings(&weights, &mut each),
     }
 }
 

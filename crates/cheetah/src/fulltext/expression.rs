@@ -29,8 +29,6 @@ impl Operator {
 pub(super) struct Term {
     /// Its weights.
     pub(super) weights: Vec<u8>,
-    /// Whether the index can have it.
-    pub(super) is_indexed: bool,
     /// Whether all words are meant that begin so.
     pub(super) is_prefix: bool,
 }

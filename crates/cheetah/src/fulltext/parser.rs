@@ -213,8 +213,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
                 return Ok(());
             }
             budget.take(word.weights.len() + size_of::<Term>() + OPERAND_BYTES)?;
-            let is_indexed = word.kind == WordKind::Indexed;
-            terms.push(Term { weights: word.weights.to_vec(), is_indexed, is_prefix: false });
+            terms.push(Term { weights: word.weights.to_vec(), is_prefix: false });
             Ok(())
         })?;
         Ok(terms)

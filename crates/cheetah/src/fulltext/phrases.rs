@@ -89,7 +89,7 @@ pub(super) fn evaluate_phrase(
     }
     match (parts.as_slice(), distance) {
         ([], _) => Ok(()),
-        ([Part { word: Some(word), .. }], _) => search_word(*word, false, true, operator, state, source),
+        ([Part { word: Some(word), .. }], _) => search_word(*word, false, operator, state, source),
         (_, Some(distance)) => search_close(&words, distance, operator, state, source),
         (parts, None) => search_phrase(parts, &words, operator, state, source),
     }

@@ -66,7 +66,7 @@ fn expand(state: &mut State, source: &mut impl Source) -> Result<()> {
     }
     for weights in words {
         let word = state.words.add(&weights, &mut state.budget)?;
-        search_word(word, false, true, Operator::Any, state, source)?;
+        search_word(word, false, Operator::Any, state, source)?;
     }
     Ok(())
 }

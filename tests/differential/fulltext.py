@@ -1,0 +1,470 @@
+"""Random tables with full-text indexes, changes of their texts, and searches in all modes.
+
+InnoDB finds the words of a transaction only after its commit, so searches stand outside of
+transactions. It counts rows exactly only after ANALYZE TABLE, and OPTIMIZE TABLE with
+innodb_optimize_fulltext_only: the two run there before ranks are compared. At other times only the
+rows are. docs/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
+"""
+
+import re
+import subprocess
+
+from cheetah_tools.paths import shared_data
+from statements import Statement
+
+# What InnoDB needs to count exactly.
+OPTIONS = {"innodb_optimize_fulltext_only": 1, "innodb_ft_num_word_optimize": 10000,
+           "innodb_stats_persistent": 1, "innodb_stats_auto_recalc": 0,
+           "innodb_stats_persistent_sample_pages": 2000}
+RANK_TOLERANCE, ORDER_TOLERANCE = 1e-4, 1e-6
+WORDS = ["apple", "apples", "applesauce", "Apple", "river", "Rivers", "stone", "STONE", "database", "data", "mysql",
+         "tutorial", "zebra", "word", "wordy", "night", "light", "Straße", "strasse", "café", "cafe", "Café", "naïve",
+         "über", "uber", "ñandú", "l'eau", "don't", "rock'n'roll", "O'Neill", "a'b'cdef", "42", "007", "1001", "3D",
+         "under_score", "_x_", "___", "x_1", "e-mail", "semi;colon", "tab\tbed", "line\nbreak", "point.less"]
+STOP_WORDS = ["the", "The", "for", "in", "about", "com", "www", "a", "i", "how"]
+SHORT_WORDS = ["xy", "ab", "q", "z1", "é"]
+LONG_WORDS = ["abcdefghij" * 8 + "abcd", "abcdefghij" * 8 + "abcde", "é" * 84, "é" * 85]
+WIDE_WORDS = ["日本語", "テキスト", "Ελληνικά", "ελληνικα", "слово", "Слово", "ﬁne", "𝔘nicode"]
+COLLATIONS = [("utf8mb4", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_unicode_ci"), ("utf8mb4", "utf8mb4_bin"),
+              ("latin1", "latin1_swedish_ci"), ("latin1", "latin1_general_cs"), ("latin1", "latin1_bin"),
+              ("utf8mb3", "utf8mb3_general_ci")]
+TYPES = ["VARCHAR(2000)", "TEXT", "MEDIUMTEXT", "CHAR(200)"]
+KEYS = ["PRIMARY KEY (id)", "PRIMARY KEY (id)", "PRIMARY KEY (tag, id)", "PRIMARY KEY (tag(3), id)",
+        "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)", ""]
+NATURAL, BOOLEAN, EXPANSION = "IN NATURAL LANGUAGE MODE", "IN BOOLEAN MODE", "WITH QUERY EXPANSION"
+REAL_TEXTS_MAX, REAL_TEXT_CHARS_MAX = 400, 700
+ROWS_MAX = 150
+
+
+class Index:
+    """A full-text index: its name and columns."""
+
+    def __init__(self, name: str, columns: list):
+        self.name, self.columns = name, columns
+
+    def definition(self) -> str:
+        """For CREATE and ALTER TABLE."""
+        return f"FULLTEXT KEY {self.name} ({', '.join(self.columns)})"
+
+
+class Texts:
+    """A table: `id`, `tag`, three columns of text; no two rows have one id."""
+
+    def __init__(self, name: str, rng):
+        self.name, self.charset = name, rng.choice(COLLATIONS)
+        self.key, self.columns = rng.choice(KEYS), {f"t{no}": rng.choice(TYPES) for no in (1, 2, 3)}
+        self.indexes = []
+
+    def create(self) -> str:
+        """The statement."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+        more = "".join(f", {definition}" for definition in [self.key, *(index.definition() for index in self.indexes)]
+                       if definition)
+        return (f"CREATE TABLE {self.name} (id INT NOT NULL, tag VARCHAR(20) NOT NULL, n INT, {columns}{more}) "
+                f"CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
+
+
+def real_texts() -> list:
+    """Texts of the data sets beside the project; none where there are none."""
+    texts = []
+    for name in ("feed_beer", "ltgwiki"):
+        path = shared_data() / f"{name}.sql.zst"
+        if not path.exists():
+            continue
+        with subprocess.Popen(["zstd", "-dc", str(path)], stdout=subprocess.PIPE) as source:
+            head = source.stdout.read(6_000_000).decode(errors="ignore")
+            source.kill()
+        found = [text for text in re.findall(r"'((?:[^'\\]|\\.)*)'", head) if len(text) > 60][:REAL_TEXTS_MAX // 2]
+        texts += [re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), text, flags=re.S)
+                  [:REAL_TEXT_CHARS_MAX] for text in found]
+    return texts
+
+
+def quoted(text: str) -> str:
+    """As a literal of SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def same_ranks(left: list, right: list) -> str:
+    """The same rows and ranks; and ours in the order of their ranks. The rank is the last column."""
+    if len(left) != len(right):
+        return "numbers of rows differ"
+    for mine, other in zip(sorted(left, key=by_key_and_rank), sorted(right, key=by_key_and_rank), strict=True):
+        if mine[:-1] != other[:-1]:
+            return f"rows differ: {mine} {other}"
+        if abs(float(mine[-1]) - float(other[-1])) > RANK_TOLERANCE:
+            return f"ranks differ: {mine} {other}"
+    return ""
+
+
+def ordered_ranks(left: list, right: list) -> str:
+    """As `same_ranks`, and in descending order of ranks."""
+    ranks = [float(row[-1]) for row in right]
+    if any(later > earlier + ORDER_TOLERANCE for earlier, later in zip(ranks, ranks[1:], strict=False)):
+        return "rows are not in the order of their ranks"
+    return same_ranks(left, right)
+
+
+def by_key_and_rank(row) -> tuple:
+    """Rows of one key differ by rank only."""
+    return (*row[:-1], float(row[-1]))
+
+
+def no_matter(_left: list, _right: list) -> str:
+    """Only errors are compared: engines count and report work in their own ways."""
+    return ""
+
+
+class Fulltext:
+    """An endless, seeded stream of statements; has what a `Round` asks a generator for."""
+
+    real = None
+
+    def __init__(self, rng, folder):
+        self.rng, self.folder = rng, folder
+        if Fulltext.real is None:
+            Fulltext.real = real_texts()
+        self.tables = []
+        self.names_made = self.last_id = 0
+        self.in_transaction = False
+        self.kinds = [(self.insert, 10), (self.replace, 3), (self.on_duplicate, 3), (self.update, 8), (self.move, 3),
+                      (self.delete, 4), (self.transaction, 3), (self.alter, 1.5), (self.empty, 0.4), (self.fill, 1.5),
+                      (self.search, 30), (self.ranks, 12), (self.change_found, 1)]
+
+    def columns_of(self, _table) -> str:
+        """What is compared."""
+        return "id, tag, n, t1, t2, t3"
+
+    def next(self) -> list:
+        """The statements of one step."""
+        if len(self.tables) < 3:
+            return self.new_table()
+        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
+        made = kind()
+        return made if isinstance(made, list) else [made]
+
+    # --- texts
+
+    def word(self, table) -> str:
+        """One of few words, so that most of them are found."""
+        kinds = [WORDS, STOP_WORDS, SHORT_WORDS, LONG_WORDS]
+        if table.charset[0] != "latin1":
+            kinds.append(WIDE_WORDS[:-1] if table.charset[0] == "utf8mb3" else WIDE_WORDS)
+        return self.rng.choice(self.rng.choices(kinds, [60, 12, 6, 2, 8][:len(kinds)])[0])
+
+    def text(self, table, words_max=12) -> str:
+        """A literal of any kind."""
+        rng = self.rng
+        roll = rng.random()
+        if roll < 0.06:
+            return "NULL"
+        if roll < 0.1:
+            return "''"
+        if roll < 0.3 and words_max > 4 and self.real:
+            real = rng.choice(self.real)
+            wide = {"latin1": "latin-1"}.get(table.charset[0])
+            real = real.encode(wide, "replace").decode(wide) if wide else re.sub("[^\0-\uffff]", "?", real)
+            return quoted(real)
+        text = ""
+        for _ in range(rng.randint(1, words_max)):
+            text += self.word(table) + rng.choice([" "] * 12 + [", ", ". ", "-", "\n", "/", " (", ") ", "; ", "'", " ' ", "\"", "_"])
+        return quoted(text)
+
+    def row(self, table) -> str:
+        """Values of a new row, or of one whose id there may be."""
+        self.last_id += 1
+        columns = ", ".join(self.text(table) if not kind.startswith("CHAR") else self.char(table) for kind in table.columns.values())
+        return f"({self.last_id}, '{self.rng.choice('abcde')}', {self.rng.randint(0, 9)}, {columns})"
+
+    def char(self, table) -> str:
+        """A text that a CHAR(200) has room for."""
+        return f"LEFT({self.text(table, 4)}, 200)"
+
+    def value(self, table, column: str) -> str:
+        """A new value of that column."""
+        return self.char(table) if table.columns[column].startswith("CHAR") else self.text(table)
+
+    def some_id(self) -> int:
+        """Rather a late one: the early ones have gone."""
+        return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
+
+    def table(self):
+        """One of the tables."""
+        return self.rng.choice(self.tables)
+
+    # --- rows
+
+    def insert(self) -> Statement:
+        """INSERT of one row, or of a few."""
+        table = self.table()
+        rows = ", ".join(self.row(table) for _ in range(self.rng.choice([1, 1, 2, 5])))
+        ignore = self.rng.choice(["", "", " IGNORE"])
+        return Statement(f"INSERT{ignore} INTO {table.name} VALUES {rows}")
+
+    def again(self, table) -> str:
+        """A row whose id there may be."""
+        row = self.row(table)
+        return re.sub(r"^\(\d+", f"({self.some_id()}", row)
+
+    def has_one_key(self, table) -> bool:
+        """Whether the id alone is a key: otherwise a row of the same id would come in beside."""
+        return table.key in ("PRIMARY KEY (id)", "PRIMARY KEY (id DESC)", "UNIQUE KEY u (id)")
+
+    def replace(self) -> Statement:
+        """REPLACE, of one or two rows."""
+        table = self.table()
+        if not self.has_one_key(table):
+            return self.insert()
+        rows = ", ".join(self.again(table) for _ in range(self.rng.choice([1, 2])))
+        return Statement(f"REPLACE INTO {table.name} VALUES {rows}")
+
+    def on_duplicate(self) -> Statement:
+        """INSERT .. ON DUPLICATE KEY UPDATE."""
+        table = self.table()
+        if not self.has_one_key(table):
+            return self.insert()
+        return Statement(f"INSERT INTO {table.name} VALUES {self.again(table)} ON DUPLICATE KEY UPDATE {self.change(table)}")
+
+    def change(self, table) -> str:
+        """What UPDATE sets: texts, or what has no index."""
+        rng = self.rng
+        if rng.random() < 0.15:
+            return f"n = n + {rng.randint(1, 3)}"
+        columns = rng.sample(list(table.columns), rng.choice([1, 1, 2, 3]))
+        return ", ".join(f"{column} = {self.value(table, column)}" for column in columns)
+
+    def where(self) -> str:
+        """One row, or some."""
+        if self.rng.random() < 0.6:
+            return f"id = {self.some_id()}"
+        start = self.some_id()
+        return f"id BETWEEN {start} AND {start + self.rng.randint(0, 8)} AND n < {self.rng.randint(3, 9)}"
+
+    def update(self) -> Statement:
+        """UPDATE of texts."""
+        table = self.table()
+        return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
+
+    def move(self) -> Statement:
+        """UPDATE of a key, perhaps with the texts."""
+        table = self.table()
+        self.last_id += 1
+        more = f", {self.change(table)}" if self.rng.random() < 0.4 else ""
+        what = self.rng.choice([f"id = {self.last_id}", f"tag = '{self.rng.choice('abcde')}'"])
+        return Statement(f"UPDATE {table.name} SET {what}{more} WHERE id = {self.some_id()}")
+
+    def delete(self) -> Statement:
+        """DELETE of one row or some, and of old ones so that tables stay small."""
+        where = self.rng.choice([self.where(), self.where(), f"id < {self.last_id - ROWS_MAX}"])
+        return Statement(f"DELETE FROM {self.table().name} WHERE {where}")
+
+    def change_found(self) -> Statement:
+        """UPDATE or DELETE of what a search finds."""
+        table = self.table()
+        found = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.word(table))})"
+        if self.in_transaction:
+            return self.update()
+        return Statement(self.rng.choice([f"UPDATE {table.name} SET n = n + 1 WHERE {found}",
+                                          f"UPDATE {table.name} SET t1 = 'found zebra' WHERE {found}",
+                                          f"DELETE FROM {table.name} WHERE {found} AND n = 3"]))
+
+    def transaction(self) -> list:
+        """It begins, gets a savepoint, goes back to it, or ends."""
+        if not self.in_transaction:
+            return [Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))]
+        if self.rng.random() < 0.4:
+            return [Statement("SAVEPOINT s"), self.update(), self.insert(), self.delete(), Statement("ROLLBACK TO s")]
+        return [self.end()]
+
+    def end(self) -> Statement:
+        """COMMIT, or ROLLBACK."""
+        return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
+
+    def ended(self) -> None:
+        """No transaction is open."""
+        self.in_transaction = False
+
+    # --- definitions
+
+    def new_table(self) -> list:
+        """A table with one or two indexes, and some rows."""
+        self.names_made += 1
+        table = Texts(f"t{self.names_made}", self.rng)
+        for no in range(self.rng.choice([1, 1, 2])):
+            index = self.new_index(table, f"f{no}")
+            if index.columns not in [other.columns for other in table.indexes]:
+                table.indexes.append(index)
+        rows = ", ".join(self.row(table) for _ in range(20))
+        return [Statement(table.create(), apply=lambda: self.tables.append(table)),
+                Statement(f"INSERT INTO {table.name} VALUES {rows}")]
+
+    def new_index(self, table, name: str) -> Index:
+        """Over one to three columns."""
+        return Index(name, self.rng.sample(list(table.columns), self.rng.choice([1, 2, 2, 3])))
+
+    def ddl(self, text: str, change=lambda: None) -> Statement:
+        """A statement that commits what is open."""
+        def apply():
+            self.ended()
+            change()
+        return Statement(text, apply=apply, compare=no_matter)
+
+    def alter(self) -> Statement:
+        """Indexes come, go and get other names; columns come; the table is built anew."""
+        rng, table = self.rng, self.table()
+        self.names_made += 1
+        name, how = f"f{self.names_made}", rng.choice(["", ", ALGORITHM = INPLACE", ", ALGORITHM = COPY"])
+        roll = rng.random()
+        if roll < 0.35 and len(table.indexes) < 3:
+            index = self.new_index(table, name)
+            if index.columns not in [other.columns for other in table.indexes]:
+                return self.ddl(f"ALTER TABLE {table.name} ADD {index.definition()}{how}", lambda: table.indexes.append(index))
+        if roll < 0.55 and len(table.indexes) > 1:
+            index = rng.choice(table.indexes)
+            return self.ddl(f"ALTER TABLE {table.name} DROP INDEX {index.name}{how}", lambda: table.indexes.remove(index))
+        if roll < 0.75:
+            index = rng.choice(table.indexes)
+            return self.ddl(f"ALTER TABLE {table.name} RENAME INDEX {index.name} TO {name}", lambda: setattr(index, "name", name))
+        if roll < 0.85:
+            # It comes and goes at once, so that rows keep the columns that others are written for.
+            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN c{self.names_made} INT DEFAULT 7 FIRST"
+                            f"{rng.choice(['', how])}", lambda: self.drop_column(table, f"c{self.names_made}"))
+        return self.ddl(f"ALTER TABLE {table.name} FORCE{how if 'COPY' in how else ''}")
+
+    def drop_column(self, table, column: str) -> None:
+        """To be done by the next step."""
+        self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}", self.kinds.pop), 1e9))
+
+    def empty(self) -> Statement:
+        """TRUNCATE."""
+        return self.ddl(f"TRUNCATE TABLE {self.table().name}")
+
+    def fill(self) -> list:
+        """An empty table gets the rows of another one, by INSERT .. SELECT or LOAD DATA."""
+        source = self.table()
+        columns, name = self.columns_of(source), f"copy{self.names_made}"
+        self.names_made += 1
+        copy = Texts(name, self.rng)
+        copy.charset, copy.key, copy.columns, copy.indexes = source.charset, source.key, source.columns, source.indexes
+        made = [self.ddl(copy.create())]
+        if self.rng.random() < 0.5:
+            made.append(Statement(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM {source.name}"))
+        else:
+            file = f"{self.folder}/{{twin}}-{name}.tsv"
+            made += [Statement(f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {source.name}"),
+                     Statement(f"LOAD DATA INFILE '{file}' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})")]
+        made += [Statement(f"CHECK TABLE {name}"), *self.searches(copy, 4), Statement(f"DELETE FROM {name} WHERE n < 5"),
+                 *self.searches(copy, 2), Statement(f"CHECK TABLE {name}"), self.ddl(f"DROP TABLE {name}")]
+        return made
+
+    # --- searches
+
+    def columns(self, table) -> str:
+        """Those of an index, in any order; rarely others, which is an error."""
+        rng = self.rng
+        columns = list(rng.choice(table.indexes).columns) if rng.random() < 0.97 else rng.sample(list(table.columns), 1)
+        rng.shuffle(columns)
+        return ", ".join(columns)
+
+    def search(self) -> list:
+        """Only the rows are compared: InnoDB counts deleted rows, and estimates their number."""
+        return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
+
+    def searches(self, table, count: int) -> list:
+        """Several on one table."""
+        return [self.one_search(table) for _ in range(count)]
+
+    def one_search(self, table) -> Statement:
+        """In any of the ways in which the server may use it."""
+        rng = self.rng
+        mode = rng.choices([NATURAL, BOOLEAN, EXPANSION], [4, 6, 1.5])[0]
+        match = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.query(table, mode, settled=False))} {mode})"
+        roll = rng.random()
+        if roll < 0.1:
+            return Statement(f"SELECT COUNT(*) FROM {table.name} WHERE {match}")
+        if roll < 0.2:
+            return Statement(f"SELECT id FROM {table.name} WHERE {match} AND n > 4 AND id > {self.some_id()}")
+        if roll < 0.25:
+            return Statement(f"SELECT id FROM {table.name} WHERE NOT {match}" if mode == NATURAL else
+                             f"SELECT id FROM {table.name} WHERE id = {self.some_id()} AND {match}")
+        return Statement(f"SELECT id, tag, n FROM {table.name} WHERE {match}")
+
+    def ranks(self) -> list:
+        """With exact counts in InnoDB: rows and ranks, in their order."""
+        rng, table = self.rng, self.table()
+        made = [*self.outside(), *[Statement(f"OPTIMIZE TABLE {table.name}", only="InnoDB")] * 2,
+                Statement(f"ANALYZE TABLE {table.name}", compare=no_matter)]
+        for _ in range(rng.randint(3, 8)):
+            mode = rng.choices([NATURAL, BOOLEAN, EXPANSION], [4, 6, 1.5])[0]
+            match = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.query(table, mode, settled=True))} {mode})"
+            where, compare = (f" WHERE {match}", ordered_ranks) if rng.random() < 0.7 else ("", same_ranks)
+            made.append(Statement(f"SELECT id, {match} AS r FROM {table.name}{where}", compare=compare))
+        return made
+
+    def outside(self) -> list:
+        """Ends the transaction that may be open."""
+        return [self.end()] if self.in_transaction else []
+
+    def query(self, table, mode: str, settled: bool) -> str:
+        """A query of that mode; some are malformed."""
+        rng = self.rng
+        if mode == BOOLEAN:
+            query = self.boolean_list(table, rng.choice([0, 0, 1, 2]))
+        else:
+            query = " ".join(self.plain_item(table, mode) for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
+        if rng.random() < 0.12:
+            query = self.spoiled(query)
+        if mode == EXPANSION:
+            # After a `*` InnoDB may take words of the rows found for prefixes.
+            query = query.replace("*", "")
+        if not settled and '"' in query:
+            # InnoDB does not find rows in its cache by a prefix behind a phrase.
+            query = query.replace("*", "")
+        return query
+
+    def plain_item(self, table, mode: str) -> str:
+        """A word, a phrase, or signs that mean nothing here."""
+        rng = self.rng
+        roll = rng.random()
+        if roll < 0.15:
+            return '"' + self.phrase(table) + '"'
+        if roll < 0.2 and mode == NATURAL:
+            return self.word(table) + rng.choice([" *", "*", " * "])
+        if roll < 0.3:
+            return rng.choice("+-~<>@(") + self.word(table) + rng.choice(["", ")", "@3", "%", "-"])
+        return self.word(table)
+
+    def phrase(self, table) -> str:
+        """Words that may stand so in a row."""
+        words = [self.word(table) for _ in range(self.rng.choice([1, 2, 2, 3]))]
+        return self.rng.choice([" ", " ", ", ", "  "]).join(words)
+
+    def boolean_list(self, table, depth: int) -> str:
+        """Terms, phrases and lists, with operators."""
+        items = [self.boolean_item(table, depth) for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
+        return " ".join(items)
+
+    def boolean_item(self, table, depth: int) -> str:
+        """One, with an operator or without."""
+        rng = self.rng
+        operator = rng.choice(["", "", "", "+", "+", "-", "~", "<", ">"])
+        roll = rng.random()
+        if roll < 0.2 and depth:
+            return f"{operator}({self.boolean_list(table, depth - 1)})"
+        if roll < 0.35:
+            near = rng.choice(["", "", f"@{rng.randint(0, 8)}", f" @{rng.randint(1, 20)}"])
+            return f'{operator}"{self.phrase(table)}"{near}'
+        word = self.word(table)
+        if "-" in word:
+            word = word.partition("-")[0]
+        if roll < 0.55:
+            return operator + word[:rng.randint(1, len(word))].rstrip("'") + rng.choice(["*", "*", " *"])
+        return operator + word
+
+    def spoiled(self, query: str) -> str:
+        """A sign more, or fewer."""
+        rng = self.rng
+        at = rng.randint(0, len(query))
+        if rng.random() < 0.3:
+            return query[:at] + query[at + 1:]
+        return query[:at] + rng.choice(['"', "+", "-", "~", "<", ">", "(", ")", "*", "@", "%", "@2", "++", "'", " "]) + query[at:]
