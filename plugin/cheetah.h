@@ -827,7 +827,8 @@ typedef void (*CheetahShowName)(void *context, CheetahBytes name, CheetahTextSin
 void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
 /* What a constraint has refused last, for people who look at the status of the engine. */
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
-/* A cursor over the parent's index of a constraint whose child the table is; it reads a snapshot. */
+/* A cursor over the parent's index of a constraint whose child the table is; it reads a snapshot.
+   */
 int32_t cheetah_open_parents(CheetahTxn *txn, const CheetahForeignKeys *list, size_t no, CheetahCursor **cursor);
 /* Looks for a row of the other table, whose index has `key` for the columns of the constraint, and
    locks it shared. CHEETAH_END: there is none. CHEETAH_NO_SUCH_TABLE: ask for the list again. */

@@ -20,8 +20,8 @@ class KeyPart {
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
   // The same as a part of another index, whose column is of the same kind. Not of a NULL.
   void append_as(const uchar *record, bool nullable, bool descending, Buffer *scratch, Buffer *out) const;
-  // The same from a key of this index, of which the part begins at `at`. Returns where the next part
-  // begins; nullptr where it is NULL, or the bytes are not such a key.
+  // The same from a key of this index, of which the part begins at `at`. Returns where the next
+  // part begins; nullptr where it is NULL, or the bytes are not such a key.
   const uchar *append_from_key(const uchar *at, const uchar *end, bool nullable, bool descending, Buffer *out) const;
   // The same as `append` from the server's key image; the image's next part.
   const uchar *append_image(const uchar *image, Buffer *scratch, Buffer *out) const;

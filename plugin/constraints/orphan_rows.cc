@@ -27,8 +27,8 @@ int32_t OrphanSearch::run(CheetahTxn *txn, const CheetahTable *child, Orphans *o
   return code == CHEETAH_END ? CHEETAH_OK : code;
 }
 
-// Puts the columns of a child's entry as the parent's index has them into `key_`. Returns where they
-// end in the entry; nullptr if one is NULL.
+// Puts the columns of a child's entry as the parent's index has them into `key_`. Returns where
+// they end in the entry; nullptr if one is NULL.
 const uchar *OrphanSearch::encode(CheetahBytes key) {
   const uchar *at = key.data, *end = key.data + key.len;
   key_.clear();

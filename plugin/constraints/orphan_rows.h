@@ -21,9 +21,9 @@ struct Orphans {
   Orphans() { keys_text.set_charset(&my_charset_utf8mb4_bin); }
 };
 
-// One look at the rows of one constraint, which has indexes on both sides. The child's index is read
-// in its order, and the parent's is searched once for each of its keys. Both are read as `txn` sees
-// them, and nothing is locked.
+// One look at the rows of one constraint, which has indexes on both sides. The child's index is
+// read in its order, and the parent's is searched once for each of its keys. Both are read as `txn`
+// sees them, and nothing is locked.
 class OrphanSearch {
  public:
   // `table`: the child, all of whose columns may be read into its record.

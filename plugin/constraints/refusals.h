@@ -18,7 +18,8 @@ struct Refusal {
   const char *reason;       // goes on where the row has been told
 };
 
-// "(`a`, `b`) = (1, 'x')": the first columns of a key in a record of its table; long values are cut.
+// "(`a`, `b`) = (1, 'x')": the first columns of a key in a record of its table; long values are
+// cut.
 void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
 
 // "(1, 'x')": only the values.

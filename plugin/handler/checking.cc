@@ -101,8 +101,8 @@ static void report_orphan_rows(THD *thd, const TABLE *table, const CheetahForeig
   report(thd, table, "warning", text.ptr(), text.length());
 }
 
-// Rows without a parent, from a time with `foreign_key_checks=0`, are no damage. The constraints are
-// those of the table as it is open; a parent may be altered or emptied meanwhile.
+// Rows without a parent, from a time with `foreign_key_checks=0`, are no damage. The constraints
+// are those of the table as it is open; a parent may be altered or emptied meanwhile.
 int ha_cheetah::report_rows_without_parent(THD *thd) {
   constraints_.refresh();
   table->use_all_columns();

@@ -299,8 +299,8 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
     keeps("db/q", COPY);
 }
 
-/// ALTER TABLE .. RENAME by a copy that fails after its last rename. The server takes it back; power
-/// is cut after that.
+/// ALTER TABLE .. RENAME by a copy that fails after its last rename. The server takes it back;
+/// power is cut after that.
 fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
     let (disk, db) = family();
     let waits = Constraints { are_checked: false, ..with(&[refers("waits", "of", ("db/r", "id"))]) };

@@ -1,5 +1,7 @@
 //! What all parts of an open database share.
 //!
+//! Many files: one for each thing that is shared.
+//!
 //! Invariants
 //!   - Nothing here calls what writes, rolls back or purges rows: those import this folder. Only
 //!     `parts` names their types, as [`parts::Core`] holds one of each.
