@@ -15,19 +15,6 @@ PYTEST = ('<testsuites><testsuite errors="1" failures="2" skipped="1" tests="9">
           "</testsuite></testsuites>")
 
 
-def waited_once_begun(file: Path, program: str):
-    """`testall.waited`, whose second begins when the process whose number comes into the file
-    sleeps in that program."""
-    wait = testall.waited
-
-    def waited(process, out):
-        deadline = time.monotonic() + 60
-        while not is_asleep(file, program) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return wait(process, out)
-    return waited
-
-
 def is_asleep(file: Path, program: str) -> bool:
     """Whether the process whose number is in the file is this program, and waits."""
     number = stuck.read(file).strip()
@@ -35,12 +22,18 @@ def is_asleep(file: Path, program: str) -> bool:
     return f"({program})" in words and words.rpartition(")")[2].split()[:1] == ["S"]
 
 
-def run(tmp_path, monkeypatch, program: str, script: str) -> tuple:
-    """A step that may take a second once the program has begun."""
+def run(tmp_path, monkeypatch, program: str, script: str) -> testall.Sum:
+    """A step that may take a second once the program whose number it writes down sleeps."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEP_SECONDS_MAX", 1)
-    monkeypatch.setattr(testall, "waited", waited_once_begun(tmp_path / "pid", program))
-    return testall.run(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")]))
+    running = testall.Running(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")]))
+    deadline = time.monotonic() + 60
+    while not is_asleep(tmp_path / "pid", program) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    running.started = time.monotonic()
+    total = testall.Sum()
+    testall.end_all([running], total)
+    return total
 
 
 def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
@@ -63,7 +56,8 @@ def test_lines_that_say_what_failed_are_told():
 def test_a_step_that_hangs_is_ended_with_all_it_started_and_says_what_it_was_at(
         tmp_path, monkeypatch, capsys):
     script = "sleep 600 & echo begun; echo $! > {}; wait"
-    assert run(tmp_path, monkeypatch, "sleep", script) == (0, 1, 0)
+    total = run(tmp_path, monkeypatch, "sleep", script)
+    assert (total.passed, total.failed, total.skipped) == (0, 1, 0)
     shown = capsys.readouterr().out
     assert re.search(r"FAILED in \d+ s(.|\n)*begun(.|\n)*was ended after 1 s(.|\n)*"
                      r": sleep 600\n +sleep +S ", shown)
@@ -78,6 +72,18 @@ def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, monkeypatch, "sh", "trap '' TERM; echo $$ > {}; sleep 600 & wait")
     assert not stuck.is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_steps_that_wait_run_beside_the_next_and_all_are_counted(tmp_path, monkeypatch, capsys):
+    one = f"touch {tmp_path}/one; until [ -e {tmp_path}/two ]; do sleep 0.05; done"
+    two = f"touch {tmp_path}/two; until [ -e {tmp_path}/one ]; do sleep 0.05; done; exit 3"
+    monkeypatch.setattr(testall, "LOGS", tmp_path)
+    monkeypatch.setattr(testall, "STEPS", [
+        testall.Step("one", ["sh", "-c", one], beside=True), testall.Step("two", ["sh", "-c", two]),
+        testall.Step("three", ["true"], needs="one"), testall.Step("four", ["true"], needs="two")])
+    assert testall.main([]) == 1
+    shown = capsys.readouterr().out
+    assert re.search(r"four +skipped: two failed", shown) and "2 passed, 1 failed, 1 skipped" in shown
 
 
 def test_gdb_has_a_limit_for_all_processes_together(monkeypatch):

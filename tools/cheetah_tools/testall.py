@@ -38,11 +38,15 @@ ENDED = "error: this step was ended"
 STEP_SECONDS_MAX = 1200
 
 
-class Step:
-    """One command. `needs` names a step that must have passed."""
+POLL_SECONDS = 0.1
 
-    def __init__(self, name: str, words: list, needs: str = ""):
-        self.name, self.words, self.needs = name, words, needs
+
+class Step:
+    """One command. `needs` names a step that must have passed. One that mostly waits, for locks of
+    rows and the like, runs `beside` the step that follows."""
+
+    def __init__(self, name: str, words: list, needs: str = "", beside: bool = False):
+        self.name, self.words, self.needs, self.beside = name, words, needs, beside
 
 
 STEPS = [
@@ -52,7 +56,7 @@ STEPS = [
     Step("tools", [*PYTEST, "tests/tools"]),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"]),
     Step("build", [*TOOL, "build"]),
-    Step("sql", [*PYTEST, "tests/sql"], needs="build"),
+    Step("sql", [*PYTEST, "tests/sql"], needs="build", beside=True),
     Step("server", [*PYTEST, "tests/server"], needs="build"),
     Step("differential", [*PYTEST, "tests/differential"], needs="build"),
     Step("isolation checker",
@@ -63,79 +67,109 @@ STEPS = [
 ]
 
 
+class Running:
+    """A step whose process has begun."""
+
+    def __init__(self, step: Step):
+        self.step, self.started = step, time.monotonic()
+        self.log = log_of(step)
+        self.report = self.log.with_suffix(".xml")
+        self.report.unlink(missing_ok=True)
+        settings = {"CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never",
+                    "PYTEST_ADDOPTS": "--junitxml=" + shlex.quote(str(self.report))}
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=out,
+                                            env={**os.environ, **settings})
+
+    def is_over(self) -> bool:
+        """Whether it has ended; one that takes too long is ended here, and its log tells of it."""
+        if self.process.poll() is not None:
+            return True
+        if time.monotonic() - self.started < STEP_SECONDS_MAX:
+            return False
+        with open(self.log, "ab") as out:
+            out.write(f"\n{ENDED} after {STEP_SECONDS_MAX} s, which were too many. "
+                      "Its processes then:\n".encode())
+            out.write(stuck.describe(self.process.pid).encode())
+        stuck.stop(self.process)
+        return True
+
+
+class Sum:
+    """What the steps that have ended came to."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.good, self.reasons = set(), []
+
+    def add(self, running: Running) -> None:
+        """Count a step that is over, and print what it came to."""
+        name, text = running.step.name, running.log.read_text(errors="replace")
+        ok = running.process.returncode == 0
+        passed, failed, skipped = counts(text, running.report, ok)
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        seconds = time.monotonic() - running.started
+        print(f"{name:<42} {'ok' if ok else 'FAILED'} in {seconds:.0f} s  {passed} passed, "
+              f"{failed} failed" + (f", {skipped} skipped" if skipped else ""))
+        print("".join(f"    skipped: {reason[:300]}\n" for reason in skips(running.report)), end="")
+        if failed == 0:
+            self.good.add(name)
+        else:
+            self.reasons += [f"{name}: {line}" for line in failures(text)]
+        if not ok:
+            print("\n".join("    " + line[:300] for line in last_lines(text)))
+        sys.stdout.flush()
+
+
 def main(arguments: list) -> int:
     """The command; arguments name single steps."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    passed = failed = skipped = 0
-    good, reasons = set(), []
-    started = time.monotonic()
+    total, running, started = Sum(), [], time.monotonic()
     for step in STEPS:
         if arguments and step.name not in arguments:
             continue
-        if step.needs and step.needs not in good and not arguments:
+        if step.needs and step.needs not in total.good and not arguments:
             print(f"{step.name:<42} skipped: {step.needs} failed", flush=True)
-            skipped += 1
+            total.skipped += 1
             continue
-        outcome = run(step)
-        passed, failed, skipped = (passed + outcome[0], failed + outcome[1], skipped + outcome[2])
-        if outcome[1] == 0:
-            good.add(step.name)
-        else:
-            text = log_of(step).read_text(errors="replace")
-            reasons += [f"{step.name}: {line}" for line in failures(text)]
-    print("\n".join(reasons), end="\n" if reasons else "")
+        running.append(Running(step))
+        if not step.beside:
+            end_all(running, total)
+    end_all(running, total)
+    print("\n".join(total.reasons), end="\n" if total.reasons else "")
     print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
 
 
-def run(step: Step) -> tuple:
-    """Run one step; passed, failed, skipped."""
-    print(f"{step.name:<42} ", end="", flush=True)
-    log, report = log_of(step), log_of(step).with_suffix(".xml")
-    report.unlink(missing_ok=True)
-    settings = {"CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never",
-                "PYTEST_ADDOPTS": "--junitxml=" + shlex.quote(str(report))}
-    started = time.monotonic()
-    with open(log, "wb") as out:
-        process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=out, env={**os.environ, **settings})
-        try:
-            status = waited(process, out)
-        except BaseException:
-            stuck.stop(process)   # our tools stop their servers on this
-            print("stopped")
-            raise
-    text = log.read_text(errors="replace")
-    ok = status == 0
-    outcome = counts(text, report, ok)
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    print(f"{'ok' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s  {outcome[0]} passed, "
-          f"{outcome[1]} failed" + (f", {outcome[2]} skipped" if outcome[2] else ""), flush=True)
-    print("".join(f"    skipped: {reason[:300]}\n" for reason in skips(report)), end="", flush=True)
-    if not ok:
-        end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
-        told = lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
-        print("\n".join("    " + line[:300] for line in told), flush=True)
-    return outcome
-
-
-def waited(process: subprocess.Popen, out):
-    """Its exit status; None when it took too long and was ended, of which `out` then tells."""
+def end_all(running: list, total: Sum) -> None:
+    """Wait for all that run, and count each when it is over."""
     try:
-        return process.wait(STEP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        out.write(f"\n{ENDED} after {STEP_SECONDS_MAX} s, which were too many. "
-                  "Its processes then:\n".encode())
-        out.write(stuck.describe(process.pid).encode())
-        out.flush()
-        stuck.stop(process)
-        return None
+        while running:
+            for each in [each for each in running if each.is_over()]:
+                running.remove(each)
+                total.add(each)
+            time.sleep(POLL_SECONDS)
+    except BaseException:
+        for each in running:
+            stuck.stop(each.process)   # our tools stop their servers on this
+        print("stopped")
+        raise
 
 
 def log_of(step: Step) -> Path:
     """Where its output goes."""
     return LOGS / (step.name.replace(" ", "-") + ".log")
+
+
+def last_lines(text: str) -> list:
+    """The end of a failed step's output, before what its processes were at when it was ended."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    end = next((at for at, line in enumerate(lines) if line.startswith(ENDED)), len(lines))
+    return lines[max(0, end - LINES_OF_FAILED):end] + lines[end:][:LINES_OF_STUCK]
 
 
 def failures(text: str) -> list:
