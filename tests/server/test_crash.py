@@ -1,7 +1,7 @@
 """kill -9 of a server under load, startup, and a comparison with the clients' journals.
 
-`make crash ROUNDS=n SEED=m` runs this alone, with about n kills; without a seed each run has
-another.
+`make crash ROUNDS=n SEED=m` runs this and `test_transfers.py`, with about n kills; without a seed
+each run has another.
 """
 
 import time

@@ -22,4 +22,6 @@ pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use threads::statement_threads;
+#[cfg(test)]
+pub(crate) use threads::RaisedAtEnd;
 pub use xid::Xid;

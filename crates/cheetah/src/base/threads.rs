@@ -1,5 +1,7 @@
 //! How many threads a statement may have help it.
 
+#[cfg(test)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
 /// More of them would wait for the disk, and for other statements.
@@ -11,4 +13,15 @@ pub fn statement_threads() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let count = || std::thread::available_parallelism().map_or(1, usize::from);
     (*PROCESSORS.get_or_init(count)).min(STATEMENT_THREADS_MAX)
+}
+
+/// Tells the other threads of a test to end, also when this one fails: a scope waits for them.
+#[cfg(test)]
+pub(crate) struct RaisedAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+#[cfg(test)]
+impl Drop for RaisedAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }

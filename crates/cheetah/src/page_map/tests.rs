@@ -3,7 +3,7 @@
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
 use super::{merge, Commit, MapEntry, MapStore, Opened};
-use crate::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, SegmentId, TreeId};
+use crate::base::{Config, Epoch, Error, Health, Lsn, PageId, RaisedAtEnd, Result, SegmentId, TreeId};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, COPY_BYTES};
 use crate::format::map_block::FileKind;
@@ -11,6 +11,7 @@ use crate::format::Location;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 type Map = BTreeMap<PageId, MapEntry>;
@@ -150,20 +151,20 @@ fn commits_go_on_during_a_merge() {
     let disk = SimDisk::new();
     let opened = open(&disk).unwrap();
     let store = &opened.store;
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     let mut map = Map::new();
     let mut state = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 store.merge_if_due().unwrap();
             }
         });
+        let _done = RaisedAtEnd(&done);
         let mut rng = Rng::new(6);
         for epoch in 1..60 {
             state = commit_some(store, &mut map, &mut rng, 50, epoch);
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     assert_eq!(load(store).unwrap(), (map.clone(), state.clone()));
     assert_eq!(load(&open(&disk).unwrap().store).unwrap(), (map, state));

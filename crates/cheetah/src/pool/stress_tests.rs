@@ -1,7 +1,7 @@
 //! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the
 //! same time.
 
-use crate::base::{Config, PageId};
+use crate::base::{Config, PageId, RaisedAtEnd};
 use crate::pool::testing::{fill, get, put, value_in, Database, TREE};
 use crate::pool::PageClass;
 use cheetah_io::rng::Rng;
@@ -30,15 +30,6 @@ fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
     }
 }
 
-/// Ends the other threads even when this one panics.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 #[test]
 fn c7_every_epoch_contains_whole_mini_transactions_only() {
     whole_mini_transactions_only(&Config::tiny(), 400, 1);
@@ -60,7 +51,7 @@ fn whole_mini_transactions_only(config: &Config, pages: u64, threads: usize) {
     db.checkpoint().unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _stop = StopOnDrop(&stop);
+        let _stop = RaisedAtEnd(&stop);
         let writer = |seed| {
             let (db, pids) = (&db, &pids);
             scope.spawn(move || {

@@ -1,6 +1,6 @@
 //! Reading ahead beside everything else that happens to pages.
 
-use crate::base::{Config, ErrorKind, PageId};
+use crate::base::{Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::pool::testing::{Database, TREE};
 use crate::pool::{PageClass, REQUEST_PAGES_MAX};
 use cheetah_io::rng::Rng;
@@ -136,6 +136,7 @@ fn pages_are_changed_moved_and_freed_while_they_are_read_ahead() {
                     scan(&db, &pids);
                 }
             });
+            let _stop = RaisedAtEnd(&stop);
             let mut rng = Rng::new(7);
             for step in 0..6000 {
                 db.pool.make_room(2).unwrap();
@@ -156,7 +157,6 @@ fn pages_are_changed_moved_and_freed_while_they_are_read_ahead() {
                     db.pool.collect(64 << 10).unwrap();
                 }
             }
-            stop.store(true, Ordering::Relaxed);
         });
     });
     for (pid, value) in pids.iter().zip(values) {

@@ -3,7 +3,7 @@
 use super::disk;
 use super::fixture::{put, Fixture, Keys, Model};
 use crate::base::planted::plant;
-use crate::base::{reach, Config, ErrorKind, PageId};
+use crate::base::{reach, Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::format::page::RecordRef;
 use crate::memory::MemoryUse;
 use crate::pool::testing::Database;
@@ -283,6 +283,7 @@ fn change_what_is_folded(bug: Option<&'static str>, mark: &str) {
                 db.pool.clean_step(now_ns, 0, 2000).unwrap();
             }
         });
+        let ended = RaisedAtEnd(has_ended);
         let before = reach::count(mark);
         for _ in 0..ROUNDS_MAX {
             for _ in 0..1000 {
@@ -294,7 +295,7 @@ fn change_what_is_folded(bug: Option<&'static str>, mark: &str) {
                 break;
             }
         }
-        has_ended.store(true, Relaxed);
+        drop(ended);
         cleaner.join().unwrap();
     });
     fixture.check();

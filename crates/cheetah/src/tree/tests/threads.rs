@@ -1,7 +1,7 @@
 //! Writers and readers at once, each writer with keys of its own, so that its model stays true.
 
 use super::fixture::{assert_reached, insert, remove, Fixture};
-use crate::base::{reach, Config, PageId};
+use crate::base::{reach, Config, PageId, RaisedAtEnd};
 use crate::pool::testing::Database;
 use crate::pool::Pool;
 use crate::tree::{Changed, Path, SeekMode, Tree};
@@ -78,7 +78,7 @@ fn stress(fixture: &Fixture, also: impl Fn()) {
     let stop = AtomicBool::new(false);
     let mut all: BTreeSet<[u8; 4]> = std::thread::scope(|scope| {
         let (fixed, stop) = (&fixed, &stop);
-        let _stop = StopOnDrop(stop);
+        let _stop = RaisedAtEnd(stop);
         let readers: Vec<_> =
             (0..READERS).map(|seed| scope.spawn(move || read(tree, seed, fixed, stop))).collect();
         let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || write(tree, writer))).collect();
@@ -97,15 +97,6 @@ fn stress(fixture: &Fixture, also: impl Fn()) {
     assert_eq!((report.problems, report.records), (Vec::new(), all.len() as u64));
     assert_eq!(report.pages, fixture.pool.tree_bytes(tree.def().id).pages);
     assert_reached(&["split_leaf", "merge_leaf"]);
-}
-
-/// Ends the readers even when this thread panics.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Ends the threads that read ahead even when this one panics.
