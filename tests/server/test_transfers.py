@@ -34,10 +34,10 @@ CHECKPOINT = "SET GLOBAL cheetah_checkpoint_now = ON"
 CHANGE = """UPDATE account SET balance = balance + %s, changes = changes + 1,
             owner = UNHEX(MD5(CONCAT(id, '/', changes))) WHERE id = %s"""
 # Accounts that are not what the journal makes of them.
-WRONG = """SELECT COUNT(*) FROM account WHERE balance <>
+WRONG = """SELECT COUNT(*) FROM account WHERE (balance <>
            COALESCE((SELECT SUM(amount) FROM journal WHERE journal.id = account.id), 0)
            OR changes <> (SELECT COUNT(*) FROM journal WHERE journal.id = account.id)
-           OR owner <> UNHEX(MD5(IF(changes = 0, id, CONCAT(id, '/', changes))))"""
+           OR owner <> UNHEX(MD5(IF(changes = 0, id, CONCAT(id, '/', changes)))))"""
 BY_INDEX = """SELECT COUNT(*), SUM(balance), BIT_XOR(CRC32(CONCAT(id, '/', {0})))
               FROM account FORCE INDEX ({1})"""
 

@@ -297,6 +297,53 @@ fn a_payload_that_differs_from_its_row_is_found() {
 }
 
 #[test]
+fn rows_without_their_entries_and_entries_without_their_rows_are_named() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    (1..=50).for_each(|key| insert(&mut txn, &table, key, &Row::new(key, 20)).unwrap());
+    txn.commit().unwrap();
+    // Of two rows the caller takes the one's entry for that of the other.
+    let report = db.check_table_with(&table, &mut |key, stored, entries| {
+        let (row, _) = Row::parse(stored);
+        let [name, number] = row.keys();
+        let is_other = *key == 7u64.to_be_bytes();
+        let name = if is_other { b"other\0".to_vec() } else { name };
+        entries.push(ExpectedEntry { index_no: 1, key: name, payload: b"p".to_vec() });
+        entries.push(ExpectedEntry { index_no: 2, key: number, payload: Vec::new() });
+        Ok(())
+    });
+    assert_eq!(report.unwrap().findings, ["row 0000000000000007 has no entry in index 1"]);
+}
+
+/// Each page is read about once, in whatever order the entries of an index have their rows.
+#[test]
+fn a_check_of_more_than_memory_holds_reads_each_page_once() {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    for from in (0..6000).step_by(100) {
+        let mut txn = db.begin();
+        for key in from..from + 100 {
+            let row = Row::new(hash(key), 20);
+            insert(&mut txn, &table, key, &row).unwrap();
+        }
+        txn.commit().unwrap();
+    }
+    db.checkpoint().unwrap();
+    let reads = || db.status().into_iter().find(|(name, _)| *name == "pool_reads").unwrap().1;
+    let before = reads();
+    let report = db.check_table(&table, true).unwrap();
+    assert_eq!((report.findings, report.rows, report.entries), (Vec::new(), 6000, 12000));
+    let read = reads() - before;
+    assert!(report.pages > 100 && read < 2 * report.pages, "{read} reads of {} pages", report.pages);
+}
+
+/// A number by chance, always the same.
+fn hash(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[test]
 fn an_interrupted_rename_may_be_repeated() {
     let db = open(&SimDisk::new()).unwrap();
     drop(db.create_table(&spec("t")).unwrap());

@@ -8,7 +8,13 @@
 //!   With a caller that can compute entries, each has the key and the payload that its row should
 //!   have; together with the equal counts this makes rows and entries match exactly. Disabled
 //!   indexes are passed by.
+//!
+//! How it reads
+//!   Each tree once, in order, also where it is larger than memory: sums of hashes tell whether an
+//!   index has what its rows should have. Only where a sum differs, each row and each entry is
+//!   looked up, to name them.
 
+use crate::base::hash::{hash_key, hash_number};
 use crate::base::{ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
@@ -18,7 +24,7 @@ use crate::table::rows::stored_row::{find_values, inline_row, Value};
 use crate::table::shared::parts::Core;
 use crate::table::Table;
 pub use crate::table::{ExpectedEntries, ExpectedEntry};
-use crate::tree::TreeReport;
+use crate::tree::{Tree, TreeReport};
 
 /// Findings kept of one table; the rest are counted.
 const FINDINGS_MAX: usize = 100;
@@ -63,15 +69,16 @@ pub(crate) fn check_table(
     core: &Core,
     table: &Table,
     extended: bool,
-    mut expected: Option<&mut ExpectedEntries<'_>>,
+    expected: Option<&mut ExpectedEntries<'_>>,
 ) -> Result<CheckReport> {
     let _usage = table.use_it()?;
     // Writers are kept out by the caller's lock, but purge takes none.
     let _purge = core.purge.pause();
     let mut report = CheckReport::default();
-    check_rows(core, table, extended, &mut report, &mut expected)?;
+    let mut walk = RowWalk::new(core, table, extended, expected);
+    check_rows(&mut walk, &mut report)?;
     for index_no in (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
-        check_index(core, table, index_no, &mut report)?;
+        check_index(&mut walk, index_no, &mut report)?;
     }
     let counted = table.row_count();
     if counted != report.rows {
@@ -80,35 +87,33 @@ pub(crate) fn check_table(
     Ok(report)
 }
 
-fn check_rows(
-    core: &Core,
-    table: &Table,
-    extended: bool,
-    report: &mut CheckReport,
-    expected: &mut Option<&mut ExpectedEntries<'_>>,
-) -> Result<()> {
+fn check_rows(walk: &mut RowWalk<'_, '_>, report: &mut CheckReport) -> Result<()> {
+    let (core, table) = (walk.core, walk.table);
     let was_quiet = is_quiet(core);
-    let mut walk =
-        RowWalk { core, table, extended, values: Vec::new(), row: Vec::new(), entries: Vec::new(), pages: 0 };
     let mut rows = 0;
     let mut findings = Vec::new();
-    let mut failure = None;
-    let tree = table.clustered().check(&mut |key, record| {
-        if record.is_marked() {
-            return;
-        }
+    let tree = each_record(table.clustered(), |key, payload| {
         rows += 1;
-        if failure.is_none() {
-            failure = walk.check(key, record.payload, expected, &mut findings).err();
-        }
+        walk.sum_up(key, payload, &mut findings)
     })?;
-    failure.map_or(Ok(()), Err)?;
     report.rows = rows;
     report.add_tree(&tree);
     report.pages += walk.pages;
     check_owned_pages(core, table, 0, tree.pages + walk.pages, was_quiet, report);
     findings.into_iter().for_each(|finding| report.find(finding));
     Ok(())
+}
+
+/// Checks a tree, and visits its records that are not marked as deleted: key and payload. Ends with
+/// the first error of a visit.
+fn each_record(tree: &Tree, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<TreeReport> {
+    let mut failure = None;
+    let report = tree.check(&mut |key, record| {
+        if failure.is_none() && !record.is_marked() {
+            failure = visit(key, record.payload).err();
+        }
+    })?;
+    failure.map_or(Ok(report), Err)
 }
 
 /// Whether no transaction is around and nothing is to be purged.
@@ -145,42 +150,88 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
     }
 }
 
-struct RowWalk<'a> {
+/// What reads rows, and knows what each index should have.
+struct RowWalk<'a, 'e> {
     core: &'a Core,
     table: &'a Table,
     extended: bool,
+    expected: Option<&'a mut ExpectedEntries<'e>>,
     values: Vec<Value>,
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
+    /// By the number of the index: what the entries of all rows sum up to.
+    sums: Vec<EntrySum>,
+    /// Rows that could not be read.
+    unreadable: u64,
     /// Pages of large values.
     pages: u64,
 }
 
-impl RowWalk<'_> {
-    fn check(
-        &mut self,
-        key: &[u8],
-        stored: &[u8],
-        expected: &mut Option<&mut ExpectedEntries<'_>>,
-        findings: &mut Vec<String>,
-    ) -> Result<()> {
+impl<'a, 'e> RowWalk<'a, 'e> {
+    fn new(
+        core: &'a Core,
+        table: &'a Table,
+        extended: bool,
+        expected: Option<&'a mut ExpectedEntries<'e>>,
+    ) -> Self {
+        let sums = vec![EntrySum::default(); table.indexes().len()];
+        let (values, row, entries) = Default::default();
+        Self { core, table, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
+    }
+
+    /// Reads a row, and adds its entries to the sums.
+    fn sum_up(&mut self, key: &[u8], stored: &[u8], findings: &mut Vec<String>) -> Result<()> {
         if let Err(error) = self.read_row(stored) {
             if error.kind() == ErrorKind::Fatal {
                 return Err(error);
             }
+            self.unreadable += 1;
             findings.push(format!("row {}: {error}", hex(key)));
             return Ok(());
         }
-        let Some(expected) = expected else { return Ok(()) };
-        self.entries.clear();
-        expected(key, &self.row, &mut self.entries)?;
-        let is_kept = |entry: &&ExpectedEntry| !self.table.is_disabled(entry.index_no);
-        for ExpectedEntry { index_no, key: entry, payload } in self.entries.iter().filter(is_kept) {
+        self.compute_entries(key)?;
+        if self.expected.is_none() {
+            self.sums.iter_mut().for_each(|sum| sum.add(key, &[], &[]));
+        }
+        for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
+            if let Some(sum) = self.sums.get_mut(*index_no) {
+                sum.add(&[entry.as_slice(), key].concat(), key, payload);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an entry of an index adds to its sum. A caller who computes no entries leaves only the
+    /// row that it leads to.
+    fn add_entry(&self, sum: &mut EntrySum, key: &[u8], clustered: &[u8], payload: &[u8]) {
+        match self.expected {
+            Some(_) => sum.add(key, clustered, caller_payload(payload)),
+            None => sum.add(clustered, &[], &[]),
+        }
+    }
+
+    /// Looks for the entry of a row in one index.
+    fn look_up(
+        &mut self,
+        key: &[u8],
+        stored: &[u8],
+        of_index: usize,
+        findings: &mut Vec<String>,
+    ) -> Result<()> {
+        match self.read_row(stored) {
+            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+            Err(_) => return Ok(()), // it has been told
+            Ok(()) => self.compute_entries(key)?,
+        }
+        let row = hex(key);
+        for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
+            if *index_no != of_index {
+                continue;
+            }
             let stored_key = [entry.as_slice(), key].concat();
             let same = |record: RecordRef<'_>| {
                 (!record.is_marked()).then(|| caller_payload(record.payload) == payload.as_slice())
             };
-            let row = hex(key);
             match self.table.tree(*index_no)?.get(&stored_key, same)?.flatten() {
                 None => findings.push(format!("row {row} has no entry in index {index_no}")),
                 Some(false) => findings.push(format!("row {row} differs from its entry in index {index_no}")),
@@ -188,6 +239,15 @@ impl RowWalk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Puts what the indexes should have of the row that was read into `self.entries`.
+    fn compute_entries(&mut self, key: &[u8]) -> Result<()> {
+        self.entries.clear();
+        match &mut self.expected {
+            Some(expected) => expected(key, &self.row, &mut self.entries),
+            None => Ok(()),
+        }
     }
 
     /// Puts the row with its large values in place into `self.row`, in the newest row-format
@@ -217,36 +277,77 @@ impl RowWalk<'_> {
     }
 }
 
-fn check_index(core: &Core, table: &Table, index_no: usize, report: &mut CheckReport) -> Result<()> {
+fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckReport) -> Result<()> {
+    let (core, table) = (walk.core, walk.table);
     let name = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
     let mut entries = 0u64;
     let mut findings = Vec::new();
-    let mut failure = None;
+    let mut sum = EntrySum::default();
     let was_quiet = is_quiet(core);
-    let tree = table.tree(index_no)?.check(&mut |key, record| {
-        if record.is_marked() {
-            return;
-        }
+    let tree = each_record(table.tree(index_no)?, |key, payload| {
         entries += 1;
-        let clustered = clustered_part(key, record.payload);
-        match clustered.map(|clustered| table.clustered().get(clustered, |row| !row.is_marked())) {
+        match clustered_part(key, payload) {
             None => findings.push(format!("index '{name}': entry {} is malformed", hex(key))),
-            Some(Ok(None | Some(false))) => {
-                findings.push(format!("index '{name}': entry {} leads to no row", hex(key)))
-            }
-            Some(Err(error)) if error.kind() == ErrorKind::Fatal => failure = Some(error),
-            Some(Ok(Some(true)) | Err(_)) => {}
+            Some(clustered) => walk.add_entry(&mut sum, key, clustered, payload),
         }
+        Ok(())
     })?;
-    failure.map_or(Ok(()), Err)?;
     report.entries += entries;
     report.add_tree(&tree);
+    if walk.sums.get(index_no) != Some(&sum) {
+        find_differences(walk, index_no, name, &mut findings)?;
+    }
     findings.into_iter().for_each(|finding| report.find(finding));
     if entries != report.rows {
         report.find(format!("index '{name}' has {entries} entries for {} rows", report.rows));
     }
     check_owned_pages(core, table, index_no, tree.pages, was_quiet, report);
     Ok(())
+}
+
+/// Looks up each row of an index that differs from the rows, and each entry's row, to name what is
+/// wrong.
+fn find_differences(
+    walk: &mut RowWalk<'_, '_>,
+    index_no: usize,
+    name: &str,
+    findings: &mut Vec<String>,
+) -> Result<()> {
+    let table = walk.table;
+    if walk.expected.is_some() {
+        each_record(table.clustered(), |key, payload| walk.look_up(key, payload, index_no, findings))?;
+    }
+    each_record(table.tree(index_no)?, |key, payload| {
+        let Some(clustered) = clustered_part(key, payload) else { return Ok(()) };
+        match table.clustered().get(clustered, |row| !row.is_marked()) {
+            Ok(None | Some(false)) => {
+                findings.push(format!("index '{name}': entry {} leads to no row", hex(key)))
+            }
+            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+            Ok(Some(true)) | Err(_) => {}
+        }
+        Ok(())
+    })?;
+    if findings.is_empty() && walk.unreadable == 0 {
+        findings.push(format!("index '{name}' differs from the rows"));
+    }
+    Ok(())
+}
+
+/// A sum of hashes of entries, which does not depend on their order: two sets of entries that have
+/// the same sum are the same, but for one chance in 2^64.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct EntrySum(u64, u64);
+
+impl EntrySum {
+    fn add(&mut self, key: &[u8], clustered: &[u8], payload: &[u8]) {
+        let hash = |of| {
+            let parts = [key, clustered, payload].map(|part| hash_key(of, part));
+            parts.into_iter().fold(0u64, |hash, part| hash_number(hash.rotate_left(1) ^ part))
+        };
+        self.0 = self.0.wrapping_add(hash(1));
+        self.1 = self.1.wrapping_add(hash(2));
+    }
 }
 
 /// The clustered key at the end of a secondary entry's stored key.
