@@ -554,6 +554,7 @@ typedef struct CheetahSearch {
   CheetahWordsOfRow words_of_row;
   void *context;
   uint8_t mode; /* a CheetahSearchMode */
+  uint8_t read; /* a CheetahRead: how the rows found will be read */
 } CheetahSearch;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
@@ -733,6 +734,9 @@ int32_t cheetah_update(CheetahTxn *txn, const CheetahTable *table, CheetahBytes 
 int32_t cheetah_delete(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, const CheetahEntry *old_secondary,
                        size_t old_secondary_count);
 int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, uint8_t read, CheetahBuffer *row);
+/* A row that would have to be waited for is none. */
+int32_t cheetah_get_unless_locked(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, uint8_t read,
+                                  CheetahBuffer *row);
 /* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
 int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
@@ -796,7 +800,7 @@ int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPo
 int32_t cheetah_begin_load_of_postings(CheetahTxn *txn, const CheetahPostings *made, CheetahLoad **load);
 void cheetah_free_postings(CheetahPostings *made);
 /* Matches come in the order of their ranks; CHEETAH_END behind the last one. A row that does not
-   match has rank 0. */
+   match is CHEETAH_ROW_NOT_FOUND, and has rank 0. */
 int32_t cheetah_search(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
                        CheetahMatches **matches);
 int32_t cheetah_tell_word(CheetahWordSink *sink, CheetahBytes weights, uint8_t kind, uint32_t ordinal, uint8_t column);
@@ -807,7 +811,10 @@ int32_t cheetah_check_words(CheetahTxn *txn, const CheetahTable *table, size_t n
                             CheetahTextSink sink, void *sink_context);
 /* Of all postings, on disk; in memory while nothing is there. */
 int32_t cheetah_fulltext_bytes(const CheetahTable *table, uint64_t *bytes);
-float cheetah_rank_of(const CheetahMatches *matches, CheetahBytes key);
+int32_t cheetah_rank_of(const CheetahMatches *matches, CheetahBytes key, float *rank);
+/* Whether a row that is locked has changed since the search for rows to be locked. */
+int32_t cheetah_may_match_otherwise(const CheetahTxn *txn, const CheetahTable *table, CheetahBytes key,
+                                    const CheetahMatches *matches, uint8_t *may);
 void cheetah_free_matches(CheetahMatches *matches);
 
 /* Constraints between tables. What was found out may be true no more when definitions have changed

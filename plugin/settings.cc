@@ -123,7 +123,7 @@ static MYSQL_SYSVAR_UINT(ft_max_token_size, ft_max_token_size, PLUGIN_VAR_RQCMDA
 
 static MYSQL_SYSVAR_ULONGLONG(ft_result_cache_limit, result_cache_limit, PLUGIN_VAR_RQCMDARG,
                               "Bytes that the result of one FULLTEXT search may take", nullptr, nullptr, 2000000000,
-                              1000000, ~0ULL, 0);
+                              1000000, 32ULL << 30, 0);
 
 static MYSQL_THDVAR_BOOL(ft_enable_stopword, PLUGIN_VAR_OPCMDARG,
                          "Whether FULLTEXT indexes that are created from now on leave out stop words", nullptr, nullptr,

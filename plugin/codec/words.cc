@@ -70,6 +70,17 @@ bool WordCodec::touches(const MY_BITMAP *columns) const {
   return false;
 }
 
+// Puts the word in lower case, with a byte of room behind it. As InnoDB: where letters have two
+// bytes and are no Unicode, these keep their case.
+static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t bytes, char *place, size_t room) {
+  if (charset->mbminlen != 1 || charset->mbmaxlen == 1 || charset->casedn_multiply() != 1) {
+    return charset->casedn(reinterpret_cast<const char *>(word), bytes, place, room);
+  }
+  memcpy(place, word, bytes);
+  place[bytes] = 0;
+  return charset->cset->casedn_str(charset, place);
+}
+
 // Leaves the weights of the word in `weights_`. Where the collation tells the two cases apart, but
 // is not a binary one, the word is in lower case, as InnoDB's are. Answers the word that has them.
 CheetahBytes WordCodec::encode(const uchar *word, size_t bytes) {
@@ -81,7 +92,7 @@ CheetahBytes WordCodec::encode(const uchar *word, size_t bytes) {
   }
   size_t room = bytes * charset_->casedn_multiply() + 1;
   uchar *place = lower_case_.reserve(room);
-  size_t lower_bytes = charset_->casedn(reinterpret_cast<const char *>(word), bytes, reinterpret_cast<char *>(place), room);
+  size_t lower_bytes = put_in_lower_case(charset_, word, bytes, reinterpret_cast<char *>(place), room);
   order_.append_beginning(place, lower_bytes, &scratch_, &weights_);
   return {place, lower_bytes};
 }

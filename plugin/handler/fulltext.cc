@@ -4,6 +4,10 @@
 // The server begins a search when it plans the statement, by `ft_init_ext`. If it reads the table
 // by it, `ft_read` gives the rows in the order of their ranks; otherwise it asks for the rank of
 // each row that it has read in another way. One search may serve both.
+//
+// Where rows are read with locks, a search is for what is committed now, whatever the snapshot. A
+// row that has changed when its lock is there is looked at by a second search, so that no statement
+// takes a row for a match that is none any more.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -19,6 +23,8 @@ struct FreeMatches {
   void operator()(CheetahMatches *matches) const { cheetah_free_matches(matches); }
 };
 
+using MatchesHandle = std::unique_ptr<CheetahMatches, FreeMatches>;
+
 }  // namespace
 
 namespace cheetah {
@@ -28,9 +34,12 @@ struct FulltextSearch {
   _ft_vft *please;
   _ft_vft_ext *could_you;
   ha_cheetah *handler;
-  std::unique_ptr<CheetahMatches, FreeMatches> matches;
-  uint64_t next;  // place of the match that is read next
-  float rank;     // of the one read last
+  uint key_no, flags;
+  String text;
+  MatchesHandle matches;
+  MatchesHandle newer;  // of the second search
+  uint64_t next = 0;    // place of the match that is read next
+  float rank = 0;       // of the one read last
 };
 
 // The texts that a search asks for.
@@ -80,12 +89,15 @@ static FulltextSearch *search_of(FT_INFO *info) { return reinterpret_cast<Fullte
 
 static float rank_of_row(FT_INFO *info, uchar *record, uint) {
   FulltextSearch *search = search_of(info);
-  return search->handler->rank_of(*search, record);
+  return search->handler->rank_of(search, record);
 }
 
 static void close_search(FT_INFO *info) { delete search_of(info); }
 
-static float rank_of_last(FT_INFO *info) { return search_of(info)->rank; }
+static float rank_of_last(FT_INFO *info) {
+  FulltextSearch *search = search_of(info);
+  return search->handler->rank_of_last(search);
+}
 
 static void begin_again(FT_INFO *info) { search_of(info)->next = 0; }
 
@@ -115,26 +127,33 @@ FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
   }
   // Ranks are asked for by the row's key.
   for (const KeyPart &part : codec_.clustered().parts()) bitmap_set_bit(table->read_set, part.field()->field_index);
-  size_t no = codec_.fulltext_index(key_no);
-  WordCodec &index = codec_.fulltext()[no];
-  String query;
+  auto search = std::make_unique<FulltextSearch>();
+  search->please = &search_functions;
+  search->could_you = &extended_functions;
+  search->handler = this;
+  search->key_no = key_no;
+  search->flags = flags;
+  CHARSET_INFO *charset = SearchTexts::charset_of_queries(codec_.fulltext()[codec_.fulltext_index(key_no)]);
   uint errors;
-  if (query.copy(text->ptr(), text->length(), text->charset(), SearchTexts::charset_of_queries(index), &errors)) {
-    return nullptr;
-  }
-  SearchTexts texts(this, &index);
-  CheetahBytes query_bytes{reinterpret_cast<const uint8_t *>(query.ptr()), query.length()};
-  CheetahSearch asked{query_bytes, index.end(), ft_result_cache_limit(), SearchTexts::split, SearchTexts::words_of_row,
-                      &texts, mode_of(flags)};
+  if (search->text.copy(text->ptr(), text->length(), text->charset(), charset, &errors)) return nullptr;
   CheetahMatches *matches = nullptr;
-  int error = handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, &matches), ha_thd());
+  int error = search_words(*search, &matches);
   if (error != 0) {
     if (!ha_thd()->is_error()) print_error(error, MYF(0));
     return nullptr;
   }
-  auto *search = new FulltextSearch{&search_functions, &extended_functions, this, {}, 0, 0};
   search->matches.reset(matches);
-  return reinterpret_cast<FT_INFO *>(search);
+  return reinterpret_cast<FT_INFO *>(search.release());
+}
+
+int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matches) {
+  size_t no = codec_.fulltext_index(search.key_no);
+  WordCodec &index = codec_.fulltext()[no];
+  SearchTexts texts(this, &index);
+  CheetahBytes query{reinterpret_cast<const uint8_t *>(search.text.ptr()), search.text.length()};
+  CheetahSearch asked{query, index.end(), ft_result_cache_limit(), SearchTexts::split, SearchTexts::words_of_row,
+                      &texts, mode_of(search.flags), static_cast<uint8_t>(read_)};
+  return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
 }
 
 int ha_cheetah::ft_init() {
@@ -143,28 +162,71 @@ int ha_cheetah::ft_init() {
   return 0;
 }
 
-void ha_cheetah::ft_end() { ft_handler = nullptr; }
+void ha_cheetah::ft_end() {
+  ft_handler = nullptr;
+  read_search_ = nullptr;
+}
 
-// A row that is locked may have gone since the search.
+// A row that is locked may have gone since the search, or have changed so that it does not match.
 int ha_cheetah::ft_read(uchar *record) {
   FulltextSearch *search = search_of(ft_handler);
+  read_search_ = search;
   for (;;) {
     CheetahBytes key;
     int32_t code = cheetah_match(search->matches.get(), search->next, &key, &search->rank);
     if (code != CHEETAH_OK) return handler_error(code, ha_thd());
     search->next++;
-    code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
+    auto *get = skips_locked_ ? cheetah_get_unless_locked : cheetah_get;
+    code = get(txn_, engine_table_.get(), key, read_, row_.get());
     if (code == CHEETAH_ROW_NOT_FOUND) continue;
     if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    bool still_matches = true;
+    int error = read_ == CHEETAH_READ_CONSISTENT ? 0 : find_rank(search, key, &still_matches, &search->rank);
+    if (error != 0) return error;
+    if (!still_matches) continue;
+    read_key_.assign(key);
     remember_position(key);
     return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
   }
 }
 
-float ha_cheetah::rank_of(const FulltextSearch &search, const uchar *record) {
-  if (!codec_.hidden_key()) encode_clustered_key(record, &key_);
-  const Buffer &key = codec_.hidden_key() ? current_key_ : key_;
-  return cheetah_rank_of(search.matches.get(), key.bytes());
+// The rank of a row as it is now, and whether it matches.
+int ha_cheetah::find_rank(FulltextSearch *search, CheetahBytes key, bool *matches, float *rank) {
+  const CheetahMatches *found = search->newer ? search->newer.get() : search->matches.get();
+  uint8_t may_have_changed = 0;
+  if (read_ != CHEETAH_READ_CONSISTENT) {
+    int32_t code = cheetah_may_match_otherwise(txn_, engine_table_.get(), key, found, &may_have_changed);
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  }
+  if (may_have_changed) {
+    CheetahMatches *newer = nullptr;
+    int error = search_words(*search, &newer);
+    if (error != 0) return error;
+    search->newer.reset(newer);
+    found = newer;
+  }
+  int32_t code = cheetah_rank_of(found, key, rank);
+  *matches = code == CHEETAH_OK;
+  return *matches || code == CHEETAH_ROW_NOT_FOUND ? 0 : handler_error(code, ha_thd());
+}
+
+float ha_cheetah::rank_of_key(FulltextSearch *search, CheetahBytes key) {
+  bool matches;
+  float rank = 0;
+  int error = find_rank(search, key, &matches, &rank);
+  if (error != 0 && !ha_thd()->is_error()) print_error(error, MYF(0));
+  return rank;
+}
+
+float ha_cheetah::rank_of(FulltextSearch *search, const uchar *record) {
+  if (codec_.hidden_key()) return rank_of_key(search, current_key_.bytes());
+  encode_clustered_key(record, &key_);
+  return rank_of_key(search, key_.bytes());
+}
+
+// With partitions the server reads by another search than it says, if there are several.
+float ha_cheetah::rank_of_last(FulltextSearch *search) {
+  return search == read_search_ ? search->rank : rank_of_key(search, read_key_.bytes());
 }
 
 int ha_cheetah::decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *record) {
@@ -178,7 +240,8 @@ int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
   for (size_t no = 0; no < codec_.fulltext().size() && code == CHEETAH_OK; no++) {
     WordCodec &index = codec_.fulltext()[no];
     SearchTexts texts(this, &index);
-    CheetahSearch asked{{nullptr, 0}, index.end(), 0, SearchTexts::split, SearchTexts::words_of_row, &texts, 0};
+    CheetahSearch asked{{nullptr, 0}, index.end(), 0, SearchTexts::split, SearchTexts::words_of_row, &texts, 0,
+                        CHEETAH_READ_CONSISTENT};
     code = cheetah_check_words(txn_, engine_table_.get(), no, &asked, sink, context);
   }
   return code;

@@ -135,8 +135,10 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   FT_INFO *ft_init_ext(uint flags, uint key_no, String *text) override;
   int ft_read(uchar *record) override;
   void ft_end() override;
-  // The rank of the row in the record, 0 if it does not match.
-  float rank_of(const cheetah::FulltextSearch &search, const uchar *record);
+  // The rank of the row in the record, and of the one that `ft_read` gave last; 0 if it does not
+  // match.
+  float rank_of(cheetah::FulltextSearch *search, const uchar *record);
+  float rank_of_last(cheetah::FulltextSearch *search);
 
   // Statistics and costs.
   int info(uint what) override;
@@ -233,6 +235,9 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   // fulltext.cc
   friend class cheetah::SearchTexts;
   int decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *record);
+  int search_words(const cheetah::FulltextSearch &search, CheetahMatches **matches);
+  int find_rank(cheetah::FulltextSearch *search, CheetahBytes key, bool *matches, float *rank);
+  float rank_of_key(cheetah::FulltextSearch *search, CheetahBytes key);
   static CheetahWords *words(cheetah::WordList *list);
   int insert_words(const uchar *record);
   int delete_words(const uchar *record);
@@ -364,6 +369,8 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   std::vector<CheetahEntry> old_entries_;
   cheetah::RowBuffer old_row_;
   cheetah::WordList words_, old_words_;
+  const cheetah::FulltextSearch *read_search_ = nullptr;  // by which a row was read last
+  cheetah::Buffer read_key_;                              // of that row
   std::vector<cheetah::RowBuffer> large_values_;
 
   static constexpr uint64_t no_version = ~0ULL;

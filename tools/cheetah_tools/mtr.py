@@ -27,15 +27,29 @@ TREE = HOME / "tree"
 TEST_ROOT = TREE / "share/mysql/mysql-test"
 SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs", "engines/iuds", "handler"]
 COPIED = ["storage_engine", "engines", "handler"]
-# InnoDB's tests of foreign keys, from other suites: they run on another engine with its name in
-# them. Those are left out that need combinations or a default engine of their own.
-FOREIGN_KEYS = [
-    "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key", "innodb.fk_col_alter", "innodb.fk_drop_alter",
-    "innodb.innodb-fk", "innodb.innodb-fk-virtual", "innodb.innodb-fk-warnings", "innodb.innodb-fkcheck", "innodb.innodb-get-fk",
-    "innodb.stored_fk", "rpl.rpl_foreign_key_innodb", "vcol.innodb_virtual_fk"]
+# InnoDB's tests of foreign keys and full-text keys, from other suites: they run on another engine
+# with its name in them. Those are left out that need combinations or a default engine of their own,
+# or whose subject is how InnoDB stores words.
+TRANSLATED = {
+    "foreign_keys": [
+        "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key", "innodb.fk_col_alter", "innodb.fk_drop_alter",
+        "innodb.innodb-fk", "innodb.innodb-fk-virtual", "innodb.innodb-fk-warnings", "innodb.innodb-fkcheck",
+        "innodb.innodb-get-fk", "innodb.stored_fk", "rpl.rpl_foreign_key_innodb", "vcol.innodb_virtual_fk"],
+    "fulltext": [
+        "innodb_fts.basic", "innodb_fts.foreign_key_check", "innodb_fts.foreign_key_update",
+        "innodb_fts.fts_kill_query", "innodb_fts.fulltext", "innodb_fts.fulltext2", "innodb_fts.fulltext3",
+        "innodb_fts.fulltext_cache", "innodb_fts.fulltext_distinct", "innodb_fts.fulltext_left_join",
+        "innodb_fts.fulltext_misc", "innodb_fts.fulltext_multi", "innodb_fts.fulltext_order_by",
+        "innodb_fts.fulltext_update", "innodb_fts.fulltext_var", "innodb_fts.innodb_fts_large_records",
+        "innodb_fts.innodb_fts_misc_1", "innodb_fts.innodb_fts_multiple_index", "innodb_fts.innodb_fts_plugin",
+        "innodb_fts.innodb_fts_proximity", "innodb_fts.innodb_fts_stopword_charset",
+        "innodb_fts.innodb_fts_transaction", "innodb_fts.misc", "innodb_fts.misc_1", "innodb_fts.multiple_index",
+        "innodb_fts.phrase", "innodb_fts.savepoint", "innodb_fts.stopword", "innodb_fts.subexpr",
+        "main.fulltext_charsets"]}
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
 # A part of every suite that ends within a few minutes; `make suites` runs all.
-SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_)")
+SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_|innodb_fts\.|"
+                    r"main\.fulltext)")
 RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
 
 
@@ -101,7 +115,8 @@ def baseline(fresh: bool) -> list:
         marker.write_text(state["package_version"])
     if fresh or not known.exists():
         step("running every suite on InnoDB")
-        results = {**run_suites("InnoDB", suites=SUITES, label="innodb"), **run_suites("InnoDB", names=FOREIGN_KEYS, label="keys")}
+        others = [name for names in TRANSLATED.values() for name in names]
+        results = {**run_suites("InnoDB", suites=SUITES, label="innodb"), **run_suites("InnoDB", names=others, label="keys")}
         passed = sorted(name for name, result in results.items() if result == "pass")
         if len(passed) < 50:
             raise Failure(f"InnoDB passes hardly any test: see {show(HOME / 'innodb.log')}")
@@ -159,40 +174,49 @@ def select_engine(engine: str) -> None:
             text = (original / f"handler/innodb.{suffix}").read_text()
             text = re.sub(r"(?i)(--source include/have_innodb\.inc\n)", "", text)
             (suites / f"handler/{engine.lower()}.{suffix}").write_text(re.sub(r"\bInnoDB\b|\binnodb\b", engine, text))
-        translate_foreign_keys(engine)
+        for own_suite, names in TRANSLATED.items():
+            translate(own_suite, names, engine)
 
 
-def translate_foreign_keys(engine: str) -> None:
-    """Lay out a suite of InnoDB's tests of foreign keys with another engine's name."""
-    home = TEST_ROOT / "suite/foreign_keys"
+def translate(own_suite: str, names: list, engine: str) -> None:
+    """Lay out a suite of InnoDB's tests with another engine's name."""
+    home = TEST_ROOT / "suite" / own_suite
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
     (home / "r").mkdir()
     original = SERVER / "usr/share/mysql/mysql-test"
-    for name in FOREIGN_KEYS:
+    for name in names:
         suite, test = name.split(".", 1)
         folder = original / ("main" if suite == "main" else f"suite/{suite}")
         tests, results = (folder, folder) if suite == "main" else (folder / "t", folder / "r")
         to = translated(name, engine).split(".", 1)[1]
         for source in [*tests.glob(f"{test}.*"), *tests.glob(f"{test}-*.opt"), *results.glob(f"{test}.result")]:
             target = home / ("r" if source.suffix == ".result" else "t") / (to + source.name[len(test):])
-            target.write_text(in_words_of(engine, source.read_text(errors="surrogateescape")), errors="surrogateescape")
+            text = source.read_text(errors="surrogateescape")
+            words = text if source.suffix == ".opt" else in_words_of(engine, text)
+            target.write_text(words, errors="surrogateescape")
         if (folder / "my.cnf").exists() and not (tests / f"{test}.cnf").exists():
             (home / "t" / f"{to}.cnf").write_text(f"!include ../../{suite}/my.cnf\n")
-    for source in (original / "suite/innodb/t").glob("*.inc"):
-        (home / "t" / source.name).write_text(in_words_of(engine, source.read_text(errors="surrogateescape")))
+    for folder in ("innodb", "innodb_fts"):
+        for source in (original / f"suite/{folder}/t").glob("*.inc"):
+            text = in_words_of(engine, source.read_text(errors="surrogateescape"))
+            (home / "t" / source.name).write_text(text, errors="surrogateescape")
 
 
 def in_words_of(engine: str, text: str) -> str:
     """A test or its result with another engine's name; names of variables and tables stay."""
     text = re.sub(r"(?im)^(-- *)?source include/have_innodb\.inc;?\n", "", text)
+    text = re.sub(r"(Warnings:\n)?Warning\t124\tInnoDB rebuilding table to add column FTS_DOC_ID\n", "", text)
+    # Ignored with a warning by others.
+    text = re.sub(r" *\bSTATS_PERSISTENT *= *[01]", "", text)
     return re.sub(r"(?i)\binnodb\b(?!\.inc)", engine, text)
 
 
 def translated(name: str, engine: str) -> str:
     """The name of the test that does for this engine what `name` does for InnoDB."""
-    if engine != "InnoDB" and name in FOREIGN_KEYS:
-        return "foreign_keys." + name.replace(".", "_")
+    for own_suite, names in TRANSLATED.items():
+        if engine != "InnoDB" and name in names:
+            return f"{own_suite}." + name.replace(".", "_")
     return f"handler.{engine.lower()}" if name == "handler.innodb" else name
 
 

@@ -5,7 +5,7 @@ use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable, CheetahTxn};
 use cheetah::base::{Error, Result};
-use cheetah::db::{Matches, Mode, NewPostings, Position, RowWords, Search, Texts, Word, WordKind, WordList};
+use cheetah::db::{Found, Mode, NewPostings, Position, RowWords, Search, Texts, Word, WordKind, WordList};
 use cheetah::table::{FulltextSpec, Table};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -277,11 +277,13 @@ pub struct CheetahSearch {
     pub context: *mut c_void,
     /// A `CheetahSearchMode`.
     pub mode: u8,
+    /// A `CheetahRead`: how the rows found will be read.
+    pub read: u8,
 }
 
 /// What a search has found.
 #[derive(Debug)]
-pub struct CheetahMatches(Matches);
+pub struct CheetahMatches(Found);
 
 /// The caller's functions, as the engine asks them.
 struct Callbacks<'c>(&'c CheetahSearch);
@@ -353,8 +355,8 @@ pub unsafe extern "C" fn cheetah_search(
     // SAFETY: as above.
     let (text, end) = unsafe { (search.text.get(), search.end.get()) };
     entry(|| {
-        let (mode, limit_bytes) = (mode_of(search.mode)?, search.limit_bytes);
-        let asked = Search { text, mode, end, limit_bytes };
+        let (mode, limit_bytes, read) = (mode_of(search.mode)?, search.limit_bytes, read_of(search.read)?);
+        let asked = Search { text, mode, end, limit_bytes, read };
         let found = txn.0.search(&table.table, no, &asked, &mut Callbacks(search))?;
         *place = Box::into_raw(Box::new(CheetahMatches(found)));
         Ok(Code::Ok)
@@ -392,7 +394,7 @@ pub unsafe extern "C" fn cheetah_tell_word(
 pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
     let matches = unsafe { &*matches };
-    value(0, || matches.0.len() as u64)
+    value(0, || matches.0.matches.len() as u64)
 }
 
 /// Key and rank of the match at that place in the order of ranks; `End` behind the last one.
@@ -406,18 +408,46 @@ pub unsafe extern "C" fn cheetah_match(
     // SAFETY: by the contract of the crate the handle is open and the places are the caller's.
     let (matches, key_place, rank_place) = unsafe { (&mut *matches, &mut *key, &mut *rank) };
     entry(|| {
-        let Some((key, rank)) = matches.0.get(place as usize) else { return Ok(Code::End) };
+        let Some((key, rank)) = matches.0.matches.get(place as usize) else { return Ok(Code::End) };
         (*key_place, *rank_place) = (CheetahBytes::of(key), rank);
         Ok(Code::Ok)
     })
 }
 
-/// The rank of a row; 0 if it does not match.
+/// The rank of a row that matches; `RowNotFound` if it does not.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rank_of(matches: *const CheetahMatches, key: CheetahBytes) -> f32 {
-    // SAFETY: by the contract of the crate the handle is open and the key is readable.
-    let (matches, key) = unsafe { (&*matches, key.get()) };
-    value(0.0, || matches.0.rank(key).unwrap_or(0.0))
+pub unsafe extern "C" fn cheetah_rank_of(
+    matches: *const CheetahMatches,
+    key: CheetahBytes,
+    rank: *mut f32,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open, the key is readable and the place is
+    // the caller's.
+    let (matches, key, place) = unsafe { (&*matches, key.get(), &mut *rank) };
+    entry(|| {
+        *place = 0.0;
+        let Some(rank) = matches.0.matches.rank(key) else { return Ok(Code::RowNotFound) };
+        *place = rank;
+        Ok(Code::Ok)
+    })
+}
+
+/// Whether a locked row may match otherwise; see `Transaction::may_match_otherwise`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_may_match_otherwise(
+    txn: *const CheetahTxn,
+    table: *const CheetahTable,
+    key: CheetahBytes,
+    matches: *const CheetahMatches,
+    may: *mut u8,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open, the key is readable and the place
+    // is the caller's.
+    let (txn, table, key, matches, place) = unsafe { (&*txn, &*table, key.get(), &*matches, &mut *may) };
+    entry(|| {
+        *place = u8::from(txn.0.may_match_otherwise(&table.table, key, &matches.0)?);
+        Ok(Code::Ok)
+    })
 }
 
 /// Frees what a search has found.

@@ -6,8 +6,8 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{reach, Result};
-use cheetah::db::{Db, Mode, Position, RowWords, Search, Texts, Transaction, Word, WordKind, WordList};
+use cheetah::base::{reach, Error, Result};
+use cheetah::db::{Db, Mode, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList};
 use cheetah::table::{
     Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRow, SecondaryEntry,
     Table, TableSpec,
@@ -63,9 +63,19 @@ impl Texts for Spaces {
 
 /// The keys of the rows that have one of the words of `text`, in ascending order.
 fn found(txn: &mut Transaction, table: &Arc<Table>, index_no: usize, text: &str) -> Result<Vec<u64>> {
+    found_as(txn, table, (index_no, Read::Consistent), text)
+}
+
+/// As `found`, for rows that will be read so.
+fn found_as(
+    txn: &mut Transaction,
+    table: &Arc<Table>,
+    (index_no, read): (usize, Read),
+    text: &str,
+) -> Result<Vec<u64>> {
     let search =
-        Search { text: text.as_bytes(), mode: Mode::NaturalLanguage, end: END, limit_bytes: 1 << 20 };
-    let mut matches = txn.search(table, index_no, &search, &mut Spaces)?;
+        Search { text: text.as_bytes(), mode: Mode::NaturalLanguage, end: END, limit_bytes: 1 << 20, read };
+    let mut matches = txn.search(table, index_no, &search, &mut Spaces)?.matches;
     let mut keys = Vec::new();
     while let Some((key, _)) = matches.get(keys.len()) {
         keys.push(u64::from_be_bytes(key.try_into().unwrap()));
@@ -105,6 +115,18 @@ fn change(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, (old, ne
         let after = RowWords { key: &key.to_be_bytes(), words: &mut list_of(new.as_bytes()) };
         txn.change_words(&index, before, after).unwrap();
     }
+}
+
+/// A table with three rows.
+fn some_rows() -> (Db, Arc<Table>) {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = db.create_table(&with_words("db/a", &["one"])).unwrap();
+    let mut txn = db.begin();
+    for (key, text) in [(1, "ant bee"), (2, "ant"), (3, "cat")] {
+        put(&db, &mut txn, &table, key, text);
+    }
+    txn.commit().unwrap();
+    (db, table)
 }
 
 fn some_text(rng: &mut Rng) -> String {
@@ -405,4 +427,97 @@ fn a_snapshot_finds_the_words_of_its_rows() {
     assert_eq!(found(&mut reader, &table, 0, "bee").unwrap(), [1]);
     assert_eq!(found(&mut reader, &table, 0, "cat").unwrap(), []);
     assert_eq!(found(&mut db.begin(), &table, 0, "ant cat").unwrap(), [1, 2]);
+}
+
+#[test]
+fn a_search_for_rows_to_be_locked_finds_what_is_committed_now() {
+    let (db, table) = some_rows();
+    let mut old = db.begin();
+    old.take_snapshot().unwrap();
+    let mut txn = db.begin();
+    change(&db, &mut txn, &table, 1, ("ant bee", "bee"));
+    change(&db, &mut txn, &table, 3, ("cat", "ant cat"));
+    put(&db, &mut txn, &table, 4, "ant");
+    txn.commit().unwrap();
+    assert_eq!(found(&mut old, &table, 0, "ant").unwrap(), [1, 2]);
+    for read in [Read::Shared, Read::Exclusive] {
+        assert_eq!(found_as(&mut old, &table, (0, read), "ant").unwrap(), [2, 3, 4]);
+    }
+    put(&db, &mut old, &table, 5, "ant");
+    assert_eq!(found_as(&mut old, &table, (0, Read::Exclusive), "ant").unwrap(), [2, 3, 4, 5]);
+    assert_eq!(found(&mut old, &table, 0, "ant").unwrap(), [1, 2, 5]);
+}
+
+#[test]
+fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
+    let (db, table) = some_rows();
+    let (mut first, mut other) = (db.begin(), db.begin());
+    let search = Search {
+        text: b"ant",
+        mode: Mode::NaturalLanguage,
+        end: END,
+        limit_bytes: 1 << 20,
+        read: Read::Exclusive,
+    };
+    let key = |number: u64| number.to_be_bytes();
+    let before = first.search(&table, 0, &search, &mut Spaces).unwrap();
+    change(&db, &mut other, &table, 1, ("ant bee", "bee"));
+    other.commit().unwrap();
+    let mut row = Vec::new();
+    assert!(first.get(&table, &key(1), Read::Exclusive, &mut row).unwrap());
+    assert!(first.may_match_otherwise(&table, &key(1), &before).unwrap());
+    assert!(!first.may_match_otherwise(&table, &key(2), &before).unwrap());
+    let after = first.search(&table, 0, &search, &mut Spaces).unwrap();
+    assert_eq!((after.matches.rank(&key(1)), after.matches.len()), (None, 1));
+    assert!(!first.may_match_otherwise(&table, &key(1), &after).unwrap());
+    // What it has changed itself it knows.
+    change(&db, &mut first, &table, 2, ("ant", "cat"));
+    assert!(!first.may_match_otherwise(&table, &key(2), &after).unwrap());
+}
+
+#[test]
+fn a_locked_row_is_passed_where_nobody_waits() {
+    let (db, table) = some_rows();
+    let (mut first, mut other, mut row) = (db.begin(), db.begin(), Vec::new());
+    other.set_lock_wait(0);
+    assert!(first.get(&table, &1u64.to_be_bytes(), Read::Exclusive, &mut row).unwrap());
+    for (key, is_free) in [(1u64, false), (2, true), (9, false)] {
+        let found = other.get_unless_locked(&table, &key.to_be_bytes(), Read::Exclusive, &mut row).unwrap();
+        assert_eq!(found, is_free, "row {key}");
+    }
+}
+
+#[test]
+fn m2_words_are_refused_to_snapshots_that_are_older() {
+    let (db, table) = some_rows();
+    let rows = BTreeMap::from([(1, "ant bee".to_string()), (2, "ant".into()), (3, "cat".into())]);
+    let mut old = db.begin();
+    old.take_snapshot().unwrap();
+    alter(&db, "db/a", &[0], &["more".into()], &rows);
+    let altered = db.table("db/a").unwrap();
+    let changed = |found: Result<Vec<u64>>| assert!(matches!(found, Err(Error::TableChanged(_))));
+    assert_eq!(found(&mut old, &altered, 0, "ant").unwrap(), [1, 2]);
+    changed(found(&mut old, &altered, 1, "ant"));
+    assert_eq!(found_as(&mut old, &altered, (1, Read::Shared), "ant").unwrap(), [1, 2]);
+    assert_eq!(found(&mut db.begin(), &altered, 1, "ant").unwrap(), [1, 2]);
+    drop(table);
+    let emptied = db.truncate_table("db/a").unwrap();
+    changed(found(&mut old, &emptied, 0, "ant"));
+    assert_eq!(found(&mut db.begin(), &emptied, 0, "ant").unwrap(), [0; 0]);
+}
+
+#[test]
+fn writing_the_words_of_a_row_is_interrupted() {
+    let (db, table) = some_rows();
+    let mut txn = db.begin();
+    txn.interrupt_when(|| true);
+    let text = (0..2000).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
+    let before = txn.savepoint();
+    let (mut words, postings) = (list_of(text.as_bytes()), db.postings(&table, 0).unwrap());
+    let row = RowWords { key: &7u64.to_be_bytes(), words: &mut words };
+    assert!(matches!(txn.insert_words(&postings, row), Err(Error::Interrupted)));
+    txn.rollback_to(before).unwrap();
+    txn.commit().unwrap();
+    assert_eq!(found(&mut db.begin(), &table, 0, "w1 ant").unwrap(), [1, 2]);
+    assert_eq!(db.begin().check_words(&table, 0, END, &mut Spaces).unwrap(), None);
 }

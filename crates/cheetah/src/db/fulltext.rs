@@ -6,7 +6,8 @@
 //! transaction finds its own words at once, others find them with its commit, and a rollback, a
 //! crash, purge and snapshots treat them as all rows.
 
-use super::{Load, Read, SeekEnd, Transaction};
+use super::reading::HowToRead;
+use super::{Cursor, Isolation, Load, OnLocked, Read, SeekEnd, Transaction};
 use crate::base::{planted, Error, Result};
 use crate::format::catalog::FulltextDef;
 use crate::format::row::{build_row, RowView, VarValue};
@@ -16,6 +17,7 @@ use crate::table::rows::stored_row::{find_values, inline_row};
 use crate::table::shared::parts::Core;
 use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
+use crate::txn::ReadView;
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -23,7 +25,10 @@ use std::sync::Arc;
 /// Postings between two questions whether the statement is to end.
 const POSTINGS_PER_QUESTION: usize = 512;
 
-/// The words of a row. Keeps its memory from row to row.
+/// Bytes that the list of a row's words keeps for the next row.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// The words of a row. Keeps its memory from row to row, unless that is much.
 #[derive(Default, Debug)]
 pub struct WordList {
     bytes: Vec<u8>,
@@ -43,6 +48,9 @@ struct WordPlace {
 impl WordList {
     /// Forgets all words.
     pub fn clear(&mut self) {
+        if self.bytes.capacity() + self.words.capacity() * size_of::<WordPlace>() > KEPT_BYTES_MAX {
+            *self = Self::default();
+        }
         self.bytes.clear();
         self.words.clear();
     }
@@ -80,7 +88,7 @@ impl WordList {
 pub struct RowWords<'a> {
     /// The clustered key of the row.
     pub key: &'a [u8],
-    /// Its words; they get sorted.
+    /// Its words; the list is empty afterwards.
     pub words: &'a mut WordList,
 }
 
@@ -109,6 +117,17 @@ pub struct Search<'a> {
     pub end: &'a [u8],
     /// Bytes of memory that it may take.
     pub limit_bytes: u64,
+    /// How the rows found will be read.
+    pub read: Read,
+}
+
+/// What a full-text search has found.
+#[derive(Debug)]
+pub struct Found {
+    /// The rows that match, with their ranks.
+    pub matches: Matches,
+    /// What was searched, if that is not what the transaction sees.
+    view: Option<Arc<ReadView>>,
 }
 
 /// Postings of an index that a change of the definition is to bring. Dropping it before that has
@@ -173,12 +192,14 @@ enum Write {
 
 impl Transaction {
     /// Writes the words of a new row. `postings`: see [`Db::postings`](crate::db::Db::postings).
-    /// Waits, and errors, as of [`insert`](Self::insert); after an error some words may be written:
-    /// a savepoint takes them back. `Limit` for a word that is longer than the index was created
-    /// for.
+    /// Waits, and errors, as of [`insert`](Self::insert); also `Interrupted` without a wait. After
+    /// an error some words may be written: a savepoint takes them back. `Limit` for a word that is
+    /// longer than the index was created for.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
-        self.write_all(postings, &row, Write::Insert)
+        let done = self.write_all(postings, &row, Write::Insert);
+        row.words.clear();
+        done
     }
 
     /// Takes back the words of a row that goes. Otherwise as [`insert_words`](Self::insert_words).
@@ -187,7 +208,9 @@ impl Transaction {
             return Ok(());
         }
         row.words.sort();
-        self.write_all(postings, &row, Write::Delete)
+        let done = self.write_all(postings, &row, Write::Delete);
+        row.words.clear();
+        done
     }
 
     /// Writes what a changed row has other than before. Otherwise as
@@ -200,25 +223,34 @@ impl Transaction {
     ) -> Result<()> {
         old.words.sort();
         new.words.sort();
-        if old.key != new.key {
-            self.write_all(postings, &old, Write::Delete)?;
-            return self.write_all(postings, &new, Write::Insert);
-        }
+        let done = match old.key == new.key {
+            true => self.write_changes(postings, &old, &new),
+            false => self
+                .write_all(postings, &old, Write::Delete)
+                .and_then(|()| self.write_all(postings, &new, Write::Insert)),
+        };
+        old.words.clear();
+        new.words.clear();
+        done
+    }
+
+    /// Of a row that keeps its key.
+    fn write_changes(&mut self, postings: &Arc<Table>, old: &RowWords<'_>, new: &RowWords<'_>) -> Result<()> {
         let (mut old_groups, mut new_groups) = (old.words.groups().peekable(), new.words.groups().peekable());
         loop {
             let order = match (old_groups.peek(), new_groups.peek()) {
                 (None, None) => return Ok(()),
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
-                (Some(gone), Some(come)) => compare(&old, gone, &new, come),
+                (Some(gone), Some(come)) => compare(old, gone, new, come),
             };
             let gone = if order.is_le() { old_groups.next() } else { None };
             let come = if order.is_ge() { new_groups.next() } else { None };
             match (gone, come) {
-                (Some(gone), None) => self.write_posting(postings, &old, gone, Write::Delete)?,
-                (None, Some(come)) => self.write_posting(postings, &new, come, Write::Insert)?,
+                (Some(gone), None) => self.write_posting(postings, old, gone, Write::Delete)?,
+                (None, Some(come)) => self.write_posting(postings, new, come, Write::Insert)?,
                 (Some(gone), Some(come)) if !same_places(gone, come) => {
-                    self.write_posting(postings, &new, come, Write::Update)?;
+                    self.write_posting(postings, new, come, Write::Update)?;
                 }
                 _ => {}
             }
@@ -234,6 +266,7 @@ impl Transaction {
             self.load(load, &room.posting())
         });
         self.posting_room = room;
+        row.words.clear();
         done
     }
 
@@ -248,6 +281,10 @@ impl Transaction {
         places: &[WordPlace],
         what: Write,
     ) -> Result<()> {
+        self.postings_written = self.postings_written.wrapping_add(1);
+        if self.postings_written % POSTINGS_PER_QUESTION == 0 {
+            self.locker.check_interrupted()?;
+        }
         let mut room = std::mem::take(&mut self.posting_room);
         room.build(row.key, row.words, places);
         let done = match what {
@@ -270,7 +307,8 @@ fn same_places(one: &[WordPlace], other: &[WordPlace]) -> bool {
 
 impl Transaction {
     /// Finds and ranks the rows of `table` that match a full-text search of its index at that
-    /// position, from 0, as a consistent read sees them. May do I/O, and wait for a lock: errors as
+    /// position, from 0: what a consistent read sees, or, for rows that will be read with locks,
+    /// what is committed now and the transaction's own. May do I/O, and wait for a lock: errors as
     /// of [`cursor`](Self::cursor) and [`fulltext::search`].
     pub fn search(
         &mut self,
@@ -278,9 +316,20 @@ impl Transaction {
         index_no: usize,
         search: &Search<'_>,
         texts: &mut dyn Texts,
-    ) -> Result<Matches> {
-        let mut reader = self.reader(table, index_no, search.end, texts)?;
-        fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)
+    ) -> Result<Found> {
+        self.core.health.check()?;
+        // Under SERIALIZABLE the search locks what it reads.
+        let is_newest = search.read != Read::Consistent && self.isolation != Isolation::Serializable;
+        let view = is_newest.then(|| self.new_view());
+        let mut reader = self.reader(table, index_no, (search.end, view.clone()), texts)?;
+        let matches = fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)?;
+        Ok(Found { matches, view })
+    }
+
+    /// Whether the row of `key`, which the transaction has locked, may match otherwise than the
+    /// search for rows to be locked has found, as others have changed it since. May do I/O.
+    pub fn may_match_otherwise(&self, table: &Arc<Table>, key: &[u8], found: &Found) -> Result<bool> {
+        found.view.as_ref().map_or(Ok(false), |view| self.has_changed_since(table, key, view))
     }
 }
 
@@ -334,7 +383,7 @@ impl Transaction {
             found = rows.next()?;
         }
         let (mut tally, name) = (Tally::default(), index_of(table, index_no)?.name.clone());
-        let mut reader = self.reader(table, index_no, end, texts)?;
+        let mut reader = self.reader(table, index_no, (end, None), texts)?;
         reader.read_all(&mut |key, positions| {
             tally.add(key, positions.bytes());
             Ok(())
@@ -352,11 +401,15 @@ impl Transaction {
         &'r mut self,
         table: &'r Arc<Table>,
         index_no: usize,
-        end: &'r [u8],
+        (end, view): (&'r [u8], Option<Arc<ReadView>>),
         texts: &'r mut dyn Texts,
     ) -> Result<PostingReader<'r>> {
         let postings = self.core.catalog.by_name(&index_of(table, index_no)?.postings)?;
-        Ok(PostingReader { txn: self, table, postings, end, texts, whole_row: Vec::new() })
+        let mut reader =
+            PostingReader { txn: self, table, postings, end, view, texts, whole_row: Vec::new() };
+        // Postings of an emptied table are not there any more, whatever the snapshot.
+        reader.how_to_read(table)?;
+        Ok(reader)
     }
 }
 
@@ -377,12 +430,27 @@ struct PostingReader<'r> {
     postings: Arc<Table>,
     /// Of each word in the index.
     end: &'r [u8],
+    /// What is read, if it is not what the transaction sees.
+    view: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,
     /// The row whose words were asked for last.
     whole_row: Vec<u8>,
 }
 
 impl PostingReader<'_> {
+    fn how_to_read(&mut self, table: &Arc<Table>) -> Result<HowToRead> {
+        match &self.view {
+            Some(view) => self.txn.see(table, view),
+            None => self.txn.lock_to_read(table, Read::Consistent),
+        }
+    }
+
+    fn cursor(&mut self) -> Result<Cursor> {
+        let postings = Arc::clone(&self.postings);
+        let how = self.how_to_read(&postings)?;
+        self.txn.cursor_as(&postings, 0, how, OnLocked::Wait)
+    }
+
     /// Calls `each(row's key, positions)` for all postings whose keys begin so.
     fn read(
         &mut self,
@@ -401,7 +469,7 @@ impl PostingReader<'_> {
 
     /// Calls `each` for all whose keys begin so.
     fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
-        let mut cursor = self.txn.cursor(&self.postings, 0, Read::Consistent)?;
+        let mut cursor = self.cursor()?;
         let mut found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
         let (mut count, mut value) = (0, Vec::new());
         while found && cursor.key().starts_with(beginning) {
@@ -450,8 +518,8 @@ impl Source for PostingReader<'_> {
     }
 
     fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
-        let mut row = Vec::new();
-        if !self.txn.get(self.table, key, Read::Consistent, &mut row)? {
+        let (how, mut row) = (self.how_to_read(self.table)?, Vec::new());
+        if !self.txn.get_as(self.table, key, how, OnLocked::Wait, &mut row)? {
             return Err(damaged(&self.postings));
         }
         self.whole_row.clear();
@@ -460,7 +528,8 @@ impl Source for PostingReader<'_> {
     }
 
     fn row_count(&mut self) -> Result<u64> {
-        let known = self.txn.count(self.table)?;
+        let how = self.how_to_read(self.table)?;
+        let known = self.txn.count_as(self.table, how)?;
         Ok(known.unwrap_or_else(|| self.table.row_count()))
     }
 }
@@ -487,4 +556,19 @@ fn parse<'p>(postings: &Table, row: &'p [u8]) -> Result<(usize, VarValue<'p>)> {
 fn damaged(postings: &Table) -> Error {
     let detail = "a posting does not fit its word or a row; drop the full-text index and add it again";
     Error::corrupt(format!("table '{}'", postings.name()), detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_long_row_leave_no_memory_behind() {
+        let mut list = WordList::default();
+        for (count, is_kept) in [(100, true), (100_000, false)] {
+            (0..count).for_each(|ordinal| list.add(b"word", Position { ordinal, column: 0 }));
+            list.clear();
+            assert_eq!(list.words.capacity() > 0, is_kept);
+        }
+    }
 }

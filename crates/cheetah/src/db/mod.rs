@@ -27,7 +27,7 @@ pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use build::Build;
 pub use database::{Db, Env, Stopper};
-pub use fulltext::{NewPostings, RowWords, Search, Texts, WordList};
+pub use fulltext::{Found, NewPostings, RowWords, Search, Texts, WordList};
 pub use load::Load;
 pub use reading::{Cursor, SeekEnd};
 pub use status::{

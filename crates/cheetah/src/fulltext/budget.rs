@@ -2,6 +2,9 @@
 
 use crate::base::{Error, Result, SearchProblem};
 
+/// More is never allowed: rows and hits have numbers of four bytes, and take more than eight each.
+const LIMIT_BYTES_MAX: u64 = 32 << 30;
+
 /// Counts what a query has stored, and refuses more than the limit. Vectors that grow may have
 /// taken up to twice as much.
 #[derive(Debug)]
@@ -12,7 +15,7 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(limit_bytes: u64) -> Self {
-        Self { used_bytes: 0, limit_bytes }
+        Self { used_bytes: 0, limit_bytes: limit_bytes.min(LIMIT_BYTES_MAX) }
     }
 
     /// Counts bytes before they are stored.

@@ -2,10 +2,12 @@
 //! Invariants of scans with locks: at the head of `locking_scan`.
 
 mod cursor;
+mod how_to_read;
 mod locking_scan;
 mod references;
 mod scan_step;
 mod transaction_reads;
 
 pub use cursor::Cursor;
+pub(in crate::db) use how_to_read::HowToRead;
 pub use locking_scan::SeekEnd;

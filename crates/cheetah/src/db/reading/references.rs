@@ -1,8 +1,8 @@
 //! Looking for the row that a row refers to, and for those that refer to it (F1, F2 of
 //! docs/decisions/0046-foreign-keys.md).
 
+use super::how_to_read::Reading;
 use super::scan_step::Locking;
-use super::transaction_reads::Reading;
 use super::{Cursor, SeekEnd};
 use crate::base::{planted, Result};
 use crate::db::{Isolation, OnLocked, Read, Transaction};

@@ -1,6 +1,7 @@
 //! Reads of a transaction: what they lock, and what they see (I1 of
 //! [`crate::db::transaction`]).
 
+use super::how_to_read::{HowToRead, Reading};
 use super::scan_step::Locking;
 use crate::base::{planted, Error, Result};
 use crate::db::{Cursor, Isolation, OnLocked, Read, Transaction};
@@ -14,25 +15,39 @@ use crate::txn::{Lock, LockMode, ReadView, TableMode};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// How a read goes about locks.
-pub(super) enum Reading {
-    /// It needs none: what the view sees.
-    View(Arc<ReadView>),
-    /// The table is locked: the newest rows.
-    Newest,
-    /// It locks the rows.
-    Rows(LockMode),
-}
-
 impl Transaction {
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one.
     /// May do I/O, and wait for a lock: errors as of [`lock_table`](Self::lock_table), and
     /// `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
-        let (reading, moved) = self.lock_to_read(table, read)?;
+        let how = self.lock_to_read(table, read)?;
+        self.get_as(table, key, how, OnLocked::Wait, row)
+    }
+
+    /// As [`get`](Self::get); a row that has to be waited for is none.
+    pub fn get_unless_locked(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        read: Read,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let how = self.lock_to_read(table, read)?;
+        self.get_as(table, key, how, OnLocked::Skip, row)
+    }
+
+    /// As [`get`](Self::get), once it is known how.
+    pub(in crate::db) fn get_as(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        (reading, moved): HowToRead,
+        on_locked: OnLocked,
+        row: &mut Vec<u8>,
+    ) -> Result<bool> {
         let table = moved.as_ref().unwrap_or(table);
         let view = match reading {
-            Reading::Rows(mode) => return self.get_locked(table, key, mode, row),
+            Reading::Rows(mode) => return self.get_locked(table, key, mode, on_locked, row),
             Reading::View(view) => Some(view),
             Reading::Newest => None,
         };
@@ -51,6 +66,7 @@ impl Transaction {
         table: &Arc<Table>,
         key: &[u8],
         mode: LockMode,
+        on_locked: OnLocked,
         row: &mut Vec<u8>,
     ) -> Result<bool> {
         Counters::add(&self.core.counters.rows_read);
@@ -59,7 +75,11 @@ impl Transaction {
             row.extend_from_slice(record.payload);
             self.locker.check_unchanged(record.version)
         };
-        let locked = self.locker.lock_row(table, key, None, Patience::Waits, |_| mode, see)?;
+        let patience = if on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
+        let locked = self.locker.lock_row(table, key, None, patience, |_| mode, see)?;
+        if locked == Locked::Refused {
+            return Ok(false);
+        }
         let is_live = matches!(locked, Locked::Live(_));
         if is_live {
             table.make_current(row)?;
@@ -87,7 +107,18 @@ impl Transaction {
         read: Read,
         on_locked: OnLocked,
     ) -> Result<Cursor> {
-        let (reading, moved) = self.lock_to_read(table, read)?;
+        let how = self.lock_to_read(table, read)?;
+        self.cursor_as(table, index_no, how, on_locked)
+    }
+
+    /// As [`cursor_on`](Self::cursor_on), once it is known how to read.
+    pub(in crate::db) fn cursor_as(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        (reading, moved): HowToRead,
+        on_locked: OnLocked,
+    ) -> Result<Cursor> {
         if let Reading::View(view) = &reading {
             table.check_usable_since(index_no, view.stamp())?;
         }
@@ -115,7 +146,16 @@ impl Transaction {
     /// where it has to lock them. May wait for a lock: errors as of
     /// [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
-        let (reading, moved) = self.lock_to_read(table, Read::Consistent)?;
+        let how = self.lock_to_read(table, Read::Consistent)?;
+        self.count_as(table, how)
+    }
+
+    /// As [`count`](Self::count), once it is known how to read.
+    pub(in crate::db) fn count_as(
+        &self,
+        table: &Arc<Table>,
+        (reading, moved): HowToRead,
+    ) -> Result<Option<u64>> {
         let Reading::View(view) = reading else { return Ok(None) };
         let table = moved.as_ref().unwrap_or(table);
         let _usage = table.use_it()?;
@@ -144,14 +184,43 @@ impl Transaction {
         }
     }
 
+    /// A snapshot of this moment, which has what the transaction has done so far.
+    pub(in crate::db) fn new_view(&self) -> Arc<ReadView> {
+        let view = ReadView::new(&self.core.transactions.versions);
+        self.view.own().into_iter().for_each(|own| view.belong_to(own));
+        view.open();
+        Arc::new(view)
+    }
+
+    /// Whether somebody else has changed the row of `key` since `view` was opened, or does so now.
+    /// May do I/O.
+    pub(in crate::db) fn has_changed_since(
+        &self,
+        table: &Arc<Table>,
+        key: &[u8],
+        view: &ReadView,
+    ) -> Result<bool> {
+        let table = table.newest();
+        let _usage = table.use_it()?;
+        let is_seen = |record: RecordRef<'_>| {
+            record.version.is_none_or(|(txn, _)| view.reader().sees(txn, self.view.own()))
+        };
+        Ok(!table.clustered().get(key, is_seen)?.unwrap_or(false))
+    }
+
+    /// How to read in an open snapshot: `TableChanged` if that is too old for the table.
+    pub(in crate::db) fn see(&self, table: &Arc<Table>, view: &Arc<ReadView>) -> Result<HowToRead> {
+        let stamp = view.stamp();
+        let seen = table.seen_at(stamp);
+        seen.as_ref().unwrap_or(table).check_not_replaced_since(stamp)?;
+        self.check_not_written_behind(seen.as_ref().unwrap_or(table))?;
+        Ok((Reading::View(Arc::clone(view)), seen))
+    }
+
     /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns
     /// with it the table to read if that is not `table`, as a load has taken its place, or has done
     /// so after the snapshot.
-    pub(super) fn lock_to_read(
-        &mut self,
-        table: &Arc<Table>,
-        read: Read,
-    ) -> Result<(Reading, Option<Arc<Table>>)> {
+    pub(in crate::db) fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<HowToRead> {
         self.catch_up()?;
         self.core.health.check()?;
         let is_blind =
@@ -168,11 +237,7 @@ impl Transaction {
             (Read::Consistent, _) => {
                 self.note_begin();
                 self.view.open();
-                let stamp = self.view.stamp();
-                let seen = table.seen_at(stamp);
-                seen.as_ref().unwrap_or(table).check_not_replaced_since(stamp)?;
-                self.check_not_written_behind(seen.as_ref().unwrap_or(table))?;
-                return Ok((Reading::View(Arc::clone(&self.view)), seen));
+                return self.see(table, &self.view);
             }
         };
         let is_whole = self.has_whole(table.newest(), mode);

@@ -55,6 +55,8 @@ pub struct Transaction {
     duplicates: LockMode,
     pub(in crate::db) writer: Writer,
     pub(in crate::db) posting_room: PostingRoom,
+    /// Counted so that it asks now and then whether its statement is to end.
+    pub(in crate::db) postings_written: usize,
     /// What comes after this undo record is to be rolled back first (I4).
     pub(in crate::db) back_to: Option<u64>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of
@@ -97,6 +99,7 @@ impl Transaction {
             duplicates: LockMode::Shared,
             writer: Writer::default(),
             posting_room: PostingRoom::default(),
+            postings_written: 0,
             back_to: None,
             ordered: None,
             unended_loads: 0,

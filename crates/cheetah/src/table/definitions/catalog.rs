@@ -607,6 +607,13 @@ impl Catalog {
             same.map_or(tree, Arc::clone)
         };
         let constraints = def.foreign_keys.clone();
+        // Postings that come have no older versions (M2).
+        let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
+        for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
+            if !planted::is_on("alter: show an index to older snapshots") {
+                self.by_name(&index.postings)?.set_replacing(stamp);
+            }
+        }
         let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect(), stamp));
         let has = |table: &Table, tree: TreeId| table.indexes().iter().any(|index| index.tree == tree);
         self.change(|tables| {
