@@ -271,7 +271,7 @@ int ha_cheetah::insert_words(const uchar *record) {
     CheetahLoad *load = no < word_loads_.size() ? word_loads_[no].get() : nullptr;
     int32_t code = load != nullptr ? cheetah_load_words(txn_, load, key_.bytes(), list)
                                    : cheetah_insert_words(txn_, engine_table_.get(), no, key_.bytes(), list);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    if (code != CHEETAH_OK) return words_failed(code);
   }
   return 0;
 }

@@ -249,6 +249,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   int finish_load();
   void abandon_load();
   int load_failed(const CheetahLoad *load, int32_t code);
+  int words_failed(int32_t code);
   int show_refused_row(const CheetahLoad *load);
 
   // numbering.cc

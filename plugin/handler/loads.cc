@@ -80,13 +80,12 @@ int ha_cheetah::finish_load() {
   LoadHandle load = std::move(load_);
   std::vector<LoadHandle> word_loads = std::move(word_loads_);
   if (!load) return 0;
-  int32_t code = CHEETAH_OK;
+  int32_t code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
+  if (code != CHEETAH_OK) return load_failed(load.get(), code);
   for (const LoadHandle &words : word_loads) {
     if (words && code == CHEETAH_OK) code = cheetah_finish_load(txn_, words.get(), report_progress, ha_thd());
   }
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-  code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
-  if (code != CHEETAH_OK) return load_failed(load.get(), code);
   return copies ? attach() : 0;
 }
 
@@ -94,6 +93,16 @@ void ha_cheetah::abandon_load() {
   copies_ = in_bulk_insert_ = false;
   load_.reset();
   word_loads_.clear();
+}
+
+// Words of a row that is there already, as somebody else has written it since the load began: the
+// load of rows, which has kept more of them, finds out which.
+int ha_cheetah::words_failed(int32_t code) {
+  if (code == CHEETAH_DUPLICATE_KEY && load_) {
+    int32_t of_rows = cheetah_finish_load(txn_, load_.get(), report_progress, ha_thd());
+    if (of_rows != CHEETAH_OK) return load_failed(load_.get(), of_rows);
+  }
+  return handler_error(code, ha_thd());
 }
 
 // The server reads the key that it reports from its record, where there may be another row by now.

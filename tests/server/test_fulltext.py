@@ -1,0 +1,174 @@
+"""FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
+the middle of writes and DDL, after prepared transactions, and on a replica."""
+
+import random
+
+import pymysql
+import pytest
+from servers import Client, check_table, crash, kill_under
+from test_replication import replicated
+
+# Of one length, and none a part of two others: so LIKE finds whole words.
+WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
+KILLS_MAX = 4
+WRITERS = 3
+TABLES = [f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(100), b TEXT, n INT NOT NULL "
+          "DEFAULT 0, FULLTEXT ab (a, b)) ENGINE=CHEETAH" for name in ("t", "u")]
+# Each on a connection of its own. The names of tables and indexes come and go.
+DDL = [["ALTER TABLE t ADD FULLTEXT b (b)", "ALTER TABLE t DROP INDEX b",
+        "ALTER TABLE t ADD FULLTEXT a (a), ALGORITHM=COPY", "ALTER TABLE t DROP INDEX a"],
+       ["RENAME TABLE u TO v", "RENAME TABLE v TO u", "TRUNCATE TABLE u",
+        "INSERT INTO u SELECT seq, CONCAT('wordaa ', seq), 'wordbb wordcc', seq FROM seq_1_to_2000"]]
+# What names that come and go lead to, and transactions that meet.
+EXPECTED = {1020, 1050, 1061, 1062, 1091, 1146, 1205, 1213, 1412}
+
+
+def text(rng) -> str:
+    """Some words."""
+    return " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 6)))
+
+
+def change(rng, name: str) -> str:
+    """A statement that changes rows and their words."""
+    key, other = rng.randint(1, 80), rng.randint(1, 80)
+    return rng.choice([
+        f"INSERT IGNORE INTO {name} VALUES ({key}, '{text(rng)}', '{text(rng)}', 0), "
+        f"({other}, NULL, '{text(rng)}', 0)",
+        f"REPLACE INTO {name} VALUES ({key}, '{text(rng)}', '{text(rng)}', 1)",
+        f"INSERT INTO {name} VALUES ({key}, 'x', '{text(rng)}', 2) ON DUPLICATE KEY UPDATE "
+        f"a = '{text(rng)}'",
+        f"UPDATE {name} SET b = '{text(rng)}' WHERE id BETWEEN {key} AND {key + 5}",
+        f"UPDATE IGNORE {name} SET id = {other} WHERE id = {key}",
+        f"UPDATE {name} SET n = n + 1, a = CONCAT(COALESCE(a, ''), ' {rng.choice(WORDS)}') "
+        f"WHERE MATCH (a, b) AGAINST ('{rng.choice(WORDS)}') AND LENGTH(a) < 80",
+        f"DELETE FROM {name} WHERE id = {key}",
+        f"DELETE FROM {name} WHERE MATCH (a, b) AGAINST ('+{rng.choice(WORDS)} "
+        f"+{rng.choice(WORDS)}' IN BOOLEAN MODE) AND id % 7 = {rng.randint(0, 6)}"])
+
+
+class Writer(Client):
+    """Transactions that change rows, some of which are rolled back."""
+
+    autocommit = False
+
+    def begin(self, cursor) -> None:
+        self.rng = random.Random(self.number)
+
+    def work(self, cursor) -> None:
+        """A transaction."""
+        try:
+            for no in range(self.rng.randint(1, 4)):
+                cursor.execute(change(self.rng, self.rng.choice("ttu")))
+                if no == 1 and self.rng.random() < 0.3:
+                    cursor.execute("SAVEPOINT s")
+                    cursor.execute(change(self.rng, "t"))
+                    cursor.execute("ROLLBACK TO s")
+            cursor.execute("ROLLBACK" if self.rng.random() < 0.2 else "COMMIT")
+        except pymysql.MySQLError as failure:
+            if failure.args[0] not in EXPECTED:
+                raise
+            cursor.execute("ROLLBACK")
+
+
+class Definer(Client):
+    """One statement after the other that changes definitions."""
+
+    def work(self, cursor) -> None:
+        """All of them."""
+        for statement in DDL[self.number]:
+            try:
+                cursor.execute(statement)
+            except pymysql.MySQLError as failure:
+                if failure.args[0] not in EXPECTED:
+                    raise
+
+
+def check_words(server, name: str) -> None:
+    """Every index finds what LIKE finds in its columns."""
+    check_table(server, f"d.{name}")
+    indexes = server.sql("SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index) FROM "
+                         "information_schema.statistics WHERE table_schema = 'd' AND index_type = "
+                         f"'FULLTEXT' AND table_name = '{name}' GROUP BY index_name")
+    assert indexes, f"{name} has lost its index"
+    for _, columns in indexes:
+        for word in WORDS:
+            searched = server.sql(f"SELECT id FROM {name} WHERE MATCH ({columns}) AGAINST "
+                                  f"('{word}') ORDER BY id", "d")
+            seen = server.sql(f"SELECT id FROM {name} WHERE CONCAT_WS(' ', {columns}) LIKE "
+                              f"'%{word}%' ORDER BY id", "d")
+            assert searched == seen, f"{name} ({columns}): {word}"
+
+
+def test_words_fit_their_rows_after_kills(server, rng, rounds):
+    """kill -9 under writers, and under DDL that adds, drops, empties, loads and renames."""
+    for statement in TABLES:
+        server.sql(statement, "d")
+    for _ in range(min(rounds, KILLS_MAX)):
+        writers = [Writer(server, rng.getrandbits(32)) for _ in range(WRITERS)]
+        kill_under(server, [*writers, *(Definer(server, no) for no in range(len(DDL)))],
+                   rng.uniform(0.3, 1.5))
+        server.start()
+        names = {row[0] for row in server.sql("SHOW TABLES", "d")}
+        assert "t" in names and len(names) == 2, names
+        for name in names:
+            check_words(server, name)
+        server.sql("ALTER TABLE t DROP INDEX IF EXISTS a, DROP INDEX IF EXISTS b", "d")
+
+
+@pytest.mark.options({"log_bin": "binlog"})
+def test_words_of_prepared_transactions_come_with_their_commit(server):
+    """XA PREPARE, a crash, and either end; no index is built without their rows."""
+    server.sql(TABLES[0], "d")
+    server.sql("INSERT INTO t VALUES (1, 'wordaa', 'wordbb', 0), (2, 'wordaa', 'wordcc', 0)", "d")
+    for name, change_of_it in (("x", "UPDATE t SET a = 'worddd' WHERE id = 1"),
+                               ("y", "INSERT INTO t VALUES (3, 'wordee', 'wordee', 0)"),
+                               ("z", "DELETE FROM t WHERE id = 2")):
+        connection = server.connect("d")
+        with connection.cursor() as cursor:
+            for statement in (f"XA START '{name}'", change_of_it, f"XA END '{name}'",
+                              f"XA PREPARE '{name}'"):
+                cursor.execute(statement)
+        connection.close()
+    crash(server)
+    assert server.sql("SELECT id FROM t WHERE MATCH (a, b) AGAINST ('wordaa worddd wordee') "
+                      "ORDER BY id", "d") == [(1,), (2,)]
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        cursor.execute("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
+        with pytest.raises(pymysql.MySQLError) as refused:
+            cursor.execute("ALTER TABLE t ADD FULLTEXT b (b)")
+        assert refused.value.args[0] == 1205
+    connection.close()
+    for statement in ("XA COMMIT 'x'", "XA COMMIT 'y'", "XA ROLLBACK 'z'"):
+        server.sql(statement, "d")
+    server.sql("ALTER TABLE t ADD FULLTEXT b (b)", "d")
+    check_words(server, "t")
+    assert server.sql("SELECT id, a FROM t ORDER BY id", "d") == [
+        (1, "worddd"), (2, "wordaa"), (3, "wordee")]
+
+
+@pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
+def test_a_replica_finds_the_same(new_server, rng, binlog_format):
+    """Words are no events: the replica makes them of its rows. Statements come from one connection,
+    as searches lock no gaps."""
+    primary, replica = replicated(new_server, "optimistic", binlog_format=binlog_format)
+    for statement in TABLES:
+        primary.sql(statement, "d")
+    connection = primary.connect("d", autocommit=True)
+    with connection.cursor() as cursor:
+        for no in range(600):
+            cursor.execute(change(rng, rng.choice("tu")))
+            if no % 150 == 100:
+                cursor.execute("ALTER TABLE t ADD FULLTEXT b (b)")
+                cursor.execute("TRUNCATE TABLE u")
+            if no % 150 == 140:
+                cursor.execute("ALTER TABLE t DROP INDEX b")
+    connection.close()
+    position = primary.value("SELECT @@gtid_binlog_pos")
+    assert replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 60)") == 0
+    assert not replica.sql("SHOW SLAVE STATUS")[0][19]
+    for name in "tu":
+        query = f"SELECT * FROM {name} ORDER BY id"
+        assert primary.sql(query, "d") == replica.sql(query, "d"), name
+        for server in (primary, replica):
+            check_words(server, name)
