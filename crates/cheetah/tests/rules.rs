@@ -106,3 +106,34 @@ fn every_rule_has_a_test_that_begins_with_its_name() {
         assert!(has_test, "no test begins with '{rule}_'");
     }
 }
+
+/// Those of the reader who attacked the design for data larger than memory: all are told of, and
+/// those that are said to have bugs and tests have them.
+#[test]
+fn rules_of_the_second_reader_are_told_of_with_bugs_and_tests_that_are_there() {
+    let files = sources();
+    let text = document("decisions/0049-rules-of-a-second-reader.md");
+    for number in 1..=43 {
+        assert!(text.contains(&format!("**R{number}**")), "nothing is told of R{number}");
+    }
+    let is_there = |what: &str| files.iter().any(|(_, text)| text.contains(what));
+    let (arises, _) = text.split_once("\n## What has no planted bug").expect("the part is there");
+    let mut count = 0;
+    for item in arises.split("\n- **").skip(1) {
+        let names = item.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+        let (bugs, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.contains(": "));
+        let (files_named, tests): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| name.contains('/'));
+        assert!(!bugs.is_empty() && !files_named.is_empty(), "{item}");
+        for bug in bugs {
+            assert!(is_there(&format!("\"{bug}\"")), "there is no bug '{bug}'");
+        }
+        for file in files_named {
+            assert!(files.iter().any(|(path, _)| path == Path::new(file)), "there is no file '{file}'");
+        }
+        for test in tests {
+            assert!(is_there(&format!("fn {test}(")), "there is no test '{test}'");
+        }
+        count += 1;
+    }
+    assert!(count > 20, "the test no longer finds the rules");
+}

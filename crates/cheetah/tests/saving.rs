@@ -358,6 +358,33 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
     }
 }
 
+/// What CHECK says of a table whose changes are in a change file that is damaged while the server
+/// runs, and, once a checkpoint has been made, of the same.
+fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
+    let (disk, _) = with_waiting_changes();
+    let db = open(&disk, 0).unwrap();
+    let table = db.table("t").unwrap();
+    let path = change_file(&disk);
+    let bytes = disk.contents(&path).unwrap().len() as u64;
+    disk.flip(&path, bytes / 2, 3).unwrap();
+    let findings = |db: &Db| check(db, &table).unwrap().err().unwrap_or_default();
+    let found = findings(&db);
+    for _ in 0..2 {
+        db.checkpoint().unwrap();
+    }
+    (found, findings(&db))
+}
+
+#[test]
+fn check_table_reads_the_change_files_that_a_startup_would_need() {
+    let (found, afterwards) = checked_with_a_damaged_change_file();
+    assert!(found.len() == 1 && found[0].contains("chg/"), "{found:?}");
+    assert_eq!(afterwards, Vec::<String>::new(), "it has brought the changes into their leaves");
+    let bug = plant("check: leave change files unread");
+    assert_eq!(checked_with_a_damaged_change_file().0, Vec::<String>::new());
+    assert!(bug.reached_count() > 0);
+}
+
 #[test]
 fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
     let (disk, rows) = with_waiting_changes();

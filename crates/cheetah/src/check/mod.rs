@@ -15,7 +15,7 @@
 //!   looked up, to name them.
 
 use crate::base::hash::{hash_key, hash_number};
-use crate::base::{ErrorKind, PageId, Result, TreeId};
+use crate::base::{planted, ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
@@ -80,6 +80,7 @@ pub(crate) fn check_table(
     for index_no in (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
         check_index(&mut walk, index_no, &mut report)?;
     }
+    check_change_files(core, table, &mut report);
     let counted = table.row_count();
     if counted != report.rows {
         report.find(format!("the row counter says {counted}, but there are {} rows", report.rows));
@@ -114,6 +115,17 @@ fn each_record(tree: &Tree, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -
         }
     })?;
     failure.map_or(Ok(report), Err)
+}
+
+/// Reads the change files that a startup after a crash would need for the table.
+fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
+    let trees = table.indexes().iter().map(|index| index.tree).collect::<Vec<_>>();
+    if planted::is_on("check: leave change files unread") {
+        return;
+    }
+    for error in core.pool.check_change_files(&trees) {
+        report.find(format!("changes that were saved for the table: {error}"));
+    }
 }
 
 /// Whether no transaction is around and nothing is to be purged.

@@ -4,6 +4,7 @@
 //! sizes they would leave holes in the memory of the process (docs/decisions/0021). Cells lie in
 //! blocks, and a block goes back to the system when its last cell is free.
 
+use crate::base::planted;
 use crate::format::page::PageBuf;
 use cheetah_io::Blocks;
 use std::sync::Arc;
@@ -146,7 +147,9 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
     /// A cell that was free.
     fn take(&mut self) -> u32 {
         loop {
-            let at = self.with_room.last().copied().unwrap_or_else(|| self.add_block());
+            let wastes = planted::is_on("cells: take a block for each cell");
+            let room = self.with_room.last().copied().filter(|_| !wastes);
+            let at = room.unwrap_or_else(|| self.add_block());
             let block = &mut self.blocks[at];
             let cell = block.used.trailing_ones() as usize;
             if block.memory.is_some() && cell < Self::OF_BLOCK {

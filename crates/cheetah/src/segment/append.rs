@@ -159,6 +159,10 @@ impl Segments {
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
             file.write_at(start, bytes)?;
+            if planted::is_on("segment: sync what is appended") {
+                let (open, _) = file.opened(&self.durable, true)?;
+                self.durable.segment_barrier(&*open, &file.path)?;
+            }
             self.space.wrote(bytes.len() as u64);
             self.table.lock().wrote(file.id);
             Ok(())

@@ -5,7 +5,7 @@
 
 use super::segment_file::SegmentFile;
 use super::Location;
-use crate::base::{Epoch, SegmentId};
+use crate::base::{planted, Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -221,7 +221,9 @@ impl Table {
 
     /// The segment whose collection gains most for its cost, if any gains anything.
     pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
-        let candidate = |row: &&Row| row.is_collectable() && row.victim_from <= self.commits_count;
+        let takes_any = planted::is_on("segment: collect what was sealed a moment ago");
+        let candidate =
+            |row: &&Row| row.is_collectable() && (row.victim_from <= self.commits_count || takes_any);
         let rows = || self.rows.values().filter(candidate);
         let small = |row: &Row| row.end < segment_bytes.min(FULL_BYTES_MIN) / SMALL_PART;
         if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {

@@ -2,6 +2,7 @@
 
 use super::segments::Segments;
 use super::{ImageRef, Location, Stream};
+use crate::base::planted::plant;
 use crate::base::{Config, Epoch, Error, Health, PageId, Result, SegmentId, TreeId};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -159,6 +160,48 @@ fn nothing_is_removed_before_the_map_is_loaded_and_then_what_it_does_not_name() 
     assert!(read(&again, &images[0]).is_ok());
 }
 
+/// No file is left of the numbers that were given out: the number that the next one gets.
+fn number_after_all_have_gone() -> u32 {
+    let disk = SimDisk::new();
+    let segments = open(&disk, 40);
+    segments.end_startup(Epoch(0)).unwrap();
+    let (location, _) = append(&segments, 1, 100).unwrap();
+    segments.sync().unwrap();
+    let next = segments.next_segment();
+    drop(segments);
+    disk.remove(&format!("seg/{:08}.seg", location.segment.0)).unwrap();
+    let again = open(&disk, next.0);
+    again.end_startup(Epoch(0)).unwrap();
+    append(&again, 1, 100).unwrap().0.segment.0
+}
+
+#[test]
+fn numbers_of_segments_are_not_reused_when_their_files_have_gone() {
+    assert_eq!(number_after_all_have_gone(), 41);
+    let _bug = plant("segment: give numbers out again after a startup");
+    assert!(number_after_all_have_gone() <= 40);
+}
+
+/// Appends and meets a disk that refuses each sync: how often.
+fn syncs_of_appends() -> u64 {
+    let disk = SimDisk::new();
+    let segments = open_empty(&disk);
+    disk.inject(Fault::on(Op::SyncData).forever());
+    for pid in 1..200 {
+        if append(&segments, pid, 1000).is_err() {
+            break;
+        }
+    }
+    disk.faults_met()
+}
+
+#[test]
+fn an_append_waits_for_no_sync() {
+    assert_eq!(syncs_of_appends(), 0);
+    let _bug = plant("segment: sync what is appended");
+    assert!(syncs_of_appends() > 0);
+}
+
 #[test]
 fn numbers_of_segments_are_not_reused() {
     let disk = SimDisk::new();
@@ -211,6 +254,9 @@ fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_epo
     release(2, 2);
     release(3, 6);
     assert_eq!(segments.victim(), None, "sealed since the last epoch switch");
+    let bug = plant("segment: collect what was sealed a moment ago");
+    assert_eq!(segments.victim(), Some(SegmentId(3)));
+    drop(bug);
     segments.remove_dead(Epoch(1)).unwrap();
     assert_eq!(segments.victim(), None, "perhaps sealed between the epoch switch and the commit of epoch 1");
     segments.remove_dead(Epoch(2)).unwrap();

@@ -16,7 +16,7 @@ use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
 use super::point::Point;
 use super::Tree;
-use crate::base::{PageId, Result};
+use crate::base::{planted, PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
 use crate::pool::{PageRef, Stored, Unloaded};
 use std::sync::Arc;
@@ -412,6 +412,9 @@ impl Cursor {
             slot = self.slot_of(&bound);
             self.bound = bound;
             hopped?;
+            if self.leaf.view().count() == 0 && planted::is_on("cursor: end at an empty leaf") {
+                return Ok(self.end());
+            }
             self.ask_ahead(Direction::Forward);
         }
         Ok(self.stop(slot))

@@ -163,6 +163,9 @@ impl Tree {
             return None;
         }
         let leaf = page.child(Target::Key(key).slot_in(page));
+        if planted::is_on("tree: read a leaf under its parent's latch") {
+            drop(self.pool.fetch(leaf));
+        }
         let lacking = self.pool.ticket_of_lacking(leaf, key);
         Some(Child { leaf, waiting: self.pool.ticket_of_waiting(leaf), lacking })
     }

@@ -3,13 +3,14 @@
 
 use super::rollback::env;
 use crate::base::planted::plant;
-use crate::base::{Config, Error, Result, Xid};
+use crate::base::{reach, Config, Error, Result, Xid};
 use crate::db::*;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::varint;
 use crate::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
+use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -70,13 +71,17 @@ fn spec() -> TableSpec {
 
 impl World {
     fn new() -> Self {
-        let disk = SimDisk::new();
-        let db = Db::open(env(&disk), config()).unwrap();
-        let table = db.create_table(&spec()).unwrap();
-        let world = Self { disk, db, table };
+        let world = Self::empty(config());
         world.commit(|txn| (0..ROWS).for_each(|key| world.insert(txn, key, key).unwrap()));
         world.rest();
         world
+    }
+
+    fn empty(config: Config) -> Self {
+        let disk = SimDisk::new();
+        let db = Db::open(env(&disk), config).unwrap();
+        let table = db.create_table(&spec()).unwrap();
+        Self { disk, db, table }
     }
 
     /// What a power cut leaves, opened.
@@ -467,10 +472,7 @@ fn snapshot_isolation_finds_out_about_a_row_that_came_and_went() {
 
 #[test]
 fn a_younger_lag_is_left_to_purge() {
-    let disk = SimDisk::new();
-    let db = Db::open(env(&disk), Config { old_snapshot_lag: 100, ..config() }).unwrap();
-    let table = db.create_table(&spec()).unwrap();
-    let world = World { disk, db, table };
+    let world = World::empty(Config { old_snapshot_lag: 100, ..config() });
     let old = world.snapshot();
     (0..49).for_each(|round| world.come_and_go(KEY + round, round));
     world.rest();
@@ -489,4 +491,53 @@ fn a_key_that_has_come_and_gone_too_often_is_left_to_purge_as_one_record() {
     world.rest();
     assert_eq!(world.records(), [ROWS as usize + 1; 2]);
     world.end(vec![old], &first_rows());
+}
+
+/// Rows come, go and change to and fro in a table larger than its memory, under snapshots that open
+/// and close, and purge comes now and then. In the end each record is one of a row: no mark has
+/// stayed, and no entry is missing.
+fn change_to_and_fro(seed: u64) {
+    const KEYS: u64 = 2000;
+    let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
+    let world = World::empty(Config { log_file_bytes, log_bytes_max, ..Config::tiny() });
+    let (mut rng, mut rows) = (Rng::new(seed), Rows::new());
+    let mut snapshots = Vec::new();
+    for step in 0..8000 {
+        let (key, to) = (if step < KEYS { step } else { rng.below(KEYS) }, rng.below(6));
+        world.commit(|txn| match rows.get(&key).copied() {
+            None => {
+                world.insert(txn, key, to).unwrap();
+                rows.insert(key, to);
+            }
+            Some(from) if rng.below(3) == 0 => {
+                world.delete(txn, key, from).unwrap();
+                rows.remove(&key);
+            }
+            Some(from) if from != to => {
+                world.update(txn, key, from, to).unwrap();
+                rows.insert(key, to);
+            }
+            Some(_) => {}
+        });
+        match rng.below(60) {
+            0 => snapshots.push(world.snapshot()),
+            1 if !snapshots.is_empty() => {
+                drop(snapshots.swap_remove(rng.below(snapshots.len() as u64) as usize))
+            }
+            2..6 => drop(world.db.run_background().unwrap()),
+            _ => {}
+        }
+    }
+    world.end(snapshots, &rows);
+}
+
+#[test]
+fn no_mark_outlives_purge_in_a_table_larger_than_memory() {
+    (0..2).for_each(change_to_and_fro);
+    for mark in ["entry marked unseen", "change buffered", "marked records purged between snapshots"] {
+        assert!(reach::count(mark) > 0, "'{mark}' was never reached");
+    }
+    let bug = plant("buffering: leave a mark where an entry comes");
+    assert!((0..10).any(|seed| catch_unwind(|| change_to_and_fro(seed)).is_err()));
+    assert!(bug.reached_count() > 0);
 }

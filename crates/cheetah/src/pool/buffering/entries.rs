@@ -442,6 +442,12 @@ impl Buffering {
 mod tests {
     use super::*;
 
+    /// Of each page that something waits for; the cells come beside it.
+    #[test]
+    fn what_is_known_of_a_page_with_entries_is_small() {
+        assert!(size_of::<EpochEntries>() <= 40, "{}", size_of::<EpochEntries>());
+    }
+
     #[test]
     fn pages_that_have_no_entries_any_more_hide_none_that_wait_longer() {
         let memory = Arc::new(MemoryBudget::new(1 << 20));

@@ -41,6 +41,9 @@ impl Pool {
         let is_done = self.end_fold(&folding, &frame, location);
         match is_done {
             true => {
+                if planted::is_on("fold: keep the image it has written") {
+                    self.keep_image(pid);
+                }
                 self.note_applied(&frame, applied);
                 self.filter_frame(&frame, location);
             }
@@ -78,6 +81,16 @@ impl Pool {
         self.buffering.merges.one();
         reach::mark("page folded");
         true
+    }
+
+    /// For a bug: what is written comes into the cache of images, though nobody has looked for it.
+    fn keep_image(&self, pid: PageId) {
+        let Some(image) = self.table.entry(pid).image(pid) else { return };
+        self.scratch.with_buffer(|bytes| {
+            if self.segments.read_unchecked(&image, bytes).is_ok() {
+                self.image_cache.put(&image, bytes);
+            }
+        });
     }
 
     /// For a bug: more came meanwhile.

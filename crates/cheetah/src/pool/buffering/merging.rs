@@ -5,10 +5,9 @@ use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeI
 use crate::format::page::buffered_keys;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
-use crate::pool::frames::{Frame, PageEntry, PageRef, Residence};
+use crate::pool::frames::{EntryGuard, Frame, PageRef, Residence};
 use crate::pool::Pool;
 use crate::segment::Stream;
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// Bytes of an image that is damaged for certain.
@@ -21,9 +20,9 @@ const FULL_EIGHTHS: usize = 7;
 /// What became of the entries of a page that was read.
 pub(in crate::pool) enum Merged<'p> {
     /// They are in the frame, which may be published.
-    Into(MutexGuard<'p, PageEntry>),
+    Into(EntryGuard<'p>),
     /// The page has changed meanwhile, and is to be looked up again.
-    Again(MutexGuard<'p, PageEntry>),
+    Again(EntryGuard<'p>),
 }
 
 impl Pool {
@@ -37,7 +36,7 @@ impl Pool {
     /// read and nobody else has seen. May write an image (B4).
     pub(in crate::pool) fn merge_buffered<'p>(
         &'p self,
-        mut entry: MutexGuard<'p, PageEntry>,
+        mut entry: EntryGuard<'p>,
         frame: &Arc<Frame>,
         image: &ImageRef,
     ) -> Result<Merged<'p>> {
@@ -95,6 +94,9 @@ impl Pool {
 
     /// Notes that an entry that was to go is missing (B8).
     pub fn note_missing(&self, tree: TreeId) {
+        if planted::is_on("buffering: say nothing of what is missing") {
+            return;
+        }
         self.note_damaged_index(tree, "the entry of a row is missing; run CHECK TABLE");
     }
 

@@ -22,7 +22,7 @@
 //! Locks     `saved_files` for a moment, under no other one, and nothing under it.
 
 use super::entries::Unsaved;
-use crate::base::{planted, reach, Epoch, Error, PageId, Result};
+use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
 use crate::change_files::{self, Writer};
 use crate::format::change_file::SavedChanges;
 use crate::format::state::ListedFile;
@@ -151,6 +151,20 @@ impl Pool {
         drop(files);
         // What is left goes at the next startup.
         let _ = change_files::remove(self.segments.durable(), epoch);
+    }
+
+    /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
+    /// then: what is wrong with them. Blocks for I/O.
+    pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
+        let listed = self.saved_files.lock().listed.clone();
+        let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
+        let (durable, database) = (self.segments.durable(), self.segments.database());
+        let read = of_trees.filter_map(|file| {
+            let error = change_files::read(durable, database, file, |_| Ok(())).err()?;
+            // A checkpoint may have let go of it meanwhile.
+            self.saved_files.lock().listed.contains(file).then_some(error)
+        });
+        read.collect()
     }
 
     /// Bytes of the change files.

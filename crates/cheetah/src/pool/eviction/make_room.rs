@@ -1,7 +1,7 @@
 //! Making room: taking frames from the pages that leave. Invariant: R1 at the head of the room.
 
 use super::s3_fifo::Candidate;
-use crate::base::Result;
+use crate::base::{planted, Result};
 use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
 use crate::segment::Reserve;
@@ -152,6 +152,9 @@ impl Pool {
             return Fate::Dirty;
         }
         entry.set_room(frame.leaf_free_bytes());
+        if planted::is_on("pool: wait for a latch under the lock of an entry") {
+            drop(frame.latch_to_write_out());
+        }
         if let Some(location) = entry.location().filter(|_| self.may_buffer_for(&entry)) {
             self.filter_frame(frame, location);
         }

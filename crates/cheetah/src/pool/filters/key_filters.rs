@@ -209,6 +209,11 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_of_a_filter_beside_its_bits_is_small() {
+        assert!(size_of::<Filter>() <= 28, "{}", size_of::<Filter>());
+    }
+
+    #[test]
     fn filters_follow_a_limit_that_falls() {
         let memory = Arc::new(MemoryBudget::new(64 << 20));
         let filters = KeyFilters::new(&memory);

@@ -1,6 +1,7 @@
 //! A page in memory. Invariants: F1 to F5 at the head of the room.
 
 use super::buffers::Buffers;
+use super::latch_count::check_order;
 use super::page_class::PageClass;
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::page::{is_built, PageBuf, PageView};
@@ -81,6 +82,7 @@ impl Frame {
     /// The latch that lets readers in, but no writer and nobody else who wants to write the page
     /// out.
     pub(in crate::pool) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
+        check_order();
         self.bytes.upgradable_read()
     }
 

@@ -1,11 +1,13 @@
-//! Counts the page latches that the current thread holds, in debug builds, so that the gate can
-//! refuse to be entered under one: a thread waiting for the gate with a latch held deadlocks with
-//! the drain of an epoch switch.
+//! Counts the page latches that the current thread holds, and its locks of page table entries, in
+//! debug builds. So the gate can refuse to be entered under a latch: a thread waiting for the gate
+//! with a latch held deadlocks with the drain of an epoch switch. And nobody can wait for a latch
+//! under the lock of an entry: who has a latch takes locks of entries.
 
 use std::cell::Cell;
 
 thread_local! {
     static HELD: Cell<u32> = const { Cell::new(0) };
+    static ENTRIES: Cell<u32> = const { Cell::new(0) };
 }
 
 /// One latch more. The returned token takes it off again when dropped.
@@ -27,6 +29,32 @@ impl Drop for LatchToken {
             HELD.set(HELD.get() - 1);
         }
     }
+}
+
+/// One lock of an entry more, as [`LatchToken`].
+#[derive(Debug)]
+pub(super) struct EntryToken(());
+
+impl EntryToken {
+    pub(super) fn new() -> Self {
+        if cfg!(debug_assertions) {
+            ENTRIES.set(ENTRIES.get() + 1);
+        }
+        Self(())
+    }
+}
+
+impl Drop for EntryToken {
+    fn drop(&mut self) {
+        if cfg!(debug_assertions) {
+            ENTRIES.set(ENTRIES.get() - 1);
+        }
+    }
+}
+
+/// To be called before this thread waits for a latch.
+pub(super) fn check_order() {
+    debug_assert_eq!(ENTRIES.get(), 0, "F6: no latch is waited for under the lock of an entry");
 }
 
 /// Latches of this thread; always 0 in release builds.

@@ -9,6 +9,8 @@
 //!   F4  The pool gives up a frame only when nobody else holds a reference to it. A freed page's
 //!       frame lives on for those who do, and cannot be changed any more.
 //!   F5  When `dirty` changes: see `writing`.
+//!   F6  Locks of page table entries come after latches: nobody waits for a latch under one, or who
+//!       has the latch and wants the lock would wait for ever.
 //! A page number that is freed is given out again only after its epoch has committed
 //! (`page_numbers`).
 
@@ -27,4 +29,4 @@ pub(in crate::pool) use latch_count::latches_held;
 pub use page_class::PageClass;
 pub use page_guard::{PageRef, ReadGuard, WriteGuard};
 pub(in crate::pool) use page_numbers::FreePageNumbers;
-pub(in crate::pool) use page_table::{PageEntry, PageTable, Residence};
+pub(in crate::pool) use page_table::{EntryGuard, PageEntry, PageTable, Residence};

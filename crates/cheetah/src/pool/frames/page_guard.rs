@@ -1,7 +1,7 @@
 //! References to pages in memory, and the guards through which their bytes are read and changed.
 
 use super::frame::Frame;
-use super::latch_count::LatchToken;
+use super::latch_count::{check_order, LatchToken};
 use super::page_class::PageClass;
 use crate::base::{PageId, TreeId};
 use crate::format::page::PageBuf;
@@ -45,6 +45,7 @@ impl PageRef {
 
     /// Takes the shared latch; waits for a writer.
     pub fn read(&self) -> ReadGuard<'_> {
+        check_order();
         ReadGuard { bytes: self.0.bytes.read(), _held: LatchToken::new() }
     }
 
@@ -52,6 +53,7 @@ impl PageRef {
     /// the bytes are borrowed mutably; look first (page dead? key in range?) through the shared
     /// view.
     pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
+        check_order();
         WriteGuard {
             bytes: self.0.bytes.write(),
             frame: &self.0,

@@ -1,11 +1,13 @@
 //! From page number to frame and location: a three-level directory that grows without moving.
 
 use super::frame::Frame;
+use super::latch_count::EntryToken;
 use crate::base::{PageId, SegmentId, TreeId};
 use crate::format::{ImageRef, Location, MapEntry};
 use crate::pool::eviction::EvictionTime;
 use crate::pool::PageClass;
 use parking_lot::{Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -199,6 +201,32 @@ impl PageEntry {
     }
 }
 
+/// An entry under its lock.
+#[derive(Debug)]
+pub(in crate::pool) struct EntryGuard<'t> {
+    entry: MutexGuard<'t, PageEntry>,
+    _held: EntryToken,
+}
+
+impl<'t> EntryGuard<'t> {
+    fn lock(entry: &'t Mutex<PageEntry>) -> Self {
+        Self { entry: entry.lock(), _held: EntryToken::new() }
+    }
+}
+
+impl Deref for EntryGuard<'_> {
+    type Target = PageEntry;
+    fn deref(&self) -> &PageEntry {
+        &self.entry
+    }
+}
+
+impl DerefMut for EntryGuard<'_> {
+    fn deref_mut(&mut self) -> &mut PageEntry {
+        &mut self.entry
+    }
+}
+
 type Chunk = Box<[Mutex<PageEntry>]>;
 type Level<T> = Box<[OnceLock<T>]>;
 
@@ -215,7 +243,7 @@ impl PageTable {
     }
 
     /// The entry of `pid`, locked; its part of the table is created when needed.
-    pub(in crate::pool) fn entry(&self, pid: PageId) -> MutexGuard<'_, PageEntry> {
+    pub(in crate::pool) fn entry(&self, pid: PageId) -> EntryGuard<'_> {
         let (first, second, third) = split(pid);
         let middle = self.root[first].get_or_init(|| {
             self.bytes.fetch_add(size_of::<OnceLock<Chunk>>() * FANOUT, Relaxed);
@@ -225,13 +253,13 @@ impl PageTable {
             self.bytes.fetch_add(size_of::<Mutex<PageEntry>>() * FANOUT, Relaxed);
             (0..FANOUT).map(|_| Mutex::default()).collect()
         });
-        chunk[third].lock()
+        EntryGuard::lock(&chunk[third])
     }
 
     /// The entry of `pid`, locked, if its part of the table exists.
-    pub(in crate::pool) fn existing(&self, pid: PageId) -> Option<MutexGuard<'_, PageEntry>> {
+    pub(in crate::pool) fn existing(&self, pid: PageId) -> Option<EntryGuard<'_>> {
         let (first, second, third) = split(pid);
-        Some(self.root.get(first)?.get()?[second].get()?[third].lock())
+        Some(EntryGuard::lock(&self.root.get(first)?.get()?[second].get()?[third]))
     }
 
     /// Memory that the table occupies.

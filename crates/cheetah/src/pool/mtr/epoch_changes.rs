@@ -63,7 +63,9 @@ impl EpochChanges {
     pub(in crate::pool) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
         let uncount = || {
             self.dirty_count.fetch_sub(1, Relaxed);
-            self.dirty_bytes.fetch_sub(bytes, Relaxed);
+            if !planted::is_on("pool: keep the bytes of a page that is written") {
+                self.dirty_bytes.fetch_sub(bytes, Relaxed);
+            }
         };
         let counts_late = planted::is_on("pool: count a page that is dirty no more");
         let was = self.with(pid, |shard| {

@@ -5,9 +5,8 @@ use crate::base::{Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::buffering::Merged;
 use crate::pool::eviction::EvictionTime;
-use crate::pool::frames::{Frame, PageEntry, Residence};
+use crate::pool::frames::{EntryGuard, Frame, PageEntry, Residence};
 use crate::pool::{PageRef, Pool};
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// What a look at the page table says.
@@ -17,7 +16,7 @@ pub(super) enum Lookup<'p> {
     /// By another thread.
     BeingRead,
     /// The page has an image and no frame; its entry.
-    Stored(MutexGuard<'p, PageEntry>),
+    Stored(EntryGuard<'p>),
 }
 
 /// Whether a fetch says something about future fetches.

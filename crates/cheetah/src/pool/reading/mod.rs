@@ -8,6 +8,8 @@
 //!   L2  A frame is published only if the image it came from is still the newest of its page.
 //!   L3  A page that cannot be read stays unread: the error is the caller's, everything else goes
 //!       on.
+//!   L4  No image is read or decoded under a latch: a slow device would hold up whoever waits for
+//!       the latch, and with a writer inside the gate everybody.
 //!   A1 to A4  See `read_ahead`.
 
 mod copy;

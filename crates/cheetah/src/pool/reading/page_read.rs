@@ -4,7 +4,7 @@ use crate::base::{reach, Error, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, ImageHeader};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::ImageRef;
-use crate::pool::frames::{Frame, PageEntry};
+use crate::pool::frames::{latches_held, Frame, PageEntry};
 use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
@@ -49,6 +49,7 @@ impl Pool {
 
     fn read_dictionary_image(&self, image: &ImageRef) -> Result<Vec<u8>> {
         let ImageRef { pid, tree, .. } = *image;
+        debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         self.scratch.with_buffer(|bytes| {
             let read = self.segments.read_unchecked(image, bytes);
             read.map_err(|error| name_page(error, image))?;
@@ -87,6 +88,7 @@ impl Pool {
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
     pub(super) fn read_image(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> Result<bool> {
+        debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         if self.image_cache.get(image, for_look, bytes) {
             if codec::check(bytes, image, self.page_bytes).is_ok() {
                 return Ok(false);
@@ -100,6 +102,7 @@ impl Pool {
     }
 
     fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+        debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         let read = self.segments.read_unchecked(image, bytes);
         read.map_err(|error| name_page(error, image))?;
         self.count_read(bytes.len());

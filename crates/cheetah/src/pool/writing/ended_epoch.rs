@@ -193,6 +193,7 @@ impl<'p> EndedEpoch<'p> {
         let changes = self.pool.changes_of(self.epoch);
         self.check()?;
         assert_eq!(changes.dirty_count(), 0, "E1: a page of the epoch was not written");
+        debug_assert_eq!(changes.dirty_bytes(), 0, "E3: bytes of a page are counted that is written");
         assert!(changes.buffered_pids().is_empty(), "B5: entries of the epoch were not written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;

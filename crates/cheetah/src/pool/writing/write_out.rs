@@ -9,24 +9,23 @@ use crate::base::{planted, Epoch, PageId, Result};
 use crate::format::image::Primer;
 use crate::format::page::{is_built, PageView};
 use crate::format::{Location, MapEntry};
-use crate::pool::frames::{Frame, PageEntry};
+use crate::pool::frames::{EntryGuard, Frame, PageEntry};
 use crate::pool::images::codec;
 use crate::pool::Pool;
 use crate::segment::Stream;
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 impl HandOver for Pool {
     type Page = Arc<Frame>;
     type Content = [u8];
-    type Entry<'a> = MutexGuard<'a, PageEntry>;
+    type Entry<'a> = EntryGuard<'a>;
     type Location = Location;
 
     fn in_writing(&self) -> &EpochInWriting {
         &self.in_writing
     }
 
-    fn entry(&self, frame: &Arc<Frame>) -> MutexGuard<'_, PageEntry> {
+    fn entry(&self, frame: &Arc<Frame>) -> EntryGuard<'_> {
         self.table.entry(frame.pid)
     }
 
@@ -42,7 +41,7 @@ impl HandOver for Pool {
         frame.dirty()
     }
 
-    fn set_dirty(&self, _: &MutexGuard<'_, PageEntry>, frame: &Arc<Frame>, epoch: Option<Epoch>) {
+    fn set_dirty(&self, _: &EntryGuard<'_>, frame: &Arc<Frame>, epoch: Option<Epoch>) {
         if let Some(before) = frame.dirty() {
             self.changes_of(before).unmark_dirty(frame.pid, frame.bytes_count);
         }
@@ -56,13 +55,7 @@ impl HandOver for Pool {
         self.append_image(frame, bytes, epoch)
     }
 
-    fn locate(
-        &self,
-        entry: &mut MutexGuard<'_, PageEntry>,
-        frame: &Arc<Frame>,
-        location: Location,
-        epoch: Epoch,
-    ) {
+    fn locate(&self, entry: &mut EntryGuard<'_>, frame: &Arc<Frame>, location: Location, epoch: Epoch) {
         self.install(entry, frame.pid, location, epoch);
     }
 

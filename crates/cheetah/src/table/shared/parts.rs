@@ -123,7 +123,9 @@ impl Core {
         let Some((txn, _)) = version else { return true };
         match self.transactions.versions.state(txn) {
             TxnOutcome::Frozen => true,
-            TxnOutcome::Committed(stamp) => stamp <= self.purge.horizon(),
+            TxnOutcome::Committed(stamp) => {
+                stamp <= self.purge.horizon() && !planted::is_on("blind: wait for all older transactions")
+            }
             TxnOutcome::Active | TxnOutcome::Aborted(_) => false,
         }
     }

@@ -21,7 +21,7 @@ const NEW_KEYS: u64 = 600;
 const ROUNDS_MAX: u64 = 300;
 
 /// Whether something goes wrong in a tree with checkpoints and power cuts.
-fn is_wrong_on_disk(bug: &'static str) -> bool {
+pub(super) fn is_wrong_on_disk(bug: &'static str) -> bool {
     let bug = plant(bug);
     let runs = (0..8).flat_map(|seed| Keys::ALL.map(|keys| (keys, seed)));
     let mut is_wrong = |(keys, seed)| catch_unwind(AssertUnwindSafe(|| disk::run(keys, seed))).is_err();
@@ -110,7 +110,7 @@ fn b11_a_ticket_used_for_another_key_is_found() {
 }
 
 /// A tree of which a part is in memory, all committed, and entries that wait.
-fn with_waiting_entries() -> (Database, Fixture) {
+pub(super) fn with_waiting_entries() -> (Database, Fixture) {
     let db = Database::new(&Config::tiny());
     let mut fixture = Fixture::empty(db.pool.clone());
     let key_of = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes();
@@ -126,7 +126,7 @@ fn with_waiting_entries() -> (Database, Fixture) {
     (db, fixture)
 }
 
-fn waiting_pages(db: &Database) -> u64 {
+pub(super) fn waiting_pages(db: &Database) -> u64 {
     db.pool.status().into_iter().collect::<BTreeMap<_, _>>()["pool_buffered_pages"]
 }
 

@@ -11,3 +11,4 @@ mod model;
 mod overtaken;
 mod rules;
 mod threads;
+mod unloaded;

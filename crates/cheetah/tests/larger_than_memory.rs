@@ -1,0 +1,126 @@
+//! Tables larger than memory: what a statement may rely on, and what it costs, when the leaves it
+//! needs are not in memory; with bugs planted against that.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::Config;
+use cheetah::db::Db;
+use cheetah::table::Table;
+use cheetah_io::sim::SimDisk;
+use std::sync::Arc;
+use support::*;
+
+const ROWS: u64 = 3000;
+const POOL_BYTES: u64 = 192 << 10;
+/// Where most frames must not be needed by writers, who keep some free.
+const MANY_ROWS: u64 = 10_000;
+const LARGE_POOL_BYTES: u64 = 512 << 10;
+const BATCH: u64 = 200;
+
+/// The row of a key, with a name of its own, of which the last letter changes.
+fn row_of(key: u64, letter: u8) -> Row {
+    let mut name = format!("{:08x}", (key as u32).wrapping_mul(2_654_435_761)).into_bytes();
+    name.push(letter);
+    Row { number: key, name, text: vec![b'x'; 30] }
+}
+
+/// A database that is several times as large as its memory, at rest.
+fn filled(rows: u64, buffer_pool_bytes: u64) -> (Db, Arc<Table>) {
+    let disk = SimDisk::new();
+    let (log_file_bytes, log_bytes_max) = (128 << 10, 4 << 20);
+    let config = Config { buffer_pool_bytes, log_file_bytes, log_bytes_max, ..Config::tiny() };
+    let db = Db::open(env(&disk), config).unwrap();
+    let table = db.create_table(&spec("t")).unwrap();
+    let mut txn = db.begin();
+    for key in 0..rows {
+        insert(&mut txn, &table, key, &row_of(key, b'a')).unwrap();
+        if key % BATCH == 0 {
+            txn.commit().unwrap();
+            rest(&db);
+        }
+    }
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    rest(&db);
+    (db, table)
+}
+
+/// Runs the background until it has nothing to do.
+fn rest(db: &Db) {
+    while db.run_background().unwrap() {}
+}
+
+fn status(db: &Db, name: &str) -> u64 {
+    db.status().into_iter().find(|entry| entry.0 == name).unwrap().1
+}
+
+/// Keys all over the table, few of one leaf.
+fn keys(count: u64, rows: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |number| number * 1009 % rows)
+}
+
+/// Gives rows another name; the old one is said to be another than it is. How often the background
+/// tells of an entry that is missing, and what CHECK finds.
+fn wrong_old_entries() -> (usize, usize) {
+    let (db, table) = filled(ROWS, POOL_BYTES);
+    let mut accepted = 0;
+    for key in keys(200, ROWS) {
+        let mut txn = db.begin();
+        let (wrong, new) = (row_of(key, b'q'), row_of(key, b'b'));
+        match update(&mut txn, &table, key, &wrong, key, &new) {
+            // The leaf was in memory: it was looked at.
+            Err(error) => assert!(error.to_string().contains("is missing"), "{error}"),
+            Ok(()) => accepted += 1,
+        }
+        txn.commit().unwrap();
+    }
+    assert!(accepted > 20, "{accepted} marks were left unseen");
+    assert_eq!(db.stopped(), None);
+    let findings = check(&db, &table).unwrap().map_or_else(|findings| findings.len(), |_| 0);
+    (db.background_errors().len(), findings)
+}
+
+#[test]
+fn b8_an_entry_that_is_missing_is_told_of_when_its_mark_meets_the_leaf() {
+    let (told, findings) = wrong_old_entries();
+    assert!(told > 0 && findings > 0, "{told}, {findings}");
+    let bug = plant("buffering: say nothing of what is missing");
+    assert_eq!(wrong_old_entries().0, 0);
+    assert!(bug.reached_count() > 0);
+}
+
+/// Looks into images for each update of a name, while a transaction is open that is older than all
+/// others.
+fn looks_beside_an_idle_writer() -> f64 {
+    const UPDATES: u64 = 300;
+    let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
+    let mut idle = db.begin();
+    insert(&mut idle, &table, MANY_ROWS, &row_of(MANY_ROWS, b'a')).unwrap();
+    let rename = |from, to| {
+        for key in keys(UPDATES, MANY_ROWS) {
+            let mut txn = db.begin();
+            update(&mut txn, &table, key, &row_of(key, from), key, &row_of(key, to)).unwrap();
+            txn.commit().unwrap();
+        }
+        rest(&db);
+    };
+    rename(b'a', b'b');
+    let before = status(&db, "pool_looks");
+    rename(b'b', b'c');
+    let looks = (status(&db, "pool_looks") - before) as f64 / UPDATES as f64;
+    idle.rollback().unwrap();
+    rest(&db);
+    assert_eq!(check(&db, &table).unwrap(), Ok(MANY_ROWS));
+    looks
+}
+
+#[test]
+fn b17_an_idle_writer_keeps_nobody_from_leaving_entries_unseen() {
+    let looks = looks_beside_an_idle_writer();
+    let bug = plant("blind: wait for all older transactions");
+    let others = looks_beside_an_idle_writer();
+    assert!(bug.reached_count() > 0 && others > looks + 0.3, "{looks}, {others} looks an update");
+}
