@@ -1,6 +1,6 @@
 """The parts of `make bench` that need servers, at tiny sizes: do they still measure?"""
 
-from cheetah_tools import bench, formatdata, formats, indexes, oltp, recovery
+from cheetah_tools import bench, comments, formatdata, formats, indexes, oltp, recovery
 from cheetah_tools.engines import CHEETAH, INNODB, MYROCKS
 
 
@@ -45,3 +45,11 @@ def test_indexes_are_measured():
     found = indexes.measure(500, 1, rest_seconds=0)
     assert len(found) == len(indexes.CHANGES) * len(indexes.ENGINES)
     assert all(len(times) == 1 and times[0][0] > 0 for times in found.values()), f"{found}"
+
+
+def test_comments_are_measured():
+    """A part on each engine; each comment has two transactions, and so two syncs at least."""
+    found = comments.measure(1, comments.PART)
+    assert sorted(found) == sorted(engine.label for engine in (CHEETAH, INNODB))
+    for label, measured in found.items():
+        assert min(measured["seconds"]) > 0 and min(measured["syncs"]) >= 2, f"{label}: {measured}"
