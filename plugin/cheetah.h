@@ -101,6 +101,15 @@ enum CheetahReferenced {
   CHEETAH_REFERENCES_REFUSED_ELSEWHERE = 2 /* but for those of its own database */
 };
 
+/* What a thread is about when it does not get on, or does something that takes long. */
+enum CheetahStage {
+  CHEETAH_WAITS_FOR_ROW_LOCK = 0,
+  CHEETAH_WAITS_FOR_TABLE_LOCK = 1,
+  CHEETAH_WAITS_FOR_LOG_SPACE = 2,
+  CHEETAH_WAITS_FOR_MEMORY = 3,
+  CHEETAH_ROLLS_BACK = 4
+};
+
 /* Whether statistics of a table are taken by themselves; the server's numbers. */
 enum CheetahRecalc { CHEETAH_RECALC_AS_DATABASE = 0, CHEETAH_RECALC_ON = 1, CHEETAH_RECALC_OFF = 2 };
 
@@ -558,8 +567,28 @@ typedef struct CheetahSearch {
 } CheetahSearch;
 
 typedef uint8_t (*CheetahInterrupted)(void *context);
-/* Is told that the thread begins to wait for a lock (1), or does so no more (0). */
-typedef void (*CheetahLockWaits)(uint8_t begins);
+/* What the caller had before a stage; its words are the caller's. */
+typedef struct CheetahStageBefore {
+  uint64_t first;
+  uint64_t second;
+  uint64_t third;
+} CheetahStageBefore;
+
+/* Is told that the calling thread begins a stage (a CheetahStage); what it puts into `before` it
+   gets back at the end. It must not wait, nor use the engine. */
+typedef void (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
+typedef void (*CheetahStageEnds)(uint8_t stage, const CheetahStageBefore *before);
+
+/* Work of a thread with pages. */
+typedef struct CheetahPageWork {
+  uint64_t pages_accessed;
+  uint64_t pages_updated;
+  uint64_t pages_read; /* from disk */
+  uint64_t read_ns;
+  uint64_t pages_prefetched;
+  uint64_t versions_read; /* older versions of rows */
+} CheetahPageWork;
+
 /* Is told that the transaction of one session waits for that of another one. */
 typedef void (*CheetahWaitReport)(void *waiter, void *blocker);
 /* Of two sessions the one whose transaction must commit after the other one's; nullptr if there is
@@ -642,6 +671,8 @@ CheetahBytes cheetah_table_extra(const CheetahTable *table);
 uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
 uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
+/* The time of the last committed change; 0 if there is none since the database was opened. */
+uint64_t cheetah_changed_at(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
 /* Moves the counter past `used`, to the next number that increment and offset allow. It may go
    beyond the column's largest number: that is how the server learns that all are used up. */
@@ -667,10 +698,19 @@ int32_t cheetah_analyze_table(CheetahDb *db, const CheetahTable *table);
 uint64_t cheetah_statistics_version(const CheetahTable *table);
 uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, uint32_t parts);
 
+/* What threads do. The observer is called in the threads of all databases, as long as the process
+   runs; of several only the first one is. */
+void cheetah_observe_stages(CheetahStageBegins begins, CheetahStageEnds ends);
+/* The calling thread counts what it does until the end, which gets what the begin has put into
+   `since`. Counts may be nested. */
+void cheetah_begin_page_work(CheetahPageWork *since);
+void cheetah_end_page_work(const CheetahPageWork *since, CheetahPageWork *done);
+
 /* Transactions. */
 CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *context);
 void cheetah_free_txn(CheetahTxn *txn);
-void cheetah_note_lock_waits(CheetahTxn *txn, CheetahLockWaits waits);
+/* When the statement runs that changes something from now on; 0: its changes are not noted. */
+void cheetah_set_time(CheetahTxn *txn, uint64_t seconds);
 /* A session is named until the transaction is freed or prepared by name; the report must not wait,
    nor use the engine. */
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);

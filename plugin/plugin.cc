@@ -7,6 +7,7 @@
 #include "views/information_schema.h"
 #include "ddl/orphans.h"
 #include "transactions/session.h"
+#include "transactions/stages.h"
 #include "settings.h"
 #include "status.h"
 #include "transactions/two_phase.h"
@@ -39,6 +40,7 @@ static int open_engine(void *hton) {
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
   cheetah_show_names_with(engine.db, show_table_name, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);
+  observe_stages();
   tell_statistics_settings();
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();

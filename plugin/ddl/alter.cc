@@ -20,6 +20,7 @@
 #include "handler/progress.h"
 #include "ddl/table_options.h"
 #include "settings.h"
+#include "transactions/stages.h"
 
 #include <algorithm>
 
@@ -475,6 +476,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     build_.reset(build);
     if (code != CHEETAH_OK) return code;
     Progress progress(thd_);
+    InStage stage(thd_, &stage_building_indexes);
     return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
   }
 
@@ -548,6 +550,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
   int32_t finish() {
     if (!build_) return CHEETAH_OK;
+    InStage stage(thd_, &stage_catching_up);
     return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
   }
 
@@ -609,6 +612,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
       if (loaded != CHEETAH_OK) return handler_error(loaded, thd_);
     }
     Progress progress(thd_);
+    InStage stage(thd_, &stage_building_indexes);
     if (code == CHEETAH_END) code = cheetah_finish_load(txn.get(), load.get(), report_progress, thd_);
     if (code == CHEETAH_OK) code = cheetah_commit(txn.get());
     return handler_error(code, thd_);

@@ -11,6 +11,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
+#include "transactions/page_work.h"
 #include "settings.h"
 
 #include <ft_global.h>
@@ -121,6 +122,7 @@ static uint8_t mode_of(uint flags) {
 }
 
 FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
+  CountedWork counted(handler_stats);
   if (key_no >= table->s->keys || !(table->key_info[key_no].flags & HA_FULLTEXT)) {
     my_error(ER_TABLE_HAS_NO_FT, MYF(0));
     return nullptr;
@@ -169,6 +171,7 @@ void ha_cheetah::ft_end() {
 
 // A row that is locked may have gone since the search, or have changed so that it does not match.
 int ha_cheetah::ft_read(uchar *record) {
+  CountedWork counted(handler_stats);
   FulltextSearch *search = search_of(ft_handler);
   read_search_ = search;
   for (;;) {

@@ -9,6 +9,7 @@
 #include "handler/ha_cheetah.h"
 #include "handler/progress.h"
 #include "handler/row_entries.h"
+#include "transactions/stages.h"
 
 using namespace cheetah;
 
@@ -63,6 +64,7 @@ int ha_cheetah::enable_indexes(key_map, bool persist) {
   table->use_all_columns();
   RowEntries entries(table, &codec_, this, disabled_);
   Progress progress(ha_thd());
+  InStage stage(ha_thd(), &stage_building_indexes);
   int32_t code = cheetah_enable_indexes(txn_, engine_table_.get(), RowEntries::of_row, &entries, report_progress, ha_thd());
   table->column_bitmaps_set(saved, table->write_set);
   return indexes_changed(code);

@@ -19,6 +19,7 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "handler/progress.h"
+#include "transactions/stages.h"
 
 using namespace cheetah;
 
@@ -80,6 +81,7 @@ int ha_cheetah::finish_load() {
   LoadHandle load = std::move(load_);
   std::vector<LoadHandle> word_loads = std::move(word_loads_);
   if (!load) return 0;
+  InStage stage(ha_thd(), &stage_building_indexes);
   int32_t code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
   if (code != CHEETAH_OK) return load_failed(load.get(), code);
   for (const LoadHandle &words : word_loads) {

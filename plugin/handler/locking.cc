@@ -55,6 +55,13 @@ static bool copies_table(int command) {
   }
 }
 
+// Seconds, for UPDATE_TIME; as InnoDB, a copy of a table, or a new one, is not changed by the rows
+// that it gets.
+static uint64_t time_of_changes(THD *thd) {
+  int command = thd_sql_command(thd);
+  return copies_table(command) || command == SQLCOM_CREATE_TABLE ? 0 : static_cast<uint64_t>(time(nullptr));
+}
+
 bool ha_cheetah::is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
 
 // The engine locks; the server's own table locks are not used (lock_count is 0).
@@ -129,6 +136,7 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
     return own_error_reported;
   }
   txn_ = session_->txn();
+  if (writes) cheetah_set_time(txn_, time_of_changes(thd));
   error = session_->register_statement(thd);
   // ALTER TABLE may do without a scan, and then others go on.
   locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();

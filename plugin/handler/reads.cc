@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
+#include "transactions/page_work.h"
 
 #include <algorithm>
 
@@ -217,11 +218,13 @@ int ha_cheetah::rnd_end() {
 }
 
 int ha_cheetah::rnd_next(uchar *record) {
+  CountedWork counted(handler_stats);
   if (scan_ == Scan::fresh) return seek_and_deliver(CHEETAH_FIRST, no_key, true, record);
   return step(true, record);
 }
 
 int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
+  CountedWork counted(handler_stats);
   CheetahBytes key = ref_key(position);
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
@@ -302,6 +305,7 @@ static Search search_for(enum ha_rkey_function find) {
 }
 
 int ha_cheetah::index_read_map(uchar *record, const uchar *key, key_part_map parts, enum ha_rkey_function find) {
+  CountedWork counted(handler_stats);
   Search search = search_for(find);
   search_key_.clear();
   append_key_image(active_index, key, parts, &search_key_);
@@ -328,19 +332,27 @@ int ha_cheetah::index_read_last_map(uchar *record, const uchar *key, key_part_ma
 
 // Also after an exact search: loose index scans and HANDLER go on behind what was sought.
 int ha_cheetah::index_next(uchar *record) {
+  CountedWork counted(handler_stats);
   if (seeks_prefix_ && scan_ == Scan::on_entry) cheetah_forget_end(cursor_.get());
   seeks_prefix_ = false;
   return step(true, record);
 }
 
-int ha_cheetah::index_prev(uchar *record) { return step(false, record); }
+int ha_cheetah::index_prev(uchar *record) {
+  CountedWork counted(handler_stats);
+  return step(false, record);
+}
 
 int ha_cheetah::index_first(uchar *record) {
+  CountedWork counted(handler_stats);
   int error = seek(CHEETAH_FIRST, no_key, end_of_range());
   return error != 0 ? error : deliver(record, true);
 }
 
-int ha_cheetah::index_last(uchar *record) { return seek_and_deliver(CHEETAH_LAST, no_key, false, record); }
+int ha_cheetah::index_last(uchar *record) {
+  CountedWork counted(handler_stats);
+  return seek_and_deliver(CHEETAH_LAST, no_key, false, record);
+}
 
 int ha_cheetah::read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) {
   in_range_read_ = true;
@@ -381,6 +393,7 @@ void ha_cheetah::unlock_row() {
 
 // The key is the one of the last index_read_map.
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
+  CountedWork counted(handler_stats);
   for (;;) {
     int error = move(true);
     if (error == 0 && !entry_starts_with(search_key_)) error = HA_ERR_END_OF_FILE;

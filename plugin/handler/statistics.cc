@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
+#include "transactions/page_work.h"
 
 #include <algorithm>
 
@@ -39,13 +40,17 @@ int ha_cheetah::info(uint what) {
   Session *session = Session::existing(ha_thd());
   if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
   if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
+  // A partition is asked for nothing else.
+  if (what & HA_STATUS_TIME) {
+    tell_creation();
+    stats.update_time = static_cast<ulong>(cheetah_changed_at(engine_table_.get()));
+  }
   if (!(what & (HA_STATUS_VARIABLE | HA_STATUS_CONST))) return 0;
   ha_rows rows = cheetah_row_count(engine_table_.get());
   if (sizes_.empty() || (what & HA_STATUS_TIME) || much_changed(sized_rows_, rows)) {
     int error = refresh_sizes();
     if (error != 0) return error;
   }
-  if (what & HA_STATUS_TIME) tell_creation();
   // The optimizer takes 0 for a promise, but looks before the table is locked.
   bool for_display = what & (HA_STATUS_TIME | HA_STATUS_OPEN);
   stats.records = rows == 0 && !for_display ? 1 : rows;
@@ -110,6 +115,7 @@ void ha_cheetah::set_cardinalities() {
 // Exact where HA_HAS_RECORDS says so; otherwise an estimate. An error comes again in the scan that
 // follows.
 ha_rows ha_cheetah::records() {
+  CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
   uint64_t count = 0;
   return cheetah_count(txn_, engine_table_.get(), &count) == CHEETAH_OK ? count : HA_POS_ERROR;
@@ -127,6 +133,7 @@ void ha_cheetah::bound(uint key_no, const key_range *range, Buffer *out) {
 }
 
 ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *) {
+  CountedWork counted(handler_stats);
   if (low != nullptr) bound(key_no, low, &key_);
   if (high != nullptr) bound(key_no, high, &old_key_);
   CheetahBytes from = key_.bytes(), to = old_key_.bytes();

@@ -3,6 +3,7 @@
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
+#include "transactions/page_work.h"
 #include "transactions/two_phase.h"
 
 using namespace cheetah;
@@ -81,6 +82,7 @@ int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
 }
 
 int ha_cheetah::write_row(const uchar *record) {
+  CountedWork counted(handler_stats);
   bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0;
   if (!has_parents && codec_.fulltext().empty()) return insert(record);
   CheetahSavepoint before = cheetah_savepoint(txn_);
@@ -189,6 +191,7 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
 // What refers to the row is looked at when it has changed, and is locked so: a constraint that has
 // come meanwhile counts.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
+  CountedWork counted(handler_stats);
   CheetahSavepoint before = cheetah_savepoint(txn_);
   int error = change_row(old_record, new_record);
   if (error != 0) return error;
@@ -244,6 +247,7 @@ int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
 }
 
 int ha_cheetah::delete_row(const uchar *record) {
+  CountedWork counted(handler_stats);
   CheetahSavepoint before = cheetah_savepoint(txn_);
   if (codec_.hidden_key()) key_.assign(current_key_.bytes());
   else encode_clustered_key(record, &key_);

@@ -26,20 +26,7 @@ void *later_session(void *first, void *second) {
   return preference < 0 ? first : second;
 }
 
-// A pool of threads starts another one meanwhile: the connection that is waited for must get on.
-static void note_lock_wait(uint8_t begins) {
-  if (begins != 0) {
-    thd_wait_begin(nullptr, THD_WAIT_ROW_LOCK);
-  } else {
-    thd_wait_end(nullptr);
-  }
-}
-
-CheetahTxn *new_transaction() {
-  CheetahTxn *txn = cheetah_begin(engine.db, interrupted, nullptr);
-  if (txn != nullptr) cheetah_note_lock_waits(txn, note_lock_wait);
-  return txn;
-}
+CheetahTxn *new_transaction() { return cheetah_begin(engine.db, interrupted, nullptr); }
 
 Session *Session::of(THD *thd) {
   Session *session = existing(thd);

@@ -71,8 +71,8 @@ class Session {
   std::pair<std::string, std::string> duplicate_of_action_;
 };
 
-// A transaction that asks and tells the connection of the thread that uses it while it waits;
-// nullptr without memory.
+// A transaction that asks the connection of the thread that uses it while it waits; nullptr without
+// memory.
 CheetahTxn *new_transaction();
 
 // Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`:

@@ -208,6 +208,15 @@ pub unsafe extern "C" fn cheetah_row_count(table: *const CheetahTable) -> u64 {
     value(0, || table.table.row_count())
 }
 
+/// When a transaction that has been committed changed the table last, in the seconds of
+/// `cheetah_set_time`; 0 if none has since the database was opened.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_changed_at(table: *const CheetahTable) -> u64 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let table = unsafe { &*table };
+    value(0, || table.table.changed_at())
+}
+
 /// The next auto-increment value.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u64 {

@@ -28,14 +28,13 @@ impl Question {
     }
 }
 
-/// Has `waits` called before and after the transaction waits for a lock: see
-/// `Transaction::note_waits`.
+/// Tells when the statement runs that changes something from now on, in seconds; 0: its changes are
+/// not noted. See `cheetah_changed_at`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_lock_waits(txn: *mut CheetahTxn, waits: CheetahLockWaits) {
+pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
     let txn = unsafe { &mut *txn };
-    // SAFETY: the caller's function needs nothing but to be called.
-    value((), || txn.0.note_waits(move |begins| unsafe { waits(begins.into()) }));
+    value((), || txn.0.set_time(seconds));
 }
 
 /// Whom to tell for whom a session waits.

@@ -394,8 +394,6 @@ pub struct CheetahIndexStats {
 
 /// Whether the caller wants a wait to end.
 pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
-/// Is told that the thread begins to wait for a lock (1), or does so no more (0).
-pub type CheetahLockWaits = unsafe extern "C" fn(begins: u8);
 /// Is told that the transaction of one session waits for that of another one.
 pub type CheetahWaitReport = unsafe extern "C" fn(waiter: *mut c_void, blocker: *mut c_void);
 /// Of two sessions the one whose transaction must commit after the other one's; null if there is no

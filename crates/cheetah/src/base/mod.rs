@@ -1,5 +1,8 @@
 //! What every layer shares: identifiers, errors, configuration, the health of the engine, hashing
-//! and delays; and what tests hook into: `planted`, `reach`, `sync` and `model`.
+//! and delays; what threads tell of their work, and of their waits; and what tests hook into:
+//! `planted`, `reach`, `sync` and `model`.
+//!
+//! Many files: one for each thing that is shared.
 
 mod background_errors;
 pub mod brake;
@@ -10,8 +13,10 @@ pub mod health;
 pub mod ids;
 #[cfg(test)]
 pub(crate) mod model;
+pub mod page_work;
 pub mod planted;
 pub mod reach;
+pub mod stages;
 pub(crate) mod sync;
 mod threads;
 mod xid;

@@ -130,7 +130,10 @@ impl Transaction {
             locker.is_interrupted()
         };
         let finished = match load.load.finish(&self.core, &watch)? {
-            Some(_) if load.is_of_transaction => Arc::clone(load.load.table()),
+            Some(_) if load.is_of_transaction => {
+                self.changed.note(load.load.table(), None);
+                Arc::clone(load.load.table())
+            }
             Some(table) => table,
             None => {
                 self.insert_kept(load)?;

@@ -2,6 +2,7 @@
 //! outside the gate, where nothing that a checkpoint needs is held.
 
 use super::writer::Log;
+use crate::base::stages::{self, Stage};
 use crate::base::{brake, Error, Lsn, Result};
 use cheetah_io::Clock;
 use std::sync::atomic::Ordering;
@@ -61,6 +62,7 @@ impl Log {
             Space::Plenty => {}
             Space::Slow { delay_ns } => {
                 if let Some(owed_ns) = brake::owe(delay_ns) {
+                    let _waiting = stages::begin(Stage::LogSpace);
                     clock.sleep_ns(owed_ns);
                 }
             }
@@ -104,6 +106,7 @@ impl Log {
     }
 
     fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
+        let _stage = stages::begin(Stage::LogSpace);
         let mut waiting = self.recycling.lock();
         while self.space() == Space::Full {
             self.health().check()?;

@@ -1,6 +1,7 @@
 //! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of
 //! [`super::handle`]).
 
+use crate::base::stages::{self, Stage};
 use crate::base::{planted, Error, Result, SessionId, TableId};
 use crate::db::Transaction;
 use crate::table::history::prepared;
@@ -61,6 +62,7 @@ impl Transaction {
             };
             self.slot = None;
             self.view.end();
+            self.changed.tell();
             self.release_locks();
             match durable {
                 Durable::Later => {}
@@ -94,8 +96,10 @@ impl Transaction {
         self.writer.release();
         self.back_to = None;
         self.unended_loads = 0;
+        self.changed.forget();
         self.view.end();
         if let Some(slot) = self.slot.take() {
+            let _stage = stages::begin(Stage::RollingBack);
             self.listed.set_phase(Phase::RollingBack);
             self.core.locks.release_ranges(self.locker.owner);
             if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {

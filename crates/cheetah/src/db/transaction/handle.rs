@@ -20,6 +20,7 @@
 //!       can wait. A commit that is refused before is a rollback.
 
 use super::Isolation;
+use crate::base::stages::{self, Stage};
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
 use crate::db::fulltext::PostingRoom;
 use crate::table::history::rollback;
@@ -27,6 +28,7 @@ use crate::table::history::unfinished::unfinished_error;
 use crate::table::rows::locker::Locker;
 use crate::table::rows::request::{Locks, RowRequest, Target};
 use crate::table::rows::writer::Writer;
+use crate::table::shared::changed_tables::ChangedTables;
 use crate::table::shared::parts::Core;
 use crate::table::NewRow;
 use crate::table::Numbers;
@@ -64,6 +66,8 @@ pub struct Transaction {
     pub(in crate::db) ordered: Option<Result<Lsn>>,
     /// Loads of rows that come with its commit and that have not ended well.
     pub(in crate::db) unended_loads: u32,
+    /// Tables that it has changed.
+    pub(in crate::db) changed: ChangedTables,
     pub(in crate::db) isolation: Isolation,
     pub(in crate::db) has_snapshot_isolation: bool,
 }
@@ -103,6 +107,7 @@ impl Transaction {
             back_to: None,
             ordered: None,
             unended_loads: 0,
+            changed: ChangedTables::default(),
             isolation: Isolation::default(),
             has_snapshot_isolation: false,
         }
@@ -115,10 +120,11 @@ impl Transaction {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
-    /// Has `waits` called with `true` before the transaction waits for a lock, and with `false`
-    /// afterwards, by the thread that waits: for callers that share threads between transactions.
-    pub fn note_waits(&mut self, waits: impl Fn(bool) + Send + Sync + 'static) {
-        self.locker = Arc::new(self.locker.noted_by(Arc::new(waits)));
+    /// Tells when the statement runs that changes something from now on, in whatever unit the
+    /// caller counts time: after the commit, [`Table::changed_at`] of what it has changed says so.
+    /// 0, and before this is called: changes are not noted.
+    pub fn set_time(&mut self, time: u64) {
+        self.changed.set_time(time);
     }
 
     /// Names the session of the caller for other transactions, and has `report` called with the
@@ -367,7 +373,9 @@ impl Transaction {
         let done = self.writer.run(on, request);
         let undo_no = slot.state().undo_no;
         locker.note_undo_records(undo_no);
-        if done.is_err() && undo_no > before {
+        if done.is_ok() {
+            self.changed.note(table, Some(before));
+        } else if undo_no > before {
             self.back_to = Some(before);
         }
         done
@@ -397,9 +405,11 @@ impl Transaction {
         self.back_to = Some(undo_no);
         let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
         let whole = whole.collect::<Vec<_>>();
+        let _stage = stages::begin(Stage::RollingBack);
         let done = rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer);
         self.writer.release();
         done.map_err(|error| unfinished_error(slot.txn(), error))?;
+        self.changed.forget_since(undo_no);
         self.back_to = None;
         Ok(())
     }

@@ -57,7 +57,8 @@ impl Transaction {
         let xid = slot.state().xid;
         if let Some(xid) = xid {
             let (listed, tables) = self.give_up_locks();
-            self.core.prepared.add(slot, xid, listed, tables);
+            let changed = std::mem::take(&mut self.changed);
+            self.core.prepared.add(slot, xid, listed, tables, changed);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Making room: taking frames from the pages that leave. Invariant: R1 at the head of the room.
 
 use super::s3_fifo::Candidate;
+use crate::base::stages::{self, Stage};
 use crate::base::{planted, Result};
 use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
@@ -125,6 +126,7 @@ impl Pool {
         }
         if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
             self.counters.foreground_writes.one();
+            let _writing = stages::begin(Stage::Memory);
             written = self.try_write_out(&candidate.frame);
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);

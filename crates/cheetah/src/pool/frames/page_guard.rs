@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::latch_count::{check_order, LatchToken};
 use super::page_class::PageClass;
-use crate::base::{PageId, TreeId};
+use crate::base::{page_work, PageId, TreeId};
 use crate::format::page::PageBuf;
 use crate::pool::writing::HandOver;
 use crate::pool::MiniTransaction;
@@ -118,6 +118,7 @@ impl DerefMut for WriteGuard<'_> {
             self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());
             self.frame.version.fetch_add(1, Ordering::Release);
             self.changed = true;
+            page_work::count(|work| work.pages_updated += 1);
         }
         &mut self.bytes
     }

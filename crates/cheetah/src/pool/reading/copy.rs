@@ -46,7 +46,7 @@ impl Pool {
         }
         let applied = apply_buffered(&changes, bytes);
         applied.map_err(|defect| defect.in_place(image.to_string()))?;
-        self.counters.requests.one();
+        self.count_access();
         self.counters.looks.one();
         reach::mark("leaf copied without a frame");
         Ok(Some(Unloaded { image, bytes_waiting: changes.len() }))

@@ -1,7 +1,7 @@
 //! Fetching pages: from memory, or by reading them. Invariants: L1 to L3 at the head of the room.
 
 use super::page_read::stored_image;
-use crate::base::{Error, ErrorKind, PageId, Result};
+use crate::base::{page_work, Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::buffering::Merged;
 use crate::pool::eviction::EvictionTime;
@@ -72,8 +72,14 @@ impl Pool {
         self.fetch_for_scan(pid)
     }
 
+    /// Counts a fetch.
+    #[inline]
+    pub(super) fn count_access(&self) {
+        self.counters.requests.one_by(page_work::count_access());
+    }
+
     fn fetch_for(&self, pid: PageId, reuse: Reuse) -> Result<Option<PageRef>> {
-        self.counters.requests.one();
+        self.count_access();
         loop {
             match self.look_up(pid, reuse)? {
                 Lookup::Resident(page) => return Ok(Some(page)),

@@ -84,7 +84,7 @@ impl Pool {
                 self.newest_image(pid)
             }
             Lookup::Resident(page) => {
-                self.counters.requests.one();
+                self.count_access();
                 return Ok(Fetched::Page(page));
             }
             Lookup::Freed => return Ok(Fetched::Freed),
@@ -95,7 +95,7 @@ impl Pool {
             if let Some(Some(record)) = self.look(&image, look)? {
                 let stored = Stored { record, place: Unloaded { image, bytes_waiting: 0 } };
                 if let Some(stored) = self.newest_stored(stored, key)? {
-                    self.counters.requests.one();
+                    self.count_access();
                     return Ok(Fetched::Looked(stored));
                 }
             }

@@ -1,6 +1,6 @@
 //! From image to frame: reading and decoding one page.
 
-use crate::base::{reach, Error, PageId, Result, TreeId};
+use crate::base::{page_work, reach, Error, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, ImageHeader};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::ImageRef;
@@ -103,8 +103,15 @@ impl Pool {
 
     fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
+        let begin_ns = page_work::is_wanted().then(|| self.images.begin_ns());
         let read = self.segments.read_unchecked(image, bytes);
         read.map_err(|error| name_page(error, image))?;
+        if let Some(begin_ns) = begin_ns {
+            let read_ns = self.images.begin_ns().saturating_sub(begin_ns);
+            page_work::count(|work| {
+                (work.pages_read, work.read_ns) = (work.pages_read + 1, work.read_ns + read_ns)
+            });
+        }
         self.count_read(bytes.len());
         self.cache_curve.note_read(image.pid);
         Ok(())

@@ -13,7 +13,7 @@
 //!       to L3).
 
 use super::page_read::stored_image;
-use crate::base::{Error, PageId, Result};
+use crate::base::{page_work, Error, PageId, Result};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
 use crate::pool::eviction::EvictionTime;
@@ -65,6 +65,7 @@ impl Pool {
         if wanted.is_empty() || self.read_ahead.waiting() > self.read_ahead_pages_max() as u64 {
             return;
         }
+        page_work::count(|work| work.pages_prefetched += wanted.len() as u64);
         self.read_ahead.ask(wanted);
     }
 

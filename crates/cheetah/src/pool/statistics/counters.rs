@@ -37,12 +37,9 @@ const STRIPES_COUNT: usize = 16;
 struct Stripe(Counter);
 
 impl StripedCounter {
-    pub(in crate::pool) fn one(&self) {
-        thread_local! {
-            static STRIPE: usize = NEXT_STRIPE.fetch_add(1, Relaxed) as usize % STRIPES_COUNT;
-        }
-        static NEXT_STRIPE: AtomicU64 = AtomicU64::new(0);
-        self.0[STRIPE.with(|stripe| *stripe)].0.one();
+    /// Adds one; `thread` is the number of the calling one.
+    pub(in crate::pool) fn one_by(&self, thread: usize) {
+        self.0[thread % STRIPES_COUNT].0.one();
     }
 
     pub(in crate::pool) fn get(&self) -> u64 {

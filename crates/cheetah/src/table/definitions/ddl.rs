@@ -133,10 +133,11 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
         def.fulltext.clone_from(&before);
     }
     let postings = def.fulltext.clone();
+    let changed_at = table.changed_at();
     core.catalog.number(&mut def);
     let emptied = fulltext::drop_behind(core, &before, || change(core, Ddl::Truncate(table, def)));
     emptied.inspect_err(|_| fulltext::drop_postings(core, &postings))?;
-    core.catalog.by_name(name)
+    core.catalog.by_name(name).inspect(|table| table.set_changed_at(changed_at))
 }
 
 /// Sets the next auto-increment value of a table.

@@ -72,6 +72,8 @@ pub(super) struct LastingState {
     /// meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
+    /// When it was changed last, as the one who did counts time; 0 if not since the startup.
+    changed_at: AtomicU64,
     /// Nobody has written it since this process has created it.
     untouched: AtomicBool,
     quarantine: OnceLock<String>,
@@ -112,6 +114,7 @@ impl Table {
             auto_increment_logged: AtomicU64::new(first),
             bulk_inserts: RwLock::new(0),
             hidden_key: AtomicU64::new(counters.hidden_key.max(1)),
+            changed_at: AtomicU64::new(0),
             untouched: AtomicBool::new(true),
             quarantine: OnceLock::new(),
             statistics: LastingStatistics::default(),
@@ -270,6 +273,16 @@ impl Table {
     /// open.
     pub(crate) fn settle_count(&self, open_difference: i64) {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
+    }
+
+    /// When a transaction that has been committed changed it last, as its caller counts time; 0 if
+    /// none that told the time has since the startup. An emptied table keeps it.
+    pub fn changed_at(self: &Arc<Self>) -> u64 {
+        self.newest().lasting.changed_at.load(Relaxed)
+    }
+
+    pub(crate) fn set_changed_at(&self, time: u64) {
+        self.lasting.changed_at.store(time, Relaxed);
     }
 
     /// Whether nobody has written the table since its creation, by this process.

@@ -23,6 +23,7 @@ use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
 use crate::table::definitions::shadow;
 use crate::table::rows::writer::Writer;
+use crate::table::shared::changed_tables::ChangedTables;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
@@ -68,7 +69,8 @@ pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
     let (listed, tables) = adopt::take_over(core, slot)?;
-    let waiting = Waiting { xid, slot: Arc::clone(slot), listed, tables, is_told: false };
+    let changed = ChangedTables::default();
+    let waiting = Waiting { xid, slot: Arc::clone(slot), listed, tables, changed, is_told: false };
     core.prepared.put_back(waiting);
     Ok(())
 }
@@ -76,13 +78,14 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
 /// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On
 /// return the commit is as durable as the flush mode says.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
-    let waiting = core.prepared.take(xid)?;
+    let mut waiting = core.prepared.take(xid)?;
     match end::commit(core, &waiting.slot) {
         Err(error) => {
             core.prepared.put_back(waiting);
             Err(error)
         }
         Ok(end) => {
+            waiting.changed.tell();
             release(core, &waiting.listed);
             core.journal.flush_at_commit(end)
         }

@@ -3,6 +3,7 @@
 //! Locks     the list, for a moment; nothing is taken while it is held.
 
 use crate::base::{Error, Result, TableId, Xid};
+use crate::table::shared::changed_tables::ChangedTables;
 use crate::txn::{Listed, Slot};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub(super) struct Waiting {
     pub(super) slot: Arc<Slot>,
     pub(super) listed: Listed,
     pub(super) tables: Vec<TableId>,
+    pub(super) changed: ChangedTables,
     /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in
     /// this run.
     pub(super) is_told: bool,
@@ -32,8 +34,15 @@ pub(super) struct Waiting {
 
 impl Prepared {
     /// Takes over a transaction whose client has gone, with its locks.
-    pub(crate) fn add(&self, slot: Arc<Slot>, xid: Xid, listed: Listed, tables: Vec<TableId>) {
-        self.list.lock().push(Waiting { xid, slot, listed, tables, is_told: true });
+    pub(crate) fn add(
+        &self,
+        slot: Arc<Slot>,
+        xid: Xid,
+        listed: Listed,
+        tables: Vec<TableId>,
+        changed: ChangedTables,
+    ) {
+        self.list.lock().push(Waiting { xid, slot, listed, tables, changed, is_told: true });
     }
 
     /// Their names.

@@ -38,7 +38,7 @@
 //!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's
 //!       key contains that of the row.
 
-use crate::base::{planted, reach, Error, Result, TxnId, UndoPtr};
+use crate::base::{page_work, planted, reach, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordCopy, RecordRef};
 use crate::format::undo_record::{decode_body, Before, UndoBody, UndoRow, HEAD_BYTES};
@@ -192,6 +192,7 @@ impl View<'_> {
                 return Ok(Found::Absent);
             }
             reach::mark("older version looked for");
+            page_work::count(|work| work.versions_read += 1);
             self.core.transactions.undo.read_version(at, txn, &mut bytes)?;
             let body = decode_body(bytes.get(HEAD_BYTES..).unwrap_or_default())?;
             let UndoBody::Row(row) = &body else { return Err(not_of(at, "it is not about a row")) };

@@ -12,6 +12,7 @@
 //!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
+use crate::base::stages::{self, Stage};
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::table::definitions::handle::Table;
@@ -33,8 +34,6 @@ const WAIT_SLICE_NS: u64 = 50_000_000;
 pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
 /// Is told the sessions of those for whom the caller waits.
 pub(crate) type Report = Arc<dyn Fn(SessionId) + Send + Sync>;
-/// Is told that a wait begins (true) or is over.
-pub(crate) type Waits = Arc<dyn Fn(bool) + Send + Sync>;
 
 /// Whose the newest version of a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +109,6 @@ pub(crate) struct Locker {
     entry: Arc<Entry>,
     interrupted: Interrupted,
     report: Option<Report>,
-    waits: Option<Waits>,
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
@@ -134,7 +132,6 @@ impl Locker {
             entry,
             interrupted: Arc::new(|| false),
             report: None,
-            waits: None,
             lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
             refuses_changed: AtomicBool::new(false),
             undo_records_count: AtomicU64::new(0),
@@ -143,19 +140,11 @@ impl Locker {
 
     /// Those of another owner, which waits as this one does.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
-        let (interrupted, report, waits) =
-            (Arc::clone(&self.interrupted), self.report.clone(), self.waits.clone());
+        let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
         let refuses_changed = AtomicBool::new(self.refuses_changed.load(Relaxed));
         tell_watching(view, self.refuses_changed.load(Relaxed));
-        Self {
-            interrupted,
-            report,
-            waits,
-            lock_wait_ns,
-            refuses_changed,
-            ..Self::new(&self.core, view, entry)
-        }
+        Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
     }
 
     /// The same, which asks `interrupted` while it waits.
@@ -166,11 +155,6 @@ impl Locker {
     /// The same, which tells `report` for whom it waits.
     pub(crate) fn reported_to(&self, report: Report) -> Self {
         Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
-    }
-
-    /// The same, which tells `waits` when it waits.
-    pub(crate) fn noted_by(&self, waits: Waits) -> Self {
-        Self { waits: Some(waits), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
     /// How long a lock is waited for from now on.
@@ -331,15 +315,19 @@ impl Locker {
         self.check_interrupted()
     }
 
-    /// Waits for the answer to a request. Errors: `LockTimeout`, `Deadlock`, `Interrupted`, and
-    /// `RollbackUnfinished` instead of the first when it was a rollback that meets errors that was
-    /// waited for.
+    /// Waits for the answer to a request for a row or a range. Errors: `LockTimeout`, `Deadlock`,
+    /// `Interrupted`, and `RollbackUnfinished` instead of the first when it was a rollback that
+    /// meets errors that was waited for.
     pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
+        self.wait_in(Stage::RowLock, ticket)
+    }
+
+    fn wait_in(&self, stage: Stage, ticket: &Ticket) -> Result<()> {
         let since_ns = self.core.clock.now_ns();
         self.entry.set_waiting(Some(since_ns));
-        self.waits.iter().for_each(|waits| waits(true));
+        let in_stage = stages::begin(stage);
         let done = self.wait_for_answer(ticket);
-        self.waits.iter().for_each(|waits| waits(false));
+        drop(in_stage);
         self.entry.set_waiting(None);
         self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
         done
@@ -399,8 +387,9 @@ impl Locker {
     /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and
     /// [`wait`](Self::wait).
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
+        let stage = if let Lock::Table(..) = lock { Stage::TableLock } else { Stage::RowLock };
         match self.ask(lock, Patience::Waits)? {
-            Asked::Wait(ticket) => self.wait(&ticket),
+            Asked::Wait(ticket) => self.wait_in(stage, &ticket),
             Asked::Refused => Err(self.timeout(&self.core.locks.blockers_of_request(self.owner, lock))),
             Asked::Held | Asked::Again => Ok(()),
         }

@@ -8,6 +8,7 @@
 //!   - Latches of this folder are taken before the gate is entered: unique keys first, then the
 //!     latches that keep purge away.
 
+pub(crate) mod changed_tables;
 pub(crate) mod counters;
 pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;

@@ -5,6 +5,7 @@
 //!   - What rolls back, or gives space back, gets room on a full disk too (H3).
 
 use super::parts::Core;
+use crate::base::stages::{self, Stage};
 use crate::base::{brake, planted, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
@@ -108,6 +109,7 @@ impl Core {
             false => 0,
         };
         if let Some(owed_ns) = brake::owe(delay_ns) {
+            let _waiting = stages::begin(Stage::Memory);
             self.clock.sleep_ns(owed_ns);
         }
     }

@@ -1,0 +1,107 @@
+//! What threads are about, and what they do for a statement, for the server to show.
+
+use crate::barrier::value;
+use cheetah::base::page_work::{self, PageWork};
+use cheetah::base::stages::{self, Before, Observer, Stage};
+
+/// What the caller had before a stage; its words mean nothing here.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahStageBefore {
+    /// The caller's.
+    pub first: u64,
+    /// The caller's.
+    pub second: u64,
+    /// The caller's.
+    pub third: u64,
+}
+
+/// Is told that the calling thread begins a stage (a `CheetahStage`); what it puts into `before` it
+/// gets back at the end.
+pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore);
+/// Is told that the stage has ended.
+pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);
+
+struct Callbacks(CheetahStageBegins, CheetahStageEnds);
+
+fn code_of(stage: Stage) -> u8 {
+    match stage {
+        Stage::RowLock => 0,
+        Stage::TableLock => 1,
+        Stage::LogSpace => 2,
+        Stage::Memory => 3,
+        Stage::RollingBack => 4,
+    }
+}
+
+impl Observer for Callbacks {
+    fn begin(&self, stage: Stage) -> Before {
+        let mut before = CheetahStageBefore { first: 0, second: 0, third: 0 };
+        // SAFETY: the caller's function needs nothing but a place of ours.
+        unsafe { self.0(code_of(stage), &mut before) };
+        [before.first, before.second, before.third]
+    }
+
+    fn end(&self, stage: Stage, before: &Before) {
+        let [first, second, third] = *before;
+        let before = CheetahStageBefore { first, second, third };
+        // SAFETY: as above.
+        unsafe { self.1(code_of(stage), &before) };
+    }
+}
+
+/// Has these functions called, in the threads of all databases of the process, as long as it runs:
+/// see `cheetah::base::stages`.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_observe_stages(begins: CheetahStageBegins, ends: CheetahStageEnds) {
+    value((), || stages::observe(Callbacks(begins, ends)));
+}
+
+/// Work of a thread with pages.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahPageWork {
+    /// Pages asked for, in memory or not.
+    pub pages_accessed: u64,
+    /// Pages changed.
+    pub pages_updated: u64,
+    /// Images read from disk.
+    pub pages_read: u64,
+    /// Time that this took.
+    pub read_ns: u64,
+    /// Pages that other threads were asked to read ahead.
+    pub pages_prefetched: u64,
+    /// Older versions of rows that were read back.
+    pub versions_read: u64,
+}
+
+impl CheetahPageWork {
+    fn of(work: PageWork) -> Self {
+        let PageWork { pages_accessed, pages_updated, pages_read, read_ns, pages_prefetched, versions_read } =
+            work;
+        Self { pages_accessed, pages_updated, pages_read, read_ns, pages_prefetched, versions_read }
+    }
+
+    fn get(&self) -> PageWork {
+        let Self { pages_accessed, pages_updated, pages_read, read_ns, pages_prefetched, versions_read } =
+            *self;
+        PageWork { pages_accessed, pages_updated, pages_read, read_ns, pages_prefetched, versions_read }
+    }
+}
+
+/// The calling thread counts what it does with pages until `cheetah_end_page_work`, which gets what
+/// is put into `since`. Counts may be nested.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_begin_page_work(since: *mut CheetahPageWork) {
+    // SAFETY: by the contract of the crate the place is the caller's.
+    let since = unsafe { &mut *since };
+    value((), || *since = CheetahPageWork::of(page_work::begin()));
+}
+
+/// Puts what the thread has done since `since` into `done`, and ends that count.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_end_page_work(since: *const CheetahPageWork, done: *mut CheetahPageWork) {
+    // SAFETY: by the contract of the crate both places are the caller's.
+    let (since, done) = unsafe { (&*since, &mut *done) };
+    value((), || *done = CheetahPageWork::of(page_work::end(since.get())));
+}

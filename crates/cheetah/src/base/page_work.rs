@@ -1,0 +1,163 @@
+//! What the current thread does with pages, for a statement whose user wants to see it.
+//!
+//! Invariants
+//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted and no clock is
+//!       read: what is left is one look at a flag of the thread for each page. It lies beside the
+//!       thread's number, which the counter of all fetches needs anyway, so that one access to
+//!       what belongs to the thread is enough for both.
+//!   I2  Counts may be nested: what is done in the inner one is not the outer one's.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Work of one thread since some moment.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PageWork {
+    /// Pages asked for, in memory or not; one that is asked for twice counts twice.
+    pub pages_accessed: u64,
+    /// Pages changed, once for each time that they were latched for it.
+    pub pages_updated: u64,
+    /// Images that this thread has read from disk.
+    pub pages_read: u64,
+    /// Time that this took, in nanoseconds.
+    pub read_ns: u64,
+    /// Pages that other threads were asked to read ahead.
+    pub pages_prefetched: u64,
+    /// Older versions of rows that were read back from the undo log.
+    pub versions_read: u64,
+}
+
+impl PageWork {
+    const NONE: PageWork = PageWork {
+        pages_accessed: 0,
+        pages_updated: 0,
+        pages_read: 0,
+        read_ns: 0,
+        pages_prefetched: 0,
+        versions_read: 0,
+    };
+
+    /// What has come since `since`, an earlier state of the same thread.
+    pub fn after(self, since: PageWork) -> PageWork {
+        PageWork {
+            pages_accessed: self.pages_accessed.wrapping_sub(since.pages_accessed),
+            pages_updated: self.pages_updated.wrapping_sub(since.pages_updated),
+            pages_read: self.pages_read.wrapping_sub(since.pages_read),
+            read_ns: self.read_ns.wrapping_sub(since.read_ns),
+            pages_prefetched: self.pages_prefetched.wrapping_sub(since.pages_prefetched),
+            versions_read: self.versions_read.wrapping_sub(since.versions_read),
+        }
+    }
+}
+
+/// What belongs to a thread.
+struct Own {
+    /// Counts that have begun and not ended.
+    wanted: Cell<u32>,
+    /// From 1; 0 before it is asked for.
+    number: Cell<usize>,
+    done: Cell<PageWork>,
+}
+
+thread_local! {
+    static OWN: Own =
+        const { Own { wanted: Cell::new(0), number: Cell::new(0), done: Cell::new(PageWork::NONE) } };
+}
+
+static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(1);
+
+impl Own {
+    #[inline]
+    fn number(&self) -> usize {
+        if self.number.get() == 0 {
+            self.number.set(NEXT_NUMBER.fetch_add(1, Relaxed));
+        }
+        self.number.get()
+    }
+
+    #[inline]
+    fn count(&self, add: impl FnOnce(&mut PageWork)) {
+        if self.wanted.get() > 0 {
+            let mut done = self.done.get();
+            add(&mut done);
+            self.done.set(done);
+        }
+    }
+}
+
+/// Whether this thread counts.
+#[inline]
+pub fn is_wanted() -> bool {
+    OWN.with(|own| own.wanted.get() > 0)
+}
+
+/// Has `add` add to the counters, if this thread counts.
+#[inline]
+pub fn count(add: impl FnOnce(&mut PageWork)) {
+    OWN.with(|own| own.count(add));
+}
+
+/// Counts that a page is asked for; the number of this thread, which no other one has.
+#[inline]
+pub fn count_access() -> usize {
+    OWN.with(|own| {
+        own.count(|work| work.pages_accessed += 1);
+        own.number()
+    })
+}
+
+/// This thread counts, until [`end`] is called with what this returns.
+pub fn begin() -> PageWork {
+    OWN.with(|own| {
+        own.wanted.set(own.wanted.get() + 1);
+        own.done.get()
+    })
+}
+
+/// What this thread has done since its [`begin`], which returned `since`; that count is over.
+pub fn end(since: PageWork) -> PageWork {
+    OWN.with(|own| {
+        own.wanted.set(own.wanted.get().saturating_sub(1));
+        own.done.replace(since).after(since)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_counted_unless_it_is_wanted_and_counts_may_be_nested() {
+        let access = || {
+            count_access();
+        };
+        access();
+        let outer = begin();
+        access();
+        let inner = begin();
+        access();
+        count(|work| work.versions_read += 2);
+        assert_eq!(end(inner), PageWork { pages_accessed: 1, versions_read: 2, ..PageWork::NONE });
+        access();
+        assert_eq!(end(outer), PageWork { pages_accessed: 2, ..PageWork::NONE });
+        access();
+        assert!(!is_wanted());
+        let after = begin();
+        assert_eq!(end(after), PageWork::NONE);
+    }
+
+    #[test]
+    fn threads_count_for_themselves() {
+        let since = begin();
+        let other = std::thread::scope(|scope| {
+            let other = || {
+                count(|work| work.pages_read += 1);
+                count_access()
+            };
+            scope.spawn(other).join().unwrap()
+        });
+        assert_eq!(end(since), PageWork::NONE);
+        let own = count_access();
+        assert!(own != other && own == count_access(), "a number is one thread's");
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "transactions/stages.h"
+
+#include <cstring>
+#include <iterator>
+
+namespace cheetah {
+
+PSI_stage_info stage_building_indexes = {0, "Building indexes", 0};
+PSI_stage_info stage_catching_up = {0, "Adding to the new indexes what has changed meanwhile", 0};
+
+static PSI_stage_info row_lock = {0, "Waiting for row lock", 0};
+static PSI_stage_info table_lock = {0, "Waiting for table lock of the engine", 0};
+static PSI_stage_info log_space = {0, "Waiting for log space", 0};
+static PSI_stage_info memory = {0, "Waiting for free memory in the cache", 0};
+static PSI_stage_info rollback = {0, "Rolling back", 0};
+
+// In the order of CheetahStage.
+static PSI_stage_info *engine_stages[] = {&row_lock, &table_lock, &log_space, &memory, &rollback};
+
+static PSI_stage_info *all_stages[] = {&row_lock, &table_lock, &log_space, &memory,
+                                       &rollback, &stage_building_indexes, &stage_catching_up};
+
+static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of the server fits into the engine's words");
+
+// A pool of threads starts another one meanwhile: the connection that is waited for must get on.
+static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_WAITS_FOR_LOG_SPACE; }
+
+// Threads of the engine have no connection.
+static void begin_stage(uint8_t stage, CheetahStageBefore *before) {
+  THD *thd = current_thd;
+  if (thd == nullptr) return;
+  PSI_stage_info previous = {0, nullptr, 0};
+  set_thd_stage_info(thd, engine_stages[stage], &previous, __func__, __FILE__, __LINE__);
+  memcpy(before, &previous, sizeof previous);
+  if (lets_others_run(stage)) thd_wait_begin(thd, stage == CHEETAH_WAITS_FOR_LOG_SPACE ? THD_WAIT_DISKIO : THD_WAIT_ROW_LOCK);
+}
+
+static void end_stage(uint8_t stage, const CheetahStageBefore *before) {
+  THD *thd = current_thd;
+  if (thd == nullptr) return;
+  if (lets_others_run(stage)) thd_wait_end(thd);
+  PSI_stage_info previous;
+  memcpy(&previous, before, sizeof previous);
+  set_thd_stage_info(thd, &previous, nullptr, __func__, __FILE__, __LINE__);
+}
+
+void observe_stages() {
+  mysql_stage_register("cheetah", all_stages, static_cast<int>(std::size(all_stages)));
+  cheetah_observe_stages(begin_stage, end_stage);
+}
+
+}  // namespace cheetah

@@ -1,0 +1,167 @@
+"""What tools see of a statement: the work with pages that ANALYZE FORMAT=JSON and the slow log show,
+and the State of SHOW PROCESSLIST while the engine waits, rolls back, or builds indexes."""
+
+import contextlib
+import json
+import threading
+import time
+
+import pytest
+from servers import wait_until
+
+ROWS = 40_000
+SMALL = {"cheetah_buffer_pool_size": "16M", "cheetah_log_size_max": "64M"}
+
+
+def engine_stats(cursor, statement: str) -> dict:
+    """The `r_engine_stats` of the first table of a statement."""
+    cursor.execute(f"ANALYZE FORMAT=JSON {statement}")
+    found = find(json.loads(cursor.fetchone()[0]), "r_engine_stats")
+    assert found is not None, f"{statement} has no r_engine_stats"
+    return found
+
+
+def find(tree, name: str):
+    """The first value of that name."""
+    if isinstance(tree, dict):
+        if name in tree:
+            return tree[name]
+        tree = list(tree.values())
+    if not isinstance(tree, list):
+        return None
+    return next((found for found in (find(part, name) for part in tree) if found is not None), None)
+
+
+def filled(server, name: str = "t") -> None:
+    """A table that is larger than the cache of `SMALL`."""
+    server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) ENGINE=CHEETAH")
+    server.sql(f"INSERT INTO d.{name} SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), REPEAT(MD5(seq + 2), 18)) "
+               f"FROM seq_1_to_{ROWS}", "d")
+
+
+@pytest.mark.options(SMALL)
+def test_analyze_shows_the_work_with_pages(server):
+    """Pages asked for, read from disk, read ahead and changed; and versions read back."""
+    filled(server)
+    server.restart()
+    connection, other = server.connect("d"), server.connect("d", autocommit=False)
+    with contextlib.closing(connection), contextlib.closing(other), connection.cursor() as cursor, other.cursor() as old:
+        scan = engine_stats(cursor, "SELECT SUM(LENGTH(c)) FROM t")
+        assert scan["pages_accessed"] > 500, f"{scan}"
+        assert scan["pages_prefetch_read_count"] > 500, f"{scan}"
+        rows = engine_stats(cursor, "SELECT SUM(LENGTH(c)) FROM t FORCE INDEX (b) WHERE b = 5")
+        assert rows["pages_accessed"] >= ROWS / 100, f"{rows}"
+        assert 0 < rows["pages_read_count"] <= rows["pages_accessed"], f"{rows}"
+        assert 0 < rows["pages_read_time_ms"] < 60_000, f"{rows}"
+        old.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        changes = engine_stats(cursor, "UPDATE t SET b = b + 1 WHERE a < 100")
+        assert changes["pages_updated"] >= 99 and "old_rows_read" not in changes, f"{changes}"
+        versions = engine_stats(old, "SELECT SUM(b) FROM t WHERE a < 100")
+        assert versions["old_rows_read"] == 99 and "pages_updated" not in versions, f"{versions}"
+        point = engine_stats(cursor, "SELECT b FROM t WHERE a = 50")
+        assert 0 < point.get("pages_accessed", 0) < 10, f"{point}"
+
+
+def test_partitions_and_joins_count_for_their_own_tables(server):
+    """Each table of a join has its own figures; partitions count for their table."""
+    server.sql("CREATE TABLE d.p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 4")
+    server.sql("CREATE TABLE d.one (a INT PRIMARY KEY) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.p SELECT seq, seq FROM seq_1_to_2000", "d")
+    server.sql("INSERT INTO d.one VALUES (1), (2), (3)")
+    with contextlib.closing(server.connect("d")) as connection, connection.cursor() as cursor:
+        assert engine_stats(cursor, "SELECT SUM(b) FROM p")["pages_accessed"] >= 4
+        cursor.execute("ANALYZE FORMAT=JSON SELECT STRAIGHT_JOIN SUM(b) FROM one, p WHERE p.a = one.a")
+        shown = json.loads(cursor.fetchone()[0])
+        tables = {found["table"]["table_name"]: found["table"]["r_engine_stats"] for found in shown["query_block"]["nested_loop"]}
+        assert tables["p"]["pages_accessed"] >= 3 and tables["one"]["pages_accessed"] >= 1, f"{tables}"
+
+
+@pytest.mark.options({"slow_query_log": 1, "long_query_time": 0, "log_slow_verbosity": "engine",
+                      "slow_query_log_file": "slow.log"})
+def test_the_slow_log_shows_the_work_with_pages(server):
+    """A line for the statement, with figures that are not all zero."""
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t VALUES (1), (2)")
+    entries = (server.data / "slow.log").read_text().split("# User@Host")
+    insert = next(entry for entry in entries if "INSERT INTO d.t" in entry)
+    line = next(line for line in insert.splitlines() if line.startswith("# Pages_accessed"))
+    counts = dict(part.rsplit(": ", 1) for part in line.lstrip("# ").split("  "))
+    assert int(counts["Pages_accessed"]) > 0 and int(counts["Pages_updated"]) > 0, f"{insert}"
+
+
+def state(server, connection) -> str:
+    """What PROCESSLIST says of a connection."""
+    found = server.sql(f"SELECT state FROM information_schema.processlist WHERE id = {connection.thread_id()}")
+    return found[0][0] if found else ""
+
+
+class Running:
+    """A statement in a thread of its own."""
+
+    def __init__(self, connection, statement: str):
+        self.connection = connection
+        self.thread = threading.Thread(target=self.run, args=(statement,), daemon=True)
+        self.thread.start()
+
+    def run(self, statement: str) -> None:
+        """Its work; errors are its own."""
+        with contextlib.suppress(Exception), self.connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def ends(self) -> None:
+        """Wait for it."""
+        self.thread.join(120)
+        assert not self.thread.is_alive(), "the statement does not end"
+
+
+def test_the_state_tells_of_locks_that_are_waited_for(server):
+    """Rows and tables; what was shown before comes back."""
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t VALUES (1, 0)")
+    owner, waiter = server.connect("d", autocommit=False), server.connect("d")
+    with contextlib.closing(waiter):
+        with owner.cursor() as cursor:
+            cursor.execute("UPDATE t SET b = 1 WHERE a = 1")
+            waiting = Running(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
+            wait_until(lambda: state(server, waiter) == "Waiting for row lock", "the wait for the row is not shown")
+            owner.commit()
+            wait_until(lambda: state(server, waiter) == "User sleep", "the state after the wait is not shown")
+            waiting.ends()
+            assert state(server, waiter) == ""
+            # Nobody has a metadata lock for a prepared transaction whose client has gone.
+            cursor.execute("XA START 'x'")
+            cursor.execute("UPDATE t SET b = 3 WHERE a = 1")
+            cursor.execute("XA END 'x'")
+            cursor.execute("XA PREPARE 'x'")
+        owner.close()
+        waiting = Running(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
+        wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine", "the wait for the table is not shown")
+        server.sql("XA COMMIT 'x'")
+        waiting.ends()
+
+
+def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
+    """Both are long enough to be seen."""
+    filled(server)
+    connection = server.connect("d", autocommit=False)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        seen = set()
+        over = threading.Event()
+        watcher = threading.Thread(target=watch, args=(server, connection, seen, over), daemon=True)
+        watcher.start()
+        cursor.execute("ALTER TABLE t ADD KEY c (c(200))")
+        cursor.execute("UPDATE t SET b = b + 1")
+        cursor.execute("ROLLBACK")
+        over.set()
+        watcher.join(60)
+        assert {"Building indexes", "Rolling back"} <= seen, f"{seen}"
+        assert state(server, connection) == ""
+
+
+def watch(server, watched, seen: set, over: threading.Event) -> None:
+    """Collects the states of a connection."""
+    with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
+        while not over.is_set():
+            cursor.execute(f"SELECT state FROM information_schema.processlist WHERE id = {watched.thread_id()}")
+            seen.update(row[0] for row in cursor.fetchall())
+            time.sleep(0.001)
