@@ -442,6 +442,9 @@ fn a_search_for_rows_to_be_locked_finds_what_is_committed_now() {
     assert_eq!(found(&mut old, &table, 0, "ant").unwrap(), [1, 2]);
     for read in [Read::Shared, Read::Exclusive] {
         assert_eq!(found_as(&mut old, &table, (0, read), "ant").unwrap(), [2, 3, 4]);
+        let bug = plant("full text: look for rows to lock in the snapshot");
+        assert_eq!(found_as(&mut old, &table, (0, read), "ant").unwrap(), [1, 2]);
+        assert!(bug.reached_count() > 0);
     }
     put(&db, &mut old, &table, 5, "ant");
     assert_eq!(found_as(&mut old, &table, (0, Read::Exclusive), "ant").unwrap(), [2, 3, 4, 5]);
@@ -467,6 +470,10 @@ fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     assert!(first.get(&table, &key(1), Read::Exclusive, &mut row).unwrap());
     assert!(first.may_match_otherwise(&table, &key(1), &before).unwrap());
     assert!(!first.may_match_otherwise(&table, &key(2), &before).unwrap());
+    {
+        let bug = plant("full text: lock what has changed");
+        assert!(!first.may_match_otherwise(&table, &key(1), &before).unwrap() && bug.reached_count() > 0);
+    }
     let after = first.search(&table, 0, &search, &mut Spaces).unwrap();
     assert_eq!((after.matches.rank(&key(1)), after.matches.len()), (None, 1));
     assert!(!first.may_match_otherwise(&table, &key(1), &after).unwrap());
@@ -500,6 +507,13 @@ fn m2_words_are_refused_to_snapshots_that_are_older() {
     changed(found(&mut old, &altered, 1, "ant"));
     assert_eq!(found_as(&mut old, &altered, (1, Read::Shared), "ant").unwrap(), [1, 2]);
     assert_eq!(found(&mut db.begin(), &altered, 1, "ant").unwrap(), [1, 2]);
+    {
+        let bug = plant("full text: show words to older snapshots");
+        alter(&db, "db/a", &[0, 1], &["third".into()], &rows);
+        let altered = db.table("db/a").unwrap();
+        assert_eq!(found(&mut old, &altered, 2, "ant").unwrap(), [0; 0]);
+        assert!(bug.reached_count() > 0);
+    }
     drop(table);
     let emptied = db.truncate_table("db/a").unwrap();
     changed(found(&mut old, &emptied, 0, "ant"));

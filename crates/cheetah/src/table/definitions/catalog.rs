@@ -610,7 +610,7 @@ impl Catalog {
         // Postings that come have no older versions (M2).
         let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
         for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
-            if !planted::is_on("alter: show an index to older snapshots") {
+            if !planted::is_on("full text: show words to older snapshots") {
                 self.by_name(&index.postings)?.set_replacing(stamp);
             }
         }
