@@ -12,7 +12,7 @@ def test_foreign_keys_do_as_innodb():
 
 
 def test_full_text_searches_do_as_innodb():
-    assert run.main(["--fulltext", "--statements", "1500"]) == 0
+    assert run.main(["--fulltext", "--statements", "1000"]) == 0
 
 
 def test_a_planted_difference_is_found(capsys):
