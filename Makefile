@@ -26,6 +26,7 @@ differential: build ; @python3 tests/differential/run.py $(ARGS)   ## random sta
 sqltests: build ; @$(CHEETAH) pytest tests/sql $(ARGS)   ## the scripts of tests/sql, on InnoDB and Cheetah (ARGS="NAME ..")
 servertests: build ; @$(CHEETAH) pytest tests/server $(ARGS)   ## kills in DDL and under load, damaged files, full disk, memory (ARGS="--large", "tpcc --rounds 50")
 isolation: build ; @$(CHEETAH) pytest tests/isolation/test_engines.py -s $(if $(LONG),--large) $(ARGS)   ## Hermitage, random histories and interleavings beside InnoDB (LONG=1: 200 histories of 10,000)
+apps: build ; @$(CHEETAH) pytest tests/apps $(if $(LONG),--large) $(ARGS)   ## applications and tools beside InnoDB: MediaWiki, WordPress, Django, .. (LONG=1: more of each; ARGS="mediawiki")
 fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly compiler and cargo-fuzz)
 	@cd fuzz && for target in $$(cargo +nightly fuzz list); do cargo +nightly fuzz run $$target -- -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -malloc_limit_mb=128 || exit 1; done
 lab:   ; @$(CHEETAH) lab run --build $(LAB)   ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name, SCALE=0.1, ENGINES="..", REPEATS, DUMP, XML, LIVE
@@ -35,4 +36,4 @@ deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: fuzz help setup build up sql down demo test bench deb install crash big check-data suites differential isolation sqltests servertests lab lab-compare labtests clean
+.PHONY: fuzz help setup build up sql down demo test bench deb install crash big check-data suites differential isolation sqltests servertests lab lab-compare labtests apps clean

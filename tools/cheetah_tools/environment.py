@@ -18,6 +18,7 @@ from .say import Failure, note, step
 
 PLACE = VAR / "venv"
 LOCK, TEST_LOCK = PROJECT / "lab/requirements.lock", PROJECT / "tests/requirements.lock"
+APPS_LOCK = PROJECT / "tests/apps/requirements.lock"   # an environment of its own: tests/apps
 BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}   # program -> package
 PYTHON_LEAST = (3, 11)
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .environment import LOCK, TEST_LOCK, call, pinned
+from .environment import APPS_LOCK, LOCK, TEST_LOCK, call, pinned
 from .paths import show
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
@@ -25,7 +25,9 @@ def main(arguments: list) -> int:
     shared = [f"{name}=={version}" for name, version in found]
     both = locked(TEST_LOCK.with_suffix(".in"), [*base, *shared])
     TEST_LOCK.write_text(text({key: both[key] for key in both if key not in found}))
-    print(f"written: {show(LOCK)}, {show(TEST_LOCK)}")
+    kept = [] if "--upgrade" in arguments or not APPS_LOCK.exists() else pinned(APPS_LOCK)
+    APPS_LOCK.write_text(text(locked(APPS_LOCK.with_suffix(".in"), kept)))
+    print(f"written: {show(LOCK)}, {show(TEST_LOCK)}, {show(APPS_LOCK)}")
     return 0
 
 

@@ -55,6 +55,13 @@ PACKAGE_OF_LIBRARY = {
     "libgnutls.so.30": "libgnutls30", "libp11-kit.so.0": "libp11-kit0", "libidn2.so.0": "libidn2-0",
     "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6", "libnettle.so.8": "libnettle8",
     "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10", "libffi.so.8": "libffi8",
+    # What applications ask for (tests/apps): PHP with its extensions, mydumper, Perl's driver.
+    "libargon2.so.1": "libargon2-1", "libsodium.so.23": "libsodium23", "libmagic.so.1": "libmagic1",
+    "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1", "libexslt.so.0": "libxslt1.1",
+    "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72", "libicui18n.so.72": "libicu72",
+    "libicudata.so.72": "libicu72", "libicuio.so.72": "libicu72", "libreadline.so.8": "libreadline8",
+    "libpcre.so.3": "libpcre3", "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
+    "libgthread-2.0.so.0": "libglib2.0-0",
 }
 # What must be installed on the machine itself: command -> package.
 MACHINE_TOOLS = {

@@ -1,0 +1,151 @@
+"""What the applications need from the package registries, unpacked privately under `var/apps`.
+
+Nothing is installed on the machine. Each part is made beside its place and renamed, and stays for
+the next run. What cannot be had skips its test, with the reason.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cheetah_tools import apt, environment, setup
+from cheetah_tools.paths import VAR
+from cheetah_tools.say import Failure, step
+
+PLACE = VAR / "apps"
+HERE = Path(__file__).resolve().parent
+LOCK, SOURCES_LOCK = HERE / "requirements.lock", HERE / "sources.lock"
+
+
+def debian(name: str, packages: list, programs: list) -> Path:
+    """The folder into which these Debian packages are unpacked, with the libraries that `programs`
+    (paths in it) miss."""
+    return made(name, repr((packages, programs)), lambda fresh: unpack(packages, programs, fresh))
+
+
+def unpack(packages: list, programs: list, root: Path) -> None:
+    """Download and unpack; Failure when something cannot be had."""
+    step("downloading " + " ".join(packages))
+    debs = root.with_suffix(".debs")
+    shutil.rmtree(debs, ignore_errors=True)
+    archive().download(packages, debs)
+    root.mkdir(parents=True)
+    setup.unpack_debs(sorted(debs.glob("*.deb")), root)
+    setup.complete(archive(), programs, root)
+    relink(root)
+    (root / "versions").write_text("\n".join(sorted(deb.stem for deb in debs.iterdir())))
+    shutil.rmtree(debs)
+
+
+def libraries(root: Path) -> dict:
+    """The environment in which programs of a folder find their libraries, and the server's."""
+    inner = setup.library_environment(root)["LD_LIBRARY_PATH"]
+    return {"LD_LIBRARY_PATH": f"{inner}:{setup.library_environment()['LD_LIBRARY_PATH']}"}
+
+
+def version(root: Path, package: str) -> str:
+    """The upstream version of a package in a folder of `debian`."""
+    for line in (root / "versions").read_text().splitlines():
+        if line.startswith(package + "_"):
+            return line.split("_")[1].replace("%3a", ":").split(":")[-1].split("+")[0].split("-")[0]
+    raise AssertionError(f"no {package} in {root}")
+
+
+def relink(root: Path) -> None:
+    """Let links to absolute paths lead to the same path within the folder."""
+    for folder, folders, files in os.walk(root):
+        for name in folders + files:
+            link = Path(folder, name)
+            if link.is_symlink() and os.readlink(link).startswith("/"):
+                inner = root / os.readlink(link).lstrip("/")
+                link.unlink()
+                link.symlink_to(os.path.relpath(inner, folder))
+
+
+def python() -> Path:
+    """The interpreter of an environment with what `requirements.lock` names."""
+    def make(fresh: Path) -> None:
+        environment.call([sys.executable, "-m", "venv", str(fresh)], "cannot make an environment")
+        environment.install(LOCK, fresh)
+    return made("python", environment.key(LOCK), make) / "bin/python"
+
+
+def pinned(package: str) -> str:
+    """The version of a Python package in the lock."""
+    return next(pin for pin in environment.pinned(LOCK)
+                if pin.startswith(package + "==")).split("==")[1]
+
+
+def python_source(package: str) -> Path:
+    """The source package of a Python package of the environment: it has the tests."""
+    pin = next(line for line in SOURCES_LOCK.read_text().splitlines()
+               if line.startswith(package + "=="))
+    name = pin.split()[0]
+    assert name in environment.pinned(LOCK), f"{SOURCES_LOCK} and {LOCK} differ in {name}"
+
+    def make(fresh: Path) -> None:
+        step(f"downloading the source of {name}")
+        fresh.mkdir(parents=True)
+        (fresh / "pin").write_text(pin)
+        environment.call([str(python()), "-m", "pip", "download", "--no-deps", "--no-input",
+                          "--disable-pip-version-check", "--quiet", "--no-binary", package,
+                          "--require-hashes", "--dest", str(fresh), "--requirement",
+                          str(fresh / "pin")], f"cannot download the source of {name}")
+        subprocess.run(["tar", "-xzf", next(fresh.glob("*.tar.gz")), "-C", fresh,
+                        "--strip-components=1"], check=True)
+    return made(package + "-source", pin, make)
+
+
+def go_program(folder: str, package: str) -> Path:
+    """A program built from the Go module that `folder` (beside this file) pins; needs Go."""
+    go = shutil.which("go")
+    if not go:
+        pytest.skip(f"{folder} is built with Go, which this machine lacks (package golang-go)")
+    sources = HERE / folder
+
+    def make(fresh: Path) -> None:
+        step(f"building {package}")
+        fresh.mkdir(parents=True)
+        for name in ("go.mod", "go.sum"):
+            shutil.copyfile(sources / name, fresh / name)
+        settings = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local",
+                    "CGO_ENABLED": "0"}
+        done = subprocess.run([go, "build", "-o", folder, package], cwd=fresh, env=settings,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)
+        if done.returncode != 0:
+            raise Failure(f"cannot build {package}:\n" + apt.last_lines(done.stdout, 4))
+    pins = "".join((sources / name).read_text() for name in ("go.mod", "go.sum"))
+    return made(folder, pins + package, make) / folder
+
+
+def made(name: str, recipe: str, make) -> Path:
+    """The folder `name`, made by `make(fresh)` unless it is there; skips when it cannot be."""
+    place, key = PLACE / name, hashlib.sha256(recipe.encode()).hexdigest()
+    marker = place / "cheetah-recipe"
+    if marker.exists() and marker.read_text() == key:
+        return place
+    fresh = place.with_name(name + ".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    PLACE.mkdir(parents=True, exist_ok=True)
+    try:
+        make(fresh)
+    except Failure as failure:
+        shutil.rmtree(fresh, ignore_errors=True)
+        pytest.skip(f"{name} cannot be had: {failure}")
+    (fresh / "cheetah-recipe").write_text(key)
+    setup.swap(fresh, place)
+    return place
+
+
+@functools.cache
+def archive() -> apt.Archive:
+    """The packages on offer, asked for once."""
+    found = apt.Archive()
+    found.update()
+    return found

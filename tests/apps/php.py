@@ -1,0 +1,29 @@
+"""PHP from Debian's packages, with the extensions that applications ask for."""
+
+import fetched
+from cheetah_tools import setup
+
+RELEASE, API = "8.2", "20220829"
+PACKAGES = [f"php{RELEASE}-{name}" for name in ("cli", "common", "mysql", "mbstring", "xml", "intl",
+                                                "opcache", "readline")]
+PROGRAM = f"usr/bin/php{RELEASE}"
+FOLDER = f"usr/lib/php/{API}"
+EXTENSIONS = ["mysqlnd", "mysqli", "pdo", "pdo_mysql", "mbstring", "dom", "xml", "simplexml",
+              "xmlreader", "xmlwriter", "intl", "iconv", "ctype", "tokenizer", "fileinfo", "phar",
+              "posix", "calendar"]
+
+
+def words(settings: dict = None) -> list:
+    """The beginning of a command that runs PHP with all extensions, and no other configuration."""
+    root = fetched.debian("php", PACKAGES,
+                          [PROGRAM, *(f"{FOLDER}/{name}.so" for name in EXTENSIONS)])
+    given = {"extension_dir": root / FOLDER, "memory_limit": "1G", "display_errors": "stderr",
+             "date.timezone": "UTC", **(settings or {})}
+    pairs = [f"{key}={value}" for key, value in given.items()]
+    pairs += [f"extension={name}" for name in EXTENSIONS]
+    return [str(root / PROGRAM), "-n", *(word for pair in pairs for word in ("-d", pair))]
+
+
+def environment() -> dict:
+    """The environment in which it finds its libraries."""
+    return setup.library_environment(fetched.PLACE / "php")

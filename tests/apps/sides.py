@@ -1,0 +1,131 @@
+"""The two servers beside each other: in one every table is InnoDB's, in the other Cheetah's."""
+
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from cheetah_tools import engines, setup
+from cheetah_tools.paths import SERVER
+
+# sql_mode is the server's own without NO_ENGINE_SUBSTITUTION: "ENGINE=InnoDB" then means the
+# enforced engine instead of an error.
+SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER"
+POOL = 128 << 20
+USER, PASSWORD, DATABASE = "app", "app", "app"
+SECONDS_MAX = 1500
+
+lines = []   # what each application came to, for the end of the run
+
+
+class Side:
+    """A server whose tables are all of one engine, with a user and an empty database."""
+
+    def __init__(self, engine: engines.Engine, new_server, options: dict):
+        self.engine, self.label = engine, engine.label
+        self.port = free_port()
+        self.server = new_server({
+            **engines.equal_memory(POOL), "innodb_log_file_size": 96 << 20,
+            "loose_cheetah_log_file_size": "64M", "loose_cheetah_log_size_max": "256M",
+            "skip_networking": "OFF", "bind_address": "127.0.0.1", "port": self.port,
+            "character_set_server": "utf8mb4", "collation_server": "utf8mb4_general_ci",
+            "default_storage_engine": engine.name, "enforce_storage_engine": engine.name,
+            "sql_mode": SQL_MODE, **options})
+        self.server.start()
+        self.server.sql(f"CREATE DATABASE {DATABASE}")
+        for host in ("localhost", "127.0.0.1"):
+            self.server.sql(f"CREATE USER {USER}@{host!r} IDENTIFIED BY {PASSWORD!r}")
+            self.server.sql(f"GRANT ALL ON *.* TO {USER}@{host!r}")
+        self.folder = self.server.folder / "work"
+        self.folder.mkdir()
+        self.seconds = {}   # of what `call` was told to time
+        self.notes = []     # for the line at the end
+
+    def call(self, *words, env: dict = None, cwd: Path = None, timed: str = "", ok=(0,),
+             text: str = "") -> str:
+        """Run a program in this side's folder; what it printed. `timed`: keep its time by this
+        name; `ok`: statuses that are right; `text`: its standard input."""
+        started = time.monotonic()
+        done = subprocess.run(list(map(str, words)), env={**setup.library_environment(),
+                                                          **(env or {})},
+                              cwd=cwd or self.folder, text=True, errors="replace", input=text,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=SECONDS_MAX, check=False)
+        end = "\n".join(done.stdout.splitlines()[-40:])
+        assert done.returncode in ok, f"{self.label}: {words}: status {done.returncode}\n{end}"
+        if timed:
+            self.seconds[timed] = self.seconds.get(timed, 0) + time.monotonic() - started
+        return done.stdout
+
+    def tool(self, name: str, *words, **more) -> str:
+        """Run one of the server's own client programs as root; what it printed."""
+        return self.call(SERVER / "usr/bin" / name, f"--defaults-file={self.server.folder}/my.cnf",
+                         f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
+                         *words, **more)
+
+    def rows(self, statement: str, database: str = DATABASE) -> list:
+        """The rows of a statement."""
+        return self.server.sql(statement, database)
+
+    def value(self, statement: str, database: str = DATABASE):
+        """The first column of its first row."""
+        return self.rows(statement, database)[0][0]
+
+    def has_only_its_engine(self, database: str = DATABASE) -> int:
+        """How many tables there are; fails when one is of another engine."""
+        found = dict(self.rows("SELECT engine, COUNT(*) FROM information_schema.tables WHERE "
+                               f"table_schema = {database!r} AND table_type = 'BASE TABLE' "
+                               "GROUP BY engine"))
+        assert list(found) == [self.engine.name], found
+        return sum(found.values())
+
+    def schema(self, database: str = DATABASE) -> list:
+        """What information_schema knows of the tables, but for what engines choose themselves."""
+        where = f"WHERE table_schema = {database!r}"
+        return [self.rows(statement) for statement in (
+            "SELECT table_name, column_name, ordinal_position, column_default, is_nullable, "
+            f"column_type, column_key, extra FROM information_schema.columns {where} ORDER BY 1, 3",
+            "SELECT table_name, index_name, seq_in_index, column_name, non_unique, sub_part, "
+            f"index_type FROM information_schema.statistics {where} ORDER BY 1, 2, 3",
+            "SELECT constraint_name, table_name, referenced_table_name, update_rule, delete_rule, "
+            "unique_constraint_name FROM information_schema.referential_constraints "
+            f"WHERE constraint_schema = {database!r} ORDER BY 2, 1",
+            "SELECT constraint_name, table_name, constraint_type FROM "
+            f"information_schema.table_constraints {where} ORDER BY 2, 1")]
+
+    def checksums(self, database: str = DATABASE) -> dict:
+        """Table -> number of rows and a sum over them. CHECKSUM TABLE will not do: InnoDB's does
+        not read stored generated columns, and takes what was in the row's place before."""
+        found = {}
+        for (name,) in self.rows("SELECT table_name FROM information_schema.tables WHERE "
+                                 f"table_schema = {database!r} AND table_type = 'BASE TABLE'"):
+            columns = ", ".join(f"HEX(`{row[0]}`), '+'" for row in
+                                self.rows(f"SHOW COLUMNS FROM `{name}`", database))
+            found[name] = self.rows(f"SELECT COUNT(*), SUM(CRC32(CONCAT_WS('/', {columns}))) FROM "
+                                    f"`{name}`", database)
+        return found
+
+    def disk(self, database: str = DATABASE) -> int:
+        """Bytes of the data files, logs apart, once all is written."""
+        self.engine.write_out(self.server, database)
+        return self.engine.bytes_on_disk(self.server, database)
+
+    def folder_bytes(self) -> int:
+        """Bytes of the server's whole data folder, logs included."""
+        return sum(engines.allocated(file) for file in self.server.data.rglob("*"))
+
+
+def compared(what: str, first: dict, second: dict) -> None:
+    """Fails when two sides' outcomes differ; says in what."""
+    differing = [key for key in {**first, **second} if first.get(key) != second.get(key)]
+    for key in differing:
+        print(f"{what}: {key} differs:\n  InnoDB:  {str(first.get(key))[:1500]}\n"
+              f"  Cheetah: {str(second.get(key))[:1500]}")
+    assert not differing, f"{what}: other than with InnoDB: {', '.join(map(str, differing))}"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
