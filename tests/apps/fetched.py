@@ -101,27 +101,39 @@ def python_source(package: str) -> Path:
     return made(package + "-source", pin, make)
 
 
-def go_program(folder: str, package: str) -> Path:
-    """A program built from the Go module that `folder` (beside this file) pins; needs Go."""
+def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
+    """The program `package` built from the Go module that `folder` (beside this file) pins; needs
+    Go. `patch`: file of the module -> (old text, new text)."""
     go = shutil.which("go")
     if not go:
         pytest.skip(f"{folder} is built with Go, which this machine lacks (package golang-go)")
     sources = HERE / folder
+    settings = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
 
     def make(fresh: Path) -> None:
         step(f"building {package}")
         fresh.mkdir(parents=True)
         for name in ("go.mod", "go.sum"):
             shutil.copyfile(sources / name, fresh / name)
-        settings = {**os.environ, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local",
-                    "CGO_ENABLED": "0"}
-        done = subprocess.run([go, "build", "-o", folder, package], cwd=fresh, env=settings,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              check=False)
-        if done.returncode != 0:
-            raise Failure(f"cannot build {package}:\n" + apt.last_lines(done.stdout, 4))
+
+        def call(*words) -> str:
+            done = subprocess.run([go, *words], cwd=fresh, env=settings, text=True,
+                                  capture_output=True, check=False)
+            if done.returncode != 0:
+                raise Failure(f"go {' '.join(words)}:\n" + apt.last_lines(done.stderr, 4))
+            return done.stdout
+        call("mod", "download", module)
+        place = fresh / "module"
+        shutil.copytree(call("list", "-m", "-f", "{{.Dir}}", module).strip(), place)
+        subprocess.run(["chmod", "-R", "u+w", place], check=True)
+        for name, (old, new) in patch.items():
+            text = (place / name).read_text()
+            assert old in text, f"{name} of {module}"
+            (place / name).write_text(text.replace(old, new))
+        call("mod", "edit", f"-replace={module}=./module")
+        call("build", "-o", folder, package)
     pins = "".join((sources / name).read_text() for name in ("go.mod", "go.sum"))
-    return made(folder, pins + package, make) / folder
+    return made(folder, pins + package + repr(patch), make) / folder
 
 
 def made(name: str, recipe: str, make) -> Path:

@@ -1,5 +1,7 @@
 """PHP from Debian's packages, with the extensions that applications ask for."""
 
+from pathlib import Path
+
 import fetched
 from cheetah_tools import setup
 
@@ -11,6 +13,23 @@ FOLDER = f"usr/lib/php/{API}"
 EXTENSIONS = ["mysqlnd", "mysqli", "pdo", "pdo_mysql", "mbstring", "dom", "xml", "simplexml",
               "xmlreader", "xmlwriter", "intl", "iconv", "ctype", "tokenizer", "fileinfo", "phar",
               "posix", "calendar"]
+# Parts of PHP that PACKAGES has, or that nothing here asks for.
+IN_PHP = {"php-cli", "php-common", "php-json", "php-mysql", "php-mbstring", "php-xml", "php-intl",
+          "php-curl"}
+
+
+def libraries(name: str, packages: list) -> Path:
+    """The folder with packages in PHP and all packages in PHP that they need."""
+    def make(fresh: Path) -> None:
+        found, left = set(), list(packages)
+        while left:
+            package = left.pop()
+            if package not in found and package not in IN_PHP:
+                found.add(package)
+                left += [each for each in fetched.archive().depends(package)
+                         if each.startswith("php-")]
+        fetched.unpack(sorted(found), [], fresh)
+    return fetched.made(name, repr(packages), make)
 
 
 def words(settings: dict = None) -> list:

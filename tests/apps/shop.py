@@ -2,7 +2,9 @@
 a view; and a writer beside the tools."""
 
 import random
+import time
 
+import pymysql
 import servers
 import sides
 
@@ -33,6 +35,9 @@ CREATE TRIGGER item_added AFTER INSERT ON item FOR EACH ROW UPDATE purchase SET 
  NEW.amount WHERE id = NEW.purchase;
 """
 TOTAL = 200 * 1000
+# Lock wait timeout, deadlock: applications then try again.
+AGAIN = (1205, 1213)
+PAUSE_SECONDS = 0.005
 
 
 def make(side) -> None:
@@ -56,6 +61,16 @@ class Writer(servers.Client):
         self.rng, self.moves = random.Random(number), 0
 
     def work(self, cursor) -> None:
+        """One transaction, if the tool beside lets it."""
+        try:
+            self.move(cursor)
+        except pymysql.OperationalError as failure:
+            if failure.args[0] not in AGAIN:
+                raise
+            self.connection.rollback()
+        time.sleep(PAUSE_SECONDS)
+
+    def move(self, cursor) -> None:
         """One transaction."""
         first, second = self.rng.sample(range(1, 201), 2)
         for account, amount in sorted([(first, 7), (second, -7)]):

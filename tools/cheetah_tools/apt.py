@@ -56,6 +56,13 @@ class Archive:
         found = [line.split("|")[1].strip() for line in lines if line.count("|") == 2 and "Packages" in line]
         return list(dict.fromkeys(found))
 
+    def depends(self, package: str) -> list:
+        """What the newest version of a package depends on: the first of each list of choices."""
+        shown = self._run("apt-cache", "show", "--no-all-versions", package).stdout
+        found = re.search(r"^Depends: (.*)$", shown, re.M)
+        return [re.split(r"[ :|(]", choice.strip())[0]
+                for choice in (found.group(1).split(",") if found else [])]
+
     def download(self, packages: list, folder: Path) -> list:
         """Fetch .deb files (`name` or `name=version`) into `folder`; Failure if any is missing."""
         folder.mkdir(parents=True, exist_ok=True)

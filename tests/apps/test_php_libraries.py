@@ -1,0 +1,46 @@
+"""Doctrine's DBAL and ORM, Laravel's Illuminate\\Database: schemas, relations, transactions."""
+
+import json
+
+import fetched
+import php
+import pytest
+
+
+def run(side, root, script: str, *words) -> dict:
+    """What a script of ours found."""
+    settings = {"include_path": root / "usr/share/php", "error_reporting": "E_ALL & ~E_DEPRECATED"}
+    said = side.call(*php.words(settings), fetched.HERE / script, side.server.socket, *words,
+                     env=php.environment(), timed="use")
+    return json.loads(said.splitlines()[-1])
+
+
+def test_doctrine(beside):
+    root = php.libraries("doctrine", ["php-doctrine-orm", "php-symfony-cache"])
+
+    def use(side) -> dict:
+        found = run(side, root, "doctrine_use.php")
+        assert len(found["constraints"]) == 1 and found["to be changed"] == []
+        # It leaves constraints out for every engine but InnoDB, where it is told of one.
+        assert [found[f"engine {name}"] for name in ("none", "InnoDB", "CHEETAH")] == [1, 1, 0]
+        # Nor does it see what differs in the constraints of a table of another engine.
+        assert found.pop("to be changed back") == (2 if side.label == "InnoDB" else 0)
+        assert found["children"].endswith("ForeignKeyConstraintViolationException 1451")
+        return {**found, "tables": side.has_only_its_engine(), "schema": side.schema(),
+                "checksums": side.checksums()}
+    beside(f"Doctrine DBAL {fetched.version(root, 'php-doctrine-dbal')}, ORM "
+           f"{fetched.version(root, 'php-doctrine-orm')}", use)
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["default", "named"])
+def test_laravel(beside, named):
+    root = php.libraries("laravel", ["php-illuminate-database", "php-illuminate-events",
+                                    "php-doctrine-dbal"])
+
+    def use(side) -> dict:
+        found = run(side, root, "laravel_use.php", *([side.engine.name] if named else []))
+        assert (found["twice"], found["no parent"], found["children"]) == (1062, 1452, 1451)
+        assert found["nested"] == "Outer" and len(found["words"]) > 40
+        return {**found, "tables": side.has_only_its_engine(), "schema": side.schema()}
+    how = "engine named in its configuration" if named else "the server's default engine"
+    beside(f"Laravel's database {fetched.version(root, 'php-illuminate-database')}, {how}", use)
