@@ -15,7 +15,9 @@ TABLE = b"""CREATE TABLE `t` (
   `a` int(11) NOT NULL,
   `b` text DEFAULT NULL COMMENT 'ENGINE=x',
   PRIMARY KEY (`a`),
-  FULLTEXT KEY `f` (`b`)
+  FULLTEXT KEY `f` (`b`),
+  CONSTRAINT `c` FOREIGN KEY (`a`) REFERENCES `p` (`a`),
+  SPATIAL KEY `s` (`g`)
 ) ENGINE=InnoDB AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4 ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4
  PARTITION BY HASH (`a`) (PARTITION `p0` ENGINE = InnoDB);
 """.splitlines(keepends=True)
@@ -70,17 +72,17 @@ def test_a_dump_of_several_databases_is_refused():
 
 
 def test_a_table_gets_the_engine_and_loses_what_cheetah_refuses():
-    fitted = dump.fit_table(TABLE[:5] + [TABLE[5].rstrip() + b";\n"], "ENGINE=CHEETAH").decode()
+    fitted = dump.fit_table(TABLE[:7] + [TABLE[7].rstrip() + b";\n"], "ENGINE=CHEETAH").decode()
     assert ") ENGINE=CHEETAH AUTO_INCREMENT=5 DEFAULT CHARSET=utf8mb4;" in fitted
     assert "COMMENT 'ENGINE=x'" in fitted
-    assert "PRIMARY KEY (`a`)\n)" in fitted
-    assert "FULLTEXT" not in fitted
+    assert "FULLTEXT KEY `f` (`b`),\n" in fitted and "REFERENCES `p` (`a`)\n)" in fitted
+    assert "SPATIAL" not in fitted
 
 
 def test_a_table_stays_in_the_server_that_it_is_loaded_into():
     text = (b" DATA DIRECTORY = '/etc/it''s' INDEX DIRECTORY='x' `ENCRYPTION_KEY_ID`=2 "
             b"COMMENT='c';\n")
-    fitted = dump.fit_table(TABLE[:5] + [TABLE[5].rstrip() + text], "ENGINE=CHEETAH").decode()
+    fitted = dump.fit_table(TABLE[:7] + [TABLE[7].rstrip() + text], "ENGINE=CHEETAH").decode()
     assert "DIRECTORY" not in fitted and "ENCRYPTION" not in fitted
     assert fitted.rstrip().endswith("COMMENT='c';")
 

@@ -33,7 +33,7 @@ def main(arguments: list) -> int:
     setup.ensure()
     path, unpacked = data_of(choice.dump)
     if choice.dump:
-        note("FULLTEXT and SPATIAL keys, ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED and ENCRYPTED are taken out of the dump, for all engines")
+        note("SPATIAL keys, ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED and ENCRYPTED are taken out of the dump, for all engines")
     server = PrivateServer(scratch("demo"), {**engines.equal_memory(POOL_BYTES), "innodb_lock_wait_timeout": 3,
                                              "loose_cheetah_lock_wait_timeout": 3})
     with server:
