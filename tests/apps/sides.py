@@ -119,8 +119,11 @@ def compared(what: str, first: dict, second: dict) -> None:
     """Fails when two sides' outcomes differ; says in what."""
     differing = [key for key in {**first, **second} if first.get(key) != second.get(key)]
     for key in differing:
-        print(f"{what}: {key} differs:\n  InnoDB:  {str(first.get(key))[:1500]}\n"
-              f"  Cheetah: {str(second.get(key))[:1500]}")
+        one, other = first.get(key), second.get(key)
+        if isinstance(one, list) and isinstance(other, list):
+            one, other = ([each for each in mine if each not in theirs] or "the same in another order"
+                          for mine, theirs in ((one, other), (other, one)))
+        print(f"{what}: {key} differs:\n  InnoDB:  {str(one)[:1500]}\n  Cheetah: {str(other)[:1500]}")
     assert not differing, f"{what}: other than with InnoDB: {', '.join(map(str, differing))}"
 
 
