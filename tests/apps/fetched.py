@@ -101,6 +101,29 @@ def python_source(package: str) -> Path:
     return made(package + "-source", pin, make)
 
 
+def node() -> str:
+    """The program `node`; skips where there is none."""
+    found = shutil.which("node")
+    if not found or not shutil.which("npm"):
+        pytest.skip("Node's applications need node and npm, which this machine lacks")
+    return found
+
+
+def node_packages(folder: str) -> Path:
+    """The packages that the lock in `folder` (beside this file) names. Their scripts do not run."""
+    node()
+    sources = HERE / folder
+
+    def make(fresh: Path) -> None:
+        step(f"downloading the packages of {folder}")
+        fresh.mkdir(parents=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copyfile(sources / name, fresh / name)
+        environment.call(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix",
+                          str(fresh)], f"cannot download the packages of {folder}")
+    return made(folder, (sources / "package-lock.json").read_text(), make)
+
+
 def go_program(folder: str, module: str, package: str, patch: dict) -> Path:
     """The program `package` built from the Go module that `folder` (beside this file) pins; needs
     Go. `patch`: file of the module -> (old text, new text)."""

@@ -7,6 +7,10 @@ import fetched
 TESTS = ["test/dialect/test_suite.py", "test/dialect/mysql"]
 TESTS_LARGE = ["test/orm/test_cascade.py", "test/orm/test_transaction.py", "test/orm/test_query.py",
                "test/orm/test_naturalpks.py", "test/sql/test_query.py", "test/engine"]
+# Compare what they read of a table with the engine's name that they gave it.
+NAMES_ENGINES = ["test_reflection_with_subpartition_options",
+                 "test_reflection_with_subpartition_options_two",
+                 "test_reflection_with_table_options"]
 FAILURES_MAX = 40
 
 
@@ -23,7 +27,8 @@ def test_sqlalchemy(beside, large):
                   "-p", "no:logging", "--maxfail=1000", "--dburi", address,
                   f"--junitxml={report}", cwd=source, timed="tests", ok=(0, 1),
                   env={"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""})
-        found = outcomes(report)
+        found = {name: outcome for name, outcome in outcomes(report).items()
+                 if name.split(".")[-1] not in NAMES_ENGINES}
         bad = [name for name, outcome in found.items() if outcome in ("failure", "error")]
         side.notes.append(f"{len(found)} tests")
         assert len(bad) <= FAILURES_MAX and len(found) > 500, (len(found), bad)
