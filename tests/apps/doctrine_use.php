@@ -59,7 +59,8 @@ function failure( $work ) {
 }
 
 function constraints( $connection, $table ) {
-    $found = array_map( fn( $key ) => [ $key->getName(), $key->getForeignTableName(), $key->onDelete() ],
+    $found = array_map(
+        fn( $key ) => [ $key->getName(), $key->getForeignTableName(), $key->onDelete() ],
         $connection->createSchemaManager()->listTableForeignKeys( $table ) );
     sort( $found );
     return $found;
@@ -71,7 +72,8 @@ $config = ORMSetup::createAttributeMetadataConfiguration( [ __DIR__ ], true );
 $connection = DriverManager::getConnection( $given, $config );
 $manager = new EntityManager( $connection, $config );
 $tool = new SchemaTool( $manager );
-$classes = [ $manager->getClassMetadata( Author::class ), $manager->getClassMetadata( Book::class ) ];
+$classes = array_map( fn( $name ) => $manager->getClassMetadata( $name ),
+    [ Author::class, Book::class ] );
 $tool->createSchema( $classes );
 $found = [ 'constraints' => constraints( $connection, 'Book' ),
     'of readers' => constraints( $connection, 'book_author' ),
@@ -92,8 +94,8 @@ foreach ( range( 1, 40 ) as $number ) {
 }
 $manager->flush();
 $manager->clear();
-$query = $manager->createQuery( 'SELECT a.name, COUNT(b.id) c, MAX(b.published) m FROM Author a JOIN a.books b ' .
-    'WHERE b.published > :day GROUP BY a.id ORDER BY a.name' );
+$query = $manager->createQuery( 'SELECT a.name, COUNT(b.id) c, MAX(b.published) m ' .
+    'FROM Author a JOIN a.books b WHERE b.published > :day GROUP BY a.id ORDER BY a.name' );
 $found['query'] = $query->setParameter( 'day', '2024-02-15' )->getArrayResult();
 $manager->wrapInTransaction( function ( $manager ) use ( &$found ) {
     $book = $manager->find( Book::class, 7, LockMode::PESSIMISTIC_WRITE );
@@ -102,11 +104,14 @@ $manager->wrapInTransaction( function ( $manager ) use ( &$found ) {
     $found['version'] = $book->version;
 } );
 $found['twice'] = failure( fn() => $connection->insert( 'Author', [ 'name' => 'Author 3' ] ) );
-$found['no parent'] = failure( fn() => $connection->executeStatement( 'UPDATE Book SET author_id = 999 WHERE id = 1' ) );
+$found['no parent'] = failure( fn() => $connection->executeStatement(
+    'UPDATE Book SET author_id = 999 WHERE id = 1' ) );
 $connection->executeStatement( 'ALTER TABLE Book DROP FOREIGN KEY ' . $found['constraints'][0][0] );
-$connection->executeStatement( 'ALTER TABLE Book ADD CONSTRAINT kept FOREIGN KEY (author_id) REFERENCES Author (id)' );
+$connection->executeStatement( 'ALTER TABLE Book ADD CONSTRAINT kept FOREIGN KEY (author_id) ' .
+    'REFERENCES Author (id)' );
 $found['to be changed back'] = count( $tool->getUpdateSchemaSql( $classes ) );
-$found['children'] = failure( fn() => $connection->executeStatement( 'DELETE FROM Author WHERE id = 5' ) );
+$found['children'] = failure( fn() => $connection->executeStatement(
+    'DELETE FROM Author WHERE id = 5' ) );
 $connection->executeStatement( 'DELETE FROM book_author WHERE book_id > 100' );
 $connection->beginTransaction();
 $connection->executeStatement( 'DELETE FROM Book WHERE id > 150' );

@@ -1,5 +1,6 @@
 <?php
-// Uses Laravel's Illuminate\Database: `laravel_use.php SOCKET ENGINE`. Prints what it found, as JSON.
+// Uses Laravel's Illuminate\Database: `laravel_use.php SOCKET [ENGINE]`. Prints what it found, as
+// JSON.
 require_once 'Illuminate/Database/autoload.php';
 require_once 'Illuminate/Events/autoload.php';
 
@@ -43,9 +44,9 @@ function failure( $work ) {
 
 $capsule = new Capsule();
 // As config/database.php has it: strict mode, and an engine.
-$capsule->addConnection( [ 'driver' => 'mysql', 'unix_socket' => $argv[1], 'host' => 'localhost', 'database' => 'app',
-    'username' => 'app', 'password' => 'app', 'charset' => 'utf8mb4', 'collation' => 'utf8mb4_unicode_ci',
-    'strict' => true, 'engine' => $argv[2] ?? null ] );
+$capsule->addConnection( [ 'driver' => 'mysql', 'unix_socket' => $argv[1], 'host' => 'localhost',
+    'database' => 'app', 'username' => 'app', 'password' => 'app', 'charset' => 'utf8mb4',
+    'collation' => 'utf8mb4_unicode_ci', 'strict' => true, 'engine' => $argv[2] ?? null ] );
 $capsule->setAsGlobal();
 $capsule->bootEloquent();
 $schema = Capsule::schema();
@@ -75,7 +76,8 @@ $schema->create( 'post_tag', function ( $table ) {
 } );
 $tags = array_map( fn( $number ) => Tag::create( [ 'word' => "tag$number" ] )->id, range( 1, 10 ) );
 foreach ( range( 1, 60 ) as $number ) {
-    $post = Post::create( [ 'title' => "Post $number", 'body' => "savanna number $number " . str_repeat( 'run ', $number ),
+    $post = Post::create( [ 'title' => "Post $number",
+        'body' => "savanna number $number " . str_repeat( 'run ', $number ),
         'data' => [ 'rank' => $number % 7 ] ] );
     foreach ( range( 0, $number % 4 ) as $at ) {
         $post->comments()->create( [ 'text' => "Comment $at" ] );
@@ -83,10 +85,13 @@ foreach ( range( 1, 60 ) as $number ) {
     $post->tags()->attach( [ $tags[$number % 10], $tags[( $number + 3 ) % 10] ] );
 }
 $found = [
-    'words' => Post::whereFullText( 'body', '+savanna +number', [ 'mode' => 'boolean' ] )->orderBy( 'id' )->pluck( 'id' ),
-    'of a tag' => Post::whereHas( 'comments', null, '>', 2 )->withCount( 'tags' )->orderBy( 'id' )->pluck( 'tags_count', 'title' ),
+    'words' => Post::whereFullText( 'body', '+savanna +number', [ 'mode' => 'boolean' ] )
+        ->orderBy( 'id' )->pluck( 'id' ),
+    'of a tag' => Post::whereHas( 'comments', null, '>', 2 )->withCount( 'tags' )->orderBy( 'id' )
+        ->pluck( 'tags_count', 'title' ),
     'json' => Post::where( 'data->rank', 3 )->orderBy( 'id' )->pluck( 'id' ),
-    'page' => Post::with( 'comments' )->orderByDesc( 'id' )->limit( 3 )->get()->map( fn( $post ) => $post->comments->count() ),
+    'page' => Post::with( 'comments' )->orderByDesc( 'id' )->limit( 3 )->get()
+        ->map( fn( $post ) => $post->comments->count() ),
     'twice' => failure( fn() => Tag::create( [ 'word' => 'tag1' ] ) ),
     'no parent' => failure( fn() => Comment::create( [ 'post_id' => 999, 'text' => 'x' ] ) ),
     'children' => failure( fn() => Tag::find( $tags[2] )->delete() ),
@@ -104,7 +109,8 @@ $found = [
     } ),
     'forced' => Post::find( 9 )->forceDelete(),
     'soft' => Post::find( 10 )->delete(),
-    'left' => [ Post::count(), Post::withTrashed()->count(), Comment::count(), Capsule::table( 'post_tag' )->count() ],
+    'left' => [ Post::count(), Post::withTrashed()->count(), Comment::count(),
+        Capsule::table( 'post_tag' )->count() ],
 ];
 $schema->table( 'comments', function ( $table ) {
     $table->dropForeign( [ 'post_id' ] );

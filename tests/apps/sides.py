@@ -14,6 +14,7 @@ SQL_MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER"
 POOL = 128 << 20
 USER, PASSWORD, DATABASE = "app", "app", "app"
 SECONDS_MAX = 1500
+SHOWN_MAX = 1500   # characters of what differs
 
 lines = []   # what each application came to, for the end of the run
 
@@ -121,9 +122,10 @@ def compared(what: str, first: dict, second: dict) -> None:
     for key in differing:
         one, other = first.get(key), second.get(key)
         if isinstance(one, list) and isinstance(other, list):
-            one, other = ([each for each in mine if each not in theirs] or "the same in another order"
+            one, other = ([each for each in mine if each not in theirs] or "in another order"
                           for mine, theirs in ((one, other), (other, one)))
-        print(f"{what}: {key} differs:\n  InnoDB:  {str(one)[:1500]}\n  Cheetah: {str(other)[:1500]}")
+        print(f"{what}: {key} differs:\n  InnoDB:  {str(one)[:SHOWN_MAX]}\n"
+              f"  Cheetah: {str(other)[:SHOWN_MAX]}")
     assert not differing, f"{what}: other than with InnoDB: {', '.join(map(str, differing))}"
 
 

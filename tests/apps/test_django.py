@@ -5,10 +5,11 @@ import json
 import fetched
 
 APPS = ["basic", "transactions", "transaction_hooks", "select_for_update", "constraints",
-        "backends", "delete", "many_to_one", "many_to_many", "one_to_one", "m2m_through", "bulk_create",
-        "get_or_create", "aggregation", "expressions", "lookup", "ordering", "update", "defer",
-        "introspection", "inspectdb", "indexes", "model_indexes", "mutually_referential",
-        "schema", "migrations", "prefetch_related", "raw_query", "fixtures", "composite_pk"]
+        "backends", "delete", "many_to_one", "many_to_many", "one_to_one", "m2m_through",
+        "bulk_create", "get_or_create", "aggregation", "expressions", "lookup", "ordering",
+        "update", "defer", "introspection", "inspectdb", "indexes", "model_indexes",
+        "mutually_referential", "schema", "migrations", "prefetch_related", "raw_query",
+        "fixtures", "composite_pk"]
 APPS_LARGE = ["queries", "annotations", "model_fields", "custom_pk", "generic_relations",
               "model_inheritance", "expressions_window", "db_functions", "auth_tests",
               "sessions_tests", "contenttypes_tests", "multiple_database", "select_related",
@@ -17,7 +18,8 @@ APPS_LARGE = ["queries", "annotations", "model_fields", "custom_pk", "generic_re
 NAMES_ENGINES = ["StorageEngineTests.test_get_storage_engine"]
 # Are skipped unless the default engine is called InnoDB: orders of indexes, and the index that
 # InnoDB makes for a constraint.
-SKIPPED_BY_NAME = ["test_get_constraints_indexes_orders", "test_no_index_for_foreignkey"]
+SKIPPED_BY_NAME = ["test_get_constraints_indexes_orders", "test_no_index_for_foreignkey",
+                   "test_descending_columns_list_sql"]
 # Fails with both engines under PyMySQL; more would mean that the set-up is wrong.
 FAILURES_MAX = 40
 

@@ -123,7 +123,8 @@ def test_reports(beside, toolkit):
         with_error.close()
         summary = run(side, toolkit, "pt-mysql-summary", "--socket", side.server.socket, "--user",
                       sides.USER, "--password", sides.PASSWORD, "--", "--user", sides.USER,
-                      f"--password={sides.PASSWORD}", "--socket", side.server.socket, timed="summary")
+                      f"--password={sides.PASSWORD}", "--socket", side.server.socket,
+                      timed="summary")
         assert "Status Counters" in summary
         run(side, toolkit, "pt-variable-advisor", source(side), ok=(0, 1, 2))
         run(side, toolkit, "pt-heartbeat", "--update", "--database", sides.DATABASE,

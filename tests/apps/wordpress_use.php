@@ -50,14 +50,17 @@ function write() {
     $users = $terms = $posts = [];
     for ( $number = 0; $number < 10; $number++ ) {
         $users[] = wp_insert_user( [ 'user_login' => "user$number", 'user_pass' => "pass$number",
-            'user_email' => "user$number@example.org", 'role' => $number % 2 ? 'author' : 'editor' ] );
+            'user_email' => "user$number@example.org",
+            'role' => $number % 2 ? 'author' : 'editor' ] );
         $terms[] = wp_insert_term( "Category $number", 'category',
             [ 'parent' => $number > 4 ? $terms[ $number - 5 ]['term_id'] : 0 ] );
     }
     for ( $number = 0; $number < POSTS; $number++ ) {
-        $day = sprintf( '2024-%02d-%02d 12:%02d:00', 1 + $number % 12, 1 + $number % 28, $number % 60 );
-        $posts[] = wp_insert_post( [ 'post_title' => "Post $number", 'post_content' => text( $number ),
-            'post_status' => $number % 11 ? 'publish' : 'draft', 'post_author' => $users[ $number % 10 ],
+        $day = sprintf( '2024-%02d-%02d 12:%02d:00', 1 + $number % 12, 1 + $number % 28,
+            $number % 60 );
+        $posts[] = wp_insert_post( [ 'post_title' => "Post $number",
+            'post_content' => text( $number ), 'post_status' => $number % 11 ? 'publish' : 'draft',
+            'post_author' => $users[ $number % 10 ],
             'post_date' => $day, 'post_category' => [ $terms[ $number % 10 ]['term_id'] ],
             'tags_input' => [ 'tag' . $number % 13, 'tag' . $number % 17 ],
             'meta_input' => [ 'rank' => $number % 40, 'data' => [ 'n' => $number ] ] ], true );
@@ -65,7 +68,8 @@ function write() {
     foreach ( $posts as $number => $post ) {
         for ( $at = 0; $at < $number % 5; $at++ ) {
             wp_insert_comment( [ 'comment_post_ID' => $post, 'comment_author' => "Reader $at",
-                'comment_content' => "Comment $at to $number", 'comment_approved' => $at % 4 ? 1 : 0,
+                'comment_content' => "Comment $at to $number",
+                'comment_approved' => $at % 4 ? 1 : 0,
                 'comment_date' => "2024-06-0" . ( 1 + $at ) . ' 08:00:00' ] );
         }
         if ( $number % 6 == 0 ) {
@@ -86,7 +90,8 @@ function write() {
 }
 
 function titles( $query ) {
-    $found = new WP_Query( $query + [ 'posts_per_page' => 25, 'orderby' => [ 'date' => 'ASC', 'ID' => 'ASC' ] ] );
+    $found = new WP_Query( $query + [ 'posts_per_page' => 25,
+        'orderby' => [ 'date' => 'ASC', 'ID' => 'ASC' ] ] );
     return [ $found->found_posts, wp_list_pluck( $found->posts, 'post_title' ) ];
 }
 
@@ -100,17 +105,19 @@ function read() {
         'leopard' => titles( [ 's' => '🐆' ] ),
         'of a category' => titles( [ 'category_name' => 'category-4' ] ),
         'of two tags' => titles( [ 'tag_slug__and' => [ 'tag3', 'tag5' ] ] ),
-        'by meta' => titles( [ 'meta_query' => [ [ 'key' => 'rank', 'value' => [ 5, 9 ], 'type' => 'NUMERIC',
-            'compare' => 'BETWEEN' ] ] ] ),
+        'by meta' => titles( [ 'meta_query' => [ [ 'key' => 'rank', 'value' => [ 5, 9 ],
+            'type' => 'NUMERIC', 'compare' => 'BETWEEN' ] ] ] ),
         'of an author' => titles( [ 'author_name' => 'user4', 'paged' => 2 ] ),
         'of a month' => titles( [ 'date_query' => [ [ 'year' => 2024, 'month' => 5 ] ] ] ),
-        'comments' => get_comments( [ 'status' => 'approve', 'count' => true, 'search' => 'Comment 2' ] ),
+        'comments' => get_comments( [ 'status' => 'approve', 'count' => true,
+            'search' => 'Comment 2' ] ),
         'counts' => [ (array) wp_count_posts(), (array) wp_count_comments() ],
-        'terms' => wp_list_pluck( get_terms( [ 'taxonomy' => [ 'category', 'post_tag' ], 'orderby' => 'id',
-            'hide_empty' => false ] ), 'count', 'slug' ),
+        'terms' => wp_list_pluck( get_terms( [ 'taxonomy' => [ 'category', 'post_tag' ],
+            'orderby' => 'id', 'hide_empty' => false ] ), 'count', 'slug' ),
         'users' => count_users(),
         'revisions' => count( wp_get_post_revisions( $post->ID ) ),
-        'archives' => wp_get_archives( [ 'type' => 'monthly', 'show_post_count' => true, 'echo' => false ] ),
+        'archives' => wp_get_archives( [ 'type' => 'monthly', 'show_post_count' => true,
+            'echo' => false ] ),
         'transient' => get_transient( 'kept' ),
         'option' => md5( get_option( 'long_option' ) ),
         'login' => get_class( wp_authenticate( 'user1', 'pass1' ) ),

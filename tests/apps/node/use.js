@@ -5,6 +5,11 @@ const makeKnex = require('knex');
 
 const socketPath = process.argv[2];
 
+// From 0 to below `count`.
+function numbers(count) {
+  return [...Array(count).keys()];
+}
+
 async function failure(work) {
   try {
     await work();
@@ -20,25 +25,27 @@ async function sequelize() {
   const Ship = db.define('ship', { name: { type: DataTypes.STRING(60), unique: true },
     data: DataTypes.JSON, built: DataTypes.DATEONLY }, { paranoid: true, version: true });
   const Trip = db.define('trip', { harbour: { type: DataTypes.STRING, allowNull: false },
-    cost: DataTypes.DECIMAL(10, 2) }, { indexes: [{ fields: ['harbour', { name: 'cost', order: 'DESC' }] }] });
+    cost: DataTypes.DECIMAL(10, 2) },
+  { indexes: [{ fields: ['harbour', { name: 'cost', order: 'DESC' }] }] });
   const Sailor = db.define('sailor', { name: DataTypes.STRING(60) });
   Ship.hasMany(Trip, { foreignKey: { allowNull: false }, onDelete: 'RESTRICT' });
   Trip.belongsTo(Ship);
   Ship.belongsToMany(Sailor, { through: 'crew' });
   Sailor.belongsToMany(Ship, { through: 'crew' });
   await db.sync();
-  const sailors = await Sailor.bulkCreate([...Array(12).keys()].map((n) => ({ name: `Sailor ${n}` })));
+  const sailors = await Sailor.bulkCreate(numbers(12).map((n) => ({ name: `Sailor ${n}` })));
   for (let n = 0; n < 40; n++) {
     const ship = await Ship.create({ name: `Ship ${n}`, data: { n }, built: `19${50 + n}-05-01`,
-      trips: [...Array(n % 4).keys()].map((at) => ({ harbour: `Harbour ${at}`, cost: n * at / 4 })) },
+      trips: numbers(n % 4).map((at) => ({ harbour: `Harbour ${at}`, cost: n * at / 4 })) },
     { include: [Trip] });
     await ship.addSailors([sailors[n % 12], sailors[(n + 5) % 12]]);
   }
   const found = {};
   found.joined = (await Ship.findAll({ include: [{ model: Trip, where: { cost: { [Op.gt]: 3 } } }],
     order: [['id', 'ASC'], [Trip, 'id', 'ASC']] })).map((ship) => [ship.name, ship.trips.length]);
-  found.grouped = (await Trip.findAll({ attributes: ['harbour', [db.fn('SUM', db.col('cost')), 'sum']],
-    group: ['harbour'], order: ['harbour'], raw: true }));
+  found.grouped = await Trip.findAll({
+    attributes: ['harbour', [db.fn('SUM', db.col('cost')), 'sum']],
+    group: ['harbour'], order: ['harbour'], raw: true });
   found.twice = await failure(() => Ship.create({ name: 'Ship 3' }));
   found.orphan = await failure(() => Trip.create({ harbour: 'x', shipId: 999 }));
   found.children = await failure(() => Ship.destroy({ where: { name: 'Ship 3' }, force: true }));
@@ -61,7 +68,8 @@ async function sequelize() {
 }
 
 async function knex() {
-  const db = makeKnex({ client: 'mysql2', connection: { socketPath, user: 'app', password: 'app', database: 'app' } });
+  const db = makeKnex({ client: 'mysql2', connection: {
+    socketPath, user: 'app', password: 'app', database: 'app' } });
   await db.schema.createTable('parents', (table) => {
     table.increments();
     table.string('word', 50).notNullable().unique();
@@ -70,11 +78,14 @@ async function knex() {
   });
   await db.schema.createTable('children', (table) => {
     table.increments();
-    table.integer('parent').unsigned().references('parents.id').onDelete('CASCADE').onUpdate('CASCADE');
+    table.integer('parent').unsigned().references('parents.id').onDelete('CASCADE')
+      .onUpdate('CASCADE');
     table.json('data');
   });
-  await db.batchInsert('parents', [...Array(300).keys()].map((n) => ({ word: `w${n}`, body: `wood number n${n}` })), 50);
-  await db.batchInsert('children', [...Array(900).keys()].map((n) => ({ parent: 1 + n % 300, data: JSON.stringify({ n }) })), 100);
+  await db.batchInsert('parents',
+    numbers(300).map((n) => ({ word: `w${n}`, body: `wood number n${n}` })), 50);
+  await db.batchInsert('children',
+    numbers(900).map((n) => ({ parent: 1 + n % 300, data: JSON.stringify({ n }) })), 100);
   await db.schema.alterTable('children', (table) => {
     table.dropForeign('parent');
     table.renameColumn('parent', 'parent_id');
@@ -86,18 +97,25 @@ async function knex() {
   const found = {};
   await db.transaction(async (trx) => {
     await trx('parents').where('id', '<', 10).del();
-    await trx('parents').where({ id: 20 }).update({ id: 2000 }).catch((error) => { found.update = error.errno; });
+    await trx('parents').where({ id: 20 }).update({ id: 2000 })
+      .catch((error) => { found.update = error.errno; });
   });
   found.alone = (await db('children').whereNull('parent_id').count({ n: '*' }))[0].n;
-  found.words = (await db('parents').whereRaw('MATCH (body) AGAINST (? IN BOOLEAN MODE)', ['+wood +n77'])).map((row) => row.word);
-  found.joined = await db('children').join('parents', 'parents.id', 'parent_id').groupBy('word').having(db.raw('COUNT(*) > 2'))
-    .select('word').orderBy('word').limit(9).pluck('word');
-  found.merged = await db('parents').insert({ word: 'w50', body: 'x' }).onConflict('word').merge().then((rows) => rows.length);
+  found.words = await db('parents')
+    .whereRaw('MATCH (body) AGAINST (? IN BOOLEAN MODE)', ['+wood +n77']).pluck('word');
+  found.joined = await db('children').join('parents', 'parents.id', 'parent_id').groupBy('word')
+    .having(db.raw('COUNT(*) > 2')).select('word').orderBy('word').limit(9).pluck('word');
+  found.merged = (await db('parents').insert({ word: 'w50', body: 'x' }).onConflict('word')
+    .merge()).length;
   await db.destroy();
   return found;
 }
 
-(async () => console.log(JSON.stringify({ ...await sequelize(), knex: await knex() })))().catch((error) => {
+async function main() {
+  console.log(JSON.stringify({ ...await sequelize(), knex: await knex() }));
+}
+
+main().catch((error) => {
   console.error(error);
   process.exit(1);
 });
