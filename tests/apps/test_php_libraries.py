@@ -7,12 +7,16 @@ import php
 import pytest
 
 
+def said(side, root, script: str, *words, **more) -> str:
+    """What a script of ours printed."""
+    settings = {"include_path": root / "usr/share/php", "error_reporting": "E_ALL & ~E_DEPRECATED"}
+    return side.call(*php.words(settings), fetched.HERE / script, side.server.socket, *words,
+                     env=php.environment(), **more)
+
+
 def run(side, root, script: str, *words) -> dict:
     """What a script of ours found."""
-    settings = {"include_path": root / "usr/share/php", "error_reporting": "E_ALL & ~E_DEPRECATED"}
-    said = side.call(*php.words(settings), fetched.HERE / script, side.server.socket, *words,
-                     env=php.environment(), timed="use")
-    return json.loads(said.splitlines()[-1])
+    return json.loads(said(side, root, script, *words, timed="use").splitlines()[-1])
 
 
 def test_doctrine(beside):
@@ -38,6 +42,9 @@ def test_laravel(beside, named):
                                     "php-doctrine-dbal"])
 
     def use(side) -> dict:
+        if named and side.engine.name != "InnoDB":
+            # Its strict mode has NO_ENGINE_SUBSTITUTION, so that another engine is refused.
+            assert " 1290 " in said(side, root, "laravel_use.php", "InnoDB", ok=(255,))
         found = run(side, root, "laravel_use.php", *([side.engine.name] if named else []))
         assert (found["twice"], found["no parent"], found["children"]) == (1062, 1452, 1451)
         assert found["nested"] == "Outer" and len(found["words"]) > 40
