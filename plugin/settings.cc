@@ -136,7 +136,7 @@ static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR
 
 static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDARG,
                          "Whether statistics are taken in the background: of tables that have none, and when a tenth of the "
-                         "rows has changed; unless the table's STATS_AUTO_RECALC says",
+                         "rows has changed; unless the table's STATS_AUTO_RECALC says otherwise",
                          nullptr, set_auto_recalc, true);
 
 static constexpr ulonglong default_lock_wait_seconds = 50;

@@ -38,7 +38,7 @@ WRONG = """SELECT COUNT(*) FROM account WHERE (balance <>
            COALESCE((SELECT SUM(amount) FROM journal WHERE journal.id = account.id), 0)
            OR changes <> (SELECT COUNT(*) FROM journal WHERE journal.id = account.id)
            OR owner <> UNHEX(MD5(IF(changes = 0, id, CONCAT(id, '/', changes)))))"""
-BY_INDEX = """SELECT COUNT(*), SUM(balance), BIT_XOR(CRC32(CONCAT(id, '/', {0})))
+BY_INDEX = """SELECT COUNT(*), BIT_XOR(CRC32(CONCAT(id, '/', {0})))
               FROM account FORCE INDEX ({1})"""
 
 
@@ -116,7 +116,7 @@ def check_journal(server, mover: Mover) -> list:
 
 
 def check_accounts(server, touched: list) -> None:
-    """Accounts are what the journal makes of them, and have just one entry in each index."""
+    """Accounts are what the journal makes of them, by their clustered key."""
     ids = ", ".join(map(str, touched or [0]))
     assert server.sql(f"{WRONG} AND id IN ({ids})", "d") == [(0,)], "an account is wrong"
 

@@ -4,7 +4,7 @@ use crate::barrier::{entry, value};
 use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable, CheetahTxn};
-use cheetah::base::{Error, Result};
+use cheetah::base::{Error, Result, SearchProblem};
 use cheetah::db::{Found, Mode, NewPostings, Position, RowWords, Search, Texts, Word, WordKind, WordList};
 use cheetah::table::{FulltextSpec, Table};
 use std::ffi::c_void;
@@ -299,7 +299,16 @@ fn tell(
         (Some(error), _) => Err(error),
         (None, 0) => Ok(()),
         (None, code) if code == Code::Interrupted as i32 => Err(Error::Interrupted),
-        (None, _) => Err(Error::corrupt("full-text search", "a row does not fit the definition")),
+        (None, code) if code == Code::Corruption as i32 => {
+            Err(Error::corrupt("full-text search", "a row does not fit the definition"))
+        }
+        (None, code) if code == Code::Panic as i32 => {
+            Err(Error::Fatal("the caller of a full-text search panicked".into()))
+        }
+        (None, _) => Err(Error::Search {
+            problem: SearchProblem::TooMuchMemory,
+            detail: "there is no memory for the text of a full-text query".into(),
+        }),
     }
 }
 

@@ -258,7 +258,7 @@ class Program:
                           f"and give --free BYTES; {size(need)} are needed")
         if need and free < need:
             raise Failure(f"not enough room: {size(need)} must be free, {size(free)} are, in "
-                          f"{where}. Nothing was changed")
+                          f"{where}. The conversion stops here")
 
     def need_engine(self) -> None:
         """Failure unless the server has the engine."""

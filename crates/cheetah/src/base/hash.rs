@@ -7,6 +7,8 @@
 //!   - Where a hash stands for users' keys, two keys that share it share a lock or a latch: they
 //!     wait for each other, and nothing is wrong. Who looks for such keys slows down the
 //!     transactions on his own rows.
+//!   - CHECK TABLE compares sums of hashes: who chooses keys for it can hide a difference in his
+//!     own rows only.
 //!   - The same in every run, so that a test that has failed can be repeated.
 //!
 //! A map that has keys of users themselves, or is filled with numbers that come from outside, needs

@@ -31,7 +31,7 @@ impl Budget {
             problem: SearchProblem::TooMuchMemory,
             detail: format!(
                 "a full-text query takes more than the {} bytes that there are for it; search for rarer words, or \
-                 raise innodb_ft_result_cache_limit",
+                 raise cheetah_ft_result_cache_limit",
                 self.limit_bytes
             ),
         })

@@ -238,7 +238,7 @@ pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut 
         }
         for operator in [Operator::Required, Operator::Excluded] {
             for item in group.iter().filter(|item| item.operator == operator) {
-                evaluate_later(item, state, source)?;
+                evaluate_operand(item, state, source)?;
             }
         }
     }
@@ -257,17 +257,10 @@ fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Res
     evaluate_operand(item, state, source)
 }
 
-fn evaluate_later(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
-    if matches!(item.operand, Operand::Terms(_)) {
-        return Ok(());
-    }
-    evaluate_operand(item, state, source)
-}
-
 fn evaluate_operand(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     match &item.operand {
         Operand::Term(term) => evaluate_term(term, item.operator, state, source),
-        Operand::Terms(_) => Ok(()),
+        Operand::Terms(_) => Ok(()), // they do not wait: `evaluate_now` has evaluated them
         Operand::Phrase(text, distance) => {
             if item.operator == Operator::Required {
                 state.start_required();

@@ -277,7 +277,7 @@ fn search_close(
         })?;
         places.push(found);
         if !is_found {
-            return Ok(());
+            break; // no row has all words: the last list is empty
         }
     }
     let mut rows = places.iter().map(|rows| rows.iter().copied().peekable()).collect::<Vec<_>>();

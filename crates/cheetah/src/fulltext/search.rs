@@ -25,7 +25,7 @@ pub enum Mode {
 const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 
 /// Finds and ranks the rows that match a query. `text` is in the character set of the index's
-/// columns. `limit_bytes` is what all of it may take, which is `innodb_ft_result_cache_limit`.
+/// columns. `limit_bytes`: bytes of memory that the query may take.
 ///
 /// # Errors
 /// [`Error::Search`](crate::base::Error::Search) when the query cannot be understood, is nested too

@@ -10,9 +10,10 @@ pub enum WordKind {
     Indexed,
     /// It leaves the word out: a stop word of a right length.
     StopWord,
-    /// It leaves the word out, which has fewer characters than `innodb_ft_min_token_size`.
+    /// It leaves the word out, which has fewer characters than the index was created for.
     TooShort,
-    /// It leaves the word out, which has more characters than `innodb_ft_max_token_size`.
+    /// It leaves the word out, which has more characters, or weights of more bytes, than the index
+    /// was created for.
     TooLong,
 }
 
