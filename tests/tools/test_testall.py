@@ -26,13 +26,17 @@ def run(tmp_path, monkeypatch, program: str, script: str) -> testall.Sum:
     """A step that may take a second once the program whose number it writes down sleeps."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEP_SECONDS_MAX", 1)
-    running = testall.Running(testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")]))
-    deadline = time.monotonic() + 60
-    while not is_asleep(tmp_path / "pid", program) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    running.started = time.monotonic()
+    begin = testall.Running
+
+    def once_begun(step):
+        running, deadline = begin(step), time.monotonic() + 60
+        while not is_asleep(tmp_path / "pid", program) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running.started = time.monotonic()
+        return running
+    monkeypatch.setattr(testall, "Running", once_begun)
     total = testall.Sum()
-    testall.end_all([running], total)
+    testall.run_all([testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")])], total)
     return total
 
 
@@ -74,16 +78,25 @@ def test_ctrl_c_while_a_step_is_ended_ends_it_as_well(tmp_path, monkeypatch):
     assert not stuck.is_alive(int((tmp_path / "pid").read_text()))
 
 
-def test_steps_that_wait_run_beside_the_next_and_all_are_counted(tmp_path, monkeypatch, capsys):
-    one = f"touch {tmp_path}/one; until [ -e {tmp_path}/two ]; do sleep 0.05; done"
-    two = f"touch {tmp_path}/two; until [ -e {tmp_path}/one ]; do sleep 0.05; done; exit 3"
+def test_steps_run_beside_the_others_in_their_order_and_all_are_counted(
+        tmp_path, monkeypatch, capsys):
+    def step(name, script, **more):
+        text = f"cd {tmp_path}; until_there() {{ until [ -e $1 ]; do sleep 0.05; done; }}; {script}"
+        return testall.Step(name, ["sh", "-c", text], **more)
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEPS", [
-        testall.Step("one", ["sh", "-c", one], beside=True), testall.Step("two", ["sh", "-c", two]),
-        testall.Step("three", ["true"], needs="one"), testall.Step("four", ["true"], needs="two")])
+        step("first", "sleep 0.3; touch built"),
+        step("side one", "[ -e built ] && touch one && until_there two", needs="first", beside=True),
+        step("main", "until_there one; touch two; until_there three; exit 3"),
+        step("side two", "[ -e two ] && touch three", needs="first", beside=True),
+        step("skipped", "touch four", needs="main"),
+        step("side skipped", "touch four", needs="main", beside=True)])
     assert testall.main([]) == 1
     shown = capsys.readouterr().out
-    assert re.search(r"four +skipped: two failed", shown) and "2 passed, 1 failed, 1 skipped" in shown
+    assert re.search(r"\nskipped +skipped: main failed", shown), shown
+    assert re.search(r"\nside skipped +skipped: main failed", shown), shown
+    assert "3 passed, 1 failed, 2 skipped" in shown and not (tmp_path / "four").exists()
+    assert testall.main(["side two"]) == 0   # alone, whatever it needs
 
 
 def test_gdb_has_a_limit_for_all_processes_together(monkeypatch):

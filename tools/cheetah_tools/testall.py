@@ -42,8 +42,8 @@ POLL_SECONDS = 0.1
 
 
 class Step:
-    """One command. `needs` names a step that must have passed. One that mostly waits, for locks of
-    rows and the like, runs `beside` the step that follows."""
+    """One command. `needs` names a step before it that must have passed. Steps that leave a
+    processor idle for much of their time run `beside` the others, one after the other."""
 
     def __init__(self, name: str, words: list, needs: str = "", beside: bool = False):
         self.name, self.words, self.needs, self.beside = name, words, needs, beside
@@ -58,10 +58,10 @@ STEPS = [
     Step("build", [*TOOL, "build"]),
     Step("sql", [*PYTEST, "tests/sql"], needs="build", beside=True),
     Step("server", [*PYTEST, "tests/server"], needs="build"),
-    Step("differential", [*PYTEST, "tests/differential"], needs="build"),
+    Step("differential", [*PYTEST, "tests/differential"], needs="build", beside=True),
     Step("isolation checker",
          [*PYTEST, "tests/isolation", "--ignore=tests/isolation/test_engines.py"]),
-    Step("isolation", [*PYTEST, "tests/isolation/test_engines.py"], needs="build"),
+    Step("isolation", [*PYTEST, "tests/isolation/test_engines.py"], needs="build", beside=True),
     Step("lab", [*PYTEST, "tests/lab"], needs="build"),
     Step("suites", [*TOOL, "suites", "--quick"], needs="build"),
 ]
@@ -101,7 +101,7 @@ class Sum:
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
-        self.good, self.reasons = set(), []
+        self.bad, self.reasons = set(), []   # failed or skipped
 
     def add(self, running: Running) -> None:
         """Count a step that is over, and print what it came to."""
@@ -115,9 +115,8 @@ class Sum:
         print(f"{name:<42} {'ok' if ok else 'FAILED'} in {seconds:.0f} s  {passed} passed, "
               f"{failed} failed" + (f", {skipped} skipped" if skipped else ""))
         print("".join(f"    skipped: {reason[:300]}\n" for reason in skips(running.report)), end="")
-        if failed == 0:
-            self.good.add(name)
-        else:
+        if failed:
+            self.bad.add(name)
             self.reasons += [f"{name}: {line}" for line in failures(text)]
         if not ok:
             print("\n".join("    " + line[:300] for line in last_lines(text)))
@@ -125,39 +124,49 @@ class Sum:
 
 
 def main(arguments: list) -> int:
-    """The command; arguments name single steps."""
+    """The command; arguments name single steps, which then need no others."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    total, running, started = Sum(), [], time.monotonic()
-    for step in STEPS:
-        if arguments and step.name not in arguments:
-            continue
-        if step.needs and step.needs not in total.good and not arguments:
-            print(f"{step.name:<42} skipped: {step.needs} failed", flush=True)
-            total.skipped += 1
-            continue
-        running.append(Running(step))
-        if not step.beside:
-            end_all(running, total)
-    end_all(running, total)
+    total, started = Sum(), time.monotonic()
+    run_all([step for step in STEPS if not arguments or step.name in arguments], total)
     print("\n".join(total.reasons), end="\n" if total.reasons else "")
     print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
 
 
-def end_all(running: list, total: Sum) -> None:
-    """Wait for all that run, and count each when it is over."""
+def run_all(steps: list, total: Sum) -> None:
+    """Run the steps in their order, those that run beside others in an order of their own, and
+    count each when it is over."""
+    left, running = list(steps), []
     try:
-        while running:
+        while left or running:
             for each in [each for each in running if each.is_over()]:
                 running.remove(each)
                 total.add(each)
+            for beside in (False, True):
+                if not any(each.step.beside == beside for each in running):
+                    begin_next(left, beside, running, total)
             time.sleep(POLL_SECONDS)
     except BaseException:
         for each in running:
             stuck.stop(each.process)   # our tools stop their servers on this
         print("stopped")
         raise
+
+
+def begin_next(left: list, beside: bool, running: list, total: Sum) -> None:
+    """Begin the next step that runs beside others, or not, once the step that it needs is over."""
+    step = next((step for step in left if step.beside == beside), None)
+    waits_for = [] if step is None else [*left, *(each.step for each in running)]
+    if step is None or any(other.name == step.needs for other in waits_for):
+        return
+    left.remove(step)
+    if step.needs in total.bad:
+        print(f"{step.name:<42} skipped: {step.needs} failed", flush=True)
+        total.skipped += 1
+        total.bad.add(step.name)
+    else:
+        running.append(Running(step))
 
 
 def log_of(step: Step) -> Path:
