@@ -29,6 +29,6 @@ mod words;
 pub use matches::Matches;
 pub use parser::DEPTH_MAX;
 pub use phrases::PHRASE_WORDS_MAX;
-pub use positions::{put_positions, Position, PositionList, Positions, PositionsIter};
+pub use positions::{Position, PositionList, Positions, PositionsIter};
 pub use search::{search, Mode};
 pub use source::{Source, Word, WordKind};

@@ -60,16 +60,6 @@ impl PositionList {
     }
 }
 
-/// Appends the bytes of positions, which ascend, to `out`.
-///
-/// # Panics
-/// As [`PositionList::push`] does.
-pub fn put_positions(positions: &[Position], out: &mut Vec<u8>) {
-    let mut list = PositionList { bytes: std::mem::take(out), ..PositionList::default() };
-    positions.iter().for_each(|position| list.push(*position));
-    *out = list.bytes;
-}
-
 fn put_number(mut number: u32, out: &mut Vec<u8>) {
     while number >= u32::from(MORE) {
         out.push(number as u8 | MORE);
@@ -182,9 +172,14 @@ mod tests {
         Position { ordinal, column }
     }
 
+    fn bytes_of(positions: &[Position]) -> Vec<u8> {
+        let mut list = PositionList::default();
+        positions.iter().for_each(|position| list.push(*position));
+        list.bytes
+    }
+
     fn check(positions: &[Position], expected: &[u8]) {
-        let mut bytes = Vec::new();
-        put_positions(positions, &mut bytes);
+        let bytes = bytes_of(positions);
         assert_eq!(bytes, expected);
         let read = Positions::new(&bytes).iter().collect::<Result<Vec<_>>>();
         assert_eq!(read.expect("these are positions"), positions);
@@ -233,17 +228,14 @@ mod tests {
                 positions.push(at(ordinal, column));
                 ordinal += 1;
             }
-            let mut bytes = Vec::new();
-            put_positions(&positions, &mut bytes);
+            let bytes = bytes_of(&positions);
             let read = Positions::new(&bytes).iter().collect::<Result<Vec<_>>>();
             assert_eq!(read.expect("these are positions"), positions);
             let noise = (0..rng.below(12)).map(|_| rng.below(256) as u8 & rng.below(256) as u8);
             let noise = noise.collect::<Vec<_>>();
             let read = Positions::new(&noise).iter().collect::<Result<Vec<_>>>();
             if let Ok(positions) = read {
-                let mut bytes = Vec::new();
-                put_positions(&positions, &mut bytes);
-                assert_eq!(bytes, noise, "what is read has these bytes and no others");
+                assert_eq!(bytes_of(&positions), noise, "what is read has these bytes and no others");
             }
         }
     }

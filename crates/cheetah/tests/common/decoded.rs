@@ -13,7 +13,7 @@ use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
 use cheetah::format::statistics::IndexStatistics;
 use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
-use cheetah::fulltext::{put_positions, search, Mode, Position, Positions, Source, Word, WordKind};
+use cheetah::fulltext::{search, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 
 /// A definition of a table, and the key of a piece of one.
 pub(crate) fn catalog_row(bytes: &[u8]) {
@@ -53,9 +53,9 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
 pub(crate) fn positions(bytes: &[u8]) {
     let positions = Positions::new(bytes).iter().collect::<Result<Vec<_>>>();
     if let Ok(positions) = positions {
-        let mut again = Vec::new();
-        put_positions(&positions, &mut again);
-        assert_eq!(again, bytes);
+        let mut again = PositionList::default();
+        positions.into_iter().for_each(|position| again.push(position));
+        assert_eq!(again.bytes(), bytes);
     }
 }
 

@@ -5,7 +5,7 @@ mod innodb;
 mod limits;
 mod model;
 
-use super::{put_positions, search, Matches, Mode, Position, Positions, Source, Word, WordKind};
+use super::{search, Matches, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 use crate::base::{Error, Result, SearchProblem};
 use std::collections::BTreeMap;
 
@@ -52,9 +52,9 @@ impl Table {
             }
         }
         for (weights, positions) in positions {
-            let mut value = Vec::new();
-            put_positions(&positions, &mut value);
-            self.postings.insert((weights, key.clone()), value);
+            let mut list = PositionList::default();
+            positions.into_iter().for_each(|position| list.push(position));
+            self.postings.insert((weights, key.clone()), list.bytes().to_vec());
         }
         self.rows.insert(key, words);
     }
