@@ -851,10 +851,9 @@ int32_t cheetah_check_words(CheetahTxn *txn, const CheetahTable *table, size_t n
                             CheetahTextSink sink, void *sink_context);
 /* Of all postings, on disk; in memory while nothing is there. */
 int32_t cheetah_fulltext_bytes(const CheetahTable *table, uint64_t *bytes);
-int32_t cheetah_rank_of(const CheetahMatches *matches, CheetahBytes key, float *rank);
-/* Whether a row that is locked has changed since the search for rows to be locked. */
-int32_t cheetah_may_match_otherwise(const CheetahTxn *txn, const CheetahTable *table, CheetahBytes key,
-                                    const CheetahMatches *matches, uint8_t *may);
+/* A row that is locked is judged as it is now. */
+int32_t cheetah_rank_now(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
+                         CheetahMatches *matches, CheetahBytes key, float *rank);
 void cheetah_free_matches(CheetahMatches *matches);
 
 /* Constraints between tables. What was found out may be true no more when definitions have changed

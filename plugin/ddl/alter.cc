@@ -72,34 +72,27 @@ class Alteration {
   // What the engine makes of the rows that there are; null if columns stay as they are.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
-  // Whether rows and clustered index are just what the table has, or the engine can take them for
-  // it.
-  bool fits() const {
-    const TableCodec &old = handler_->codec_;
-    if (!keeps_primary_key()) return false;
+  // Why the table is copied; null if rows and clustered index are just what it has, or the engine
+  // can take them for it, and the indexes can be built.
+  const char *why_copied() const {
+    if (!keeps_primary_key()) return "the primary key comes, goes or changes";
     if (changes_columns()) {
-      if (why_columns_are_copied() != nullptr) return false;
-    } else {
-      CheetahRowFormatVersion row_format = codec_.row().row_format();
-      if (!codec_.row().same_columns(old.row()) || !cheetah_table_fits(handler_->engine_table_.get(), &row_format)) return false;
+      if (const char *why = why_columns_are_copied()) return why;
+    } else if (!keeps_rows()) {
+      return "a column is stored in another way";
     }
-    if (builds_fulltext() && (changes_columns() || builds())) return false;
+    if (builds_fulltext() && (changes_columns() || builds())) {
+      return "a FULLTEXT key is built by a statement that does nothing else";
+    }
     for (unsigned i = 1; i < from_.size(); i++) {
-      if (from_[i] == 0 || (from_[i] == no_index && !can_build(i))) return false;
+      if (from_[i] == 0) return "a key that was the primary key becomes another one";
+      if (from_[i] != no_index) continue;
+      if (const char *why = why_not_built(i)) return why;
     }
-    return true;
+    return nullptr;
   }
 
   bool keeps_primary_key() const { return codec_.hidden_key() == handler_->codec_.hidden_key() && from_[0] == 0; }
-
-  // Null if the engine can take the new columns for the rows that there are.
-  const char *why_columns_are_copied() const {
-    if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
-    if (!keeps_primary_key()) return "the primary key comes, goes or changes";
-    if (builds()) return "the statement that adds or drops columns also has an index built; do that in one of its own";
-    if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
-    return "too many columns have come and gone since the table was last copied, or its rows get too long";
-  }
 
   bool builds() const { return std::find(from_.begin(), from_.end(), no_index) != from_.end(); }
 
@@ -154,6 +147,20 @@ class Alteration {
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
+  // Null if the engine can take the new columns for the rows that there are.
+  const char *why_columns_are_copied() const {
+    if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
+    if (builds()) return "the statement that adds or drops columns also has an index built; do that in one of its own";
+    if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
+    return "too many columns have come and gone since the table was last copied, or its rows get too long";
+  }
+
+  bool keeps_rows() const {
+    CheetahRowFormatVersion row_format = codec_.row().row_format();
+    return codec_.row().same_columns(handler_->codec_.row()) &&
+           cheetah_table_fits(handler_->engine_table_.get(), &row_format);
+  }
+
   bool is_computed_when_read(const char *name) const {
     for (Field **field = altered_->vfield; *field != nullptr; field++) {
       if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name) == 0) return !is_stored(*field);
@@ -185,18 +192,19 @@ class Alteration {
     return false;
   }
 
-  // Virtual columns are the server's to compute, also those behind UNIQUE .. USING HASH; so is
-  // whether periods overlap. IGNORE drops rows.
-  bool can_build(unsigned index) const {
+  // Null if the engine can build the index. Virtual columns are the server's to compute, also those
+  // behind UNIQUE .. USING HASH; so is whether periods overlap. IGNORE drops rows.
+  const char *why_not_built(unsigned index) const {
     const KEY *added = key(index);
-    if (added->algorithm == HA_KEY_ALG_LONG_HASH || added->without_overlaps) return false;
-    if (change_->ignore && (added->flags & HA_NOSAME)) return false;
+    if (added->algorithm == HA_KEY_ALG_LONG_HASH) return "a key that is USING HASH is built by a copy";
+    if (added->without_overlaps) return "a key WITHOUT OVERLAPS is checked by a copy";
+    if (change_->ignore && (added->flags & HA_NOSAME)) return "with IGNORE a copy drops rows that are there twice";
     uint key_bytes = codec_.secondary_of(index).key().max_bytes();
-    if (!cheetah_has_room_for_keys(handler_->engine_table_.get(), key_bytes)) return false;
+    if (!cheetah_has_room_for_keys(handler_->engine_table_.get(), key_bytes)) return "the key leaves no room for the primary key";
     for (const KeyPart &part : codec_.secondary_of(index).key().parts()) {
-      if (!is_stored(part.field())) return false;
+      if (!is_stored(part.field())) return "a key of a virtual column is built by a copy";
     }
-    return true;
+    return nullptr;
   }
 
   bool same_key(unsigned index, unsigned from) const {
@@ -686,6 +694,16 @@ bool ha_cheetah::can_convert_nocopy(const Field &field, const Column_definition 
          definition.length >= field.field_length;
 }
 
+// What a change that only a copy can make does.
+static const char *why_server_copies(alter_table_operations changes, bool sets_counter) {
+  if (changes & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE)) return "a column changes its type";
+  if (changes & (ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE)) return "a column changes its NOT NULL";
+  if (changes & ALTER_ADD_CHECK_CONSTRAINT) return "all rows are checked against the new constraint";
+  if (changes & ALTER_RECREATE_TABLE) return "FORCE asks for a copy";
+  if (sets_counter) return "AUTO_INCREMENT is set beyond the numbers that a copy finds";
+  return "the server computes or checks all rows, by a copy";
+}
+
 enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) {
   const alter_table_operations in_place =
       ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | ALTER_RENAME |
@@ -696,11 +714,15 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
   // The counter may not go below the numbers that there are.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
   if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
+    change->unsupported_reason = why_server_copies(change->handler_flags, sets_counter);
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Alteration alteration(this, altered, change);
   // The server says what is wrong with a change of columns that constraints need, when it copies.
-  if (alteration.changes_columns_of_constraints(&constraints_)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (alteration.changes_columns_of_constraints(&constraints_)) {
+    change->unsupported_reason = "a column of a foreign key goes or changes its type";
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  }
   bool checks_rows = alteration.adds_checked_constraints();
   if (checks_rows && alteration.adds_constraint_of_computed_column()) {
     change->unsupported_reason = "the foreign key has a virtual column, which is computed for a copy";
@@ -710,11 +732,8 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     change->unsupported_reason = "the statement also adds or drops columns; add the foreign key in one of its own";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
-  if (!alteration.fits()) {
-    if (alteration.changes_columns()) {
-      const char *why = alteration.why_columns_are_copied();
-      change->unsupported_reason = why != nullptr ? why : "an index of the table needs a copy";
-    }
+  if (const char *why = alteration.why_copied()) {
+    change->unsupported_reason = why;
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (alteration.changes_format()) {

@@ -38,9 +38,8 @@ struct FulltextSearch {
   uint key_no, flags;
   String text;
   MatchesHandle matches;
-  MatchesHandle newer;  // of the second search
-  uint64_t next = 0;    // place of the match that is read next
-  float rank = 0;       // of the one read last
+  uint64_t next = 0;  // place of the match that is read next
+  float rank = 0;     // of the one read last
 };
 
 // The texts that a search asks for.
@@ -48,11 +47,10 @@ class SearchTexts final {
  public:
   SearchTexts(ha_cheetah *handler, WordCodec *index) : handler_(handler), index_(index) {}
 
-  static int32_t split(void *self, CheetahBytes text, CheetahWordSink *sink) {
-    return static_cast<SearchTexts *>(self)->split_text(text, sink);
-  }
-  static int32_t words_of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahWordSink *sink) {
-    return static_cast<SearchTexts *>(self)->tell_row(key, row, sink);
+  // A search for `text` as the engine is asked; it points to this.
+  CheetahSearch ask(const String &text, uint8_t mode, uint8_t read) {
+    CheetahBytes query{reinterpret_cast<const uint8_t *>(text.ptr()), text.length()};
+    return CheetahSearch{query, index_->end(), ft_result_cache_limit(), split, words_of_row, this, mode, read};
   }
 
   // Queries are cut at ASCII characters, which are single bytes in no charset of wider ones.
@@ -61,6 +59,13 @@ class SearchTexts final {
   }
 
  private:
+  static int32_t split(void *self, CheetahBytes text, CheetahWordSink *sink) {
+    return static_cast<SearchTexts *>(self)->split_text(text, sink);
+  }
+  static int32_t words_of_row(void *self, CheetahBytes key, CheetahBytes row, CheetahWordSink *sink) {
+    return static_cast<SearchTexts *>(self)->tell_row(key, row, sink);
+  }
+
   int32_t split_text(CheetahBytes text, CheetahWordSink *sink) {
     CHARSET_INFO *from = charset_of_queries(*index_);
     if (from == index_->charset()) return index_->split(text, sink);
@@ -150,12 +155,17 @@ FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
 
 int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matches) {
   size_t no = codec_.fulltext_index(search.key_no);
-  WordCodec &index = codec_.fulltext()[no];
-  SearchTexts texts(this, &index);
-  CheetahBytes query{reinterpret_cast<const uint8_t *>(search.text.ptr()), search.text.length()};
-  CheetahSearch asked{query, index.end(), ft_result_cache_limit(), SearchTexts::split, SearchTexts::words_of_row,
-                      &texts, mode_of(search.flags), static_cast<uint8_t>(read_)};
+  SearchTexts texts(this, &codec_.fulltext()[no]);
+  CheetahSearch asked = texts.ask(search.text, mode_of(search.flags), static_cast<uint8_t>(read_));
   return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
+}
+
+// CHEETAH_ROW_NOT_FOUND, and rank 0, if the row does not match.
+int32_t ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
+  size_t no = codec_.fulltext_index(search->key_no);
+  SearchTexts texts(this, &codec_.fulltext()[no]);
+  CheetahSearch asked = texts.ask(search->text, mode_of(search->flags), static_cast<uint8_t>(read_));
+  return cheetah_rank_now(txn_, engine_table_.get(), no, &asked, search->matches.get(), key, rank);
 }
 
 int ha_cheetah::ft_init() {
@@ -183,41 +193,21 @@ int ha_cheetah::ft_read(uchar *record) {
     code = get(txn_, engine_table_.get(), key, read_, row_.get());
     if (code == CHEETAH_ROW_NOT_FOUND) continue;
     if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-    bool still_matches = true;
-    int error = read_ == CHEETAH_READ_CONSISTENT ? 0 : find_rank(search, key, &still_matches, &search->rank);
-    if (error != 0) return error;
-    if (!still_matches) continue;
+    code = rank_now(search, key, &search->rank);
+    if (code == CHEETAH_ROW_NOT_FOUND) continue;
+    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
     read_key_.assign(key);
     remember_position(key);
     return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
   }
 }
 
-// The rank of a row as it is now, and whether it matches.
-int ha_cheetah::find_rank(FulltextSearch *search, CheetahBytes key, bool *matches, float *rank) {
-  const CheetahMatches *found = search->newer ? search->newer.get() : search->matches.get();
-  uint8_t may_have_changed = 0;
-  if (read_ != CHEETAH_READ_CONSISTENT) {
-    int32_t code = cheetah_may_match_otherwise(txn_, engine_table_.get(), key, found, &may_have_changed);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-  }
-  if (may_have_changed) {
-    CheetahMatches *newer = nullptr;
-    int error = search_words(*search, &newer);
-    if (error != 0) return error;
-    search->newer.reset(newer);
-    found = newer;
-  }
-  int32_t code = cheetah_rank_of(found, key, rank);
-  *matches = code == CHEETAH_OK;
-  return *matches || code == CHEETAH_ROW_NOT_FOUND ? 0 : handler_error(code, ha_thd());
-}
-
 float ha_cheetah::rank_of_key(FulltextSearch *search, CheetahBytes key) {
-  bool matches;
   float rank = 0;
-  int error = find_rank(search, key, &matches, &rank);
-  if (error != 0 && !ha_thd()->is_error()) print_error(error, MYF(0));
+  int32_t code = rank_now(search, key, &rank);
+  if (code == CHEETAH_OK || code == CHEETAH_ROW_NOT_FOUND) return rank;
+  int error = handler_error(code, ha_thd());
+  if (!ha_thd()->is_error()) print_error(error, MYF(0));
   return rank;
 }
 
@@ -243,8 +233,7 @@ int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
   for (size_t no = 0; no < codec_.fulltext().size() && code == CHEETAH_OK; no++) {
     WordCodec &index = codec_.fulltext()[no];
     SearchTexts texts(this, &index);
-    CheetahSearch asked{{nullptr, 0}, index.end(), 0, SearchTexts::split, SearchTexts::words_of_row, &texts, 0,
-                        CHEETAH_READ_CONSISTENT};
+    CheetahSearch asked = texts.ask(String(), CHEETAH_NATURAL_LANGUAGE, CHEETAH_READ_CONSISTENT);
     code = cheetah_check_words(txn_, engine_table_.get(), no, &asked, sink, context);
   }
   return code;

@@ -82,6 +82,8 @@ def choose(arguments: list):
     parser.add_argument("--connections", help="oltp, memory")
     parser.add_argument("--cache", type=int, default=128, help="inserts: MiB")
     parser.add_argument("--shares", default="0.5,0.2,0.05", help="memory: of InnoDB's bytes as cache")
+    parser.add_argument("--best-split", action="store_true",
+                        help="memory: each engine divides the same memory as it does most with it")
     parser.add_argument("--log-gigabytes", type=float, default=1.0, help="recovery: log to replay")
     parser.add_argument("--update-rows", type=int, default=5_000_000, help="recovery: rows to roll back")
     parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))

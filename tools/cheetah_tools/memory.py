@@ -5,6 +5,9 @@ cache of that share of InnoDB's bytes, in a memory cgroup that keeps the page ca
 engines have the same memory, and none finds its files in the kernel's. The engines take turns cell
 by cell, and whoever begins changes with the repeat; a signal stops the others.
 
+`--best-split` has the same memory in all, and each engine has its own choice of how much of it is
+its cache and how much is left to the page cache: the best of three, for each cell.
+
 Bytes on disk are looked at each second while a cell runs (`peak`), data and log apart. Those that
 are left after a rest are told at the end of each share.
 """
@@ -29,6 +32,8 @@ WARM_SECONDS = 5
 LOAD_POOL_BYTES = 1 << 30
 GROUP_BYTES = 4 << 30          # what the programs need; `PAGE_CACHE_BYTES` is what is held
 PAGE_CACHE_BYTES = 24 << 20
+# What is left to the page cache of the cache's and `PAGE_CACHE_BYTES` together; logs need some.
+PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
 LOG_BYTES = 256 << 20
 REST_SECONDS = 20
 # Its default keeps 24 MiB of pages free, which is all of a small cache.
@@ -49,13 +54,23 @@ class Cell:
     disk_mb: float    # the most that the data took while the cell ran
 
 
+@dataclass(frozen=True)
+class Split:
+    """How memory is divided. `known_as` is what people know the whole by."""
+
+    known_as: str
+    cache_bytes: int
+    page_cache_bytes: int
+
+
 def run(choice) -> int:
     """The part of the bench; 1 when a cell could not be measured."""
     workloads, connections = chosen_cells(choice, WORKLOADS, CONNECTIONS)
     shares = [float(share) for share in choice.shares.split(",")]
     engines = chosen(choice.engines, known(choice), [INNODB, INNODB_COMPRESSED, MYROCKS, CHEETAH])
     cells = [(workload, count) for workload in workloads for count in connections]
-    seconds = (len(shares) * choice.repeats * len(cells) * len(engines)
+    splits_count = len(PAGE_CACHE_PARTS) if choice.best_split else 1
+    seconds = (len(shares) * splits_count * choice.repeats * len(cells) * len(engines)
                * (WARM_SECONDS + choice.seconds + STOP_SECONDS))
     step(f"less memory: {len(shares)} shares, {len(cells)} cells of {WARM_SECONDS} + "
          f"{choice.seconds} s, {len(engines)} engines, {choice.repeats} repeats: about "
@@ -68,16 +83,17 @@ def run(choice) -> int:
         with contextlib.ExitStack() as stack:
             servers, data_bytes = load_all(stack, engines, choice.rows, group)
             for share in shares:
-                found = measure_share(servers, share, data_bytes, cells, choice, group, failures)
-                results[share] = found
-                report(share, int(share * data_bytes), found)
+                found = {split: measure_split(servers, split, cells, choice, group, failures)
+                         for split in splits(share, data_bytes, choice.best_split)}
+                results |= {split.known_as: each for split, each in found.items()}
+                report(f"{share:g} of InnoDB's bytes as memory", found)
     finally:
         group.remove()
     place = VAR / "bench-memory.json"
-    raw = {str(share): {f"{workload} {count}": {label: list(map(asdict, cells_of))
-                                                for label, cells_of in cell.items()}
-                        for (workload, count), cell in found.items()}
-           for share, found in results.items()}
+    raw = {known_as: {f"{workload} {count}": {label: list(map(asdict, cells_of))
+                                              for label, cells_of in cell.items()}
+                      for (workload, count), cell in found.items()}
+           for known_as, found in results.items()}
     place.write_text(json.dumps(raw, indent=1) + "\n")
     print(f"raw figures: {show(place)}")
     for failure in failures:
@@ -124,10 +140,20 @@ def load_all(stack, engines: list, rows: int, group) -> tuple:
     return servers, data_bytes
 
 
-def measure_share(servers: dict, share: float, data_bytes: int, cells: list, choice, group,
+def splits(share: float, data_bytes: int, several: bool) -> list:
+    """How the memory of a share is divided, in each way that is to be measured."""
+    cache_bytes = max(int(share * data_bytes) >> 20, 8) << 20
+    if not several:
+        return [Split(f"{share:g}", cache_bytes, PAGE_CACHE_BYTES)]
+    total = cache_bytes + PAGE_CACHE_BYTES
+    return [Split(f"{share:g}, {part:g} of it page cache", int((1 - part) * total) >> 20 << 20,
+                  int(part * total)) for part in PAGE_CACHE_PARTS]
+
+
+def measure_split(servers: dict, split: Split, cells: list, choice, group,
                   failures: list) -> dict:
-    """All repeats of all cells with one share: (workload, connections) -> label -> Cells."""
-    pool_bytes = max(int(share * data_bytes) >> 20, 8) << 20
+    """All repeats of all cells with one split: (workload, connections) -> label -> Cells."""
+    pool_bytes, share = split.cache_bytes, split.known_as
     counts = [count for _, count in cells]
     for engine, server in servers.values():
         server.options = {**equal_memory(pool_bytes), **SMALL_CACHE,
@@ -143,21 +169,21 @@ def measure_share(servers: dict, share: float, data_bytes: int, cells: list, cho
             for label in list(servers) if repeat % 2 == 0 else list(reversed(servers)):
                 engine, server = servers[label]
                 try:
-                    with alone(running, label), group.held(PAGE_CACHE_BYTES):
+                    with alone(running, label), group.held(split.page_cache_bytes):
                         found = measure(engine, server, workload, count, choice)
                 except Failure as failure:
                     if server.died():
                         raise
-                    failures.append(f"{share:g}, {workload}, {count} connections, {label}, "
+                    failures.append(f"{share}, {workload}, {count} connections, {label}, "
                                     f"repeat {repeat + 1}: {failure}")
                     continue
                 results[workload, count][label].append(found)
-                note(f"{share:g} of the memory, repeat {repeat + 1}, {workload}, {count} "
+                note(f"{share} of the memory, repeat {repeat + 1}, {workload}, {count} "
                      f"connections, {label}: {told(found)}")
     time.sleep(REST_SECONDS)
     for engine, server in servers.values():
         settled = engine.bytes_on_disk(server, sysbench.DATABASE)
-        note(f"{share:g} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk after a rest")
+        note(f"{share} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk after a rest")
         server.stop()
     return results
 
@@ -209,22 +235,32 @@ def told(cell: Cell) -> str:
             f"{cell.disk_mb:,.0f} MB on disk")
 
 
-def report(share: float, pool_bytes: int, results: dict) -> None:
-    """Medians (and the range of tps) of each cell, one line for each engine."""
+def best(found: dict, cell: tuple, label: str) -> tuple:
+    """The split in which the engine did most in a cell, by the median, and its Cells."""
+    measured = {split: results[cell][label] for split, results in found.items()}
+    return max(measured.items(),
+               key=lambda one: median(cell.tps for cell in one[1]) if one[1] else 0)
+
+
+def report(title: str, found: dict) -> None:
+    """Medians (and the range of tps) of each cell, one line for each engine, of its best split."""
     rows = []
-    for (workload, count), found in results.items():
-        for label, cells in found.items():
+    first = next(iter(found.values()))
+    for workload, count in first:
+        for label in first[workload, count]:
+            split, cells = best(found, (workload, count), label)
             if not cells:
                 continue
             middle = {field.name: median(getattr(cell, field.name) for cell in cells)
                       for field in fields(Cell)}
             low, high = min(cell.tps for cell in cells), max(cell.tps for cell in cells)
             rows.append([workload.removeprefix("oltp_"), count, label,
+                         f"{split.cache_bytes >> 20} + {split.page_cache_bytes >> 20}",
                          f"{middle['tps']:,.0f} ({low:,.0f}..{high:,.0f})",
                          f"{middle['p50_ms']:,.2f}", f"{middle['p99_ms']:,.1f}",
                          f"{middle['longest_ms']:,.0f}", f"{middle['cpu_us']:,.0f}",
                          f"{middle['read_bytes']:,.0f}", f"{middle['written_bytes']:,.0f}",
                          f"{middle['disk_mb']:,.0f}"])
-    print(f"\n{share:g} of InnoDB's bytes as cache: {pool_bytes >> 20} MiB")
-    table(["workload", "connections", "engine", "tps", "p50 ms", "p99", "longest", "CPU us/query",
+    print(f"\n{title}")
+    table(["workload", "connections", "engine", "cache + page cache, MiB", "tps", "p50 ms", "p99", "longest", "CPU us/query",
            "B read/query", "B written/query", "MB on disk"], rows)

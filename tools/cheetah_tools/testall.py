@@ -62,6 +62,9 @@ STEPS = [
     Step("isolation checker",
          [*PYTEST, "tests/isolation", "--ignore=tests/isolation/test_engines.py"]),
     Step("isolation", [*PYTEST, "tests/isolation/test_engines.py"], needs="build", beside=True),
+    Step("apps", [*PYTEST, "tests/apps/test_peewee.py",
+                  "tests/apps/test_dumps.py::test_tools_of_the_server"],
+         needs="build", beside=True),
     Step("lab", [*PYTEST, "tests/lab"], needs="build"),
     Step("suites", [*TOOL, "suites", "--quick"], needs="build"),
 ]

@@ -64,9 +64,7 @@ pub unsafe extern "C" fn cheetah_fulltext_index(
     // SAFETY: by the contract of the crate the handle is open and the place is the caller's.
     let (table, place) = unsafe { (&*table, &mut *index) };
     entry(|| {
-        let limit = table.table.fulltext().len() as u64;
-        let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
-        let index = table.table.fulltext().get(no).ok_or(unknown)?;
+        let index = table.table.fulltext_index(no)?;
         let name = CheetahBytes::of(index.name.as_bytes());
         *place = CheetahFulltextSpec { name, extra: CheetahBytes::of(&index.extra) };
         Ok(Code::Ok)
@@ -108,9 +106,9 @@ pub unsafe extern "C" fn cheetah_add_word(
 }
 
 fn postings(table: &CheetahTable, no: usize) -> Result<&Arc<Table>> {
-    let limit = table.postings.len() as u64;
-    let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
-    table.postings.get(no).ok_or(unknown)
+    let unknown = || Error::corrupt(table.table.name(), "a full-text index has no postings");
+    table.table.fulltext_index(no)?;
+    table.postings.get(no).ok_or_else(unknown)
 }
 
 /// Writes the words of a new row into the index at that position.
@@ -281,6 +279,16 @@ pub struct CheetahSearch {
     pub read: u8,
 }
 
+impl CheetahSearch {
+    /// SAFETY: as for [`CheetahBytes::get`].
+    unsafe fn get(&self) -> Result<Search<'_>> {
+        // SAFETY: passed on.
+        let (text, end) = unsafe { (self.text.get(), self.end.get()) };
+        let (mode, read) = (mode_of(self.mode)?, read_of(self.read)?);
+        Ok(Search { text, mode, end, limit_bytes: self.limit_bytes, read })
+    }
+}
+
 /// What a search has found.
 #[derive(Debug)]
 pub struct CheetahMatches(Found);
@@ -361,11 +369,9 @@ pub unsafe extern "C" fn cheetah_search(
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open and the search is initialised.
     let (txn, table, search, place) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
-    // SAFETY: as above.
-    let (text, end) = unsafe { (search.text.get(), search.end.get()) };
     entry(|| {
-        let (mode, limit_bytes, read) = (mode_of(search.mode)?, search.limit_bytes, read_of(search.read)?);
-        let asked = Search { text, mode, end, limit_bytes, read };
+        // SAFETY: as above.
+        let asked = unsafe { search.get()? };
         let found = txn.0.search(&table.table, no, &asked, &mut Callbacks(search))?;
         *place = Box::into_raw(Box::new(CheetahMatches(found)));
         Ok(Code::Ok)
@@ -423,38 +429,32 @@ pub unsafe extern "C" fn cheetah_match(
     })
 }
 
-/// The rank of a row that matches; `RowNotFound` if it does not.
+/// The rank of a row, which is judged as it is now if it is locked; `RowNotFound`, and 0, if it
+/// does not match. See `Transaction::rank_now`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_rank_of(
-    matches: *const CheetahMatches,
+pub unsafe extern "C" fn cheetah_rank_now(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    no: usize,
+    search: *const CheetahSearch,
+    matches: *mut CheetahMatches,
     key: CheetahBytes,
     rank: *mut f32,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open, the key is readable and the place is
-    // the caller's.
-    let (matches, key, place) = unsafe { (&*matches, key.get(), &mut *rank) };
+    // SAFETY: by the contract of the crate the handles are open, the search is initialised, the key
+    // is readable and the place is the caller's.
+    let (txn, table, search, matches) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
+    // SAFETY: as above.
+    let (key, place) = unsafe { (key.get(), &mut *rank) };
+    *place = 0.0;
     entry(|| {
-        *place = 0.0;
-        let Some(rank) = matches.0.matches.rank(key) else { return Ok(Code::RowNotFound) };
+        // SAFETY: as above.
+        let asked = unsafe { search.get()? };
+        let of = (&mut matches.0, key);
+        let Some(rank) = txn.0.rank_now(&table.table, no, &asked, &mut Callbacks(search), of)? else {
+            return Ok(Code::RowNotFound);
+        };
         *place = rank;
-        Ok(Code::Ok)
-    })
-}
-
-/// Whether a locked row may match otherwise; see `Transaction::may_match_otherwise`.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_may_match_otherwise(
-    txn: *const CheetahTxn,
-    table: *const CheetahTable,
-    key: CheetahBytes,
-    matches: *const CheetahMatches,
-    may: *mut u8,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, the key is readable and the place
-    // is the caller's.
-    let (txn, table, key, matches, place) = unsafe { (&*txn, &*table, key.get(), &*matches, &mut *may) };
-    entry(|| {
-        *place = u8::from(txn.0.may_match_otherwise(&table.table, key, &matches.0)?);
         Ok(Code::Ok)
     })
 }

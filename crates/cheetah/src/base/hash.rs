@@ -55,6 +55,24 @@ pub(crate) fn hash_number(number: u64) -> u64 {
     fold(0x9e37_79b9_7f4a_7c15 ^ number, 0xa076_1d64_78bd_642f)
 }
 
+/// A sum of hashes, which does not depend on their order: two lists that have the same one have the
+/// same elements, each as often. Two sums of 64 bits each, so that lists which differ hardly ever
+/// have the same. No defence against elements that are chosen on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct HashSum(u64, u64);
+
+impl HashSum {
+    /// Adds an element, whose parts are told apart.
+    pub(crate) fn add(&mut self, parts: [&[u8]; 3]) {
+        let hash = |of| {
+            let parts = parts.map(|part| hash_key(of, part));
+            parts.into_iter().fold(0u64, |hash, part| hash_number(hash.rotate_left(1) ^ part))
+        };
+        self.0 = self.0.wrapping_add(hash(1));
+        self.1 = self.1.wrapping_add(hash(2));
+    }
+}
+
 /// So many shards or fewer: a power of two.
 pub(crate) fn shards_count(wanted: usize) -> usize {
     1 << wanted.max(1).ilog2()

@@ -14,7 +14,7 @@
 //!   index has what its rows should have. Only where a sum differs, each row and each entry is
 //!   looked up, to name them.
 
-use crate::base::hash::{hash_key, hash_number};
+use crate::base::hash::HashSum;
 use crate::base::{planted, ErrorKind, PageId, Result, TreeId};
 use crate::format::page::RecordRef;
 use crate::format::row::LOCATOR_BYTES;
@@ -172,7 +172,7 @@ struct RowWalk<'a, 'e> {
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
     /// By the number of the index: what the entries of all rows sum up to.
-    sums: Vec<EntrySum>,
+    sums: Vec<HashSum>,
     /// Rows that could not be read.
     unreadable: u64,
     /// Pages of large values.
@@ -186,7 +186,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         extended: bool,
         expected: Option<&'a mut ExpectedEntries<'e>>,
     ) -> Self {
-        let sums = vec![EntrySum::default(); table.indexes().len()];
+        let sums = vec![HashSum::default(); table.indexes().len()];
         let (values, row, entries) = Default::default();
         Self { core, table, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
     }
@@ -203,11 +203,11 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
         self.compute_entries(key)?;
         if self.expected.is_none() {
-            self.sums.iter_mut().for_each(|sum| sum.add(key, &[], &[]));
+            self.sums.iter_mut().for_each(|sum| sum.add([key, &[], &[]]));
         }
         for ExpectedEntry { index_no, key: entry, payload } in &self.entries {
             if let Some(sum) = self.sums.get_mut(*index_no) {
-                sum.add(&[entry.as_slice(), key].concat(), key, payload);
+                sum.add([&[entry.as_slice(), key].concat(), key, payload]);
             }
         }
         Ok(())
@@ -215,10 +215,10 @@ impl<'a, 'e> RowWalk<'a, 'e> {
 
     /// What an entry of an index adds to its sum. A caller who computes no entries leaves only the
     /// row that it leads to.
-    fn add_entry(&self, sum: &mut EntrySum, key: &[u8], clustered: &[u8], payload: &[u8]) {
+    fn add_entry(&self, sum: &mut HashSum, key: &[u8], clustered: &[u8], payload: &[u8]) {
         match self.expected {
-            Some(_) => sum.add(key, clustered, caller_payload(payload)),
-            None => sum.add(clustered, &[], &[]),
+            Some(_) => sum.add([key, clustered, caller_payload(payload)]),
+            None => sum.add([clustered, &[], &[]]),
         }
     }
 
@@ -294,7 +294,7 @@ fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckRe
     let name = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
     let mut entries = 0u64;
     let mut findings = Vec::new();
-    let mut sum = EntrySum::default();
+    let mut sum = HashSum::default();
     let was_quiet = is_quiet(core);
     let tree = each_record(table.tree(index_no)?, |key, payload| {
         entries += 1;
@@ -345,23 +345,6 @@ fn find_differences(
         findings.push(format!("index '{name}' differs from the rows"));
     }
     Ok(())
-}
-
-/// A sum of hashes of entries, which does not depend on their order. Two sums of 64 bits each, so
-/// that sets which differ hardly ever have the same. No defence against keys that are chosen on
-/// purpose: the hash has no secret.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct EntrySum(u64, u64);
-
-impl EntrySum {
-    fn add(&mut self, key: &[u8], clustered: &[u8], payload: &[u8]) {
-        let hash = |of| {
-            let parts = [key, clustered, payload].map(|part| hash_key(of, part));
-            parts.into_iter().fold(0u64, |hash, part| hash_number(hash.rotate_left(1) ^ part))
-        };
-        self.0 = self.0.wrapping_add(hash(1));
-        self.1 = self.1.wrapping_add(hash(2));
-    }
 }
 
 /// The clustered key at the end of a secondary entry's stored key.

@@ -250,9 +250,7 @@ impl Db {
     /// of it are written and read by [`Transaction::insert_words`] and its like. `Limit` when there
     /// is no such index.
     pub fn postings(&self, table: &Table, index_no: usize) -> Result<Arc<Table>> {
-        let limit = table.fulltext().len() as u64;
-        let unknown = Error::Limit { what: "position of a full-text index", actual: index_no as u64, limit };
-        self.table(&table.fulltext().get(index_no).ok_or(unknown)?.postings)
+        self.table(&table.fulltext_index(index_no)?.postings)
     }
 
     /// Room for the postings of a full-text index that a change of the definition of `table` is to

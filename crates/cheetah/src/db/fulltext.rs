@@ -8,8 +8,8 @@
 
 use super::reading::HowToRead;
 use super::{Cursor, Isolation, Load, OnLocked, Read, SeekEnd, Transaction};
+use crate::base::hash::HashSum;
 use crate::base::{planted, Error, Result};
-use crate::format::catalog::FulltextDef;
 use crate::format::row::{build_row, RowView, VarValue};
 use crate::fulltext::{self, Matches, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 use crate::table::definitions::fulltext as definitions;
@@ -19,7 +19,6 @@ use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
 use crate::txn::ReadView;
 use std::cmp::Ordering;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Postings between two questions whether the statement is to end.
@@ -128,6 +127,8 @@ pub struct Found {
     pub matches: Matches,
     /// What was searched, if that is not what the transaction sees.
     view: Option<Arc<ReadView>>,
+    /// What a later search has found, for rows that have changed since.
+    newer: Option<Box<Found>>,
 }
 
 /// Postings of an index that a change of the definition is to bring. Dropping it before that has
@@ -324,30 +325,46 @@ impl Transaction {
         let view = (is_newest && !is_stale).then(|| self.new_view());
         let mut reader = self.reader(table, index_no, (search.end, view.clone()), texts)?;
         let matches = fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)?;
-        Ok(Found { matches, view })
+        Ok(Found { matches, view, newer: None })
     }
 
-    /// Whether the row of `key`, which the transaction has locked, may match otherwise than the
-    /// search for rows to be locked has found, as others have changed it since. May do I/O.
-    pub fn may_match_otherwise(&self, table: &Arc<Table>, key: &[u8], found: &Found) -> Result<bool> {
+    /// The rank of the row of `key` by what a search has found; `None` if it does not match. A row
+    /// that the transaction has locked, and that others have changed since, is judged as it is now:
+    /// by a second search, which serves for all rows after it. May do I/O; errors as of
+    /// [`search`](Self::search).
+    pub fn rank_now(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        search: &Search<'_>,
+        texts: &mut dyn Texts,
+        (found, key): (&mut Found, &[u8]),
+    ) -> Result<Option<f32>> {
+        let latest = found.newer.as_deref().unwrap_or(found);
+        if search.read != Read::Consistent && self.may_match_otherwise(table, key, latest)? {
+            found.newer = Some(Box::new(self.search(table, index_no, search, texts)?));
+        }
+        let latest = found.newer.as_deref().unwrap_or(found);
+        Ok(latest.matches.rank(key))
+    }
+
+    fn may_match_otherwise(&self, table: &Arc<Table>, key: &[u8], found: &Found) -> Result<bool> {
         let view = found.view.as_ref().filter(|_| !planted::is_on("full text: lock what has changed"));
         view.map_or(Ok(false), |view| self.has_changed_since(table, key, view))
     }
 }
 
-/// Postings by number and sum of hashes, in whatever order they come.
+/// Postings by their number and sum, in whatever order they come.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Tally {
     count: u64,
-    sum: u64,
+    sum: HashSum,
 }
 
 impl Tally {
     fn add(&mut self, key: &[u8], positions: &[u8]) {
-        let mut hasher = DefaultHasher::new();
-        (key, positions).hash(&mut hasher);
         self.count += 1;
-        self.sum = self.sum.wrapping_add(hasher.finish());
+        self.sum.add([key, positions, &[]]);
     }
 }
 
@@ -384,7 +401,7 @@ impl Transaction {
             }
             found = rows.next()?;
         }
-        let (mut tally, name) = (Tally::default(), index_of(table, index_no)?.name.clone());
+        let (mut tally, name) = (Tally::default(), table.fulltext_index(index_no)?.name.clone());
         let mut reader = self.reader(table, index_no, (end, None), texts)?;
         reader.read_all(&mut |key, positions| {
             tally.add(key, positions.bytes());
@@ -406,20 +423,13 @@ impl Transaction {
         (end, view): (&'r [u8], Option<Arc<ReadView>>),
         texts: &'r mut dyn Texts,
     ) -> Result<PostingReader<'r>> {
-        let postings = self.core.catalog.by_name(&index_of(table, index_no)?.postings)?;
+        let postings = self.core.catalog.by_name(&table.fulltext_index(index_no)?.postings)?;
         let mut reader =
             PostingReader { txn: self, table, postings, end, view, texts, whole_row: Vec::new() };
         // Postings of an emptied table are not there any more, whatever the snapshot.
         reader.how_to_read(table)?;
         Ok(reader)
     }
-}
-
-/// The full-text index at that position. `Limit` if there is none.
-fn index_of(table: &Table, index_no: usize) -> Result<&FulltextDef> {
-    let limit = table.fulltext().len() as u64;
-    let unknown = Error::Limit { what: "position of a full-text index", actual: index_no as u64, limit };
-    table.fulltext().get(index_no).ok_or(unknown)
 }
 
 /// Takes the key of a posting, the bytes of its word, and its positions.

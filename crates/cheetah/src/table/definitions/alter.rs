@@ -161,14 +161,14 @@ fn fulltext_indexes(table: &Table, altered: &[AlteredFulltext]) -> Result<Vec<Fu
     let mut defs: Vec<FulltextDef> = Vec::with_capacity(altered.len());
     for AlteredFulltext { name, extra, from } in altered {
         let postings = match from {
-            FulltextFrom::Kept(no) => table.fulltext().get(*no).map(|index| index.postings.clone()),
-            FulltextFrom::Built(postings) => Some(postings.name()),
+            FulltextFrom::Kept(no) => table.fulltext_index(*no)?.postings.clone(),
+            FulltextFrom::Built(postings) => postings.name(),
         };
-        let postings = postings.filter(|name| !defs.iter().any(|def| def.postings == *name));
-        let limit = table.fulltext().len() as u64;
-        let unknown = Error::Limit { what: "position of a full-text index", actual: limit, limit };
+        if defs.iter().any(|def| def.postings == postings) {
+            return Err(Error::Limit { what: "uses of one full-text index", actual: 2, limit: 1 });
+        }
         let (name, extra) = (name.clone(), extra.clone());
-        defs.push(FulltextDef { name, postings: postings.ok_or(unknown)?, extra });
+        defs.push(FulltextDef { name, postings, extra });
     }
     Ok(defs)
 }

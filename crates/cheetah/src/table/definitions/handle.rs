@@ -208,6 +208,13 @@ impl Table {
         &self.def.fulltext
     }
 
+    /// The full-text index at that position, from 0. `Limit` if there is none.
+    pub fn fulltext_index(&self, no: usize) -> Result<&FulltextDef> {
+        let limit = self.def.fulltext.len() as u64;
+        let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
+        self.def.fulltext.get(no).ok_or(unknown)
+    }
+
     /// Whether the entries of an index are not kept for now.
     pub fn is_disabled(&self, index_no: usize) -> bool {
         self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
