@@ -7,7 +7,7 @@ mod support;
 
 use cheetah::base::planted::plant;
 use cheetah::base::Config;
-use cheetah::db::Db;
+use cheetah::db::{Db, Read, SeekEnd, SeekMode};
 use cheetah::table::Table;
 use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
@@ -123,4 +123,32 @@ fn b17_an_idle_writer_keeps_nobody_from_leaving_entries_unseen() {
     let bug = plant("blind: wait for all older transactions");
     let others = looks_beside_an_idle_writer();
     assert!(bug.reached_count() > 0 && others > looks + 0.3, "{looks}, {others} looks an update");
+}
+
+/// Pages that are made of images while rows are locked by their keys, for each of them.
+fn pages_decoded_for_locked_rows() -> f64 {
+    const LOCKED: u64 = 300;
+    let (db, table) = filled(MANY_ROWS, LARGE_POOL_BYTES);
+    let lock = |key: u64| {
+        let mut txn = db.begin();
+        let mut cursor = txn.cursor(&table, 0, Read::Exclusive).unwrap();
+        let found = cursor.seek_to(SeekMode::AtLeast, &key.to_be_bytes(), SeekEnd::Row).unwrap();
+        assert!(found && Row::parse(cursor.row()).0 == row_of(key, b'a'));
+        drop(cursor);
+        txn.commit().unwrap();
+    };
+    // Brings the pages above the leaves to memory.
+    keys(2 * LOCKED, MANY_ROWS).for_each(lock);
+    let decodes = || db.image_work(false).iter().map(|(_, work)| work.decodes).sum::<u64>();
+    let before = decodes();
+    keys(3 * LOCKED, MANY_ROWS).skip(2 * LOCKED as usize).for_each(lock);
+    (decodes() - before) as f64 / LOCKED as f64
+}
+
+#[test]
+fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
+    let decoded = pages_decoded_for_locked_rows();
+    let bug = plant("scan: read the leaf of a row that is sought by its key");
+    let more = pages_decoded_for_locked_rows();
+    assert!(bug.reached_count() > 0 && more > decoded + 0.5, "{decoded}, {more} pages a row");
 }

@@ -259,6 +259,30 @@ fn a_database_at_rest_has_nothing_waiting_no_files_and_makes_no_checkpoints() {
     assert_ne!(at_rest(Some("checkpoint: leave waiting what waits at rest")), (0, 0, 0));
 }
 
+/// Images that a checkpoint makes pages of while something waits for leaves, and for how many.
+fn decoded_by_a_checkpoint() -> (u64, u64) {
+    let (disk, rows) = with_waiting_changes();
+    let db = open(&disk, 0).unwrap();
+    let mut model = Model { next: 100_000, rows };
+    model.change(&db, &mut Rng::new(2)).unwrap();
+    let waiting = status(&db, "pool_buffered_pages");
+    let decodes = || db.image_work(false).iter().map(|(_, work)| work.decodes).sum::<u64>();
+    let before = decodes();
+    db.checkpoint().unwrap();
+    let decoded = decodes() - before;
+    verify(&db, &model.rows).unwrap();
+    (decoded, waiting)
+}
+
+#[test]
+fn v1_a_checkpoint_reads_no_leaf_that_something_waits_for() {
+    let (decoded, waiting) = decoded_by_a_checkpoint();
+    assert!(decoded == 0 && waiting > 5, "{decoded} pages, {waiting} that something waits for");
+    let bug = plant("checkpoint: read the leaves that something waits for");
+    let (decoded, waiting) = decoded_by_a_checkpoint();
+    assert!(decoded >= waiting && bug.reached_count() > 0, "{decoded} pages, {waiting}");
+}
+
 /// Pages for which something waits after many checkpoints.
 fn waiting_after_many_checkpoints() -> u64 {
     let (disk, _) = with_waiting_changes();

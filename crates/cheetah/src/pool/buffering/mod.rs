@@ -13,7 +13,8 @@
 //!       gets a new location before it goes, and locations are never given out twice.
 //!   B3  They fit: a leaf that leaves memory notes how much room it has. A new record counts as if
 //!       its key had no prefix in common with the page, one in place of another by what it is
-//!       longer. Nothing waits for a leaf whose room is not known.
+//!       longer. Nothing waits for a leaf whose room is not known. That a leaf is full is known:
+//!       what needs no room waits for it.
 //!   B4  A frame that gets them is dirty in their epoch before others can see it. Of changes of two
 //!       epochs, the image with those of the ended one is written first.
 //!   B5  A page with changes of an epoch is in `buffered` of its changes. It goes from there to

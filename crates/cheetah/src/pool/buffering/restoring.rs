@@ -114,7 +114,7 @@ impl Restoring<'_> {
             pool.changes_of(epoch).mark_buffered(pid);
         }
         entry.set_buffered(true);
-        entry.set_room(saved.room);
+        entry.set_room(Some(saved.room).filter(|bytes| *bytes > 0));
         drop(entry);
         reach::mark("saved changes restored");
         self.keep_within_memory();

@@ -92,7 +92,8 @@ impl Pool {
         let unsaved = self.buffering.save(pid, saving.epoch, saving.has_all, &mut saving.changes);
         let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         self.carry_over_buffered(pid, saving.epoch);
-        let room = entry.room();
+        // What is not known is written as none; so little room is not known after a startup.
+        let room = entry.room().unwrap_or(0);
         drop(entry);
         if saving.changes.is_empty() || planted::is_on("saving: forget what waits") {
             return Ok(());

@@ -57,7 +57,7 @@ impl Pool {
         let ticket = Ticket { pid, location: entry.location()? };
         let is_good = entry.residence() == Residence::Stored
             && self.may_buffer_for(&entry)
-            && self.buffering.fits(pid, bytes, entry.room());
+            && entry.room().is_some_and(|room| self.buffering.fits(pid, bytes, room));
         drop(entry);
         (is_good && self.may_buffer_more()).then_some(ticket)
     }
@@ -94,8 +94,9 @@ impl Pool {
     /// Whether a ticket is still good for a change that makes the page grow by `bytes`.
     pub fn is_good(&self, ticket: &Ticket, bytes: usize) -> bool {
         let entry = self.table.entry(ticket.pid);
-        let is_full = self.memory.used(MemoryUse::Buffered) >= self.memory.buffered_limit();
-        is_good(&entry, ticket) && !is_full && self.buffering.fits(ticket.pid, bytes, entry.room())
+        is_good(&entry, ticket)
+            && self.waiting_has_memory()
+            && entry.room().is_some_and(|room| self.buffering.fits(ticket.pid, bytes, room))
     }
 
     /// Has a change of `key` wait for its leaf, which it makes grow by `bytes` at most. `false`,
@@ -109,13 +110,12 @@ impl Pool {
         bytes: usize,
     ) -> bool {
         let mut entry = self.table.entry(ticket.pid);
-        if !is_good(&entry, ticket) {
+        let Some(room) = entry.room().filter(|_| is_good(&entry, ticket)) else {
             self.buffering.refused.one();
             return false;
-        }
+        };
         let epoch = mtr.epoch();
-        let room = (bytes, entry.room());
-        let (is_put, is_first) = self.buffering.put(ticket.pid, epoch, key, change, room);
+        let (is_put, is_first) = self.buffering.put(ticket.pid, epoch, key, change, (bytes, room));
         if !is_put {
             self.buffering.refused.one();
             return false;
@@ -133,7 +133,7 @@ impl Pool {
     /// Whether a change of the leaf whose entry this is may wait, if any may; whether it finds room
     /// is asked later.
     pub(in crate::pool) fn may_buffer_for(&self, entry: &PageEntry) -> bool {
-        entry.class() == PageClass::Base && entry.room() > 0
+        entry.class() == PageClass::Base && entry.room().is_some()
     }
 
     /// Runs `f` on the record of `key`: on the one that waits for the leaf, or else on `stored`,
@@ -165,11 +165,16 @@ impl Pool {
     /// Whether memory and the disk have room for more: what waits is read and written as a whole
     /// page later (B12), and a checkpoint must be able to read all such pages in time (B15).
     pub(in crate::pool) fn may_buffer_more(&self) -> bool {
-        let used = self.memory.used(MemoryUse::Buffered);
         if self.buffering.pages_are_many() || self.small_leaves.are_many() {
             return false;
         }
-        used < self.memory.buffered_limit() && self.waiting_has_space()
+        self.waiting_has_memory() && self.waiting_has_space()
+    }
+
+    /// Whether what waits is less than it may take of memory.
+    fn waiting_has_memory(&self) -> bool {
+        self.memory.used(MemoryUse::Buffered) < self.memory.buffered_limit()
+            || planted::is_on("buffering: let more wait than memory may hold")
     }
 
     /// Whether the disk has room for all pages that are changed or for which something waits (B12).
@@ -183,6 +188,6 @@ fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_same = entry.location() == Some(ticket.location);
     // Without a known room nothing waits, not even a removal: the page may be damaged.
     entry.residence() == Residence::Stored
-        && entry.room() > 0
+        && entry.room().is_some()
         && (is_same || planted::is_on("buffering: do not ask whether the image is the same"))
 }

@@ -103,17 +103,12 @@ impl Frame {
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
     }
 
-    /// Bytes that are free in a leaf, unless somebody is changing it; 0 for other pages. Does not
+    /// Bytes that are free in a leaf, unless somebody is changing it; none of other pages. Does not
     /// wait.
-    pub(in crate::pool) fn leaf_free_bytes(&self) -> usize {
-        let Some(bytes) = self.bytes.try_read() else { return 0 };
+    pub(in crate::pool) fn leaf_free_bytes(&self) -> Option<usize> {
+        let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
-        let is_leaf = is_built(&bytes) && view.is_leaf() && !view.is_dead();
-        if is_leaf {
-            view.free_bytes()
-        } else {
-            0
-        }
+        (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.free_bytes())
     }
 
     /// The low fence of a leaf without records that is no root. Nobody else has seen the frame.

@@ -2,7 +2,7 @@
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
-use crate::base::{PageId, SegmentId, TreeId};
+use crate::base::{planted, PageId, SegmentId, TreeId};
 use crate::format::{ImageRef, Location, MapEntry};
 use crate::pool::eviction::EvictionTime;
 use crate::pool::PageClass;
@@ -16,8 +16,13 @@ const FANOUT: usize = 4096;
 const _: () =
     assert!(PageId::MAX.0 as usize == FANOUT * FANOUT * FANOUT - 1, "every page number has its entry");
 
-/// In which the room of a leaf is counted: less than the entries that are worth waiting for take.
-const ROOM_STEP: usize = 64;
+/// Steps in which the room of a leaf is counted, and the larger ones behind so many of them. A row
+/// that gets a version needs 12 bytes.
+const ROOM_STEP: usize = 16;
+const ROOM_STEPS: usize = 128;
+const LARGE_ROOM_STEP: usize = 128;
+/// Less counts as room that is not known, for a bug.
+const LITTLE_ROOM: usize = 64;
 
 /// What the page number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -41,8 +46,8 @@ pub(in crate::pool) struct PageEntry {
     tree: TreeId,
     pub(in crate::pool) evicted: EvictionTime,
     state: State,
-    /// Steps of [`ROOM_STEP`] bytes that were free in the leaf when it left memory; 0 when that is
-    /// not known.
+    /// One more than the steps of room that the leaf had when it left memory; 0 when that is not
+    /// known.
     room: u8,
 }
 
@@ -169,14 +174,25 @@ impl PageEntry {
         self.frame = Some(frame);
     }
 
-    /// Bytes that were free in the leaf when it left memory; 0 when that is not known.
-    pub(in crate::pool) fn room(&self) -> usize {
-        usize::from(self.room) * ROOM_STEP
+    /// Bytes that were free in the leaf when it left memory, at least, if that is known.
+    pub(in crate::pool) fn room(&self) -> Option<usize> {
+        let steps = usize::from(self.room).checked_sub(1)?;
+        let large_steps = steps.saturating_sub(ROOM_STEPS);
+        Some((steps - large_steps) * ROOM_STEP + large_steps * LARGE_ROOM_STEP)
     }
 
-    /// Notes how many bytes are free in the leaf, which is about to leave memory.
-    pub(in crate::pool) fn set_room(&mut self, bytes: usize) {
-        self.room = u8::try_from(bytes / ROOM_STEP).unwrap_or(u8::MAX);
+    /// Notes how many bytes are free in the leaf, which is about to leave memory; `None` if that is
+    /// not known.
+    pub(in crate::pool) fn set_room(&mut self, bytes: Option<usize>) {
+        let is_known = |bytes: &usize| {
+            *bytes >= LITTLE_ROOM || !planted::is_on("buffering: take little room for room that is not known")
+        };
+        let steps_of = |bytes: usize| {
+            let steps = (bytes / ROOM_STEP).min(ROOM_STEPS);
+            steps + (bytes - steps * ROOM_STEP) / LARGE_ROOM_STEP
+        };
+        let code_of = |bytes| u8::try_from(steps_of(bytes) + 1).unwrap_or(u8::MAX);
+        self.room = bytes.filter(is_known).map_or(0, code_of);
     }
 
     /// Whether entries wait for the page.
@@ -286,5 +302,23 @@ mod tests {
     #[test]
     fn an_entry_takes_no_more_than_a_five_hundredth_of_its_page() {
         assert!(size_of::<Mutex<PageEntry>>() <= 40, "{}", size_of::<Mutex<PageEntry>>());
+    }
+
+    #[test]
+    fn little_room_is_not_room_that_is_not_known() {
+        let check = |bytes, expected| {
+            let mut entry = PageEntry::default();
+            entry.set_room(bytes);
+            assert_eq!(entry.room(), expected);
+        };
+        check(None, None);
+        check(Some(0), Some(0));
+        check(Some(15), Some(0));
+        check(Some(16), Some(16));
+        check(Some(2047), Some(2032));
+        check(Some(2048 + 127), Some(2048));
+        check(Some(2048 + 128), Some(2048 + 128));
+        check(Some(16 << 10), Some(16 << 10));
+        check(Some(1 << 20), Some(2048 + 126 * 128));
     }
 }

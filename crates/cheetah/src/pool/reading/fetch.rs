@@ -194,7 +194,7 @@ impl Pool {
                     entry.unload();
                     if error.kind() == ErrorKind::Corruption {
                         // Nothing is to wait for what cannot be read.
-                        entry.set_room(0);
+                        entry.set_room(None);
                     }
                     return Err(error);
                 }

@@ -151,7 +151,8 @@ impl Pool {
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
         let Some(entry) = self.table.existing(leaf.image.pid) else { return false };
         self.is_newest(&entry, &leaf.image)
-            && self.bytes_waiting(&entry, leaf.image.pid) == leaf.bytes_waiting
+            && (self.bytes_waiting(&entry, leaf.image.pid) == leaf.bytes_waiting
+                || planted::is_on("cursor: take a copy for current though more waits"))
     }
 
     /// The record as it is now: the one that waits for the leaf, or that of the image. `None` when
@@ -180,7 +181,7 @@ impl Pool {
     pub(super) fn forget_room(&self, damaged: &ImageRef) {
         let mut entry = self.table.entry(damaged.pid);
         if self.is_newest(&entry, damaged) {
-            entry.set_room(0);
+            entry.set_room(None);
         }
     }
 
@@ -198,8 +199,9 @@ impl Pool {
     /// The image of a page that is not in memory, unless it had better come there: while there is
     /// much room, or when it was wanted not long ago.
     pub(super) fn image_to_look_into(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
-        let is_soon = !self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted);
-        entry.image(pid).filter(|_| !is_soon)
+        let had_better_come = (!self.buffers.is_nearly_full() || self.queues.is_soon(entry.evicted))
+            && !planted::is_on("pool: make no frame of a leaf that is read");
+        entry.image(pid).filter(|_| !had_better_come)
     }
 
     fn look(

@@ -1,14 +1,18 @@
 //! Leaves that stay out of memory: what it costs to work with them, in reads, memory and disk, and
 //! bugs planted against that.
 
-use super::buffered::{is_wrong_on_disk, waiting_pages, with_waiting_entries};
+use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::Fixture;
 use crate::base::planted::plant;
-use crate::base::Config;
+use crate::base::{Config, Error, Result};
+use crate::format::page::RecordRef;
 use crate::memory::MemoryUse;
 use crate::pool::testing::Database;
 use crate::tree::{Removed, SeekMode};
+use cheetah_io::rng::Rng;
 use std::collections::BTreeMap;
+
+const MANY_KEYS: u64 = 20_000;
 
 fn status(db: &Database, name: &str) -> u64 {
     db.pool.status().into_iter().collect::<BTreeMap<_, _>>()[name]
@@ -110,16 +114,27 @@ fn folds_keep_no_images() {
     assert!(image_bytes_after_folds() > 0 && bug.reached_count() > 0);
 }
 
+/// A key of its own for each number, all over the tree.
+fn scattered(number: u64) -> [u8; 8] {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// A tree that is larger than its memory, all committed.
+fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
+    let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
+    let mut fixture = Fixture::empty(db.pool.clone());
+    // Bytes that make images about as long as their pages.
+    (0..MANY_KEYS).for_each(|number| fixture.insert(&key_of(number), &Rng::new(number).bytes(20)));
+    fixture.path.release();
+    db.checkpoint().unwrap();
+    (db, fixture)
+}
+
 /// Memory for each page that something waits for, when little waits for most.
 fn bytes_of_a_waiting_page() -> usize {
-    let config = Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() };
-    let db = Database::new(&config);
-    let mut fixture = Fixture::empty(db.pool.clone());
-    let key_of = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-    (0..20_000).for_each(|number| fixture.insert(&key_of(number), &[7; 20]));
-    db.checkpoint().unwrap();
-    for number in 20_000..60_000 {
-        fixture.put(&key_of(number), &[8; 20]);
+    let (db, mut fixture) = larger_than_memory(scattered);
+    for number in MANY_KEYS..3 * MANY_KEYS {
+        fixture.put(&scattered(number), &[8; 20]);
         if db.pool.memory().used(MemoryUse::Buffered) > db.pool.memory().buffered_limit() / 2 {
             break;
         }
@@ -134,4 +149,128 @@ fn what_waits_for_a_page_takes_little_more_than_a_cell() {
     let bug = plant("cells: take a block for each cell");
     let bytes = bytes_of_a_waiting_page();
     assert!(bytes > 4096 && bug.reached_count() > 0, "{bytes}");
+}
+
+/// Changes all over a tree of full leaves: some keep the length of a record or remove one, and
+/// others find no room. How many of each of the two wait, of a hundred.
+fn waiting_for_full_leaves() -> [u64; 2] {
+    // Ascending keys leave full leaves behind if they have little in common.
+    let key_of = |number: u64| (number * (u64::MAX / MANY_KEYS)).to_be_bytes();
+    let (db, mut fixture) = larger_than_memory(key_of);
+    let waited = |fixture: &mut Fixture, number: u64, payload: Option<&[u8]>| {
+        let before = status(&db, "pool_buffered_entries");
+        fixture.change(&key_of(number * 1009 % MANY_KEYS), payload);
+        status(&db, "pool_buffered_entries") - before
+    };
+    let mut waiting = [0; 2];
+    for number in (0..200).step_by(2) {
+        let same = [None, Some(&[8; 20][..])][number as usize / 2 % 2];
+        waiting[0] += waited(&mut fixture, number, same);
+        waiting[1] += waited(&mut fixture, number + 1, Some(&[8; 90]));
+    }
+    fixture.check();
+    waiting
+}
+
+#[test]
+fn b3_what_needs_no_room_waits_for_full_leaves() {
+    let [same, longer] = waiting_for_full_leaves();
+    assert!(same > 50 && longer < 10, "{same}, {longer}");
+    let bug = plant("buffering: take little room for room that is not known");
+    let [same, _] = waiting_for_full_leaves();
+    assert!(same < 10 && bug.reached_count() > 0, "{same}");
+}
+
+/// A cursor has copied a leaf that is not in memory, and an entry comes behind the cursor that
+/// waits for this leaf. How often the cursor passes it by, of so many times.
+fn entries_that_a_cursor_misses() -> (u64, u64) {
+    let (db, mut fixture) = larger_than_memory(scattered);
+    let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
+    let (mut missed, mut cases) = (0, 0);
+    for number in 0..300 {
+        let key = scattered(number);
+        let before = counts();
+        let mut cursor = fixture.tree.cursor();
+        assert!(cursor.seek(SeekMode::AtLeast, &key).unwrap());
+        let has_copied = counts().0 > before.0;
+        let next = [&key[..], &[0]].concat();
+        fixture.put(&next, &[8; 20]);
+        if has_copied && counts().1 > before.1 {
+            cases += 1;
+            missed += u64::from(!cursor.next().unwrap() || cursor.key() != next);
+        }
+    }
+    (missed, cases)
+}
+
+#[test]
+fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
+    let (missed, cases) = entries_that_a_cursor_misses();
+    assert!(missed == 0 && cases > 100, "{missed} of {cases}");
+    let bug = plant("cursor: take a copy for current though more waits");
+    let (missed, _) = entries_that_a_cursor_misses();
+    assert!(missed > 100 && bug.reached_count() > 0, "{missed}");
+}
+
+/// After a restart with memory for all: images that searches for all keys read, or look into, the
+/// first time and the second.
+fn images_used_with_memory_for_all() -> [u64; 2] {
+    let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
+    let mut fixture = Fixture::empty(db.pool.clone());
+    let keys = (0..3000).map(scattered).collect::<Vec<_>>();
+    keys.iter().for_each(|key| fixture.insert(key, &[7; 20]));
+    db.checkpoint().unwrap();
+    let model = fixture.model.clone();
+    let (db, fixture) = after_power_cut(db, fixture, model);
+    let used = || {
+        let decodes = db.pool.image_work(false).iter().map(|work| work.decodes).sum::<u64>();
+        decodes + status(&db, "pool_looks")
+    };
+    [(); 2].map(|()| {
+        let before = used();
+        keys.iter().for_each(|key| fixture.get(key));
+        used() - before
+    })
+}
+
+#[test]
+fn pages_that_memory_has_room_for_are_decoded_once() {
+    let [first, second] = images_used_with_memory_for_all();
+    assert!(first > 100 && first < 500 && second == 0, "{first}, {second}");
+    let bug = plant("pool: make no frame of a leaf that is read");
+    let [_, second] = images_used_with_memory_for_all();
+    assert!(second >= 3000 && bug.reached_count() > 0, "{second}");
+}
+
+/// On a disk with little space, entries come for all leaves of a tree, as far as they may wait.
+/// What becomes of a checkpoint that has to write these leaves, and how many they are.
+fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
+    const FREE_BYTES: u64 = 96 << 10;
+    let (db, mut fixture) = larger_than_memory(scattered);
+    db.disk.set_space(Some(db.disk.used_bytes() + FREE_BYTES));
+    let Fixture { pool, tree, path, model } = &mut fixture;
+    for number in MANY_KEYS..2 * MANY_KEYS {
+        let (key, payload) = (scattered(number), Rng::new(number).bytes(40));
+        let record = RecordRef::frozen(&payload);
+        if tree.take_ticket(&key, &record, path).unwrap() {
+            tree.put(&pool.enter(), path, &key, record).unwrap();
+            model.insert(key.to_vec(), payload);
+        }
+    }
+    let waiting = waiting_pages(&db);
+    let done = db.checkpoint().map(drop);
+    if done.is_ok() {
+        fixture.check();
+    }
+    (done, waiting)
+}
+
+#[test]
+fn b12_a_checkpoint_commits_on_a_full_disk_whatever_waits() {
+    let (done, waiting) = checkpoint_on_a_full_disk();
+    assert!(waiting > 20, "{waiting} pages");
+    done.unwrap();
+    let bug = plant("buffering: count no page for what waits");
+    let (done, waiting) = checkpoint_on_a_full_disk();
+    assert!(matches!(done, Err(Error::DiskFull(_))) && bug.reached_count() > 0, "{waiting}: {done:?}");
 }
