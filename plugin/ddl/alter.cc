@@ -150,7 +150,7 @@ class Alteration {
   // Null if the engine can take the new columns for the rows that there are.
   const char *why_columns_are_copied() const {
     if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
-    if (builds()) return "the statement that adds or drops columns also has an index built; do that in one of its own";
+    if (builds()) return "an index is built with it, also when a column goes that is one of several of an index; add or drop the index in a statement of its own";
     if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
     return "too many columns have come and gone since the table was last copied, or its rows get too long";
   }
@@ -700,7 +700,7 @@ static const char *why_server_copies(alter_table_operations changes, bool sets_c
   if (changes & (ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE)) return "a column changes its NOT NULL";
   if (changes & ALTER_ADD_CHECK_CONSTRAINT) return "all rows are checked against the new constraint";
   if (changes & ALTER_RECREATE_TABLE) return "FORCE asks for a copy";
-  if (sets_counter) return "AUTO_INCREMENT is set beyond the numbers that a copy finds";
+  if (sets_counter) return "AUTO_INCREMENT is set by a copy, which looks for the highest number";
   return "the server computes or checks all rows, by a copy";
 }
 
