@@ -9,9 +9,10 @@
 //!       mini-transactions, a page read that finds no room in a few looks, a chunk of images that
 //!       has just been taken, and M2's half when the other uses take more than the rest. The
 //!       pool's `make_room` pays the first three back.
-//!   M2  Frames and images take what the other uses leave, but never less than half, and images at
-//!       most a share of that. A pool that gives memory to the page table of a huge database still
-//!       works.
+//!   M2  Frames, images and buffered changes together take what the other uses leave, and never
+//!       less than half. Buffered changes have at most a half of that; of the rest images have at
+//!       most a share, and frames what is left. A pool that gives memory to the page table of a
+//!       huge database still works.
 //!   M3  The limit may change at any time. What was set aside when the database was opened keeps
 //!       its size: the buffers of the log, of streams and of the codec, the limits of locks and of
 //!       sorting, the shards and the length of chunks. Dictionaries follow when the next one comes.

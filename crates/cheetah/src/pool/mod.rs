@@ -15,9 +15,9 @@
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!
 //! Lock order, outermost first: garbage collection (`collection`) or a dictionary's trial and
-//! making; gate; page latches (in the tree's order); one page entry; the changes of an epoch, the
-//! eviction queues, free page numbers; segments. Nobody waits for the gate with a lock or latch
-//! that stands behind it.
+//! making; gate; page latches (in the tree's order); one page entry; what waits (order, then map),
+//! filters, the image cache, small leaves; the changes of an epoch, the eviction queues, free page
+//! numbers; segments. Nobody waits for the gate with a lock or latch that stands behind it.
 
 mod buffer_pool;
 mod buffering;

@@ -20,7 +20,7 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 /// So many bytes wait for a page at most, about: who looks for a record goes through them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
 /// What the order takes for each page, about.
-const PLACE_BYTES: usize = 2 * size_of::<PageId>();
+const PLACE_BYTES: usize = 2 * size_of::<Place>();
 /// How much of a page is logged in the time in which a checkpoint reads one, at most: at 10,000
 /// pages a second, 40 MB.
 const LOGGED_PART: u32 = 4;
@@ -56,6 +56,10 @@ pub(super) struct Unsaved {
     /// By how much all of them make the page grow at most.
     pub(super) growth_bytes: usize,
 }
+
+/// A place in the order in which entries came: a page, and since when those wait that have it. It
+/// counts as long as the older entries of the page are these.
+type Place = (PageId, Epoch);
 
 /// Whether it is certain that a record that was found is in the leaf, and how long it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,7 +140,7 @@ pub(in crate::pool) struct Buffering {
     pages: AtomicUsize,
     pages_max: usize,
     /// Pages in the order in which they got their first entry; some have none any more.
-    order: Mutex<VecDeque<PageId>>,
+    order: Mutex<VecDeque<Place>>,
     /// Trees of which entries had to be given up.
     given_up: Mutex<Vec<TreeId>>,
     pub(super) puts: Counter,
@@ -241,7 +245,7 @@ impl Buffering {
         });
         if is_first_of_page {
             self.pages.fetch_add(1, Relaxed);
-            self.order.lock().push_back(pid);
+            self.order.lock().push_back((pid, epoch));
         }
         result
     }
@@ -299,7 +303,7 @@ impl Buffering {
         shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
-    /// How long that is.
+    /// Bytes of the entries of the older epoch.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shards.lock(pid);
         shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
@@ -307,20 +311,20 @@ impl Buffering {
 
     /// Takes out the entries of the older epoch, and says which it is.
     pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
-        let (oldest, is_last) = self.shards.change(pid, |shard| {
+        let (oldest, next_since) = self.shards.change(pid, |shard| {
             let oldest = shard.older.remove(&pid.0)?;
             let next = shard.newer.remove(&pid.0);
-            let is_last = next.is_none();
             match next {
                 Some(next) => drop(shard.older.insert(pid.0, next)),
                 None => shrink_map(&mut shard.older),
             }
             shrink_map(&mut shard.newer);
             shard.cells.free(oldest.chain);
-            Some((oldest.epoch, is_last))
+            Some((oldest.epoch, next.map(|next| next.since)))
         })?;
-        if is_last {
-            self.pages.fetch_sub(1, Relaxed);
+        match next_since {
+            Some(since) => self.order.lock().push_back((pid, since)),
+            None => drop(self.pages.fetch_sub(1, Relaxed)),
         }
         Some(oldest)
     }
@@ -362,7 +366,7 @@ impl Buffering {
         });
         if is_first {
             self.pages.fetch_add(1, Relaxed);
-            self.order.lock().push_back(pid);
+            self.order.lock().push_back((pid, epoch));
         }
         is_first
     }
@@ -400,25 +404,37 @@ impl Buffering {
     /// Whether the entries that have waited longest came before that epoch.
     pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
         let mut order = self.order.lock();
-        while let Some(pid) = order.front() {
-            if let Some(entries) = self.shards.lock(*pid).older.get(&pid.0) {
-                return entries.since < epoch;
+        while let Some(place) = order.front() {
+            if self.counts_still(*place) {
+                return place.1 < epoch;
             }
-            // It has none any more, and would hide those behind it.
+            // It would hide those behind it.
             order.pop_front();
         }
         false
     }
 
+    fn counts_still(&self, (pid, since): Place) -> bool {
+        self.shards.lock(pid).older.get(&pid.0).is_some_and(|older| older.since == since)
+    }
+
     /// The page whose entries have waited longest, or one that has none any more; it is out of the
     /// order then.
     pub(super) fn next_in_order(&self) -> Option<PageId> {
-        self.order.lock().pop_front()
+        let mut order = self.order.lock();
+        while let Some(place) = order.pop_front() {
+            if self.counts_still(place) {
+                return Some(place.0);
+            }
+        }
+        None
     }
 
-    /// Puts a page back to the end of the order.
+    /// Puts a page back to the end of the order, if something waits for it.
     pub(super) fn put_back(&self, pid: PageId) {
-        self.order.lock().push_back(pid);
+        let mut order = self.order.lock();
+        let since = self.shards.lock(pid).older.get(&pid.0).map(|older| older.since);
+        order.extend(since.map(|since| (pid, since)));
     }
 
     /// Takes places that count no more out of the order when there are many.
@@ -427,14 +443,9 @@ impl Buffering {
         if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {
             return;
         }
-        // Of several places of a page, the last is that of the entries that it has now.
+        // A page may have been put back, and have come again in the same epoch.
         let mut seen = FastSet::default();
-        let newest_first = order.iter().rev().copied();
-        let mut kept = newest_first
-            .filter(|pid| self.shards.lock(*pid).older.contains_key(&pid.0) && seen.insert(*pid))
-            .collect::<VecDeque<_>>();
-        kept.make_contiguous().reverse();
-        *order = kept;
+        order.retain(|place| self.counts_still(*place) && seen.insert(place.0));
     }
 }
 
@@ -458,5 +469,29 @@ mod tests {
         assert!(buffering.waits_since_before(Epoch(2)) && !buffering.waits_since_before(Epoch(1)));
         assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
         assert!(buffering.waits_since_before(Epoch(3)) && !buffering.waits_since_before(Epoch(2)));
+    }
+
+    #[test]
+    fn a_page_that_entries_wait_for_again_hides_none_that_wait_longer() {
+        let memory = Arc::new(MemoryBudget::new(1 << 20));
+        let buffering = Buffering::new(&memory, &Config::tiny());
+        let put = |pid, epoch| {
+            buffering.put(PageId(pid), Epoch(epoch), b"key", &BufferedChange::Remove, (0, 100));
+        };
+        put(1, 1);
+        put(2, 2);
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
+        put(1, 8);
+        put(1, 9);
+        assert!(buffering.waits_since_before(Epoch(3)) && !buffering.waits_since_before(Epoch(2)));
+        assert_eq!(buffering.take_oldest(PageId(2)), Some(Epoch(2)));
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(8)));
+        assert!(buffering.waits_since_before(Epoch(10)) && !buffering.waits_since_before(Epoch(9)));
+        assert_eq!(buffering.next_in_order(), Some(PageId(1)));
+        assert_eq!(buffering.next_in_order(), None);
+        buffering.put_back(PageId(1));
+        buffering.put_back(PageId(2));
+        assert_eq!(buffering.next_in_order(), Some(PageId(1)));
+        assert_eq!(buffering.next_in_order(), None);
     }
 }
