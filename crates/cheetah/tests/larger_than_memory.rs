@@ -150,5 +150,7 @@ fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
     let decoded = pages_decoded_for_locked_rows();
     let bug = plant("scan: read the leaf of a row that is sought by its key");
     let more = pages_decoded_for_locked_rows();
-    assert!(bug.reached_count() > 0 && more > decoded + 0.5, "{decoded}, {more} pages a row");
+    // In so little memory many leaves are wanted again soon, and get a frame.
+    let is_read_for_each = more > 0.9 && more > decoded + 0.2;
+    assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages a row");
 }
