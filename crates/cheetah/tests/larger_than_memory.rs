@@ -9,7 +9,7 @@ use cheetah::base::planted::plant;
 use cheetah::base::Config;
 use cheetah::db::{Db, Read, SeekEnd, SeekMode};
 use cheetah::table::Table;
-use cheetah_io::sim::SimDisk;
+use cheetah_io::sim::{Fault, Op, SimDisk};
 use std::sync::Arc;
 use support::*;
 
@@ -29,10 +29,13 @@ fn row_of(key: u64, letter: u8) -> Row {
 
 /// A database that is several times as large as its memory, at rest.
 fn filled(rows: u64, buffer_pool_bytes: u64) -> (Db, Arc<Table>) {
-    let disk = SimDisk::new();
+    filled_on(&SimDisk::new(), rows, buffer_pool_bytes)
+}
+
+fn filled_on(disk: &SimDisk, rows: u64, buffer_pool_bytes: u64) -> (Db, Arc<Table>) {
     let (log_file_bytes, log_bytes_max) = (128 << 10, 4 << 20);
     let config = Config { buffer_pool_bytes, log_file_bytes, log_bytes_max, ..Config::tiny() };
-    let db = Db::open(env(&disk), config).unwrap();
+    let db = Db::open(env(disk), config).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
     let mut txn = db.begin();
     for key in 0..rows {
@@ -153,4 +156,82 @@ fn b18_a_row_that_is_locked_by_its_key_is_judged_without_its_leaf() {
     // In so little memory many leaves are wanted again soon, and get a frame.
     let is_read_for_each = more > 0.9 && more > decoded + 0.2;
     assert!(bug.reached_count() > 0 && is_read_for_each, "{decoded}, {more} pages a row");
+}
+
+/// Gives rows longer names while the device does not read: for a leaf of the index, which has the
+/// old name and the new one, two changes are to wait at once. Whether that stops the engine.
+fn is_stopped_by_the_device() -> bool {
+    let disk = SimDisk::new();
+    let (db, table) = filled_on(&disk, MANY_ROWS, 2 * LARGE_POOL_BYTES);
+    let mut renamed = 0;
+    for (number, key) in keys(1000, MANY_ROWS).enumerate() {
+        let (old, mut new) = (row_of(key, b'a'), row_of(key, b'b'));
+        new.name.resize(10 + number % 13, b'b');
+        let mut txn = db.begin();
+        // The leaf of the row comes to memory when the row is wanted again.
+        for _ in 0..2 {
+            assert_eq!(read(&mut txn, &table, key).unwrap().as_ref(), Some(&old));
+        }
+        disk.inject(Fault::on(Op::Read).path("seg").forever());
+        let done = update(&mut txn, &table, key, &old, key, &new);
+        disk.clear_faults();
+        if db.stopped().is_some() {
+            return true;
+        }
+        match done {
+            Ok(()) => txn.commit().unwrap(),
+            Err(_) => txn.rollback().unwrap(),
+        }
+        renamed += usize::from(done.is_ok());
+        if number % 50 == 0 {
+            rest(&db);
+        }
+    }
+    assert!(renamed > 300, "{renamed} rows have other names");
+    rest(&db);
+    assert_eq!(check(&db, &table).unwrap(), Ok(MANY_ROWS));
+    false
+}
+
+#[test]
+fn b10_changes_of_one_leaf_find_room_together_before_anything_is_changed() {
+    assert!(!is_stopped_by_the_device());
+    let bugs =
+        ["buffering: ask for the room of each change alone", "buffering: ask for room before, and not again"];
+    for name in bugs {
+        let bug = plant(name);
+        assert!(is_stopped_by_the_device() && bug.reached_count() > 0, "'{name}' was not caught");
+    }
+}
+
+/// Checks a table of which most rows have been deleted, and lets purge come in the middle. What is
+/// found.
+fn findings_beside_purge() -> usize {
+    const KEPT: u64 = 40;
+    let (db, table) = filled(ROWS, POOL_BYTES);
+    let mut txn = db.begin();
+    for key in KEPT..ROWS {
+        delete(&mut txn, &table, key, &row_of(key, b'a')).unwrap();
+    }
+    txn.commit().unwrap();
+    let mut is_first = true;
+    let report = db.check_table_with(&table, &mut |_, stored, entries| {
+        if std::mem::take(&mut is_first) {
+            rest(&db);
+        }
+        add_entries_of(stored, entries);
+        Ok(())
+    });
+    let report = report.unwrap();
+    assert!(!is_first);
+    rest(&db);
+    assert_eq!(check(&db, &table).unwrap(), Ok(KEPT));
+    report.findings.len()
+}
+
+#[test]
+fn check_table_finds_nothing_of_what_purge_is_about_to_change() {
+    assert_eq!(findings_beside_purge(), 0);
+    let bug = plant("check: let purge go on");
+    assert!(findings_beside_purge() > 0 && bug.reached_count() > 0);
 }

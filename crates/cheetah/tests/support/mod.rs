@@ -209,14 +209,19 @@ pub fn all_rows(txn: &mut Transaction, table: &Arc<Table>) -> Result<Rows> {
 /// Checks a table with all the engine knows, and each row's entries.
 pub fn check(db: &Db, table: &Arc<Table>) -> Result<std::result::Result<u64, Vec<String>>> {
     let report = db.check_table_with(table, &mut |_, stored, entries| {
-        let (row, _) = Row::parse(stored);
-        let [name, number] = row.keys();
-        let payloads = [b"p".to_vec(), Vec::new()];
-        let parts = [name, number].into_iter().zip(payloads).zip(1..);
-        entries.extend(parts.map(|((key, payload), index_no)| ExpectedEntry { index_no, key, payload }));
+        add_entries_of(stored, entries);
         Ok(())
     })?;
     Ok(if report.is_ok() { Ok(report.rows) } else { Err(report.findings) })
+}
+
+/// Adds the entries that a stored row should have.
+pub fn add_entries_of(stored: &[u8], entries: &mut Vec<ExpectedEntry>) {
+    let (row, _) = Row::parse(stored);
+    let [name, number] = row.keys();
+    let payloads = [b"p".to_vec(), Vec::new()];
+    let parts = [name, number].into_iter().zip(payloads).zip(1..);
+    entries.extend(parts.map(|((key, payload), index_no)| ExpectedEntry { index_no, key, payload }));
 }
 
 /// How long a thread of a test waits for another one.

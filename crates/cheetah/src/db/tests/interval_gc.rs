@@ -9,11 +9,12 @@ use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::varint;
 use crate::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
-use cheetah_io::sim::{CrashPolicy, SimDisk};
+use cheetah_io::sim::{CrashPolicy, Op, SimDisk};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
+use std::thread;
 
 /// Rows that are there before all snapshots, with their keys for numbers.
 const ROWS: u64 = 20;
@@ -361,6 +362,49 @@ fn a_row_that_somebody_works_on_is_looked_at_again_later() {
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);
     world.end(vec![old], &first_rows());
+}
+
+/// A row has gone and comes again; purge comes, or interval garbage collection, while its writer
+/// reads a leaf: between its look at the mark and its change. What became of the insert.
+fn insert_while_purge_comes(is_between: bool, bug: Option<&'static str>) -> Result<()> {
+    const FAR: u64 = 900;
+    let world = World::new();
+    world.commit(|txn| (ROWS..FAR).for_each(|key| world.insert(txn, key, key).unwrap()));
+    world.db.checkpoint().unwrap();
+    let after = world.crash();
+    let mut old = Some(after.snapshot());
+    (0..2).for_each(|more| after.come_and_go(KEY + FAR + more, 1));
+    let inserted = thread::scope(|scope| {
+        let hold = after.disk.hold(Op::Read, "seg");
+        let after = &after;
+        let writer = scope.spawn(move || {
+            let _bug = bug.map(plant);
+            let mut txn = after.db.begin();
+            after.insert(&mut txn, KEY + FAR, FAR - 1)?;
+            txn.commit()
+        });
+        hold.wait_until_reached();
+        old = old.take().filter(|_| is_between);
+        let core = &after.db.0.core;
+        while core.purge.step(core, usize::MAX).unwrap() {}
+        while core.purge.step_between(core, usize::MAX).unwrap() {}
+        drop(hold);
+        writer.join().unwrap()
+    });
+    inserted?;
+    let rows = (0..FAR).map(|key| (key, key)).chain([(KEY + FAR, FAR - 1)]).collect();
+    after.end(old.into_iter().collect(), &rows);
+    Ok(())
+}
+
+#[test]
+fn c10_a_mark_that_a_writer_has_looked_at_stays_until_it_is_done() {
+    for is_between in [false, true] {
+        insert_while_purge_comes(is_between, None).unwrap();
+        let bug = Some("rows: look without the purge latch");
+        let error = insert_while_purge_comes(is_between, bug).unwrap_err();
+        assert!(error.to_string().contains("the record to change is gone"), "{error}");
+    }
 }
 
 #[test]

@@ -21,8 +21,8 @@
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `buffered`.
 //!   B6  The image under changes moves only in their epoch (C1).
 //!   B8, B14 to B18  See docs/durability.md. V1 to V7  See `saving`.
-//! Locks     after the lock of the page's entry: the order in which pages have come, then a shard of
-//!           the map. Never the order with a shard held.
+//! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
+//!           of the map. Never the order with a shard held.
 
 mod entries;
 mod folding;

@@ -139,9 +139,10 @@ impl Pool {
     /// Whether an image may move in `epoch`: see C1 of the module.
     fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
         let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
+        let passes_by = planted::is_on("pool: pass by what something waits for");
         entry.location() == Some(image.location)
             && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
-            && (!entry.is_buffered() || self.may_move_under_buffered(image.pid, epoch))
+            && (!entry.is_buffered() || !passes_by && self.may_move_under_buffered(image.pid, epoch))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::disk;
 use super::fixture::{put, Fixture, Keys, Model};
+use super::unloaded::{larger_than_memory, scattered, status};
 use crate::base::planted::plant;
 use crate::base::{reach, Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::format::page::RecordRef;
@@ -11,7 +12,7 @@ use crate::pool::EpochState;
 use crate::tree::Path;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -19,6 +20,9 @@ const KEYS: u64 = 3000;
 const NEW_KEYS: u64 = 600;
 /// Enough for what two threads must meet in; mostly the first ones do.
 const ROUNDS_MAX: u64 = 300;
+/// Records of about one leaf.
+const KEYS_APART: usize = 12;
+const CHANGES_PER_CHECKPOINT: usize = 400;
 
 /// Whether something goes wrong in a tree with checkpoints and power cuts.
 pub(super) fn is_wrong_on_disk(bug: &'static str) -> bool {
@@ -127,7 +131,7 @@ pub(super) fn with_waiting_entries() -> (Database, Fixture) {
 }
 
 pub(super) fn waiting_pages(db: &Database) -> u64 {
-    db.pool.status().into_iter().collect::<BTreeMap<_, _>>()["pool_buffered_pages"]
+    status(db, "pool_buffered_pages")
 }
 
 pub(super) fn after_power_cut(db: Database, fixture: Fixture, model: Model) -> (Database, Fixture) {
@@ -250,42 +254,48 @@ fn entries_that_wait_keep_to_their_share_of_memory() {
     assert!(bug.reached_count() > 0);
 }
 
-/// As purge takes them out: leaf by leaf, none of which is in memory.
-#[test]
-fn leaves_that_become_empty_out_of_memory_are_merged() {
-    let db = Database::new(&Config::tiny());
-    let mut fixture = Fixture::empty(db.pool.clone());
-    let keys = (0..KEYS).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
-    let keys = keys.collect::<Vec<_>>();
-    keys.iter().for_each(|key| fixture.insert(key, &[7; 20]));
-    db.checkpoint().unwrap();
+/// Takes all records out as redo does, which looks for none, a few of each leaf at a time. Pages
+/// before, and then.
+fn pages_when_all_has_gone() -> [u64; 2] {
+    let (db, mut fixture) = larger_than_memory(scattered);
     let pages = |fixture: &Fixture| fixture.pool.tree_bytes(fixture.tree.def().id).pages;
-    let before = pages(&fixture);
-    for key in &keys {
-        fixture.change(key, None);
-        if key[7] == 0 {
-            db.checkpoint().unwrap();
+    let (before, waited) = (pages(&fixture), status(&db, "pool_buffered_entries"));
+    let keys = fixture.model.keys().cloned().collect::<Vec<_>>();
+    for first in 0..KEYS_APART {
+        for (number, key) in keys.iter().skip(first).step_by(KEYS_APART).enumerate() {
+            fixture.take_out(key);
+            if number % CHANGES_PER_CHECKPOINT == 0 {
+                db.checkpoint().unwrap();
+                fixture.merge_small_leaves();
+            }
         }
     }
-    for _ in 0..before {
-        db.checkpoint().unwrap();
-        fixture.merge_small_leaves();
-    }
-    assert!(reach::count("change buffered") > 100);
+    let waited = status(&db, "pool_buffered_entries") - waited;
+    assert!(waited as usize > keys.len() / 2, "{waited} of {} removals waited", keys.len());
+    fixture.path.release();
+    db.checkpoint().unwrap();
+    fixture.merge_small_leaves();
+    let after = pages(&fixture);
     fixture.check();
-    assert!(before > 100 && pages(&fixture) < 10, "{before} pages, then {}", pages(&fixture));
+    [before, after]
 }
 
-/// So many that some of them change something.
-const CHANGES_MEANWHILE: u64 = 8;
+#[test]
+fn leaves_that_become_empty_out_of_memory_are_merged() {
+    let [before, after] = pages_when_all_has_gone();
+    assert!(before > 1000 && after < 10, "{before} pages, then {after}");
+    let bug = plant("buffering: forget a leaf that becomes small");
+    let [before, after] = pages_when_all_has_gone();
+    assert!(after > 100 && bug.reached_count() > 0, "{before} pages, then {after}");
+}
 
-/// Lets changes come for few pages until some come while their pages are being folded, which `mark`
-/// tells of: one alone may change nothing, as it removes what is not there.
-fn change_what_is_folded(bug: Option<&'static str>, mark: &str) {
+/// Lets changes come for few pages until one comes while its page is being folded, which `mark`
+/// tells of.
+fn change_what_is_folded(bug: Option<&'static str>, mark: &str, seed: u64) {
     let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
     let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });
     let mut fixture = Fixture::empty(db.pool.clone());
-    let mut rng = Rng::new(3);
+    let mut rng = Rng::new(seed);
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (db, has_ended) = (&db, &has_ended);
@@ -305,7 +315,7 @@ fn change_what_is_folded(bug: Option<&'static str>, mark: &str) {
                 let key = rng.below(1 << 16).to_be_bytes();
                 fixture.change(&key, None);
             }
-            if reach::count(mark) >= before + CHANGES_MEANWHILE {
+            if reach::count(mark) > before {
                 break;
             }
         }
@@ -317,13 +327,15 @@ fn change_what_is_folded(bug: Option<&'static str>, mark: &str) {
 
 #[test]
 fn b16_what_comes_while_a_page_is_folded_stays() {
-    change_what_is_folded(None, "fold in vain");
+    change_what_is_folded(None, "fold in vain", 3);
     assert!(reach::count("page folded") > 0 && reach::count("fold in vain") > 0);
 }
 
 #[test]
 fn b16_changes_that_come_meanwhile_and_are_forgotten_are_found() {
-    let bug = Some("fold: forget what came meanwhile");
-    assert!(catch_unwind(|| change_what_is_folded(bug, "fold forgot what came meanwhile")).is_err());
-    assert!(reach::count("fold forgot what came meanwhile") > 0);
+    let (bug, mark) = (Some("fold: forget what came meanwhile"), "fold forgot what came meanwhile");
+    // What is forgotten may be the removal of what is not there, and on a busy machine nothing may
+    // come in time.
+    let is_found = |seed| catch_unwind(|| change_what_is_folded(bug, mark, seed)).is_err();
+    assert!((0..20).any(is_found) && reach::count(mark) > 0);
 }

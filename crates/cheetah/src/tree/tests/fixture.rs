@@ -144,6 +144,20 @@ impl Fixture {
         self.merge_small_leaves();
     }
 
+    /// Takes a record away as redo does: unseen, and without the leaf if that may stay out of
+    /// memory.
+    pub(super) fn take_out(&mut self, key: &[u8]) {
+        let Self { tree, path, model, .. } = self;
+        if !tree.take_ticket_to_remove(key, path).unwrap() {
+            tree.prepare(key, path).unwrap();
+        }
+        let removed = tree.remove(&enter(tree, path, key, None), path, key).unwrap();
+        if removed == (Removed::Gone { small: true }) {
+            tree.merge_if_small(path, key).unwrap();
+        }
+        assert_eq!(removed != Removed::Absent, model.remove(key).is_some());
+    }
+
     /// As purge does.
     pub(super) fn merge_small_leaves(&mut self) {
         while let Some((tree, key)) = self.pool.next_small_leaf() {
@@ -244,7 +258,7 @@ pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
 }
 
 /// Enters a mini-transaction in which no leaf need be read.
-fn enter<'t>(
+pub(super) fn enter<'t>(
     tree: &'t Tree,
     path: &mut Path,
     key: &[u8],

@@ -2,19 +2,21 @@
 //! bugs planted against that.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
-use super::fixture::Fixture;
+use super::fixture::{enter, Fixture};
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result};
 use crate::format::page::RecordRef;
 use crate::memory::MemoryUse;
 use crate::pool::testing::Database;
-use crate::tree::{Removed, SeekMode};
+use crate::pool::EpochState;
+use crate::tree::{Path, Removed, SeekMode};
 use cheetah_io::rng::Rng;
+use cheetah_io::Disk;
 use std::collections::BTreeMap;
 
 const MANY_KEYS: u64 = 20_000;
 
-fn status(db: &Database, name: &str) -> u64 {
+pub(super) fn status(db: &Database, name: &str) -> u64 {
     db.pool.status().into_iter().collect::<BTreeMap<_, _>>()[name]
 }
 
@@ -115,12 +117,12 @@ fn folds_keep_no_images() {
 }
 
 /// A key of its own for each number, all over the tree.
-fn scattered(number: u64) -> [u8; 8] {
+pub(super) fn scattered(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
 /// A tree that is larger than its memory, all committed.
-fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
+pub(super) fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
     let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
     let mut fixture = Fixture::empty(db.pool.clone());
     // Bytes that make images about as long as their pages.
@@ -273,4 +275,95 @@ fn b12_a_checkpoint_commits_on_a_full_disk_whatever_waits() {
     let bug = plant("buffering: count no page for what waits");
     let (done, waiting) = checkpoint_on_a_full_disk();
     assert!(matches!(done, Err(Error::DiskFull(_))) && bug.reached_count() > 0, "{waiting}: {done:?}");
+}
+
+/// Images read when records come for leaves all over the tree, each of which has left memory.
+fn reads_for_new_records() -> u64 {
+    let (db, mut fixture) = larger_than_memory(scattered);
+    let before = status(&db, "pool_reads");
+    (MANY_KEYS..MANY_KEYS + 400).for_each(|number| fixture.put(&scattered(number), &[8; 20]));
+    let reads = status(&db, "pool_reads") - before;
+    fixture.check();
+    reads
+}
+
+#[test]
+fn b3_a_leaf_that_has_left_memory_is_not_read_for_each_change() {
+    let reads = reads_for_new_records();
+    let bug = plant("pool: forget the room of a leaf that leaves memory");
+    let others = reads_for_new_records();
+    assert!(bug.reached_count() > 0 && others > 300 && reads < others / 3, "{reads}, {others} reads");
+}
+
+/// Two writers get tickets for one leaf, which has room for one. How often a change is refused when
+/// it is too late: inside the mini-transaction, where the leaf is read then.
+fn changes_refused_inside() -> u64 {
+    const PAYLOAD: [u8; 90] = [8; 90];
+    let (db, mut fixture) = larger_than_memory(scattered);
+    let (tree, record) = (fixture.tree.clone(), RecordRef::frozen(&PAYLOAD));
+    let before = status(&db, "pool_buffered_refused");
+    let mut pairs = 0;
+    for number in 0..400 {
+        // They come right behind a key that is there.
+        let keys = [1, 2].map(|last| [&scattered(number)[..], &[last]].concat());
+        let mut paths = [Path::default(), Path::default()];
+        let mut writers = keys.iter().zip(&mut paths);
+        if !writers.all(|(key, path)| tree.take_ticket(key, &record, path).unwrap()) {
+            continue;
+        }
+        pairs += 1;
+        for (key, path) in keys.into_iter().zip(&mut paths) {
+            tree.put(&enter(&tree, path, &key, Some(record)), path, &key, record).unwrap();
+            fixture.model.insert(key, PAYLOAD.to_vec());
+        }
+    }
+    assert!(pairs > 100, "{pairs} pairs");
+    let refused = status(&db, "pool_buffered_refused") - before;
+    fixture.check();
+    refused
+}
+
+#[test]
+fn b10_of_two_writers_who_see_room_for_one_the_other_finds_out_in_time() {
+    assert_eq!(changes_refused_inside(), 0);
+    let bug = plant("buffering: ask for room before, and not again");
+    assert!(changes_refused_inside() > 20 && bug.reached_count() > 0);
+}
+
+/// Most leaves get new images, and something waits for some of the others, whose images are spread
+/// over old segments. Segments that are left when these have been collected.
+fn segments_left_by_collection() -> usize {
+    let (db, mut fixture) = larger_than_memory(scattered);
+    db.disk.create_dir("chg").unwrap();
+    let checkpoint = || {
+        let (mut ended, ()) = db.pool.end_epoch(|_| ());
+        ended.save_waiting(usize::MAX, &mut || ()).unwrap();
+        ended.commit(&db.map, &EpochState::default()).unwrap();
+    };
+    let keys = fixture.model.keys().cloned().collect::<Vec<_>>();
+    for (number, key) in keys.iter().enumerate() {
+        if (20..180).contains(&(number % 200)) && number % 4 == 0 {
+            fixture.replace(key, &[9; 20]);
+        }
+    }
+    fixture.path.release();
+    // What was sealed a moment ago is no victim.
+    (0..3).for_each(|_| checkpoint());
+    keys.iter().step_by(200).for_each(|key| fixture.change(key, Some(&[8; 20])));
+    fixture.path.release();
+    assert!(waiting_pages(&db) > 50, "{} pages", waiting_pages(&db));
+    checkpoint();
+    while db.pool.collect(u64::MAX).unwrap() > 0 {}
+    checkpoint();
+    let left = db.disk.list("seg").unwrap().len();
+    fixture.check();
+    left
+}
+
+#[test]
+fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
+    let segments = segments_left_by_collection();
+    let bug = plant("pool: pass by what something waits for");
+    let others = segments_left_by_collection();
+    assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
 }
