@@ -150,7 +150,7 @@ class Alteration {
   // Null if the engine can take the new columns for the rows that there are.
   const char *why_columns_are_copied() const {
     if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
-    if (builds()) return "an index is built with it, also when a column goes that is one of several of an index; add or drop the index in a statement of its own";
+    if (builds()) return "an index is built, perhaps as a column of it goes; change indexes in a statement of their own";
     if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
     return "too many columns have come and gone since the table was last copied, or its rows get too long";
   }
@@ -695,12 +695,16 @@ bool ha_cheetah::can_convert_nocopy(const Field &field, const Column_definition 
 }
 
 // What a change that only a copy can make does.
-static const char *why_server_copies(alter_table_operations changes, bool sets_counter) {
+static const char *why_server_copies(const TABLE *altered, const Alter_inplace_info *change, bool is_sequence) {
+  alter_table_operations changes = change->handler_flags;
+  if (is_sequence) return "a sequence is always copied";
+  if (altered->versioned()) return "the table has system versioning";
+  if (change->error_if_not_empty) return "a column comes that needs a value, so the table must be empty";
   if (changes & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE)) return "a column changes its type";
   if (changes & (ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE)) return "a column changes its NOT NULL";
   if (changes & ALTER_ADD_CHECK_CONSTRAINT) return "all rows are checked against the new constraint";
   if (changes & ALTER_RECREATE_TABLE) return "FORCE asks for a copy";
-  if (sets_counter) return "AUTO_INCREMENT is set by a copy, which looks for the highest number";
+  if (change->create_info->used_fields & HA_CREATE_USED_AUTO) return "AUTO_INCREMENT is set by a copy, which looks for the highest number";
   return "the server computes or checks all rows, by a copy";
 }
 
@@ -714,7 +718,7 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
   // The counter may not go below the numbers that there are.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
   if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
-    change->unsupported_reason = why_server_copies(change->handler_flags, sets_counter);
+    change->unsupported_reason = why_server_copies(altered, change, is_sequence());
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Alteration alteration(this, altered, change);

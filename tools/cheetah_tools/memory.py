@@ -8,8 +8,8 @@ by cell, and whoever begins changes with the repeat; a signal stops the others.
 `--best-split` has the same memory in all, and each engine has its own choice of how much of it is
 its cache and how much is left to the page cache: the best of three, for each cell.
 
-Bytes on disk are looked at each second while a cell runs (`peak`), data and log apart. Those that
-are left after a rest are told at the end of each share.
+Bytes of the data on disk are looked at each second while a cell runs (`disk_mb`); the log is not
+counted. Those that are left after a rest are told at the end of each share.
 """
 
 import contextlib
@@ -146,14 +146,14 @@ def splits(share: float, data_bytes: int, several: bool) -> list:
     if not several:
         return [Split(f"{share:g}", cache_bytes, PAGE_CACHE_BYTES)]
     total = cache_bytes + PAGE_CACHE_BYTES
-    return [Split(f"{share:g}, {part:g} of it page cache", int((1 - part) * total) >> 20 << 20,
+    return [Split(f"{share:g} ({part:g} of it page cache)", int((1 - part) * total) >> 20 << 20,
                   int(part * total)) for part in PAGE_CACHE_PARTS]
 
 
 def measure_split(servers: dict, split: Split, cells: list, choice, group,
                   failures: list) -> dict:
     """All repeats of all cells with one split: (workload, connections) -> label -> Cells."""
-    pool_bytes, share = split.cache_bytes, split.known_as
+    pool_bytes, known_as = split.cache_bytes, split.known_as
     counts = [count for _, count in cells]
     for engine, server in servers.values():
         server.options = {**equal_memory(pool_bytes), **SMALL_CACHE,
@@ -174,16 +174,16 @@ def measure_split(servers: dict, split: Split, cells: list, choice, group,
                 except Failure as failure:
                     if server.died():
                         raise
-                    failures.append(f"{share}, {workload}, {count} connections, {label}, "
+                    failures.append(f"{known_as}: {workload}, {count} connections, {label}, "
                                     f"repeat {repeat + 1}: {failure}")
                     continue
                 results[workload, count][label].append(found)
-                note(f"{share} of the memory, repeat {repeat + 1}, {workload}, {count} "
+                note(f"{known_as} of the memory, repeat {repeat + 1}, {workload}, {count} "
                      f"connections, {label}: {told(found)}")
     time.sleep(REST_SECONDS)
     for engine, server in servers.values():
         settled = engine.bytes_on_disk(server, sysbench.DATABASE)
-        note(f"{share} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk after a rest")
+        note(f"{known_as} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk after a rest")
         server.stop()
     return results
 
@@ -262,5 +262,5 @@ def report(title: str, found: dict) -> None:
                          f"{middle['read_bytes']:,.0f}", f"{middle['written_bytes']:,.0f}",
                          f"{middle['disk_mb']:,.0f}"])
     print(f"\n{title}")
-    table(["workload", "connections", "engine", "cache + page cache, MiB", "tps", "p50 ms", "p99", "longest", "CPU us/query",
-           "B read/query", "B written/query", "MB on disk"], rows)
+    table(["workload", "connections", "engine", "cache + page cache, MiB", "tps", "p50 ms", "p99",
+           "longest", "CPU us/query", "B read/query", "B written/query", "MB on disk"], rows)

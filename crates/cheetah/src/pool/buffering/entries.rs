@@ -21,8 +21,8 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 const CHAIN_BYTES_MAX: usize = 16 << 10;
 /// What the order takes for each page, about.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
-/// How much of a page is logged in the time in which a checkpoint reads one, at most: at 10,000
-/// pages a second, 40 MB.
+/// While a checkpoint reads one page, at most this part of a page is logged: at 10,000 pages a
+/// second, 40 MB of log a second.
 const LOGGED_PART: u32 = 4;
 /// From so many places on, those of pages that have no entries any more are taken out.
 const ORDER_MIN: usize = 1024;
@@ -139,7 +139,7 @@ pub(in crate::pool) struct Buffering {
     shards: Shards<Shard>,
     pages: AtomicUsize,
     pages_max: usize,
-    /// Pages in the order in which they got their first entry; some have none any more.
+    /// In which pages got their older entries; some places count no more.
     order: Mutex<VecDeque<Place>>,
     /// Trees of which entries had to be given up.
     given_up: Mutex<Vec<TreeId>>,
@@ -418,8 +418,7 @@ impl Buffering {
         self.shards.lock(pid).older.get(&pid.0).is_some_and(|older| older.since == since)
     }
 
-    /// The page whose entries have waited longest, or one that has none any more; it is out of the
-    /// order then.
+    /// The page whose entries have waited longest; it is out of the order then.
     pub(super) fn next_in_order(&self) -> Option<PageId> {
         let mut order = self.order.lock();
         while let Some(place) = order.pop_front() {

@@ -225,12 +225,9 @@ impl Pool {
         };
         while merged < pages_max && are_many() {
             let Some(pid) = self.buffering.next_in_order() else { break };
-            if !self.table.entry(pid).is_buffered() {
-                continue;
-            }
             let (Some(epoch), _) = self.buffering.epochs(pid) else { continue };
             let merged_one = self.fold_or_merge(pid, epoch);
-            if merged_one.is_err() || self.table.entry(pid).is_buffered() {
+            if self.buffering.epochs(pid).0 == Some(epoch) {
                 self.buffering.put_back(pid);
             }
             merged_one?;
