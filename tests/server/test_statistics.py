@@ -493,6 +493,28 @@ def files_beside_status(server) -> tuple:
     return allowed, max(min(before, after) - allowed - files, files - max(before, after) - allowed, 0)
 
 
+def files_beside_view(server, view: str) -> tuple:
+    """As `files_beside_status`, of all that a view has."""
+    with Watch(server) as watch:
+        written = written_bytes(server)
+        told = server.value(f"SELECT SUM(allocated_bytes) FROM information_schema.{view}")
+        allowed = EXTENT + written_bytes(server) - written
+    # A thread that is starved does not see how they shrink and grow again between two of its looks.
+    return allowed, max(min(watch.seen) - allowed - told, told - max(watch.seen) - allowed, 0)
+
+
+def look_again(look) -> tuple:
+    """What `look` finds, once more where bytes are apart: a file that is being removed is gone from
+    the folder before it is counted no more, for as long as the file system takes."""
+    allowed, apart = look()
+    for _ in range(LOOKS_AT_REMOVAL):
+        if apart == 0:
+            break
+        time.sleep(0.05)
+        allowed, apart = look()
+    return allowed, apart
+
+
 def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
     """While tables come, change and go, the file system has what the views have, but for bytes on
     their way to it; no table has more than there is."""
@@ -521,28 +543,11 @@ def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
     while not failures and (time.monotonic() < began + 6
                             or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)
                                 and time.monotonic() < began + WAIT_SECONDS_MAX)):
-        allowed, apart = files_beside_status(server)
-        # A file that is being removed is gone from the folder before it is counted no more, for as
-        # long as the file system takes.
-        for _ in range(LOOKS_AT_REMOVAL):
-            if apart == 0:
-                break
-            time.sleep(0.05)
-            allowed, apart = files_beside_status(server)
-        assert apart == 0
-        is_tight = allowed < 2 * EXTENT
+        looked = [look_again(lambda: files_beside_status(server))]
         for view in ("cheetah_tables", "cheetah_indexes"):
-            with Watch(server) as watch:
-                written = written_bytes(server)
-                allocated = server.value("SELECT SUM(allocated_bytes) "
-                                         f"FROM information_schema.{view}")
-                allowed = EXTENT + written_bytes(server) - written
-            # A thread that is starved does not see how they shrink and grow again between two of
-            # its looks; as above.
-            least, most = min(watch.seen), max(watch.seen)
-            assert least - allowed <= allocated <= most + allowed
-            is_tight = is_tight and allowed < 2 * EXTENT
-        tight += is_tight
+            looked.append(look_again(lambda view=view: files_beside_view(server, view)))
+        assert [apart for _, apart in looked] == [0] * len(looked)
+        tight += max(allowed for allowed, _ in looked) < 2 * EXTENT
         looks += 1
     stop.set()
     for thread in threads:
