@@ -6,10 +6,10 @@
 
 use super::fetch::{Lookup, Reuse};
 use super::look::Unloaded;
-use crate::base::{reach, ErrorKind, PageId, Result};
+use super::page_read::ImageRead;
+use crate::base::{reach, PageId, Result};
 use crate::format::page::{apply_buffered, PageBuf};
 use crate::format::ImageRef;
-use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 
 impl Pool {
@@ -24,11 +24,7 @@ impl Pool {
         let Some(image) = image else { return Ok(None) };
         let copied = match self.copy_image(&image, bytes) {
             Err(_) if !self.is_newest(&self.table.entry(pid), &image) => return Ok(None),
-            copied => copied.inspect_err(|error| {
-                if error.kind() == ErrorKind::Corruption {
-                    self.forget_room(&image);
-                }
-            })?,
+            copied => copied.inspect_err(|error| self.forget_room_if_damaged(&image, error))?,
         };
         if !copied {
             return Ok(None);
@@ -55,8 +51,7 @@ impl Pool {
     /// Puts the page of an image into `bytes`; whether it has the usual size.
     fn copy_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<bool> {
         self.scratch.with_buffer(|stored| {
-            let is_new = self.read_image(image, true, stored)?;
-            let (header, class) = codec::check(stored, image, self.page_bytes)?;
+            let ImageRead { header, class, is_new } = self.read_image(image, true, stored)?;
             if class != PageClass::Base {
                 return Ok(false);
             }

@@ -6,7 +6,8 @@
 //! had had one and lost it. While there is much room, every read makes a frame.
 
 use super::fetch::{Lookup, Reuse};
-use crate::base::{planted, reach, PageId, Result};
+use super::page_read::ImageRead;
+use crate::base::{planted, reach, Error, ErrorKind, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
@@ -14,7 +15,6 @@ use crate::format::ImageRef;
 use crate::pool::buffering::Waiting;
 use crate::pool::filters::KeyPart;
 use crate::pool::frames::{PageEntry, Residence};
-use crate::pool::images::codec;
 use crate::pool::{PageRef, Pool};
 use std::cell::RefCell;
 
@@ -178,9 +178,12 @@ impl Pool {
     }
 
     /// Nothing is to wait for what cannot be read.
-    pub(super) fn forget_room(&self, damaged: &ImageRef) {
-        let mut entry = self.table.entry(damaged.pid);
-        if self.is_newest(&entry, damaged) {
+    pub(super) fn forget_room_if_damaged(&self, image: &ImageRef, error: &Error) {
+        if error.kind() != ErrorKind::Corruption {
+            return;
+        }
+        let mut entry = self.table.entry(image.pid);
+        if self.is_newest(&entry, image) {
             entry.set_room(None);
         }
     }
@@ -210,17 +213,14 @@ impl Pool {
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<InImage> {
         self.scratch.with_buffer(|bytes| {
-            let is_new = match self.read_image(image, true, bytes) {
+            let ImageRead { header, is_new, .. } = match self.read_image(image, true, bytes) {
                 // Replaced meanwhile: its segment may be gone.
                 Err(_) if !self.is_newest(&self.table.entry(image.pid), image) => {
                     reach::mark("image gone before it was looked into");
                     return Ok(None);
                 }
-                read => read?,
+                read => read.inspect_err(|error| self.forget_room_if_damaged(image, error))?,
             };
-            let checked =
-                codec::check(bytes, image, self.page_bytes).inspect_err(|_| self.forget_room(image));
-            let (header, _) = checked?;
             let dictionary = self.dictionary_of(&header, image)?;
             let found = self.scratch.with_workspace(|workspace| {
                 workspace.look_into(&header, bytes, image, dictionary.as_deref(), look)

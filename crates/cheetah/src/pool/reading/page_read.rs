@@ -9,6 +9,14 @@ use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
+/// An image in a buffer, checked to be the one that was asked for.
+pub(in crate::pool) struct ImageRead {
+    pub header: ImageHeader,
+    pub class: PageClass,
+    /// Whether it came from disk, and not from the cache.
+    pub is_new: bool,
+}
+
 /// The image of a page that has no frame.
 pub(in crate::pool) fn stored_image(pid: PageId, entry: &PageEntry) -> ImageRef {
     entry.image(pid).expect("a page without a frame has an image")
@@ -70,38 +78,42 @@ impl Pool {
 
     pub(in crate::pool) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
-            self.read_image(image, false, bytes)?;
-            self.decode(image, bytes, |class| self.make_room_for_read(class))
+            let read = self.read_image(image, false, bytes)?;
+            self.decode(image, &read, bytes, |class| self.make_room_for_read(class))
         })
     }
 
     /// As [`read_frame`](Self::read_frame) of what is on disk, whatever is in memory.
     pub(super) fn read_stored_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
-            self.read_stored_image(image, bytes)?;
-            self.decode(image, bytes, |class| self.make_room_for_read(class))
+            let read = self.read_stored_image(image, bytes)?;
+            self.decode(image, &read, bytes, |class| self.make_room_for_read(class))
         })
     }
 
-    /// Puts the bytes of an image, which may be any, into an empty buffer; whether they were read
-    /// from disk, and not found in the cache. `for_look` as of [`ImageCache::get`].
+    /// Puts the bytes of an image into an empty buffer. `for_look` as of [`ImageCache::get`].
+    /// `Corruption` if they are not those of the image.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
-    pub(super) fn read_image(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> Result<bool> {
+    pub(super) fn read_image(
+        &self,
+        image: &ImageRef,
+        for_look: bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         if self.image_cache.get(image, for_look, bytes) {
-            if codec::check(bytes, image, self.page_bytes).is_ok() {
-                return Ok(false);
+            if let Ok((header, class)) = codec::check(bytes, image, self.page_bytes) {
+                return Ok(ImageRead { header, class, is_new: false });
             }
             reach::mark("image damaged in memory");
             self.image_cache.forget(image.pid);
             bytes.clear();
         }
-        self.read_stored_image(image, bytes)?;
-        Ok(true)
+        self.read_stored_image(image, bytes)
     }
 
-    fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
+    fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         let begin_ns = page_work::is_wanted().then(|| self.images.begin_ns());
         let read = self.segments.read_unchecked(image, bytes);
@@ -114,7 +126,8 @@ impl Pool {
         }
         self.count_read(bytes.len());
         self.cache_curve.note_read(image.pid);
-        Ok(())
+        let (header, class) = codec::check(bytes, image, self.page_bytes)?;
+        Ok(ImageRead { header, class, is_new: true })
     }
 
     /// Counts an image that was read from disk.
@@ -133,26 +146,27 @@ impl Pool {
         dictionary.map_err(|error| name_page(error, image))
     }
 
-    /// The frame of the page of `image`. Its bytes, `stored`, may be any. `make_room` is asked for
-    /// room for the frame.
+    /// The frame of the page of `image`, which has been read into `stored`. `make_room` is asked
+    /// for room for the frame.
     pub(in crate::pool) fn decode(
         &self,
         image: &ImageRef,
+        read: &ImageRead,
         stored: &[u8],
         make_room: impl FnOnce(PageClass) -> Result<()>,
     ) -> Result<Arc<Frame>> {
-        let (header, class) = codec::check(stored, image, self.page_bytes)?;
-        let dictionary = self.dictionary_of(&header, image)?;
-        make_room(class)?;
-        let mut bytes = self.buffers.take(class);
+        let ImageRead { header, class, .. } = read;
+        let dictionary = self.dictionary_of(header, image)?;
+        make_room(*class)?;
+        let mut bytes = self.buffers.take(*class);
         let tree = self.trees.get(image.tree);
         let decoded = self.scratch.with_workspace(|workspace| {
             let begin_ns = self.images.begin_ns();
-            let decoded = workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut bytes);
+            let decoded = workspace.rebuild(header, stored, image, dictionary.as_deref(), &mut bytes);
             self.images.decoded(&tree, stored.len(), begin_ns);
             decoded
         });
-        let frame = self.new_frame(image.pid, image.tree, class, bytes);
+        let frame = self.new_frame(image.pid, image.tree, *class, bytes);
         decoded.map(|()| frame)
     }
 }

@@ -12,12 +12,13 @@
 //!   A4  A page is marked as being read for as long as a reader has it, as by any other fetch (L1
 //!       to L3).
 
-use super::page_read::stored_image;
+use super::page_read::{stored_image, ImageRead};
 use crate::base::{page_work, Error, PageId, Result};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::Residence;
+use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use cheetah_io::aligned::ALIGN_BYTES;
 use cheetah_io::AlignedBytes;
@@ -173,9 +174,10 @@ impl Claim<'_> {
     fn read(self, stored: &[u8]) {
         let pool = self.pool;
         pool.count_read(stored.len());
-        let Ok(frame) = pool.decode(&self.image, stored, |class| pool.make_room_ahead(class)) else {
-            return;
-        };
+        let Ok((header, class)) = codec::check(stored, &self.image, pool.page_bytes) else { return };
+        let read = ImageRead { header, class, is_new: true };
+        let make_room = |class| pool.make_room_ahead(class);
+        let Ok(frame) = pool.decode(&self.image, &read, stored, make_room) else { return };
         let mut entry = pool.table.entry(self.image.pid);
         let is_newest = entry.location() == Some(self.image.location) && !entry.is_buffered();
         if entry.residence() == Residence::BeingRead && is_newest {
