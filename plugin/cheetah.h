@@ -625,6 +625,8 @@ int32_t cheetah_checkpoint(CheetahDb *db);
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
 void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
+/* Begins a pass over all images; 0: none. */
+void cheetah_set_scrub_rate(CheetahDb *db, uint64_t bytes_per_second);
 void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
 /* Where a definition does not say. */
 void cheetah_set_statistics(CheetahDb *db, uint8_t by_themselves, uint32_t places);
@@ -839,22 +841,26 @@ int32_t cheetah_load_words(CheetahTxn *txn, CheetahLoad *load, CheetahBytes key,
 int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
 int32_t cheetah_begin_load_of_postings(CheetahTxn *txn, const CheetahPostings *made, CheetahLoad **load);
 void cheetah_free_postings(CheetahPostings *made);
-/* Matches come in the order of their ranks; CHEETAH_END behind the last one. A row that does not
-   match is CHEETAH_ROW_NOT_FOUND, and has rank 0. */
+/* A row that does not match is CHEETAH_ROW_NOT_FOUND, and has rank 0. One that is locked is judged
+   as it is now. */
 int32_t cheetah_search(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
                        CheetahMatches **matches);
 int32_t cheetah_tell_word(CheetahWordSink *sink, CheetahBytes weights, uint8_t kind, uint32_t ordinal, uint8_t column);
 uint64_t cheetah_match_count(const CheetahMatches *matches);
-int32_t cheetah_match(CheetahMatches *matches, uint64_t place, CheetahBytes *key, float *rank);
+int32_t cheetah_rank_now(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
+                         CheetahMatches *matches, CheetahBytes key, float *rank);
+/* Reads the matches in the order of their ranks, and locks them if the search says so; CHEETAH_END
+   behind the last one. Those that have gone, or match no more, are passed over. */
+int32_t cheetah_next_match(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
+                           CheetahMatches *matches, uint8_t skips_locked, CheetahBuffer *row, CheetahBytes *key,
+                           float *rank);
+void cheetah_rewind_matches(CheetahMatches *matches);
+void cheetah_free_matches(CheetahMatches *matches);
 /* Whether postings and rows agree: of the search only `end` and the function for rows count. */
 int32_t cheetah_check_words(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
                             CheetahTextSink sink, void *sink_context);
 /* Of all postings, on disk; in memory while nothing is there. */
 int32_t cheetah_fulltext_bytes(const CheetahTable *table, uint64_t *bytes);
-/* A row that is locked is judged as it is now. */
-int32_t cheetah_rank_now(CheetahTxn *txn, const CheetahTable *table, size_t no, const CheetahSearch *search,
-                         CheetahMatches *matches, CheetahBytes key, float *rank);
-void cheetah_free_matches(CheetahMatches *matches);
 
 /* Constraints between tables. What was found out may be true no more when definitions have changed
    since. A list is null when the table has no constraint; what it tells points into it. */

@@ -38,8 +38,7 @@ struct FulltextSearch {
   uint key_no, flags;
   String text;
   MatchesHandle matches;
-  uint64_t next = 0;  // place of the match that is read next
-  float rank = 0;     // of the one read last
+  float rank = 0;  // of the match read last
 };
 
 // The texts that a search asks for.
@@ -105,7 +104,7 @@ static float rank_of_last(FT_INFO *info) {
   return search->handler->rank_of_last(search);
 }
 
-static void begin_again(FT_INFO *info) { search_of(info)->next = 0; }
+static void begin_again(FT_INFO *info) { cheetah_rewind_matches(search_of(info)->matches.get()); }
 
 static _ft_vft search_functions = {nullptr, rank_of_row, close_search, rank_of_last, begin_again};
 
@@ -179,27 +178,20 @@ void ha_cheetah::ft_end() {
   read_search_ = nullptr;
 }
 
-// A row that is locked may have gone since the search, or have changed so that it does not match.
 int ha_cheetah::ft_read(uchar *record) {
   CountedWork counted(handler_stats);
   FulltextSearch *search = search_of(ft_handler);
   read_search_ = search;
-  for (;;) {
-    CheetahBytes key;
-    int32_t code = cheetah_match(search->matches.get(), search->next, &key, &search->rank);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-    search->next++;
-    auto *get = skips_locked_ ? cheetah_get_unless_locked : cheetah_get;
-    code = get(txn_, engine_table_.get(), key, read_, row_.get());
-    if (code == CHEETAH_ROW_NOT_FOUND) continue;
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-    code = rank_now(search, key, &search->rank);
-    if (code == CHEETAH_ROW_NOT_FOUND) continue;
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-    read_key_.assign(key);
-    remember_position(key);
-    return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
-  }
+  size_t no = codec_.fulltext_index(search->key_no);
+  SearchTexts texts(this, &codec_.fulltext()[no]);
+  CheetahSearch asked = texts.ask(search->text, mode_of(search->flags), static_cast<uint8_t>(read_));
+  CheetahBytes key;
+  int32_t code = cheetah_next_match(txn_, engine_table_.get(), no, &asked, search->matches.get(), skips_locked_,
+                                    row_.get(), &key, &search->rank);
+  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  read_key_.assign(key);
+  remember_position(key);
+  return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
 }
 
 float ha_cheetah::rank_of_key(FulltextSearch *search, CheetahBytes key) {

@@ -3,9 +3,11 @@
 use crate::barrier::{entry, value};
 use crate::loads::CheetahLoad;
 use crate::types::*;
-use crate::{CheetahDb, CheetahTable, CheetahTxn};
+use crate::{CheetahBuffer, CheetahDb, CheetahTable, CheetahTxn};
 use cheetah::base::{Error, Result, SearchProblem};
-use cheetah::db::{Found, Mode, NewPostings, Position, RowWords, Search, Texts, Word, WordKind, WordList};
+use cheetah::db::{
+    Found, Mode, NewPostings, OnLocked, Position, RowWords, Search, Texts, Word, WordKind, WordList,
+};
 use cheetah::table::{FulltextSpec, Table};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -281,11 +283,11 @@ pub struct CheetahSearch {
 
 impl CheetahSearch {
     /// SAFETY: as for [`CheetahBytes::get`].
-    unsafe fn get(&self) -> Result<Search<'_>> {
+    unsafe fn get(&self, index_no: usize) -> Result<Search<'_>> {
         // SAFETY: passed on.
         let (text, end) = unsafe { (self.text.get(), self.end.get()) };
         let (mode, read) = (mode_of(self.mode)?, read_of(self.read)?);
-        Ok(Search { text, mode, end, limit_bytes: self.limit_bytes, read })
+        Ok(Search { index_no, text, mode, end, limit_bytes: self.limit_bytes, read })
     }
 }
 
@@ -371,8 +373,8 @@ pub unsafe extern "C" fn cheetah_search(
     let (txn, table, search, place) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
     entry(|| {
         // SAFETY: as above.
-        let asked = unsafe { search.get()? };
-        let found = txn.0.search(&table.table, no, &asked, &mut Callbacks(search))?;
+        let asked = unsafe { search.get(no)? };
+        let found = txn.0.search(&table.table, &asked, &mut Callbacks(search))?;
         *place = Box::into_raw(Box::new(CheetahMatches(found)));
         Ok(Code::Ok)
     })
@@ -412,21 +414,45 @@ pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> 
     value(0, || matches.0.matches.len() as u64)
 }
 
-/// Key and rank of the match at that place in the order of ranks; `End` behind the last one.
+/// Reads the next row that was found, the best first, and locks it if the search says so; key and
+/// rank. `End` behind the last one. `skips_locked`: rows that have to be waited for are passed
+/// over. The key is readable until the next call. See `Transaction::next_match`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_match(
+pub unsafe extern "C" fn cheetah_next_match(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    no: usize,
+    search: *const CheetahSearch,
     matches: *mut CheetahMatches,
-    place: u64,
+    skips_locked: u8,
+    row: *mut CheetahBuffer,
     key: *mut CheetahBytes,
     rank: *mut f32,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the places are the caller's.
-    let (matches, key_place, rank_place) = unsafe { (&mut *matches, &mut *key, &mut *rank) };
+    // SAFETY: by the contract of the crate the handles are open, the search is initialised and the
+    // places are the caller's.
+    let (txn, table, search, matches) = unsafe { (&mut *txn, &*table, &*search, &mut *matches) };
+    // SAFETY: as above.
+    let (row, key_place, rank_place) = unsafe { (&mut *row, &mut *key, &mut *rank) };
+    let on_locked = if skips_locked != 0 { OnLocked::Skip } else { OnLocked::Wait };
     entry(|| {
-        let Some((key, rank)) = matches.0.matches.get(place as usize) else { return Ok(Code::End) };
+        // SAFETY: as above.
+        let asked = unsafe { search.get(no)? };
+        let into = (on_locked, &mut row.0);
+        let mut texts = Callbacks(search);
+        let next = txn.0.next_match(&table.table, &asked, &mut texts, &mut matches.0, into)?;
+        let Some((key, rank)) = next else { return Ok(Code::End) };
         (*key_place, *rank_place) = (CheetahBytes::of(key), rank);
         Ok(Code::Ok)
     })
+}
+
+/// The best row is read next again.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_rewind_matches(matches: *mut CheetahMatches) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let matches = unsafe { &mut *matches };
+    value((), || matches.0.rewind());
 }
 
 /// The rank of a row, which is judged as it is now if it is locked; `RowNotFound`, and 0, if it
@@ -449,11 +475,10 @@ pub unsafe extern "C" fn cheetah_rank_now(
     *place = 0.0;
     entry(|| {
         // SAFETY: as above.
-        let asked = unsafe { search.get()? };
-        let of = (&mut matches.0, key);
-        let Some(rank) = txn.0.rank_now(&table.table, no, &asked, &mut Callbacks(search), of)? else {
-            return Ok(Code::RowNotFound);
-        };
+        let asked = unsafe { search.get(no)? };
+        let mut texts = Callbacks(search);
+        let rank = txn.0.rank_now(&table.table, &asked, &mut texts, &mut matches.0, key)?;
+        let Some(rank) = rank else { return Ok(Code::RowNotFound) };
         *place = rank;
         Ok(Code::Ok)
     })

@@ -8,7 +8,7 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{reach, Error, Result};
 use cheetah::db::{
-    Db, Found, Mode, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList,
+    Db, Found, Mode, OnLocked, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList,
 };
 use cheetah::table::{
     Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRow, SecondaryEntry,
@@ -68,6 +68,11 @@ fn found(txn: &mut Transaction, table: &Arc<Table>, index_no: usize, text: &str)
     found_as(txn, table, (index_no, Read::Consistent), text)
 }
 
+fn search_for(text: &str, index_no: usize, read: Read) -> Search<'_> {
+    let mode = Mode::NaturalLanguage;
+    Search { index_no, text: text.as_bytes(), mode, end: END, limit_bytes: 1 << 20, read }
+}
+
 /// As `found`, for rows that will be read so.
 fn found_as(
     txn: &mut Transaction,
@@ -75,9 +80,8 @@ fn found_as(
     (index_no, read): (usize, Read),
     text: &str,
 ) -> Result<Vec<u64>> {
-    let search =
-        Search { text: text.as_bytes(), mode: Mode::NaturalLanguage, end: END, limit_bytes: 1 << 20, read };
-    let mut matches = txn.search(table, index_no, &search, &mut Spaces)?.matches;
+    let search = search_for(text, index_no, read);
+    let mut matches = txn.search(table, &search, &mut Spaces)?.matches;
     let mut keys = Vec::new();
     while let Some((key, _)) = matches.get(keys.len()) {
         keys.push(u64::from_be_bytes(key.try_into().unwrap()));
@@ -457,17 +461,11 @@ fn a_search_for_rows_to_be_locked_finds_what_is_committed_now() {
 fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     let (db, table) = some_rows();
     let (mut first, mut other) = (db.begin(), db.begin());
-    let search = Search {
-        text: b"ant",
-        mode: Mode::NaturalLanguage,
-        end: END,
-        limit_bytes: 1 << 20,
-        read: Read::Exclusive,
-    };
+    let search = search_for("ant", 0, Read::Exclusive);
     let key = |number: u64| number.to_be_bytes();
-    let mut before = first.search(&table, 0, &search, &mut Spaces).unwrap();
+    let mut before = first.search(&table, &search, &mut Spaces).unwrap();
     let rank = |txn: &mut Transaction, found: &mut Found, number| {
-        txn.rank_now(&table, 0, &search, &mut Spaces, (found, &key(number))).unwrap()
+        txn.rank_now(&table, &search, &mut Spaces, found, &key(number)).unwrap()
     };
     let old_rank = before.matches.rank(&key(1));
     change(&db, &mut other, &table, 1, ("ant bee", "bee"));
@@ -484,6 +482,37 @@ fn a_row_that_has_changed_since_the_search_is_looked_at_again() {
     // The second search is the one that counts, for what the transaction changes too.
     change(&db, &mut first, &table, 2, ("ant", "cat"));
     assert!(rank(&mut first, &mut before, 2).is_some());
+}
+
+/// Reads what a search has found, while another transaction changes row 1 and removes row 2.
+#[test]
+fn rows_that_match_no_more_are_passed_over() {
+    let (db, table) = some_rows();
+    let (mut first, mut other, mut row) = (db.begin(), db.begin(), Vec::new());
+    put(&db, &mut other, &table, 4, "ant");
+    other.commit().unwrap();
+    for (read, expected) in [(Read::Consistent, [1, 2, 4].as_slice()), (Read::Exclusive, &[4])] {
+        let search = search_for("ant", 0, read);
+        let mut found = first.search(&table, &search, &mut Spaces).unwrap();
+        if read == Read::Exclusive {
+            let mut other = db.begin();
+            change(&db, &mut other, &table, 1, ("ant bee", "bee"));
+            take(&db, &mut other, &table, 2, "ant");
+            other.commit().unwrap();
+        }
+        for _ in 0..2 {
+            let mut keys = Vec::new();
+            let mut next = || {
+                let into = (OnLocked::Wait, &mut row);
+                let next = first.next_match(&table, &search, &mut Spaces, &mut found, into).unwrap();
+                next.map(|(key, _)| u64::from_be_bytes(key.try_into().unwrap()))
+            };
+            keys.extend(std::iter::from_fn(&mut next));
+            keys.sort_unstable();
+            assert_eq!(keys, expected, "{read:?}");
+            found.rewind();
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Whether an index has the words of its rows.
+
+use super::postings::{put_whole_row, PostingRoom};
+use super::{Texts, WordList};
+use crate::base::hash::HashSum;
+use crate::base::Result;
+use crate::db::{Read, Transaction};
+use crate::fulltext::WordKind;
+use crate::table::Table;
+use crate::tree::SeekMode;
+use std::sync::Arc;
+
+/// Postings by their number and sum, in whatever order they come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Tally {
+    count: u64,
+    sum: HashSum,
+}
+
+impl Tally {
+    fn add(&mut self, key: &[u8], positions: &[u8]) {
+        self.count += 1;
+        self.sum.add([key, positions, &[]]);
+    }
+}
+
+impl Transaction {
+    /// Compares the postings of a full-text index with the words of the rows: what is wrong, or
+    /// `None`. The transaction should have the table locked. `end`: as of [`Search`]. Reads all of
+    /// both; errors as of [`cursor`](Self::cursor).
+    pub fn check_words(
+        &mut self,
+        table: &Arc<Table>,
+        index_no: usize,
+        end: &[u8],
+        texts: &mut dyn Texts,
+    ) -> Result<Option<String>> {
+        let (mut list, mut expected, mut room) =
+            (WordList::default(), Tally::default(), PostingRoom::default());
+        let (mut rows, mut row) = (self.cursor(table, 0, Read::Consistent)?, Vec::new());
+        let mut found = rows.seek(SeekMode::First, b"")?;
+        while found {
+            self.locker.check_interrupted()?;
+            list.clear();
+            row.clear();
+            put_whole_row(self, table, rows.row(), &mut row)?;
+            texts.words_of(rows.key(), &row, &mut |word, position| {
+                if word.kind == WordKind::Indexed {
+                    list.add(&[word.weights, end].concat(), position);
+                }
+                Ok(())
+            })?;
+            list.sort();
+            for places in list.groups() {
+                room.build(rows.key(), &list, places);
+                expected.add(&room.key, room.positions.bytes());
+            }
+            found = rows.next()?;
+        }
+        let (mut tally, name) = (Tally::default(), table.fulltext_index(index_no)?.name.clone());
+        let mut reader = self.reader(table, index_no, (end, None), texts)?;
+        reader.read_all(&mut |key, positions| {
+            tally.add(key, positions.bytes());
+            Ok(())
+        })?;
+        let text = format!(
+            "full-text index '{name}' has {} words of rows, {} are expected{}; drop it and add it again",
+            tally.count,
+            expected.count,
+            if tally.count == expected.count { ", and others" } else { "" }
+        );
+        Ok((tally != expected).then_some(text))
+    }
+}

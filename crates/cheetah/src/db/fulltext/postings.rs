@@ -1,0 +1,251 @@
+//! Postings as rows of the index's own table: how they are built and read.
+
+use super::words::WordPlace;
+use super::WordList;
+use crate::base::{Error, Result};
+use crate::db::reading::HowToRead;
+use crate::db::{Cursor, OnLocked, Read, SeekEnd, Transaction};
+use crate::format::row::{build_row, RowView, VarValue};
+use crate::fulltext::{Position, PositionList, Positions, Source, Word};
+use crate::table::definitions::fulltext as definitions;
+use crate::table::rows::stored_row::{find_values, inline_row};
+use crate::table::shared::parts::Core;
+use crate::table::{NewRow, Table};
+use crate::tree::SeekMode;
+use crate::txn::ReadView;
+use std::sync::Arc;
+
+/// Postings between two questions whether the statement is to end.
+pub(super) const POSTINGS_PER_QUESTION: usize = 512;
+
+/// Postings of an index that a change of the definition is to bring. Dropping it before that has
+/// taken them leaves nothing behind.
+#[derive(Debug)]
+pub struct NewPostings {
+    core: Arc<Core>,
+    table: Arc<Table>,
+}
+
+impl NewPostings {
+    pub(in crate::db) fn new(core: &Arc<Core>, of: &Table, max_word_bytes: u32) -> Result<Self> {
+        let table = definitions::create_unnamed(core, of, max_word_bytes)?;
+        Ok(Self { core: Arc::clone(core), table })
+    }
+
+    /// The table to be filled, and to be named in the change.
+    pub fn table(&self) -> Arc<Table> {
+        Arc::clone(self.table.newest())
+    }
+}
+
+impl Drop for NewPostings {
+    fn drop(&mut self) {
+        definitions::drop_unnamed(&self.core, &self.table);
+    }
+}
+
+/// Room for one posting.
+#[derive(Default, Debug)]
+pub(in crate::db) struct PostingRoom {
+    pub(super) key: Vec<u8>,
+    pub(super) positions: PositionList,
+    row: Vec<u8>,
+}
+
+impl PostingRoom {
+    /// Builds the posting of the word of a group.
+    pub(super) fn build(&mut self, row_key: &[u8], words: &WordList, places: &[WordPlace]) {
+        let word = words.word_of(places);
+        self.key.clear();
+        self.key.extend_from_slice(word);
+        self.key.extend_from_slice(row_key);
+        self.positions.clear();
+        places.iter().for_each(|place| self.positions.push(place.position));
+        self.row.clear();
+        let length = (word.len() as u16).to_be_bytes();
+        build_row(&[], &length, &[VarValue::inline(self.positions.bytes())], &mut self.row);
+    }
+
+    pub(super) fn posting(&self) -> NewRow<'_> {
+        NewRow { key: &self.key, row: &self.row, secondary: &[] }
+    }
+}
+
+/// The texts that a search speaks of, as their caller sees them.
+pub trait Texts {
+    /// Calls `each` for every word of a query's text, in order.
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
+    /// Calls `each` for every word of a row, in order: those that the index leaves out too. `row`
+    /// is the stored row with its large values in it. The transaction must not be used meanwhile.
+    fn words_of(
+        &mut self,
+        key: &[u8],
+        row: &[u8],
+        each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
+    ) -> Result<()>;
+}
+
+impl Transaction {
+    /// Reads the postings of an index; those that `view` sees, if there is one, or those that the
+    /// transaction sees.
+    pub(super) fn reader<'r>(
+        &'r mut self,
+        table: &'r Arc<Table>,
+        index_no: usize,
+        (end, view): (&'r [u8], Option<Arc<ReadView>>),
+        texts: &'r mut dyn Texts,
+    ) -> Result<PostingReader<'r>> {
+        let postings = self.core.catalog.by_name(&table.fulltext_index(index_no)?.postings)?;
+        let mut reader =
+            PostingReader { txn: self, table, postings, end, view, texts, whole_row: Vec::new() };
+        // Postings of an emptied table are not there any more, whatever the snapshot.
+        reader.how_to_read(table)?;
+        Ok(reader)
+    }
+}
+
+/// Takes the key of a posting, the bytes of its word, and its positions.
+type EachPosting<'e> = dyn FnMut(&[u8], usize, Positions<'_>) -> Result<()> + 'e;
+
+/// Reads an index and its table for a search.
+pub(super) struct PostingReader<'r> {
+    txn: &'r mut Transaction,
+    table: &'r Arc<Table>,
+    postings: Arc<Table>,
+    /// Of each word in the index.
+    end: &'r [u8],
+    /// What is read, if it is not what the transaction sees.
+    view: Option<Arc<ReadView>>,
+    texts: &'r mut dyn Texts,
+    /// The row whose words were asked for last.
+    whole_row: Vec<u8>,
+}
+
+impl PostingReader<'_> {
+    fn how_to_read(&mut self, table: &Arc<Table>) -> Result<HowToRead> {
+        match &self.view {
+            Some(view) => self.txn.see(table, view),
+            None => self.txn.lock_to_read(table, Read::Consistent),
+        }
+    }
+
+    fn cursor(&mut self) -> Result<Cursor> {
+        let postings = Arc::clone(&self.postings);
+        let how = self.how_to_read(&postings)?;
+        self.txn.cursor_as(&postings, 0, how, OnLocked::Wait)
+    }
+
+    /// Calls `each(row's key, positions)` for all postings whose keys begin so.
+    fn read(
+        &mut self,
+        beginning: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read_whole(beginning, &mut |key, word_bytes, positions| {
+            each(key.get(word_bytes..).unwrap_or_default(), positions)
+        })
+    }
+
+    /// Calls `each(posting's key, positions)` for all postings.
+    pub(super) fn read_all(
+        &mut self,
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read_whole(&[], &mut |key, _, positions| each(key, positions))
+    }
+
+    /// Calls `each` for all whose keys begin so.
+    fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
+        let mut cursor = self.cursor()?;
+        let mut found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
+        let (mut count, mut value) = (0, Vec::new());
+        while found && cursor.key().starts_with(beginning) {
+            count += 1;
+            if count % POSTINGS_PER_QUESTION == 0 {
+                self.txn.locker.check_interrupted()?;
+            }
+            let (word_bytes, positions) = parse(&self.postings, cursor.row())?;
+            let key = cursor.key();
+            if word_bytes > key.len() {
+                return Err(damaged(&self.postings));
+            }
+            let positions = match positions.external {
+                false => positions.bytes,
+                true => {
+                    self.txn.fetch_large(&self.postings, positions.bytes, &mut value)?;
+                    &value
+                }
+            };
+            each(key, word_bytes, Positions::new(positions))?;
+            found = cursor.next()?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for PostingReader<'_> {
+    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
+        self.texts.split(text, each)
+    }
+
+    fn postings(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read(&[weights, self.end].concat(), each)
+    }
+
+    fn postings_of_prefix(
+        &mut self,
+        weights: &[u8],
+        each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.read(weights, each)
+    }
+
+    fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()> {
+        let (how, mut row) = (self.how_to_read(self.table)?, Vec::new());
+        if !self.txn.get_as(self.table, key, how, OnLocked::Wait, &mut row)? {
+            return Err(damaged(&self.postings));
+        }
+        self.whole_row.clear();
+        put_whole_row(self.txn, self.table, &row, &mut self.whole_row)?;
+        self.texts.words_of(key, &self.whole_row, each)
+    }
+
+    fn row_count(&mut self) -> Result<u64> {
+        let how = self.how_to_read(self.table)?;
+        let known = self.txn.count_as(self.table, how)?;
+        Ok(known.unwrap_or_else(|| self.table.row_count()))
+    }
+}
+
+/// Appends a row to `out` with its large values in it.
+pub(super) fn put_whole_row(
+    txn: &Transaction,
+    table: &Arc<Table>,
+    stored: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let (mut values, mut bytes) = (Vec::new(), Vec::new());
+    find_values(table.row_format(), stored, &mut values)?;
+    inline_row(table.row_format(), stored, &values, out, |locator, value| {
+        txn.fetch_large(table, locator, &mut bytes)?;
+        value.extend_from_slice(&bytes);
+        Ok(())
+    })
+}
+
+/// The length of the word in a posting's key, and the value with its positions.
+fn parse<'p>(postings: &Table, row: &'p [u8]) -> Result<(usize, VarValue<'p>)> {
+    let view = RowView::parse(postings.row_format(), row).map_err(|_| damaged(postings))?;
+    let word_bytes = view.fixed().try_into().map(u16::from_be_bytes).map_err(|_| damaged(postings))?;
+    let positions = view.values().next().ok_or_else(|| damaged(postings))?;
+    Ok((word_bytes.into(), positions))
+}
+
+fn damaged(postings: &Table) -> Error {
+    let detail = "a posting does not fit its word or a row; drop the full-text index and add it again";
+    Error::corrupt(format!("table '{}'", postings.name()), detail)
+}

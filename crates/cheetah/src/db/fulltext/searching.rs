@@ -1,0 +1,126 @@
+//! Finding the rows that match, and reading them.
+
+use super::Texts;
+use crate::base::{planted, Result};
+use crate::db::{Isolation, OnLocked, Read, Transaction};
+use crate::fulltext::{self, Matches, Mode};
+use crate::table::Table;
+use crate::txn::ReadView;
+use std::sync::Arc;
+
+/// A full-text search.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The position of the index in its table, from 0.
+    pub index_no: usize,
+    /// In the character set of the index.
+    pub text: &'a [u8],
+    /// How it is to be read.
+    pub mode: Mode,
+    /// Stands behind the weights of each word in the index.
+    pub end: &'a [u8],
+    /// Bytes of memory that it may take.
+    pub limit_bytes: u64,
+    /// How the rows found will be read.
+    pub read: Read,
+}
+
+/// What a full-text search has found.
+#[derive(Debug)]
+pub struct Found {
+    /// The rows that match, with their ranks.
+    pub matches: Matches,
+    /// What was searched, if that is not what the transaction sees.
+    view: Option<Arc<ReadView>>,
+    /// What a later search has found, for rows that have changed since.
+    newer: Option<Box<Found>>,
+    /// How many of the rows have been read, or passed over.
+    read_count: usize,
+    /// That of the row read last.
+    last_key: Vec<u8>,
+}
+
+impl Found {
+    /// The best row is read next again.
+    pub fn rewind(&mut self) {
+        self.read_count = 0;
+    }
+
+    fn latest(&self) -> &Found {
+        self.newer.as_deref().unwrap_or(self)
+    }
+}
+
+impl Transaction {
+    /// Finds and ranks the rows of `table` that match: what a consistent read sees, or, for rows
+    /// that will be read with locks, what is committed now and the transaction's own. May do I/O,
+    /// and wait for a lock: errors as of [`cursor`](Self::cursor) and [`fulltext::search`].
+    pub fn search(
+        &mut self,
+        table: &Arc<Table>,
+        search: &Search<'_>,
+        texts: &mut dyn Texts,
+    ) -> Result<Found> {
+        self.core.health.check()?;
+        // Under SERIALIZABLE the search locks what it reads.
+        let is_newest = search.read != Read::Consistent && self.isolation != Isolation::Serializable;
+        let is_stale = planted::is_on("full text: look for rows to lock in the snapshot");
+        let view = (is_newest && !is_stale).then(|| self.new_view());
+        let mut reader = self.reader(table, search.index_no, (search.end, view.clone()), texts)?;
+        let matches = fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)?;
+        Ok(Found { matches, view, newer: None, read_count: 0, last_key: Vec::new() })
+    }
+
+    /// Reads the next row that a search has found, the best first, into `row`, and locks it if the
+    /// search says so: its key and rank, or `None` after the last. A row is passed over that has
+    /// gone since, or matches no more. May do I/O, and wait for a lock; errors as of
+    /// [`get`](Self::get) and [`search`](Self::search).
+    pub fn next_match<'f>(
+        &mut self,
+        table: &Arc<Table>,
+        search: &Search<'_>,
+        texts: &mut dyn Texts,
+        found: &'f mut Found,
+        (on_locked, row): (OnLocked, &mut Vec<u8>),
+    ) -> Result<Option<(&'f [u8], f32)>> {
+        loop {
+            let Some((key, _)) = found.matches.get(found.read_count) else { return Ok(None) };
+            found.read_count += 1;
+            let mut last_key = std::mem::take(&mut found.last_key);
+            last_key.clear();
+            last_key.extend_from_slice(key);
+            let how = self.lock_to_read(table, search.read)?;
+            let rank = match self.get_as(table, &last_key, how, on_locked, row)? {
+                true => self.rank_now(table, search, texts, found, &last_key)?,
+                false => None,
+            };
+            found.last_key = last_key;
+            if let Some(rank) = rank {
+                return Ok(Some((&found.last_key, rank)));
+            }
+        }
+    }
+
+    /// The rank of the row of `key` by what a search has found; `None` if it does not match. A row
+    /// that the transaction has locked, and that others have changed since, is judged as it is now:
+    /// by a second search, which serves for all rows after it. May do I/O; errors as of
+    /// [`search`](Self::search).
+    pub fn rank_now(
+        &mut self,
+        table: &Arc<Table>,
+        search: &Search<'_>,
+        texts: &mut dyn Texts,
+        found: &mut Found,
+        key: &[u8],
+    ) -> Result<Option<f32>> {
+        if search.read != Read::Consistent && self.may_match_otherwise(table, key, found.latest())? {
+            found.newer = Some(Box::new(self.search(table, search, texts)?));
+        }
+        Ok(found.latest().matches.rank(key))
+    }
+
+    fn may_match_otherwise(&self, table: &Arc<Table>, key: &[u8], found: &Found) -> Result<bool> {
+        let view = found.view.as_ref().filter(|_| !planted::is_on("full text: lock what has changed"));
+        view.map_or(Ok(false), |view| self.has_changed_since(table, key, view))
+    }
+}

@@ -1,0 +1,133 @@
+//! Writing the words of rows.
+
+use super::postings::POSTINGS_PER_QUESTION;
+use super::words::WordPlace;
+use super::RowWords;
+use crate::base::{planted, Result};
+use crate::db::{Load, Transaction};
+use crate::table::Table;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What becomes of a posting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Write {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Transaction {
+    /// Writes the words of a new row. `postings`: see [`Db::postings`](crate::db::Db::postings).
+    /// Waits, and errors, as of [`insert`](Self::insert); also `Interrupted` without a wait. After
+    /// an error some words may be written: a savepoint takes them back. `Limit` for a word that is
+    /// longer than the index was created for.
+    pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
+        row.words.sort();
+        let done = self.write_all(postings, &row, Write::Insert);
+        row.words.clear();
+        done
+    }
+
+    /// Takes back the words of a row that goes. Otherwise as [`insert_words`](Self::insert_words).
+    pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
+        if planted::is_on("full text: keep the words of a row that goes") {
+            return Ok(());
+        }
+        row.words.sort();
+        let done = self.write_all(postings, &row, Write::Delete);
+        row.words.clear();
+        done
+    }
+
+    /// Writes what a changed row has other than before. Otherwise as
+    /// [`insert_words`](Self::insert_words).
+    pub fn change_words(
+        &mut self,
+        postings: &Arc<Table>,
+        old: RowWords<'_>,
+        new: RowWords<'_>,
+    ) -> Result<()> {
+        old.words.sort();
+        new.words.sort();
+        let done = match old.key == new.key {
+            true => self.write_changes(postings, &old, &new),
+            false => self
+                .write_all(postings, &old, Write::Delete)
+                .and_then(|()| self.write_all(postings, &new, Write::Insert)),
+        };
+        old.words.clear();
+        new.words.clear();
+        done
+    }
+
+    /// Of a row that keeps its key.
+    fn write_changes(&mut self, postings: &Arc<Table>, old: &RowWords<'_>, new: &RowWords<'_>) -> Result<()> {
+        let (mut old_groups, mut new_groups) = (old.words.groups().peekable(), new.words.groups().peekable());
+        loop {
+            let order = match (old_groups.peek(), new_groups.peek()) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(gone), Some(come)) => compare(old, gone, new, come),
+            };
+            let gone = if order.is_le() { old_groups.next() } else { None };
+            let come = if order.is_ge() { new_groups.next() } else { None };
+            match (gone, come) {
+                (Some(gone), None) => self.write_posting(postings, old, gone, Write::Delete)?,
+                (None, Some(come)) => self.write_posting(postings, new, come, Write::Insert)?,
+                (Some(gone), Some(come)) if !same_places(gone, come) => {
+                    self.write_posting(postings, new, come, Write::Update)?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Loads the words of a row, as [`load`](Self::load) does rows: into a load of `postings`.
+    pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
+        row.words.sort();
+        let mut room = std::mem::take(&mut self.posting_room);
+        let done = row.words.groups().try_for_each(|places| {
+            room.build(row.key, row.words, places);
+            self.load(load, &room.posting())
+        });
+        self.posting_room = room;
+        row.words.clear();
+        done
+    }
+
+    fn write_all(&mut self, postings: &Arc<Table>, row: &RowWords<'_>, what: Write) -> Result<()> {
+        row.words.groups().try_for_each(|places| self.write_posting(postings, row, places, what))
+    }
+
+    fn write_posting(
+        &mut self,
+        postings: &Arc<Table>,
+        row: &RowWords<'_>,
+        places: &[WordPlace],
+        what: Write,
+    ) -> Result<()> {
+        self.postings_written = self.postings_written.wrapping_add(1);
+        if self.postings_written % POSTINGS_PER_QUESTION == 0 {
+            self.locker.check_interrupted()?;
+        }
+        let mut room = std::mem::take(&mut self.posting_room);
+        room.build(row.key, row.words, places);
+        let done = match what {
+            Write::Insert => self.insert(postings, &room.posting()),
+            Write::Update => self.update(postings, &room.key, &room.posting(), &[]),
+            Write::Delete => self.delete(postings, &room.key, &[]),
+        };
+        self.posting_room = room;
+        done
+    }
+}
+
+fn compare(old: &RowWords<'_>, gone: &[WordPlace], new: &RowWords<'_>, come: &[WordPlace]) -> Ordering {
+    old.words.word_of(gone).cmp(new.words.word_of(come))
+}
+
+fn same_places(one: &[WordPlace], other: &[WordPlace]) -> bool {
+    one.iter().map(|place| place.position).eq(other.iter().map(|place| place.position))
+}
