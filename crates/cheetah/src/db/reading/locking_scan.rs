@@ -349,8 +349,8 @@ impl LockingScan {
                 self.settle_awaited(false);
             }
             ScanStep::Again => self.locker.give_way()?,
-            ScanStep::Wait(ticket) => {
-                self.locker.wait(ticket)?;
+            ScanStep::Wait(pending) => {
+                self.locker.wait(pending)?;
                 self.waited_for = Some(self.next.clone());
             }
             ScanStep::TimedOut => return Err(self.locker.timeout(&[])),

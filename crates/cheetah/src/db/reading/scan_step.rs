@@ -5,7 +5,7 @@ use crate::base::{planted, Result, TreeId, TxnId};
 use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::table::rows::locker::{Asked, Locker, Patience, VersionWriter};
-use crate::txn::{KeyRange, Lock, LockMode, Ticket};
+use crate::txn::{KeyRange, Lock, LockMode, PendingLock};
 use std::ops::Bound;
 
 /// How a scan locks.
@@ -33,7 +33,7 @@ pub(in crate::db) enum ScanStep {
     /// Nothing up to the end of the tree.
     End,
     Again,
-    Wait(Ticket),
+    Wait(PendingLock),
     /// Somebody has the record, and the scan passes such records or looks at them.
     Refused,
     /// Somebody has the record, and the scan is not to wait at all.
@@ -145,7 +145,7 @@ impl Asking<'_> {
                 ScanStep::Landed
             }
             Asked::Again => ScanStep::Again,
-            Asked::Wait(ticket) => ScanStep::Wait(ticket),
+            Asked::Wait(pending) => ScanStep::Wait(pending),
             Asked::Refused if patience == Patience::Waits => ScanStep::TimedOut,
             Asked::Refused => ScanStep::Refused,
         })

@@ -6,7 +6,7 @@ use crate::db::*;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::table::{IndexSpec, NewRow, Table, TableSpec};
-use crate::txn::{Answer, Lock, Owner, TableMode, Ticket, Wait};
+use crate::txn::{Answer, Lock, Owner, PendingLock, TableMode, Wait};
 use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Clock;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -58,9 +58,9 @@ impl Fixture {
         txn.insert(&self.table, &NewRow { key: &key, row: &key, secondary: &[] }).unwrap();
     }
 
-    fn request(&self, owner: Owner, lock: Lock<'_>) -> Option<Ticket> {
+    fn request(&self, owner: Owner, lock: Lock<'_>) -> Option<PendingLock> {
         match self.db.0.core.locks.request(owner, lock, Wait::Queue { undo_records_count: 0 }).unwrap() {
-            Answer::Wait(ticket) => Some(ticket),
+            Answer::Wait(pending) => Some(pending),
             Answer::Granted | Answer::AlreadyHeld => None,
             Answer::Refused => panic!("{lock:?} is refused"),
         }
@@ -126,7 +126,7 @@ fn every_kind_of_lock_is_told() {
     on.request(owner, Lock::NextKey { tree, range, key: b"\x05", mode: LockMode::Shared });
     let gap = (Excluded(&b"\x05"[..]), Unbounded);
     on.request(owner, Lock::Gap { tree, range: gap, mode: LockMode::Exclusive });
-    let ticket = on.request(other, Lock::InsertIntention { tree, key: b"\x04" }).unwrap();
+    let pending = on.request(other, Lock::InsertIntention { tree, key: b"\x04" }).unwrap();
     let index = text("PRIMARY");
     let (a_no, b_no) = (READER | owner.0, READER | other.0);
     let expected = [
@@ -143,7 +143,7 @@ fn every_kind_of_lock_is_told() {
     assert_eq!(lock(&wait.requested_lock).data, text("insert 04"));
     assert_eq!(lock(&wait.blocking_lock).data, text("(01, 05]"));
     assert_eq!(on.db.transactions()[1].state, TransactionState::Waiting);
-    assert_eq!(on.db.0.core.locks.cancel(&ticket), None);
+    assert_eq!(on.db.0.core.locks.cancel(&pending), None);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn whoever_waits_is_told_with_the_lock_and_with_whom_he_waits_for() {
     let told = on.db.transactions();
     assert_eq!(told[1].waits_for.as_ref().map(|waits| &waits.0), Some(&waits[0].requested_lock));
     assert_eq!(on.db.status().iter().find(|entry| entry.0 == "lock_waits_current").unwrap().1, 2);
-    [second, first].iter().for_each(|ticket| assert_eq!(on.db.0.core.locks.cancel(ticket), None));
+    [second, first].iter().for_each(|pending| assert_eq!(on.db.0.core.locks.cancel(pending), None));
 }
 
 #[test]
@@ -178,13 +178,13 @@ fn compressed_locks_are_one_entry_and_are_found_by_who_waits_for_them() {
     for key in 0..12_000u32 {
         on.request(a.locker.owner, Lock::Record { tree, key: &key.to_be_bytes(), mode: LockMode::Exclusive });
     }
-    let ticket =
+    let pending =
         on.request(b.locker.owner, Lock::Record { tree, key: &7u32.to_be_bytes(), mode: LockMode::Shared });
     let locks = on.db.locks();
     let compressed = locks.iter().find(|lock| lock.data.as_ref().unwrap().ends_with("records")).unwrap();
     assert_eq!(on.db.lock_waits()[0].blocking_lock, compressed.id);
     assert_eq!(on.db.transactions()[0].records_locked, 12_000);
-    assert_eq!(on.db.0.core.locks.cancel(&ticket.unwrap()), None);
+    assert_eq!(on.db.0.core.locks.cancel(&pending.unwrap()), None);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn the_latest_deadlock_is_told_with_all_who_were_in_it() {
     a.lock_table(&on.table, LockMode::Shared).unwrap();
     b.lock_table(&on.table, LockMode::Shared).unwrap();
     let core = &on.db.0.core;
-    let ticket = on.request(a.locker.owner, Lock::Table(on.table.id(), TableMode::Exclusive)).unwrap();
+    let pending = on.request(a.locker.owner, Lock::Table(on.table.id(), TableMode::Exclusive)).unwrap();
     let refused = b.lock_table(&on.table, LockMode::Exclusive);
     assert!(matches!(refused, Err(Error::Deadlock)), "{refused:?}");
     let told = on.db.status_text();
@@ -234,7 +234,7 @@ fn the_latest_deadlock_is_told_with_all_who_were_in_it() {
         assert!(told.contains(part), "{part} is missing in:\n{told}");
     }
     b.rollback().unwrap();
-    assert!(ticket.is_granted());
+    assert!(pending.is_granted());
     core.locks.release_all(a.locker.owner);
 }
 

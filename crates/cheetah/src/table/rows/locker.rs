@@ -20,7 +20,7 @@ use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
 use crate::tree::Path;
 use crate::txn::{
-    Answer, Entry, Lock, LockMode, LockOutcome, Owner, ReadView, State, TableMode, Ticket, Wait,
+    Answer, Entry, Lock, LockMode, LockOutcome, Owner, PendingLock, ReadView, State, TableMode, Wait,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) enum Asked {
     /// The writer that was in the way has just ended: look again.
     Again,
     /// Wait for it, and look again.
-    Wait(Ticket),
+    Wait(PendingLock),
     /// Somebody is in the way, and the caller does not wait.
     Refused,
 }
@@ -240,7 +240,7 @@ impl Locker {
         }
         Ok(match answer {
             Answer::Granted | Answer::AlreadyHeld => Asked::Held,
-            Answer::Wait(ticket) => Asked::Wait(ticket),
+            Answer::Wait(pending) => Asked::Wait(pending),
             Answer::Refused => Asked::Refused,
         })
     }
@@ -318,27 +318,27 @@ impl Locker {
     /// Waits for the answer to a request for a row or a range. Errors: `LockTimeout`, `Deadlock`,
     /// `Interrupted`, and `RollbackUnfinished` instead of the first when it was a rollback that
     /// meets errors that was waited for.
-    pub(crate) fn wait(&self, ticket: &Ticket) -> Result<()> {
-        self.wait_in(Stage::RowLock, ticket)
+    pub(crate) fn wait(&self, pending: &PendingLock) -> Result<()> {
+        self.wait_in(Stage::RowLock, pending)
     }
 
-    fn wait_in(&self, stage: Stage, ticket: &Ticket) -> Result<()> {
+    fn wait_in(&self, stage: Stage, pending: &PendingLock) -> Result<()> {
         let since_ns = self.core.clock.now_ns();
         self.entry.set_waiting(Some(since_ns));
         let in_stage = stages::begin(stage);
-        let done = self.wait_for_answer(ticket);
+        let done = self.wait_for_answer(pending);
         drop(in_stage);
         self.entry.set_waiting(None);
         self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
         done
     }
 
-    fn wait_for_answer(&self, ticket: &Ticket) -> Result<()> {
+    fn wait_for_answer(&self, pending: &PendingLock) -> Result<()> {
         let mut left_ns = self.lock_wait_ns.load(Relaxed);
         loop {
             let slice_ns = left_ns.min(WAIT_SLICE_NS);
             self.report_blockers();
-            if let Some(outcome) = ticket.wait_ns(slice_ns) {
+            if let Some(outcome) = pending.wait_ns(slice_ns) {
                 return self.outcome(outcome);
             }
             left_ns -= slice_ns;
@@ -348,7 +348,7 @@ impl Locker {
                 (_, _, 0) => self.timeout(&self.core.locks.blockers_of(self.owner)),
                 _ => continue,
             };
-            return match self.core.locks.cancel(ticket) {
+            return match self.core.locks.cancel(pending) {
                 Some(outcome) => self.outcome(outcome),
                 None => Err(refusal),
             };
@@ -389,7 +389,7 @@ impl Locker {
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         let stage = if let Lock::Table(..) = lock { Stage::TableLock } else { Stage::RowLock };
         match self.ask(lock, Patience::Waits)? {
-            Asked::Wait(ticket) => self.wait_in(stage, &ticket),
+            Asked::Wait(pending) => self.wait_in(stage, &pending),
             Asked::Refused => Err(self.timeout(&self.core.locks.blockers_of_request(self.owner, lock))),
             Asked::Held | Asked::Again => Ok(()),
         }
@@ -434,10 +434,10 @@ impl Locker {
             }
             match look.asked {
                 Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
-                Asked::Wait(ref ticket) => {
+                Asked::Wait(ref pending) => {
                     // No pin of this path either; there may be thousands that wait.
                     path.iter_mut().for_each(|path| path.release());
-                    self.wait(ticket)?;
+                    self.wait(pending)?;
                     waited_for = Some(look.mode);
                     if is_blind {
                         break look.locked(None);

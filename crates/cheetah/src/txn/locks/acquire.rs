@@ -4,8 +4,8 @@ use super::grant::{Tried, Turn};
 use super::key::KeySpan;
 use super::lock_table::LockTable;
 use super::modes::Level;
+use super::pending_lock::{Outcome, PendingLock};
 use super::request::{wanted, Answer, Lock, Wait, Want};
-use super::ticket::{Outcome, Ticket};
 use super::Owner;
 use crate::base::{Error, Result, TreeId};
 
@@ -74,8 +74,8 @@ impl LockTable {
         if self.resolve_deadlocks(&mut waits, owner) {
             return Err(Error::Deadlock);
         }
-        let ticket = Ticket { owner, slot };
-        Ok(if ticket.is_granted() { Answer::Granted } else { Answer::Wait(ticket) })
+        let pending = PendingLock { owner, slot };
+        Ok(if pending.is_granted() { Answer::Granted } else { Answer::Wait(pending) })
     }
 
     fn request_range(&self, owner: Owner, tree: TreeId, span: &KeySpan, level: Level) -> Result<Answer> {
@@ -94,12 +94,12 @@ impl LockTable {
 
     /// Withdraws a queued request. None when that is done, or else the answer that it has got
     /// meanwhile.
-    pub fn cancel(&self, ticket: &Ticket) -> Option<Outcome> {
+    pub fn cancel(&self, pending: &PendingLock) -> Option<Outcome> {
         let mut waits = self.waits.lock();
-        if let Some(outcome) = ticket.outcome() {
+        if let Some(outcome) = pending.outcome() {
             return Some(outcome);
         }
-        self.withdraw(&mut waits, ticket.owner);
+        self.withdraw(&mut waits, pending.owner);
         None
     }
 }

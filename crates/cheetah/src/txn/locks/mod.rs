@@ -5,8 +5,9 @@
 //! share one are locked together.
 //!
 //! Invariants
-//!   I1  The table never sleeps: a request is answered, or queued with a [`Ticket`]. Who waits, and
-//!       how long, is the caller's affair, so that a simulator can interleave transactions.
+//!   I1  The table never sleeps: a request is answered, or queued with a [`PendingLock`]. Who
+//!       waits, and how long, is the caller's affair, so that a simulator can interleave
+//!       transactions.
 //!   I2  No two owners are granted the same record in modes that conflict. Who is granted a range
 //!       with records has only asked for the one at its end: he has seen that there is no other in
 //!       what he adds.
@@ -34,11 +35,11 @@ mod lock_table;
 mod locked_on;
 mod memory;
 mod modes;
+mod pending_lock;
 mod release;
 mod request;
 #[cfg(test)]
 mod tests;
-mod ticket;
 mod waits;
 
 pub use deadlock::report::{Blocking, BlockingKind, Deadlock, DeadlockMember};
@@ -47,8 +48,8 @@ pub use listing::{LockInfo, WaitInfo};
 pub use lock_table::{LockLimits, LockTable};
 pub use locked_on::LockedOn;
 pub use modes::{LockMode, TableMode};
+pub use pending_lock::{Outcome, PendingLock};
 pub use request::{Answer, KeyRange, Lock, Wait};
-pub use ticket::{Outcome, Ticket};
 
 /// Who locks: one for each transaction handle, whether it has written or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

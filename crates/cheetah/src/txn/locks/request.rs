@@ -3,7 +3,7 @@
 
 use super::key::{KeyBytes, KeySpan};
 use super::modes::{LockMode, TableMode};
-use super::ticket::Ticket;
+use super::pending_lock::PendingLock;
 use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::ops::Bound;
@@ -89,7 +89,7 @@ pub enum Answer {
     /// The owner had it, or more, before.
     AlreadyHeld,
     /// The request is queued.
-    Wait(Ticket),
+    Wait(PendingLock),
     /// Somebody is in the way of a request that does not wait.
     Refused,
 }

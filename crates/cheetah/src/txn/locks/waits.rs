@@ -2,8 +2,8 @@
 
 use super::deadlock::report::Deadlock;
 use super::modes::{LockMode, TableMode};
+use super::pending_lock::Slot;
 use super::request::{QueueKey, RowRequest, RowWant, Want};
-use super::ticket::Slot;
 use super::Owner;
 use crate::base::hash::FastMap;
 use crate::base::{TableId, TreeId};

@@ -7,42 +7,42 @@ fn key(n: u64) -> [u8; 8] {
 }
 
 /// Owners 0 to `count` - 1 have a record each, and each but the last waits for the next one's.
-fn chain(count: u64, undo_records: impl Fn(u64) -> u64) -> (LockTable, Vec<Ticket>) {
+fn chain(count: u64, undo_records: impl Fn(u64) -> u64) -> (LockTable, Vec<PendingLock>) {
     let locks = LockTable::default();
     (0..count).for_each(|n| locks.grants(Owner(n), record(&key(n), X)));
     let waits = |n| locks.queues(Owner(n), record(&key(n + 1), X), undo_records(n));
-    let tickets = (0..count - 1).map(waits).collect();
-    (locks, tickets)
+    let pending = (0..count - 1).map(waits).collect();
+    (locks, pending)
 }
 
 #[test]
 fn of_two_who_have_done_the_same_the_second_is_the_victim() {
-    let (locks, tickets) = chain(2, |_| 7);
+    let (locks, pending) = chain(2, |_| 7);
     locks.deadlocks_with(Owner(1), record(&key(0), X), 7);
     locks.release_all(Owner(1));
-    assert!(tickets[0].is_granted());
+    assert!(pending[0].is_granted());
 }
 
 #[test]
 fn the_victim_is_who_has_done_least() {
     for count in [2, 3, 5] {
         for lightest in 0..count {
-            let (locks, tickets) = chain(count, |n| if n == lightest { 1 } else { 10 + n });
+            let (locks, pending) = chain(count, |n| if n == lightest { 1 } else { 10 + n });
             let last = Owner(count - 1);
             if lightest == count - 1 {
                 locks.deadlocks_with(last, record(&key(0), X), 1);
             } else {
                 let _waiting = locks.queues(last, record(&key(0), X), 99);
-                assert_eq!(tickets[lightest as usize].outcome(), Some(Outcome::Deadlock));
-                assert_eq!(locks.cancel(&tickets[lightest as usize]), Some(Outcome::Deadlock));
+                assert_eq!(pending[lightest as usize].outcome(), Some(Outcome::Deadlock));
+                assert_eq!(locks.cancel(&pending[lightest as usize]), Some(Outcome::Deadlock));
             }
             let (number, latest) = locks.deadlocks();
             let latest = latest.unwrap();
             assert_eq!((number, latest.victim, latest.members.len() as u64), (1, Owner(lightest), count));
-            let others = tickets.iter().zip(0..).filter(|(_, n)| *n != lightest);
-            assert!(others.clone().all(|(ticket, _)| ticket.outcome().is_none()));
+            let others = pending.iter().zip(0..).filter(|(_, n)| *n != lightest);
+            assert!(others.clone().all(|(pending, _)| pending.outcome().is_none()));
             locks.release_all(Owner(lightest));
-            assert_eq!(others.filter(|(ticket, _)| ticket.is_granted()).count(), usize::from(lightest > 0));
+            assert_eq!(others.filter(|(pending, _)| pending.is_granted()).count(), usize::from(lightest > 0));
         }
     }
 }
@@ -51,7 +51,7 @@ fn the_victim_is_who_has_done_least() {
 fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
     for count in [2, 3, 5] {
         for latest in 0..count {
-            let (locks, tickets) = chain(count, |n| n);
+            let (locks, pending) = chain(count, |n| n);
             // The order of those up to `latest` is known, and they have done least.
             locks.set_victim_choice(move |first, second| {
                 let later = first.0.max(second.0);
@@ -62,7 +62,7 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
                 locks.deadlocks_with(last, record(&key(0), X), 99);
             } else {
                 let _waiting = locks.queues(last, record(&key(0), X), 99);
-                assert_eq!(tickets[latest as usize].outcome(), Some(Outcome::Deadlock));
+                assert_eq!(pending[latest as usize].outcome(), Some(Outcome::Deadlock));
             }
             assert_eq!(locks.deadlocks().1.unwrap().victim, Owner(latest));
         }
@@ -71,10 +71,10 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
 
 #[test]
 fn locks_count_as_work() {
-    let (locks, tickets) = chain(2, |_| 0);
+    let (locks, pending) = chain(2, |_| 0);
     (10..20).for_each(|n| locks.grants(Owner(1), record(&key(n), X)));
     let _waiting = locks.waits(Owner(1), record(&key(0), X));
-    assert_eq!(tickets[0].outcome(), Some(Outcome::Deadlock));
+    assert_eq!(pending[0].outcome(), Some(Outcome::Deadlock));
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn whole_tables_are_released_before_a_long_rollback_but_for_those_that_are_kept(
     let waits = [(B, written), (D, read)]
         .map(|(owner, table)| locks.waits(owner, Lock::Table(table, TableMode::IntentExclusive)));
     locks.release_whole_tables(A, &[kept]);
-    assert!(waits.iter().all(Ticket::is_granted));
+    assert!(waits.iter().all(PendingLock::is_granted));
     locks.refuses(C, Lock::Table(written, TableMode::Shared));
     locks.refuses(C, Lock::Table(kept, TableMode::IntentShared));
     [B, D].into_iter().for_each(|owner| locks.release_all(owner));
@@ -257,7 +257,7 @@ fn ranges_are_released_before_a_rollback_and_records_are_not() {
     let inserts = [locks.waits(B, insert(b"b")), locks.waits(C, insert(b"d"))];
     let reads = locks.waits(D, record(b"c", S));
     locks.release_ranges(A);
-    assert!(inserts.iter().chain([&reads]).all(Ticket::is_granted));
+    assert!(inserts.iter().chain([&reads]).all(PendingLock::is_granted));
     locks.refuses(B, record(b"a", S));
     locks.refuses(B, table(TableMode::Exclusive));
     assert!(locks.all_locks().iter().all(|lock| !matches!(lock.on, LockedOn::Range { .. })));

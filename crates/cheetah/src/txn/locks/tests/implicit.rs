@@ -76,8 +76,8 @@ fn m8_conversions_while_holders_end_leave_nothing_behind() {
                     continue;
                 }
                 let own = Owner(ROUNDS + number);
-                if let Ok(Answer::Wait(ticket)) = locks.request(own, record(b"k", S), QUEUE) {
-                    assert_eq!(ticket.wait_ns(60_000_000_000), Some(Outcome::Granted), "a lock was left");
+                if let Ok(Answer::Wait(pending)) = locks.request(own, record(b"k", S), QUEUE) {
+                    assert_eq!(pending.wait_ns(60_000_000_000), Some(Outcome::Granted), "a lock was left");
                 }
                 locks.release_all(own);
             }

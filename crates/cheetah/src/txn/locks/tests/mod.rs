@@ -70,15 +70,15 @@ impl LockTable {
     }
 
     #[track_caller]
-    fn queues(&self, owner: Owner, lock: Lock<'_>, undo_records_count: u64) -> Ticket {
+    fn queues(&self, owner: Owner, lock: Lock<'_>, undo_records_count: u64) -> PendingLock {
         match self.request(owner, lock, Wait::Queue { undo_records_count }) {
-            Ok(Answer::Wait(ticket)) => ticket,
+            Ok(Answer::Wait(pending)) => pending,
             other => panic!("{owner:?} {lock:?} should wait, got {other:?}"),
         }
     }
 
     #[track_caller]
-    fn waits(&self, owner: Owner, lock: Lock<'_>) -> Ticket {
+    fn waits(&self, owner: Owner, lock: Lock<'_>) -> PendingLock {
         self.queues(owner, lock, 0)
     }
 

@@ -210,7 +210,7 @@ impl Oracle {
 struct Both {
     locks: LockTable,
     oracle: Oracle,
-    tickets: BTreeMap<u64, Ticket>,
+    pending: BTreeMap<u64, PendingLock>,
     random: Random,
     /// Compressed locks cannot be unlocked one by one, nor be listed by key.
     compresses: bool,
@@ -220,12 +220,12 @@ impl Both {
     fn new(seed: u64, compresses: bool) -> Self {
         let compress_at = if compresses { 2 } else { 1000 };
         let locks = LockTable::new(LockLimits { compress_at, ..LockLimits::default() });
-        Self { locks, oracle: Oracle::default(), tickets: BTreeMap::new(), random: Random(seed), compresses }
+        Self { locks, oracle: Oracle::default(), pending: BTreeMap::new(), random: Random(seed), compresses }
     }
 
     fn step(&mut self) {
         let owner = self.random.below(OWNERS);
-        if self.tickets.contains_key(&owner) {
+        if self.pending.contains_key(&owner) {
             match self.random.below(8) {
                 0 => self.cancel(owner),
                 1 => self.release(owner),
@@ -305,8 +305,8 @@ impl Both {
                 assert!(self.oracle.give(owner, &want), "{want:?} was not held")
             }
             (Ok(Answer::Refused), false) => assert_eq!(wait, Wait::Never),
-            (Ok(Answer::Wait(ticket)), false) => {
-                self.tickets.insert(owner, ticket);
+            (Ok(Answer::Wait(pending)), false) => {
+                self.pending.insert(owner, pending);
                 self.oracle.queue.push((owner, want));
                 self.note_victims(owner);
             }
@@ -331,8 +331,8 @@ impl Both {
 
     /// Follows what the table has done about cycles through those who wait.
     fn note_victims(&mut self, owner: u64) {
-        let is_victim = |ticket: &Ticket| ticket.outcome() == Some(Outcome::Deadlock);
-        let victims = self.tickets.iter().filter(|(_, ticket)| is_victim(ticket)).map(|(of, _)| *of);
+        let is_victim = |pending: &PendingLock| pending.outcome() == Some(Outcome::Deadlock);
+        let victims = self.pending.iter().filter(|(_, pending)| is_victim(pending)).map(|(of, _)| *of);
         let victims = victims.filter(|of| self.oracle.queue.iter().any(|(other, _)| other == of));
         let victims = victims.collect::<Vec<_>>();
         for victim in &victims {
@@ -386,8 +386,8 @@ impl Both {
     }
 
     fn cancel(&mut self, owner: u64) {
-        if let Some(ticket) = self.tickets.remove(&owner) {
-            assert_eq!(self.locks.cancel(&ticket), None);
+        if let Some(pending) = self.pending.remove(&owner) {
+            assert_eq!(self.locks.cancel(&pending), None);
             self.oracle.queue.retain(|(other, _)| *other != owner);
             self.oracle.advance();
         }
@@ -395,7 +395,7 @@ impl Both {
 
     fn release(&mut self, owner: u64) {
         self.locks.release_all(Owner(owner));
-        self.tickets.remove(&owner);
+        self.pending.remove(&owner);
         self.oracle.release(owner);
         self.oracle.advance();
     }
@@ -404,8 +404,8 @@ impl Both {
         self.oracle.check_invariants();
         let waiting = |owner: &u64| self.oracle.queue.iter().any(|(other, _)| other == owner);
         let mut victims = Vec::new();
-        self.tickets.retain(|owner, ticket| {
-            let outcome = ticket.outcome();
+        self.pending.retain(|owner, pending| {
+            let outcome = pending.outcome();
             assert_eq!(outcome.is_none(), waiting(owner), "{owner}: {outcome:?} {:?}", self.oracle);
             if outcome == Some(Outcome::Deadlock) {
                 victims.push(*owner);
@@ -455,12 +455,12 @@ impl Both {
 
     fn drain(&mut self) {
         for owner in (0..OWNERS).cycle().take((OWNERS * OWNERS) as usize) {
-            if !self.tickets.contains_key(&owner) {
+            if !self.pending.contains_key(&owner) {
                 self.release(owner);
                 self.compare();
             }
         }
-        assert!(self.tickets.is_empty(), "nobody is left waiting: {:?}", self.oracle.queue);
+        assert!(self.pending.is_empty(), "nobody is left waiting: {:?}", self.oracle.queue);
         (0..OWNERS).for_each(|owner| self.locks.release_all(Owner(owner)));
         self.locks.is_clean();
     }

@@ -113,11 +113,11 @@ fn what_gets_on_with_all_who_wait_is_granted_at_once() {
 fn a_wait_ends_with_the_time_or_with_the_answer() {
     let locks = LockTable::default();
     locks.grants(A, record(b"k", X));
-    let ticket = locks.waits(B, record(b"k", X));
-    assert_eq!(ticket.wait_ns(1), None);
+    let pending = locks.waits(B, record(b"k", X));
+    assert_eq!(pending.wait_ns(1), None);
     std::thread::scope(|scope| {
         scope.spawn(|| locks.release_all(A));
-        assert_eq!(ticket.wait_ns(u64::MAX), Some(Outcome::Granted));
+        assert_eq!(pending.wait_ns(u64::MAX), Some(Outcome::Granted));
     });
 }
 
@@ -138,11 +138,11 @@ fn a_wait_is_listed_with_what_keeps_it_waiting() {
 fn five_hundred_writers_of_one_row_are_served_in_their_order() {
     let locks = LockTable::default();
     locks.grants(Owner(0), record(b"k", X));
-    let tickets = (1..512).map(|n| locks.waits(Owner(n), record(b"k", X))).collect::<Vec<_>>();
-    for (n, ticket) in (0..).zip(&tickets) {
-        assert!(!ticket.is_granted());
+    let pending = (1..512).map(|n| locks.waits(Owner(n), record(b"k", X))).collect::<Vec<_>>();
+    for (n, pending) in (0..).zip(&pending) {
+        assert!(!pending.is_granted());
         locks.release_all(Owner(n));
-        assert!(ticket.is_granted());
+        assert!(pending.is_granted());
     }
     locks.release_all(Owner(511));
     locks.is_clean();

@@ -9,8 +9,8 @@ const THREADS: u64 = 4;
 fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     match answer {
         Ok(Answer::Granted | Answer::AlreadyHeld) => true,
-        Ok(Answer::Wait(ticket)) => {
-            let outcome = ticket.wait_ns(60_000_000_000);
+        Ok(Answer::Wait(pending)) => {
+            let outcome = pending.wait_ns(60_000_000_000);
             assert!(outcome.is_some(), "nobody ends the wait: {:?}", locks.list_waits());
             outcome == Some(Outcome::Granted)
         }
@@ -89,8 +89,8 @@ fn nobody_inserts_into_a_range_between_two_looks_at_it() {
                 let owner = Owner(9);
                 // The latch of a leaf makes the question and the insert one; here, a lock on the
                 // record of the scans.
-                while let Ok(Answer::Wait(ticket)) = locks.request(owner, insert(b"15"), QUEUE) {
-                    assert!(ticket.wait_ns(60_000_000_000).is_some());
+                while let Ok(Answer::Wait(pending)) = locks.request(owner, insert(b"15"), QUEUE) {
+                    assert!(pending.wait_ns(60_000_000_000).is_some());
                 }
                 locks.release_all(owner);
             }
@@ -113,9 +113,9 @@ fn time_outs_and_ends_at_any_moment_leave_nothing_behind() {
                     let lock =
                         if random.one_in(5) { Lock::Table(T, mode.into()) } else { record(&key, mode) };
                     match locks.request(owner, lock, QUEUE) {
-                        Ok(Answer::Wait(ticket)) if random.one_in(2) => {
-                            ticket.wait_ns(1000);
-                            locks.cancel(&ticket);
+                        Ok(Answer::Wait(pending)) if random.one_in(2) => {
+                            pending.wait_ns(1000);
+                            locks.cancel(&pending);
                         }
                         Ok(Answer::Wait(_)) | Err(Error::Deadlock) => locks.release_all(owner),
                         Ok(_) if random.one_in(4) => locks.release_all(owner),

@@ -17,7 +17,7 @@ pub enum Outcome {
 
 /// A queued request. Its owner makes no other one before this is answered or cancelled.
 #[derive(Clone, Debug)]
-pub struct Ticket {
+pub struct PendingLock {
     pub(super) owner: Owner,
     pub(super) slot: Arc<Slot>,
 }
@@ -36,7 +36,7 @@ impl Slot {
     }
 }
 
-impl Ticket {
+impl PendingLock {
     /// The answer, if there is one.
     pub fn outcome(&self) -> Option<Outcome> {
         *self.slot.outcome.lock()
