@@ -1,14 +1,17 @@
 """The parts of `make bench` that need servers, at tiny sizes: do they still measure?"""
 
-from cheetah_tools import bench, comments, formatdata, formats, indexes, oltp, recovery
+import pytest
+from cheetah_tools import bench, comments, formatdata, formats, indexes, oltp, recovery, relations
 from cheetah_tools.engines import CHEETAH, INNODB, MYROCKS
 
 
-def test_throughput_is_measured():
-    """Both engines in a cell that writes and in one that does not; the verdicts can be had."""
+@pytest.mark.parametrize("kind, cells", [
+    (oltp.SYSBENCH, [("oltp_read_write", 4), ("oltp_point_select", 1)]),
+    (relations.KIND, [("relations", 4)])], ids=["sysbench", "relations"])
+def test_throughput_is_measured(kind, cells):
+    """Both engines in each cell; the verdicts can be had."""
     choice = bench.choose(["--repeats", "1", "--seconds", "1", "--rows", "4000"])
-    cells = [("oltp_read_write", 4), ("oltp_point_select", 1)]
-    results, failures = oltp.figures(cells, choice)
+    results, failures = oltp.figures(cells, choice, kind)
     assert not failures, f"not measured: {failures}"
     for cell in cells:
         for engine in (CHEETAH, INNODB):

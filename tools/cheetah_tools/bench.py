@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from . import (cgroup, comments, dump, environment, formatdata, formats, fulltext, guids, indexes, inserts, memory, oltp, points,
-               recovery, setup)
+               recovery, relations, setup)
 from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, run_main, step, table
@@ -32,9 +32,9 @@ SETS = {
 # Sets that are no data: each measures and reports in its own module.
 PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run,
          "indexes": indexes.run, "memory": memory.run, "inserts": inserts.run, "guids": guids.run,
-         "fulltext": fulltext.run, "comments": comments.run}
+         "fulltext": fulltext.run, "comments": comments.run, "relations": relations.run}
 USUAL = [*SETS, "oltp", "recovery"]
-BUILDS = ["oltp", "formats", "memory", "inserts", "guids"]   # the sets that can compare two builds
+BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # the sets that can compare two builds
 TARGETS = [  # measure, of, at most / at least
     ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
@@ -76,7 +76,7 @@ def choose(arguments: list):
     parser.add_argument("--against", metavar="OTHER.so",
                         help=f"another build of the plugin, for {', '.join(BUILDS)}: "
                              "measured beside this one as \"Cheetah before\"")
-    parser.add_argument("--seconds", type=int, default=8, help="oltp, memory: of each cell, after the warm-up; inserts: of each run")
+    parser.add_argument("--seconds", type=int, default=8, help="oltp, relations, memory: of each cell, after the warm-up; inserts: of each run")
     parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; indexes: in one")
     parser.add_argument("--workloads", default="all", help="oltp, memory")
     parser.add_argument("--connections", help="oltp, memory")

@@ -15,6 +15,7 @@ import contextlib
 import json
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import geometric_mean
 
@@ -56,25 +57,54 @@ class Measure:
     cell: float
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What runs on which tables: workloads, numbers of connections, `tables(rows)` as sysbench is
+    told of them, and `fill(server, engine, rows)`, which makes them."""
+
+    name: str
+    workloads: list
+    connections: list
+    tables: Callable
+    fill: Callable
+
+
 MEASURES = [Measure("transactions a second", "tps", True, 1.0, 0.95),
             Measure("p99", "p99_ms", False, 1.15, 1.15),
             Measure("server CPU per query", "cpu_us", False, 1.05, 1.05)]
 
 
-def run(choice) -> int:
+def sysbench_tables(rows: int) -> sysbench.Tables:
+    """The tables, with so many rows together."""
+    return sysbench.Tables(max(rows // TABLES, 1), TABLES)
+
+
+def fill(server, engine, rows: int) -> None:
+    """Create and fill sysbench's tables, write everything out, and read every index once."""
+    tables = sysbench_tables(rows)
+    sysbench.prepare(server, sysbench.DATABASE, tables, "--rand-type=uniform",
+                     f"--threads={TABLES}", f"--mysql-storage-engine={engine.name}")
+    engine.flush(server)
+    sysbench.warm(server, tables)
+
+
+SYSBENCH = Kind("oltp", WORKLOADS, CONNECTIONS, sysbench_tables, fill)
+
+
+def run(choice, kind: Kind = SYSBENCH) -> int:
     """The part of the bench; 1 when a cell could not be measured."""
-    workloads, connections = chosen_cells(choice, WORKLOADS, CONNECTIONS)
+    workloads, connections = chosen_cells(choice, kind.workloads, kind.connections)
     cells = [(workload, count) for workload in workloads for count in connections]
     engines = compared(choice)
     seconds = (choice.repeats * len(cells) * len(engines)
                * (WARM_SECONDS + choice.seconds + STOP_SECONDS))
-    step(f"sysbench: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, "
+    step(f"{kind.name}: {len(cells)} cells of {WARM_SECONDS} + {choice.seconds} s, "
          f"{len(engines)} engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes "
          f"after loading {choice.rows:,} rows into each")
-    results, failures = figures(cells, choice)
+    results, failures = figures(cells, choice, kind)
     for other in engines[1:]:
         report(results, cells, engines[0], other, builds=other is choice.before)
-    place = VAR / "bench-oltp.json"
+    place = VAR / f"bench-{kind.name}.json"
     raw = {f"{workload} {count}": {label: list(map(asdict, found)) for label, found in cell.items()}
            for (workload, count), cell in results.items()}
     place.write_text(json.dumps(raw, indent=1) + "\n")
@@ -99,48 +129,35 @@ def compared(choice) -> list:
     return chosen(choice.engines, known, [CHEETAH, choice.before or INNODB])
 
 
-def figures(cells: list, choice) -> tuple:
+def figures(cells: list, choice, kind: Kind = SYSBENCH) -> tuple:
     """Load both servers and measure: see `measure_all`."""
     with contextlib.ExitStack() as stack:
-        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows))
+        servers = {engine.label: stack.enter_context(loaded(engine, choice.rows, kind))
                    for engine in compared(choice)}
-        return measure_all(servers, cells, choice)
+        return measure_all(servers, cells, choice, kind)
 
 
 @contextlib.contextmanager
-def loaded(engine, rows: int):
-    """A server with sysbench's tables in one engine, all of it in memory."""
+def loaded(engine, rows: int, kind: Kind):
+    """A server with the tables in one engine, all of it in memory."""
     options = {**equal_memory(POOL_BYTES), "innodb_log_file_size": LOG_BYTES,
                "loose_cheetah_log_size_max": LOG_BYTES,
                **sysbench.server_options(max(CONNECTIONS), TABLES)}
-    server = PrivateServer(scratch(f"oltp-{engine.label.replace(' ', '-')}"),
+    server = PrivateServer(scratch(f"{kind.name}-{engine.label.replace(' ', '-')}"),
                            {**options, **engine.server_options(POOL_BYTES)}, plugin=engine.plugin)
     try:
         with server:
             if not available(server, [engine]):
                 raise Failure(f"engine {engine.name} is not in this server; make build")
-            load(server, engine, rows)
+            started = time.monotonic()
+            kind.fill(server, engine, rows)
+            note(f"{engine.label}: loaded and written out in {time.monotonic() - started:.0f} s")
             yield server
     finally:
         server.remove()
 
 
-def load(server, engine, rows: int) -> None:
-    """Create and fill the tables, write everything out, and read every index once."""
-    started, tables = time.monotonic(), sysbench_tables(rows)
-    sysbench.prepare(server, sysbench.DATABASE, tables, "--rand-type=uniform",
-                     f"--threads={TABLES}", f"--mysql-storage-engine={engine.name}")
-    engine.flush(server)
-    sysbench.warm(server, tables)
-    note(f"{engine.label}: loaded and written out in {time.monotonic() - started:.0f} s")
-
-
-def sysbench_tables(rows: int) -> sysbench.Tables:
-    """The tables, with so many rows together."""
-    return sysbench.Tables(max(rows // TABLES, 1), TABLES)
-
-
-def measure_all(servers: dict, cells: list, choice) -> tuple:
+def measure_all(servers: dict, cells: list, choice, kind: Kind) -> tuple:
     """Every repeat of every cell: (workload, connections) -> label -> Cells; and what failed."""
     results = {cell: {label: [] for label in servers} for cell in cells}
     failures = []
@@ -151,7 +168,8 @@ def measure_all(servers: dict, cells: list, choice) -> tuple:
             for label in order:
                 try:
                     with alone(servers, label):
-                        once[label] = measure(servers[label], workload, count, choice)
+                        once[label] = measure(servers[label], workload, count, choice.seconds,
+                                              kind.tables(choice.rows))
                 except Failure as failure:
                     if servers[label].died():
                         raise
@@ -179,12 +197,12 @@ def alone(servers: dict, label: str):
             server.resume()
 
 
-def measure(server, workload: str, connections: int, choice) -> Cell:
+def measure(server, workload: str, connections: int, seconds: int,
+            tables: sysbench.Tables) -> Cell:
     """One cell once. The server's processor time counts from one of sysbench's reports to the next:
     the first ends the warm-up, the second the run."""
     moments = []
-    found = sysbench.run(server, workload, sysbench_tables(choice.rows), connections,
-                         choice.seconds, WARM_SECONDS, seed=0,
+    found = sysbench.run(server, workload, tables, connections, seconds, WARM_SECONDS, seed=0,
                          on_report=lambda: moments.append(server.cpu_seconds()))
     if len(moments) != 2:
         raise Failure(f"sysbench reported {len(moments)} times, not twice")

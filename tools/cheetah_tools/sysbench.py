@@ -104,12 +104,19 @@ def call(words: list) -> None:
         raise Failure(f"sysbench {words[-1]}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
 
 
-def prepare(server, database: str, tables: Tables, *options) -> None:
-    """Let sysbench create and fill its tables."""
+def script_of(workload: str) -> Path:
+    """The script of a workload: our own, or sysbench's."""
+    own = Path(__file__).with_name(f"{workload}.lua")
+    return own if own.exists() else SCRIPTS / own.name
+
+
+def prepare(server, database: str, tables: Tables, *options,
+            script: str = "oltp_read_write") -> None:
+    """Let sysbench create and fill the tables of a workload."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     call([f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={database}",
           f"--tables={tables.tables}", f"--table-size={tables.rows}", "--rand-seed=1", *options,
-          str(SCRIPTS / "oltp_read_write.lua"), "prepare"])
+          str(script_of(script)), "prepare"])
 
 
 def made_of(options: list) -> str:
@@ -195,7 +202,7 @@ def run(server, workload: str, tables: Tables, connections: int, seconds: int,
     script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
                              each_second, seed, histogram)
     lines = []
-    command = [str(PROGRAM), str(SCRIPTS / f"{script}.lua"), f"--mysql-socket={server.socket}",
+    command = [str(PROGRAM), str(script_of(script)), f"--mysql-socket={server.socket}",
                "--mysql-user=root", f"--mysql-db={DATABASE}", *options]
     with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as process:
