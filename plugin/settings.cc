@@ -15,7 +15,7 @@ static const ulonglong mib = 1ULL << 20, tib = 1ULL << 40;
 
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static ulonglong result_cache_limit;
-static unsigned io_capacity, flush_log_at_trx_commit, sample_pages, ft_min_token_size, ft_max_token_size;
+static unsigned io_capacity, scrub_rate, flush_log_at_trx_commit, sample_pages, ft_min_token_size, ft_max_token_size;
 static ulong change_buffering;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
@@ -37,6 +37,11 @@ static void set_buffer_pool_size(THD *, st_mysql_sys_var *, void *place, const v
 static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
   cheetah_set_io_capacity(engine.db, io_capacity);
+}
+
+static void set_scrub_rate(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
+  cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
 }
 
 static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const void *value) {
@@ -102,6 +107,11 @@ static MYSQL_SYSVAR_BOOL(data_file_buffering, data_file_buffering, PLUGIN_VAR_OP
 static MYSQL_SYSVAR_UINT(io_capacity, io_capacity, PLUGIN_VAR_RQCMDARG,
                          "I/O operations a second that background work may use", nullptr, set_io_capacity, 2000, 10,
                          4000000, 0);
+
+static MYSQL_SYSVAR_UINT(scrub_rate, scrub_rate, PLUGIN_VAR_RQCMDARG,
+                         "MiB a second that are read in the background, of all pages in turn, to find damage; 0: none. "
+                         "Setting it begins a new pass",
+                         nullptr, set_scrub_rate, 1, 0, 100000, 0);
 
 static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
                          "1: the log is on disk before a commit returns; 2: it is written to the file and synced "
@@ -169,6 +179,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(log_size_max),
                                         MYSQL_SYSVAR(data_file_buffering),
                                         MYSQL_SYSVAR(io_capacity),
+                                        MYSQL_SYSVAR(scrub_rate),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(change_buffering),
                                         MYSQL_SYSVAR(checkpoint_now),
@@ -219,7 +230,10 @@ WordRules word_rules(THD *thd) {
 
 uint64_t ft_result_cache_limit() { return result_cache_limit; }
 
-void tell_statistics_settings() { cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages); }
+void tell_background_settings() {
+  cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
+  cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
+}
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 

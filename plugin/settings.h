@@ -24,8 +24,8 @@ struct WordRules;
 WordRules word_rules(THD *thd);
 // Bytes that the result of a full-text search may take.
 uint64_t ft_result_cache_limit();
-// Tells the open engine what the variables say of statistics.
-void tell_statistics_settings();
+// Tells the open engine what the variables say of statistics and scrubbing.
+void tell_background_settings();
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the
 // codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);

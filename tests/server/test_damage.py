@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
-from servers import is_root
+from servers import is_root, wait_until
 
 
 @pytest.fixture
@@ -266,3 +266,19 @@ def test_foreign_folder_is_not_touched(server):
     server.start()
     server.stop()
     assert (server.data / "#cheetah" / "notes.txt").read_text() == "mine"
+
+
+def test_scrubbing_finds_damage_before_a_query_does(prepared):
+    """One page of a table is damaged, and nobody reads it: the error log names the table."""
+    server, folder = prepared
+    server.start()
+    server.sql("SET GLOBAL cheetah_scrub_rate = 1000")
+    wait_until(lambda: server.status("Cheetah_pool_scrubbed_images") > 100, "images are read")
+    assert server.status("Cheetah_pool_damaged_images") == 0
+    server.stop()
+    place = max((folder / "seg").glob("*.seg"), key=lambda p: p.stat().st_size)
+    change(place, place.stat().st_size // 2, 4)
+    server.start()
+    server.sql("SET GLOBAL cheetah_scrub_rate = 1000")
+    wait_until(lambda: server.status("Cheetah_pool_damaged_images") == 1, "damage is found")
+    assert "scrubbing: corruption in table 'd/" in server.log.read_text(errors="replace")

@@ -90,6 +90,14 @@ pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_
     value((), || db.0.set_io_capacity(operations_per_second));
 }
 
+/// Sets how many bytes of images a second are read to find damage; 0: none.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_scrub_rate(db: *mut CheetahDb, bytes_per_second: u64) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value((), || db.0.set_scrub_rate(bytes_per_second));
+}
+
 /// Sets whether entries of new rows may wait in memory for their leaf.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_change_buffering(db: *mut CheetahDb, is_on: u8) {

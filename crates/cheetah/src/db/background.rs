@@ -4,7 +4,7 @@
 use super::statistics_table::is_internal;
 use super::taking_statistics;
 use crate::base::{Error, PageId, Result};
-use crate::pool::{DictionaryDue, Pool};
+use crate::pool::{DictionaryDue, Pool, Scrubbed};
 use crate::table::shared::parts::Core;
 use crate::table::shared::Dropping;
 use parking_lot::Mutex;
@@ -57,6 +57,7 @@ impl Background {
             Self::collect_step,
             Self::checkpoint_step,
             Self::statistics_step,
+            Self::scrub_step,
         ];
         let done = steps.map(|step| step(self));
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
@@ -196,6 +197,25 @@ impl Background {
     /// Takes statistics that are due.
     pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
         self.noted("taking statistics", taking_statistics::step(&self.core, &self.ends))
+    }
+
+    /// Reads an image, if that is due, to find damage.
+    pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
+        const PLACE: &str = "scrubbing";
+        let (core, errors) = (&self.core, self.core.health.background_errors());
+        match core.pool.scrub_step(core.clock.now_ns())? {
+            Scrubbed::Nothing => return Ok(false),
+            Scrubbed::Intact => {}
+            Scrubbed::CleanPass => errors.clear(PLACE),
+            Scrubbed::Damaged(tree, error) => {
+                let place = core.catalog.by_tree(tree).map_or_else(
+                    || format!("tree {tree}"),
+                    |(table, index_no)| format!("table '{}', index {index_no}", table.name()),
+                );
+                errors.note(PLACE, &Error::corrupt(place, error.to_string()));
+            }
+        }
+        Ok(true)
     }
 
     /// From now on nobody waits for a pause of a checkpoint, and no statistics are taken, until

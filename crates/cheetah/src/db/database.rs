@@ -140,6 +140,13 @@ impl Db {
         self.0.core.pace.set_io_capacity(operations_per_second.max(1));
     }
 
+    /// Has the background read all images in turn from now on, at that rate, to find damage before
+    /// somebody needs them; a pass a day at most. 0, as at first: none. What is found is a
+    /// background error.
+    pub fn set_scrub_rate(&self, bytes_per_second: u64) {
+        self.0.core.pool.set_scrub_rate(bytes_per_second);
+    }
+
     /// Creates a table; durable on return, as all changes of the catalog.
     pub fn create_table(&self, spec: &TableSpec) -> Result<Arc<Table>> {
         self.create_table_with(spec, &Constraints::default())

@@ -77,7 +77,7 @@ enum Wait {
 
 impl Threads {
     pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step, Wait); 7] = [
+        let steps: [(&str, Step, Wait); 8] = [
             ("cheetah-clean", Background::clean_step, Wait::UntilCalled),
             ("cheetah-undo", Background::rollback_step, Wait::Idle),
             ("cheetah-purge", Background::free_step, Wait::Idle),
@@ -85,6 +85,7 @@ impl Threads {
             ("cheetah-gc", Background::collect_step, Wait::Idle),
             ("cheetah-flush", Background::flush_step, Wait::Idle),
             ("cheetah-stats", Background::statistics_step, Wait::Idle),
+            ("cheetah-scrub", Background::scrub_step, Wait::Idle),
         ];
         let background = Arc::clone(background);
         let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };

@@ -9,6 +9,7 @@ use super::garbage_collection::Collection;
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
+use super::scrubbing::Scrubbing;
 use super::statistics::{CacheCurve, Counters};
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
@@ -53,6 +54,7 @@ pub struct Pool {
     pub(super) filters: KeyFilters,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
+    pub(super) scrubbing: Scrubbing,
 }
 
 impl Pool {
@@ -112,6 +114,7 @@ impl Pool {
             images: ImageCounters::new(clock),
             cleaner: Cleaner::default(),
             collection: Mutex::default(),
+            scrubbing: Scrubbing::default(),
         })
     }
 
@@ -196,6 +199,7 @@ impl Pool {
         all.extend(self.image_cache.counts());
         all.extend(self.buffering.counts());
         all.extend(self.filters.counts());
+        all.extend(self.scrubbing.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

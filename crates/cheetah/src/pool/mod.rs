@@ -9,15 +9,16 @@
 //! `images`, `buffering` (changes that wait for a leaf), `filters` (which keys a leaf lacks),
 //! `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
 //! `garbage_collection`, `statistics`. Beside them: `cells` (memory for small things), `shards`,
-//! `trees` (what the pool knows of each tree) and `drop_tree`. [`Pool`] holds the parts of all. The
-//! order is for reading, not of imports.
+//! `trees` (what the pool knows of each tree), `drop_tree` and `scrubbing` (reading all images to
+//! find damage). [`Pool`] holds the parts of all. The order is for reading, not of imports.
 //!
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!
-//! Lock order, outermost first: garbage collection (`collection`) or a dictionary's trial and
-//! making; gate; page latches (in the tree's order); one page entry; what waits (order, then map),
-//! filters, the image cache, small leaves; the changes of an epoch, the eviction queues, free page
-//! numbers; segments. Nobody waits for the gate with a lock or latch that stands behind it.
+//! Lock order, outermost first: scrubbing, garbage collection (`collection`) or a dictionary's
+//! trial and making; gate; page latches (in the tree's order); one page entry; what waits (order,
+//! then map), filters, the image cache, small leaves; the changes of an epoch, the eviction queues,
+//! free page numbers; segments. Nobody waits for the gate with a lock or latch that stands behind
+//! it.
 
 mod buffer_pool;
 mod buffering;
@@ -32,6 +33,7 @@ mod images;
 mod in_memory;
 mod mtr;
 mod reading;
+mod scrubbing;
 mod shards;
 mod statistics;
 mod trees;
@@ -59,6 +61,7 @@ pub use frames::{PageClass, PageRef, ReadGuard, WriteGuard};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;
 pub use reading::{Fetched, InImage, Stored, Unloaded, REQUEST_PAGES_MAX};
+pub use scrubbing::Scrubbed;
 pub use statistics::{Cached, CurvePoint, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use writing::{EndedEpoch, EpochState, Pressure, WrittenEpoch};

@@ -1,0 +1,200 @@
+//! Reading the next image.
+
+use super::progress::{Pass, State};
+use crate::base::hash::hash_number;
+use crate::base::{planted, Error, PageId, Result, TreeId};
+use crate::format::ImageRef;
+use crate::pool::images::codec;
+use crate::pool::Pool;
+
+/// From the beginning of a pass to that of the next one, at least.
+const PASS_EVERY_NS: u64 = 24 * 3_600_000_000_000;
+/// Who comes late makes up for so much.
+const CATCH_UP_NS: u64 = 100_000_000;
+/// Entries of the page table that one step looks at.
+const LOOKS_MAX: u64 = 10_000;
+
+/// What a step of scrubbing came to.
+#[derive(Debug)]
+pub enum Scrubbed {
+    /// Nothing is due.
+    Nothing,
+    /// Some was read, and there is more.
+    Intact,
+    /// A page of that tree cannot be read.
+    Damaged(TreeId, Error),
+    /// All was read, and nothing was damaged.
+    CleanPass,
+}
+
+impl Pool {
+    /// Has images read at that rate from now on, from the beginning of a pass; 0: none. May wait
+    /// until one image is read.
+    pub fn set_scrub_rate(&self, bytes_per_second: u64) {
+        *self.scrubbing.state.lock() = State { bytes_per_second, ..State::default() };
+    }
+
+    /// Reads the next image, if it is due. I/O. Errors stop the engine; others are
+    /// [`Scrubbed::Damaged`].
+    pub fn scrub_step(&self, now_ns: u64) -> Result<Scrubbed> {
+        self.health.check()?;
+        let mut state = self.scrubbing.state.lock();
+        if state.bytes_per_second == 0 || now_ns < state.due_ns {
+            return Ok(Scrubbed::Nothing);
+        }
+        let mut pass = state.pass.take().unwrap_or_else(|| self.new_pass(now_ns));
+        let Some(image) = self.next_image(&mut pass) else {
+            let Pass { began_ns, left, found_damage, .. } = pass;
+            if left > 0 {
+                state.pass = Some(pass);
+                return Ok(Scrubbed::Intact);
+            }
+            state.due_ns = began_ns + PASS_EVERY_NS;
+            return Ok(if found_damage { Scrubbed::Nothing } else { Scrubbed::CleanPass });
+        };
+        let stored_bytes = u64::from(image.location.stored_bytes);
+        state.due_ns = state.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS))
+            + stored_bytes * 1_000_000_000 / state.bytes_per_second;
+        self.scrubbing.images.one();
+        self.scrubbing.bytes.add(stored_bytes);
+        let read = self.scrub(&image);
+        pass.found_damage |= read.is_err();
+        state.pass = Some(pass);
+        match read {
+            Ok(()) => Ok(Scrubbed::Intact),
+            Err(fatal @ Error::Fatal(_)) => Err(fatal),
+            Err(error) => {
+                self.scrubbing.damaged.one();
+                Ok(Scrubbed::Damaged(image.tree, error))
+            }
+        }
+    }
+
+    fn new_pass(&self, now_ns: u64) -> Pass {
+        let end = self.numbers.lock().end().0.max(1);
+        Pass { began_ns: now_ns, next: PageId(hash_number(now_ns) % end), left: end, found_damage: false }
+    }
+
+    /// The next image of a pass, of those in a bounded number of looks.
+    fn next_image(&self, pass: &mut Pass) -> Option<ImageRef> {
+        let end = self.numbers.lock().end().0;
+        for _ in 0..pass.left.min(LOOKS_MAX) {
+            let pid = pass.next;
+            pass.next = PageId(if pid.0 + 1 < end { pid.0 + 1 } else { 0 });
+            pass.left -= 1;
+            if let Some(image) = self.scrubbed_image(pid) {
+                return Some(image);
+            }
+        }
+        None
+    }
+
+    fn scrubbed_image(&self, pid: PageId) -> Option<ImageRef> {
+        self.table.existing(pid)?.image(pid)
+    }
+
+    fn scrub(&self, image: &ImageRef) -> Result<()> {
+        let read = self.scratch.with_buffer(|bytes| {
+            self.segments.read_unchecked(image, bytes)?;
+            codec::check(bytes, image, self.page_bytes).map(drop)
+        });
+        let is_newest = self.scrubbed_image(image.pid) == Some(*image)
+            || planted::is_on("scrubbing: take what was replaced for damaged");
+        if is_newest {
+            read
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::planted::plant;
+    use crate::base::Config;
+    use crate::pool::testing::{Database, TREE};
+    use crate::pool::PageClass;
+    use cheetah_io::sim::Op;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn with_pages(count: u64) -> (Database, Vec<PageId>) {
+        let db = Database::new(&Config::tiny());
+        let pids = (0..count).map(|value| db.add(PageClass::Base, value)).collect();
+        db.checkpoint().unwrap();
+        (db, pids)
+    }
+
+    fn segment_of(image: &ImageRef) -> String {
+        format!("seg/{:08}.seg", image.location.segment.0)
+    }
+
+    /// Scrubs through a pass; the damage it finds.
+    fn pass(db: &Database, mut now_ns: u64) -> Vec<String> {
+        let mut found = Vec::new();
+        for _ in 0..10_000 {
+            now_ns += SECOND_NS;
+            match db.pool.scrub_step(now_ns).unwrap() {
+                Scrubbed::Intact => {}
+                Scrubbed::Damaged(tree, error) => found.push(format!("{tree}: {error}")),
+                Scrubbed::Nothing | Scrubbed::CleanPass => return found,
+            }
+        }
+        panic!("a pass does not end");
+    }
+
+    #[test]
+    fn a_pass_reads_all_and_finds_what_is_damaged() {
+        let (db, pids) = with_pages(100);
+        db.pool.set_scrub_rate(1 << 20);
+        assert_eq!(pass(&db, 0), [""; 0]);
+        let count = db.pool.scrubbing.images.get();
+        assert!(count >= 100, "{count} images");
+        // The next pass is due a day later, or when the rate is set.
+        assert!(matches!(db.pool.scrub_step(1000 * SECOND_NS), Ok(Scrubbed::Nothing)));
+        let image = db.pool.scrubbed_image(pids[70]).unwrap();
+        db.disk.flip(&segment_of(&image), u64::from(image.location.offset) + 60, 3).unwrap();
+        db.pool.set_scrub_rate(1 << 20);
+        let found = pass(&db, 0);
+        assert!(found.len() == 1 && found[0].starts_with(&format!("{TREE}: ")), "{found:?}");
+        assert_eq!(pass(&db, PASS_EVERY_NS).len(), 1);
+        assert_eq!(db.pool.scrubbing.damaged.get(), 2);
+    }
+
+    #[test]
+    fn no_more_is_read_than_is_asked_for() {
+        let (db, _) = with_pages(100);
+        assert!(matches!(db.pool.scrub_step(SECOND_NS), Ok(Scrubbed::Nothing)));
+        db.pool.set_scrub_rate(1000);
+        let bytes = |db: &Database| db.pool.scrubbing.bytes.get();
+        for now_ns in (100 * SECOND_NS..102 * SECOND_NS).step_by(1_000_000) {
+            db.pool.scrub_step(now_ns).unwrap();
+        }
+        assert!((2000..3100).contains(&bytes(&db)), "{} bytes in two seconds", bytes(&db));
+    }
+
+    /// Damage that is told of an image which was replaced while it was read.
+    fn told_of_a_replaced_image() -> bool {
+        let (db, pids) = with_pages(1);
+        let image = db.pool.scrubbed_image(pids[0]).unwrap();
+        db.disk.flip(&segment_of(&image), u64::from(image.location.offset) + 60, 3).unwrap();
+        let hold = db.disk.hold(Op::Read, &segment_of(&image));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                hold.wait_until_reached();
+                db.change(pids[0], 7);
+                db.checkpoint().unwrap();
+                drop(hold);
+            });
+            db.pool.scrub(&image).is_err()
+        })
+    }
+
+    #[test]
+    fn what_is_replaced_meanwhile_is_not_damaged() {
+        assert!(!told_of_a_replaced_image());
+        let bug = plant("scrubbing: take what was replaced for damaged");
+        assert!(told_of_a_replaced_image() && bug.reached_count() > 0);
+    }
+}
