@@ -9,6 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The one directory of a disk that may have other disks in it.
+pub const SNAPSHOTS: &str = "snapshots";
+
 /// One of several reads.
 #[derive(Debug)]
 pub struct ReadRequest<'b> {

@@ -9,7 +9,7 @@
 //! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
 
 use crate::direct::{Buffers, DirectFile};
-use crate::disk::{DirLock, Disk, File};
+use crate::disk::{DirLock, Disk, File, SNAPSHOTS};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use std::fs;
@@ -21,8 +21,6 @@ use std::sync::Arc;
 /// Files may be read by the group of the server, as those of other engines.
 const FILE_MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
-/// The one directory of a disk that may have others in it.
-const SNAPSHOTS: &str = "snapshots";
 
 /// A directory of the real file system.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use cheetah::base::{reach, Config, Error, Xid};
 use cheetah::db::{Db, Env, Pace, Snapshot, SnapshotOrder, Written};
 use cheetah::format::manifest::{Made, Manifest};
 use cheetah_io::sim::{explore, CrashPolicy, Effect, Fault, Image, Op, Plan, SimClock, SimDisk};
-use cheetah_io::Rng;
+use cheetah_io::{Disk, Rng};
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -420,6 +420,33 @@ fn z9_a_startup_removes_what_a_pin_held() {
     assert_eq!(segments(&with_pin), segments(&without));
 }
 
+/// Whether a startup removes a snapshot among the database's own that a crash has left unfinished,
+/// and no other.
+fn removes_unfinished() -> bool {
+    let disk = SimDisk::new();
+    let (db, rows) = large(&disk);
+    disk.create_dir("snapshots").unwrap();
+    for path in ["snapshots/crashed", "snapshots/whole", "snapshots/others"] {
+        write(&db.pin_snapshot().unwrap(), path).unwrap();
+    }
+    disk.put("snapshots/others/seg/notes.txt", b"mine").unwrap();
+    for path in ["snapshots/crashed", "snapshots/others"] {
+        ["CONTROL", "MANIFEST"].iter().for_each(|name| disk.remove(&format!("{path}/{name}")).unwrap());
+    }
+    drop(db);
+    drop(open_large(&disk).unwrap());
+    assert_eq!(rows_of(&disk, "snapshots/whole").unwrap(), rows);
+    assert!(disk.contents("snapshots/others/seg/notes.txt").is_ok(), "what is no snapshot's stays");
+    disk.list("snapshots/crashed").is_err()
+}
+
+#[test]
+fn z9_a_startup_removes_a_snapshot_of_its_own_that_was_not_finished() {
+    assert!(removes_unfinished());
+    let _bug = plant("backup: leave what was not finished");
+    assert!(!removes_unfinished(), "the bug is caught by what stays");
+}
+
 #[test]
 fn a_snapshot_is_linked_where_it_can_be_and_copied_otherwise() {
     let disk = SimDisk::new();
@@ -489,7 +516,6 @@ fn z7_a_snapshot_that_fails_leaves_nothing_and_stops_nothing() {
         assert!(manifest, "without a fault it is written: {op:?}");
         disk.at("snap").paths().iter().for_each(|path| disk.at("snap").remove(path).unwrap());
         ["snap/seg", "snap/chg", "snap/wal", "snap"].iter().for_each(|dir| {
-            use cheetah_io::Disk;
             disk.remove_dir(dir).unwrap();
         });
     }
@@ -576,6 +602,21 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     assert_eq!(status(&db, "backup_pins"), 1, "the next one takes its place");
     db.close().unwrap();
     assert_eq!(status(&db, "backup_pins"), 0, "a database that is closed has none");
+}
+
+#[test]
+fn a_snapshot_that_could_not_be_pinned_is_not_replaced_by_one_of_now() {
+    let disk = SimDisk::new();
+    let (db, _) = large(&disk);
+    let pins = (0..8).map(|_| db.pin_snapshot().unwrap()).collect::<Vec<_>>();
+    assert!(matches!(db.pin_waiting_snapshot(Vec::new()), Err(Error::Limit { .. })));
+    drop(pins);
+    let refused = create(&db, "one").unwrap_err().to_string();
+    assert!(refused.contains("was given up"), "{refused}");
+    create(&db, "one").unwrap();
+    db.set_snapshot_max_age(0);
+    assert!(!db.pin_waiting_snapshot(Vec::new()).unwrap());
+    assert_eq!(status(&db, "backup_pins"), 0);
 }
 
 /// Whether a snapshot that nobody writes goes when it is old.

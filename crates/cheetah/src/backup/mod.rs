@@ -16,7 +16,9 @@ mod first_opening;
 mod promises;
 mod snapshot;
 mod target;
+mod unfinished;
 
 pub use first_opening::take_manifest;
 pub use snapshot::{Snapshot, Sources};
 pub use target::{Pace, Written};
+pub use unfinished::remove_unfinished;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Directories of a database.
-const DIRECTORIES: [&str; 3] = ["seg", "chg", "wal"];
+pub(super) const DIRECTORIES: [&str; 3] = ["seg", "chg", "wal"];
 /// Bytes copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 /// How often a pause looks whether the copy is still wanted.

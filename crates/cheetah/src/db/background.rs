@@ -75,8 +75,8 @@ impl Background {
             return Ok(false);
         }
         *at_ns = now_ns;
-        self.waiting_snapshot.step(&self.core);
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
+        self.waiting_snapshot.step(&self.core);
         self.noted("writing the log", flushed.map(|()| true))
     }
 

@@ -42,14 +42,19 @@ impl Db {
     }
 
     /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot), and lets go of one
-    /// that waits already. `notes` will stand in its manifest.
-    pub fn pin_waiting_snapshot(&self, notes: Vec<Note>) -> Result<()> {
+    /// that waits already. `notes` will stand in its manifest. Whether one waits now: not when none
+    /// may. After an error the next call that would write it fails, too.
+    pub fn pin_waiting_snapshot(&self, notes: Vec<Note>) -> Result<bool> {
         let since_ns = self.0.core.clock.now_ns();
         let waiting = &self.0.background.waiting_snapshot;
-        // The one before is of no use for whoever begins a backup, also if this one fails.
+        // The one before is of no use for whoever begins a backup.
         waiting.clear();
-        waiting.put(Waiting { snapshot: self.pin_snapshot()?, notes, since_ns });
-        Ok(())
+        if !waiting.may_be() {
+            return Ok(false);
+        }
+        let snapshot = self.pin_snapshot().inspect_err(|error| waiting.give_up(error.to_string()))?;
+        waiting.put(Waiting { snapshot, notes, since_ns });
+        Ok(true)
     }
 
     /// Writes the snapshot that waits, or one of now. A failed one goes on waiting. The call after
@@ -79,7 +84,7 @@ impl Db {
         snapshot.write_to(order.path, order.outside_of, pace, order.is_own, notes)
     }
 
-    /// Age in seconds after which a snapshot that waits is given up.
+    /// Age in seconds after which a snapshot that waits is given up; with 0 none will wait.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);
     }

@@ -83,9 +83,20 @@ impl WaitingSnapshot {
         true
     }
 
-    /// Age in seconds after which it goes.
+    /// Age in seconds after which it goes; 0: none may wait.
     pub(in crate::db) fn set_max_age(&self, seconds: u64) {
-        self.age_ns_max.store(seconds.max(1).saturating_mul(NS_PER_S), Relaxed);
+        self.age_ns_max.store(seconds.saturating_mul(NS_PER_S), Relaxed);
+    }
+
+    /// Whether one may wait.
+    pub(in crate::db) fn may_be(&self) -> bool {
+        self.age_ns_max.load(Relaxed) > 0
+    }
+
+    /// Nothing could be pinned, for this reason: the next call of [`take`](Self::take) says so.
+    pub(in crate::db) fn give_up(&self, reason: String) {
+        let before = std::mem::replace(&mut *self.place.lock(), Place::GivenUp(reason));
+        drop(before);
     }
 
     /// Lets go of it.
@@ -128,7 +139,7 @@ impl WaitingSnapshot {
 
 fn given_up(reason: &str) -> Error {
     Error::Unsupported {
-        place: "the snapshot that was pinned and waited to be written was given up".into(),
+        place: "the snapshot that was to wait for this statement was given up".into(),
         detail: format!("{reason}; begin the backup again, or repeat the statement for a snapshot of now"),
     }
 }

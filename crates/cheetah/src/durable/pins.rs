@@ -44,7 +44,9 @@ impl Named {
         let takes_all = planted::is_on("backup: release what another pin names");
         let is_free = |path: &String| !self.has(path) || takes_all && ended.contains(path);
         let free: Vec<String> = self.held.keys().filter(|path| is_free(path)).cloned().collect();
-        self.held.retain(|path, _| !free.contains(path));
+        for path in &free {
+            self.held.remove(path);
+        }
         free
     }
 }

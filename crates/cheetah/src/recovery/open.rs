@@ -73,6 +73,7 @@ pub(crate) fn open(
     backup::take_manifest(&durable)?;
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open(Arc::clone(&durable), config, uuid)?;
+    backup::remove_unfinished(durable.disk());
     let budget = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();
