@@ -104,8 +104,14 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     assert "is no backup: there is no such folder" in backup(loaded, "incremental", other, "--base",
                                                              tmp_path / "gone", status=1)
     assert not other.exists()
-    program = start(loaded, "full", full, "--rate", "200K")
     snapshots = loaded.data / "#cheetah/snapshots"
+    for end in (signal.SIGTERM, signal.SIGINT):
+        program = start(loaded, "full", full, "--rate", "200K")
+        wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
+        program.send_signal(end)
+        assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+        assert not full.exists() and not list(snapshots.iterdir())
+    program = start(loaded, "full", full, "--rate", "200K")
     wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
     assert "another cheetah-backup is at work" in backup(loaded, "full", other, status=1)
     program.send_signal(signal.SIGKILL)
