@@ -614,6 +614,29 @@ typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, Cheet
    not fit. */
 typedef int32_t (*CheetahEntriesOf)(void *context, CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries);
 
+/* A word without blanks, and a text on one line, for the manifest of a snapshot. */
+typedef struct CheetahNote {
+  CheetahBytes word;
+  CheetahBytes text;
+} CheetahNote;
+/* Whether the server coordinates the prepared transaction of that name by itself, so that it is
+   rolled back in a snapshot. */
+typedef uint8_t (*CheetahIsOwnXid)(const CheetahXid *xid);
+typedef struct CheetahSnapshotOrder {
+  CheetahBytes path;       /* absolute, of a directory that does not exist */
+  CheetahBytes outside_of; /* a directory in which it may not be, but for the engine's `snapshots` */
+  const CheetahNote *notes; /* unless a snapshot waits, which has notes */
+  size_t notes_count;
+  CheetahIsOwnXid is_own;
+  CheetahInterrupted interrupted;
+  void *context; /* of `interrupted` */
+} CheetahSnapshotOrder;
+typedef struct CheetahSnapshot {
+  uint64_t files_count;
+  uint64_t bytes;
+  uint64_t copied_bytes; /* neither linked nor cloned */
+} CheetahSnapshot;
+
 /* Errors. */
 CheetahBytes cheetah_last_error(void);
 void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
@@ -636,6 +659,14 @@ int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
    could be told. */
 void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
+
+/* Snapshots of the database. */
+/* Pins the state for the next call of the other; CHEETAH_END when none may wait. Milliseconds. */
+int32_t cheetah_pin_snapshot(CheetahDb *db, const CheetahNote *notes, size_t notes_count);
+/* Writes the one that waits, or one of now. */
+int32_t cheetah_create_snapshot(CheetahDb *db, const CheetahSnapshotOrder *order, CheetahSnapshot *snapshot);
+/* How long one waits; 0: none does. */
+void cheetah_set_snapshot_max_age(CheetahDb *db, uint64_t seconds);
 
 /* Tables. */
 /* Tells the sink what is wrong with the words; strict: what cannot be meant is refused, not just

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The functions of the handlerton: transactions, savepoints, and what concerns the whole engine.
+#include "backup.h"
 #include "ddl/alter.h"
 #include "engine.h"
 #include "errors.h"
@@ -118,12 +119,6 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   return cheetah_status_text(engine.db, print_status, &printer) != CHEETAH_OK || printer.failed;
 }
 
-static void prepare_for_backup() {
-  sql_print_warning("CHEETAH: a backup starts. mariadb-backup does not know this engine's files (#cheetah): it leaves "
-                    "the data of all CHEETAH tables out. Use mariadb-dump, or copy the data directory of a stopped "
-                    "server.");
-}
-
 static uint partition_flags() { return 0; }
 
 static alter_table_operations alter_table_flags(alter_table_operations) { return 0; }
@@ -148,7 +143,7 @@ void set_handlerton(handlerton *hton) {
   hton->signal_ddl_recovery_done = signal_ddl_recovery_done;
   hton->check_version = check_version;
   hton->show_status = show_status;
-  hton->prepare_for_backup = prepare_for_backup;
+  set_backup(hton);
   set_two_phase(hton);
   hton->partition_flags = partition_flags;
   hton->alter_table_flags = alter_table_flags;

@@ -41,7 +41,7 @@ static int open_engine(void *hton) {
   cheetah_show_names_with(engine.db, show_table_name, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);
   observe_stages();
-  tell_background_settings();
+  tell_settings();
   set_handlerton(static_cast<handlerton *>(hton));
   hide_directory();
   drop_temporary_tables();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "settings.h"
 
+#include "backup.h"
 #include "codec/words.h"
 #include "engine.h"
 #include "errors.h"
@@ -16,7 +17,9 @@ static const ulonglong mib = 1ULL << 20, tib = 1ULL << 40;
 static ulonglong buffer_pool_size, log_file_size, log_size_max;
 static ulonglong result_cache_limit;
 static unsigned io_capacity, scrub_rate, flush_log_at_trx_commit, sample_pages, ft_min_token_size, ft_max_token_size;
+static unsigned pin_seconds_max;
 static ulong change_buffering;
+static char nothing[] = "", *snapshot_path = nothing;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
@@ -42,6 +45,11 @@ static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *
 static void set_scrub_rate(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
   cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
+}
+
+static void set_snapshot_max_age(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
+  cheetah_set_snapshot_max_age(engine.db, pin_seconds_max);
 }
 
 static void set_change_buffering(THD *, st_mysql_sys_var *, void *place, const void *value) {
@@ -84,6 +92,27 @@ static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value
   my_printf_error(ER_ERROR_DURING_CHECKPOINT, "CHEETAH: no checkpoint: %s", MYF(0), message.c_ptr_safe());
   return 1;
 }
+
+// As above. The variable itself stays empty.
+static int write_snapshot(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *value) {
+  char buffer[FN_REFLEN];
+  int length = sizeof(buffer);
+  const char *path = value->val_str(value, buffer, &length);
+  *static_cast<char **>(save) = nothing;
+  return path == nullptr || create_snapshot(thd, std::string(path, static_cast<size_t>(length)));
+}
+
+static void leave_empty(THD *, st_mysql_sys_var *, void *, const void *) {}
+
+static MYSQL_SYSVAR_STR(create_snapshot, snapshot_path, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT,
+                        "Absolute path of a new directory: write a snapshot of all tables of the engine there, that of the "
+                        "last BACKUP STAGE END if it is still pinned, otherwise one of now",
+                        write_snapshot, leave_empty, "");
+
+static MYSQL_SYSVAR_UINT(snapshot_max_age, pin_seconds_max, PLUGIN_VAR_RQCMDARG,
+                         "Seconds for which the state of the last BACKUP STAGE END stays pinned, unless it is written; 0: it "
+                         "is not pinned at all",
+                         nullptr, set_snapshot_max_age, 3600, 0, 31536000, 0);
 
 static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_NOCMDOPT,
                          "ON: make a checkpoint: nothing that was committed before needs the log any more",
@@ -183,6 +212,8 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
                                         MYSQL_SYSVAR(change_buffering),
                                         MYSQL_SYSVAR(checkpoint_now),
+                                        MYSQL_SYSVAR(create_snapshot),
+                                        MYSQL_SYSVAR(snapshot_max_age),
                                         MYSQL_SYSVAR(stats_persistent_sample_pages),
                                         MYSQL_SYSVAR(ft_min_token_size),
                                         MYSQL_SYSVAR(ft_max_token_size),
@@ -230,9 +261,12 @@ WordRules word_rules(THD *thd) {
 
 uint64_t ft_result_cache_limit() { return result_cache_limit; }
 
-void tell_background_settings() {
+unsigned snapshot_max_age() { return pin_seconds_max; }
+
+void tell_settings() {
   cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
   cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
+  cheetah_set_snapshot_max_age(engine.db, pin_seconds_max);
 }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }

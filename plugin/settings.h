@@ -24,8 +24,10 @@ struct WordRules;
 WordRules word_rules(THD *thd);
 // Bytes that the result of a full-text search may take.
 uint64_t ft_result_cache_limit();
-// Tells the open engine what the variables say of statistics and scrubbing.
-void tell_background_settings();
+// Seconds for which the state of a backup stays pinned.
+unsigned snapshot_max_age();
+// Tells the open engine what the variables say of what the background does and of backups.
+void tell_settings();
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the
 // codec's own default).
 void default_compression(THD *thd, uint8_t *codec, int32_t *level);

@@ -7,6 +7,7 @@
 namespace cheetah {
 
 PSI_stage_info stage_building_indexes = {0, "Building indexes", 0};
+PSI_stage_info stage_writing_snapshot = {0, "Writing a snapshot of the engine", 0};
 PSI_stage_info stage_catching_up = {0, "Adding to the new indexes what has changed meanwhile", 0};
 
 static PSI_stage_info row_lock = {0, "Waiting for row lock", 0};
@@ -19,7 +20,8 @@ static PSI_stage_info rollback = {0, "Rolling back", 0};
 static PSI_stage_info *engine_stages[] = {&row_lock, &table_lock, &log_space, &memory, &rollback};
 
 static PSI_stage_info *all_stages[] = {&row_lock, &table_lock, &log_space, &memory,
-                                       &rollback, &stage_building_indexes, &stage_catching_up};
+                                       &rollback, &stage_building_indexes, &stage_catching_up,
+                                       &stage_writing_snapshot};
 
 static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of the server fits into the engine's words");
 

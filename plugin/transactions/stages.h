@@ -13,6 +13,7 @@ void observe_stages();
 
 extern PSI_stage_info stage_building_indexes;
 extern PSI_stage_info stage_catching_up;
+extern PSI_stage_info stage_writing_snapshot;
 
 // A stage of the connection's statement, until this goes.
 class InStage {

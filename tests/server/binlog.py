@@ -14,12 +14,14 @@ def closed_files(server) -> list:
     return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
 
 
-def replay(server, target, files: list) -> None:
-    """Execute binary logs on another server. A crash may leave an event without its end at the end
-    of a file: what is before it is executed, and a transaction without its end is not."""
+def replay(server, target, files: list, position: int = 4) -> None:
+    """Execute binary logs on another server, the first one from a position on. A crash may leave
+    an event without its end at the end of a file: what is before it is executed, and a transaction
+    without its end is not."""
     for name in files:
+        start = position if name == files[0] else 4
         reader = subprocess.Popen([SERVER / "usr/bin/mariadb-binlog", "--no-defaults",
-                                   server.data / name],
+                                   f"--start-position={start}", server.data / name],
                                   env=setup.library_environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL)
         with reader:

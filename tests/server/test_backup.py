@@ -1,18 +1,255 @@
-"""What backups of the server meet: a warning that mariadb-backup leaves Cheetah's data out, what
+"""Backups from the server's side: what BACKUP STAGE pins, snapshots and their bad inputs, what
 FLUSH ENGINE LOGS does, and a start without the engine."""
 
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pymysql
 import pytest
-from cheetah_tools.say import Failure
+from binlog import replay
+from cheetah_tools.say import Failure, note
+from servers import Client, check_table, is_root, wait_until
+
+COUNTERS = 50
+WRITERS = 4
+BINLOG = {"log_bin": "binlog", "binlog_format": "STATEMENT", "sync_binlog": 1, "server_id": 7}
+SLOW = "SET GLOBAL cheetah_io_capacity = 100"
+OTHER_FILE_SYSTEM = Path("/dev/shm")
 
 
-def test_backup_stage_warns_in_the_error_log(server):
-    """What mariadb-backup does first."""
-    server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
+class Writer(Client):
+    """Moves counters on in two tables at once, and notes how long a commit took at most."""
+
+    autocommit = False
+    count, longest_s = 0, 0.0
+
+    def work(self, cursor):
+        began = time.monotonic()
+        key = (self.count * 7 + self.number) % COUNTERS
+        cursor.execute(f"UPDATE a SET n = n + 1 WHERE id = {key}")
+        cursor.execute(f"INSERT INTO b (writer, n) VALUES ({self.number}, {self.count})")
+        if self.count % 5 == 0:
+            cursor.execute(f"DELETE FROM b WHERE writer = {self.number} AND n = {self.count - 3}")
+        self.connection.commit()
+        self.count += 1
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+
+def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
+    """What writers write to."""
+    server.sql("CREATE TABLE d.a (id INT PRIMARY KEY, n INT NOT NULL, KEY (n)) ENGINE=CHEETAH")
+    server.sql("CREATE TABLE d.b (id INT AUTO_INCREMENT PRIMARY KEY, writer INT NOT NULL, "
+               f"n INT NOT NULL, KEY (writer, n)) ENGINE={engine_of_b}")
+    server.sql(f"INSERT INTO a SELECT seq, 0 FROM seq_0_to_{COUNTERS - 1}", "d")
+
+
+def rows(server) -> list:
+    """Of both tables."""
+    return [server.sql(f"SELECT * FROM d.{table} ORDER BY id") for table in ("a", "b")]
+
+
+@contextlib.contextmanager
+def writers(server):
+    """Some write while the block runs; says how long one stood still."""
+    working = [Writer(server, number) for number in range(WRITERS)]
+    for writer in working:
+        writer.start()
+    try:
+        wait_until(lambda: all(writer.count > 20 for writer in working), "writes")
+        yield working
+        time.sleep(0.3)
+    finally:
+        for writer in working:
+            writer.stopping.set()
+            writer.join(60)
+    assert not any(writer.failure for writer in working), [writer.failure for writer in working]
+    note(f"{sum(writer.count for writer in working)} transactions; the longest took "
+         f"{max(writer.longest_s for writer in working):.3f} s")
+
+
+def block_commits(cursor) -> None:
+    """What mariadb-backup does; END is missing."""
+    for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"):
+        cursor.execute(f"BACKUP STAGE {stage}")
+
+
+def snapshot(server, place: Path) -> dict:
+    """Write one; the notes of its manifest."""
+    server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
+    lines = (place / "MANIFEST").read_text().splitlines()
+    return dict(line.split(" ", 2)[1:] for line in lines if line.startswith("note "))
+
+
+def refused(server, place, *words) -> None:
+    """A snapshot is refused, with these words, and nothing is left of it."""
+    with pytest.raises(Failure) as told:
+        server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
+    assert all(word in str(told.value) for word in words), told.value
+
+
+def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server, tmp_path):
+    server = new_server(BINLOG)
+    server.start()
+    server.sql("CREATE DATABASE d")
+    make_tables(server)
+    with server.connect("d") as prepared, prepared.cursor() as of_prepared:
+        for text in ("XA START 'x'", "INSERT INTO b (writer, n) VALUES (99, 99)", "XA END 'x'",
+                     "XA PREPARE 'x'"):
+            of_prepared.execute(text)
+        place = tmp_path / "snapshot"
+        with writers(server), server.connect("d") as connection, connection.cursor() as cursor:
+            block_commits(cursor)
+            cursor.execute("SHOW MASTER STATUS")
+            name, position = cursor.fetchone()[:2]
+            cursor.execute("BACKUP STAGE END")
+            assert server.status("Cheetah_backup_pins") == 1
+            time.sleep(0.3)
+            notes = snapshot(server, place)
+            assert notes["by"] == "backup" and notes["binlog"] == f"{name} {position}"
+            assert server.status("Cheetah_backup_pins") == 0
+        of_prepared.execute("XA ROLLBACK 'x'")
+    other = new_server({"server_id": 8})
+    other.start()
+    other.sql("CREATE DATABASE d")
+    other.stop()
+    for file in (server.data / "d").glob("*.frm"):
+        shutil.copy(file, other.data / "d")
+    shutil.rmtree(other.data / "#cheetah")
+    shutil.copytree(place, other.data / "#cheetah")
+    other.start()
+    assert [row[3] for row in other.sql("XA RECOVER")] == [b"x"]
+    replay(server, other, [name], position)
+    assert rows(other) == rows(server)
+    for table in ("a", "b"):
+        check_table(other, table, "d")
+
+
+def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
+    make_tables(server)
     with server.connect("d") as connection, connection.cursor() as cursor:
-        for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END"):
-            cursor.execute(f"BACKUP STAGE {stage}")
-    lines = server.log.read_text(errors="replace").splitlines()
-    assert [line for line in lines if "CHEETAH" in line and "backup" in line.lower()]
+        cursor.execute("BACKUP STAGE START")
+        cursor.execute("BACKUP STAGE END")
+        assert server.status("Cheetah_backup_pins") == 0
+        server.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
+        block_commits(cursor)
+        cursor.execute("BACKUP STAGE END")
+        assert server.status("Cheetah_backup_pins") == 0
+        server.sql("SET GLOBAL cheetah_snapshot_max_age = 1")
+        block_commits(cursor)
+        cursor.execute("BACKUP STAGE END")
+    assert server.status("Cheetah_backup_pins") == 1
+    wait_until(lambda: server.status("Cheetah_backup_pins") == 0, "the pin's end")
+    refused(server, tmp_path / "late", "was given up", "within 1 s", "begin the backup again")
+    assert snapshot(server, tmp_path / "of-now")["by"] == "statement"
+    assert server.value("SELECT @@cheetah_create_snapshot") == ""
+    said = server.log.read_text(errors="replace")
+    assert "a backup starts. mariadb-backup leaves the data" in said
+    assert "is pinned for 1 s" in said and "a snapshot is in" in said
+
+
+def test_targets_that_cannot_be(server, tmp_path):
+    make_tables(server)
+    (tmp_path / "there").mkdir()
+    refused(server, tmp_path / "there", "exists already", "name a directory that does not")
+    refused(server, tmp_path / "missing/one", "the directory above it does not exist")
+    refused(server, "relative", "not the absolute path", "give the absolute path")
+    refused(server, server.data / "d/inside", "is inside the data directory")
+    refused(server, server.data / "#cheetah/inside", "is inside the data directory")
+    with pytest.raises(Failure, match="1231"):
+        server.sql("SET GLOBAL cheetah_create_snapshot = NULL")
+    server.sql("CREATE USER plain@localhost")
+    with pymysql.connect(unix_socket=str(server.socket), user="plain") as plain:
+        with plain.cursor() as cursor, pytest.raises(pymysql.OperationalError, match="1227"):
+            cursor.execute(f"SET GLOBAL cheetah_create_snapshot = '{tmp_path / 'new'}'")
+    snapshot(server, server.data / "#cheetah/snapshots/one")
+    server.sql("INSERT INTO b (writer, n) SELECT seq, seq FROM seq_1_to_5000", "d")
+    if is_root():
+        full = tmp_path / "full"
+        full.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", full],
+                          capture_output=True, check=False).returncode == 0:
+            try:
+                refused(server, full / "new", "disk full", str(full / "new"))
+                assert not list(full.iterdir())
+            finally:
+                subprocess.run(["umount", full], check=False)
+    assert server.status("Cheetah_backup_pins") == 0
+    assert rows(server)[0], "the server goes on"
+
+
+@pytest.fixture
+def far():
+    """A folder on another file system, where files have to be copied."""
+    place = OTHER_FILE_SYSTEM / f"cheetah-{os.getpid()}"
+    if not OTHER_FILE_SYSTEM.is_dir():
+        pytest.skip("there is no other file system")
+    place.mkdir()
+    yield place
+    shutil.rmtree(place)
+
+
+def test_slow_copies_are_killed_removed_and_survived(server, far):
+    """To another file system files are copied, at the pace of cheetah_io_capacity."""
+    make_tables(server)
+    server.sql("CREATE TABLE d.c (a LONGBLOB NOT NULL) ENGINE=CHEETAH")
+    server.sql("INSERT INTO c SELECT RANDOM_BYTES(1000) FROM seq_1_to_4000", "d")
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    notes = snapshot(server, far / "whole")
+    assert notes["by"] == "statement"
+    made = [line.split()[-1] for line in (far / "whole/MANIFEST").read_text().splitlines()
+            if line.startswith("file ")]
+    assert made and set(made) == {"copied"}
+    server.sql(SLOW)
+    for end in ("kill", "remove", "crash"):
+        told = []
+        with server.connect("d") as connection, connection.cursor() as cursor:
+            number = connection.thread_id()
+
+            def write(place=far / end, cursor=cursor, told=told):
+                try:
+                    cursor.execute(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
+                except pymysql.MySQLError as failure:
+                    told.append(failure.args)
+            writing = threading.Thread(target=write)
+            writing.start()
+            wait_until(lambda number=number: server.sql(
+                "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = "
+                f"'Writing a snapshot of the engine' AND ID = {number}"), "the statement's state")
+            wait_until(lambda end=end: list((far / end).rglob("*.seg")), "a file")
+            if end == "kill":
+                server.sql(f"KILL QUERY {number}")
+            elif end == "remove":
+                shutil.rmtree(far / end)
+            else:
+                server.kill()
+            writing.join(60)
+            assert not writing.is_alive()
+        if end == "kill":
+            assert told[0][0] == 1317 and not (far / end).exists()
+        elif end == "remove":
+            assert told[0][0] == 1004 and str(far / end) in told[0][1], told
+        else:
+            assert not (far / end / "MANIFEST").exists()
+            server.start()
+    check_table(server, "c", "d")
+
+
+def test_a_copy_of_a_snapshot_that_is_not_whole_is_refused(server, new_server, tmp_path):
+    make_tables(server)
+    snapshot(server, tmp_path / "snapshot")
+    other = new_server({"cheetah": "FORCE"})
+    other._prepare()
+    shutil.copytree(tmp_path / "snapshot", other.data / "#cheetah")
+    next((other.data / "#cheetah/wal").iterdir()).unlink()
+    with pytest.raises(Failure):
+        other.start()
+    said = other.log.read_text(errors="replace")
+    assert "this copy of a snapshot is not whole: copy it again" in said
 
 
 def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
@@ -22,8 +259,7 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
     server.sql("UPDATE d.t SET b = REVERSE(b)")
     checkpoints = server.status("Cheetah_pool_checkpoints")
     with server.connect("d") as connection, connection.cursor() as cursor:
-        for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"):
-            cursor.execute(f"BACKUP STAGE {stage}")
+        block_commits(cursor)
         cursor.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
         cursor.execute("BACKUP STAGE END")
     server.sql("FLUSH LOGS")

@@ -12,7 +12,7 @@ from .say import Failure
 
 NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
-MIGRATE = PROJECT / "tools" / "migrate"
+PROGRAMS = (PROJECT / "tools/migrate/cheetah-migrate", PROJECT / "tools/backup/cheetah-backup")
 CONFIGURATION = """# Cheetah storage engine. The server loads plugins of stable maturity only, unless told otherwise.
 #
 # FORCE: without the engine the server does not start. It would run without the tables. After a crash
@@ -31,11 +31,13 @@ Version: {version}
 Architecture: {architecture}
 Maintainer: {maintainer}
 Depends: libc6, libstdc++6, mariadb-server-core (= {server}), mariadb-client-core, python3
+Recommends: mariadb-backup
 Section: database
 Priority: optional
 Description: Cheetah storage engine for MariaDB
  Durable, crash-safe, compressed tables: ENGINE=CHEETAH. The program
- cheetah-migrate brings tables and their foreign keys from InnoDB, and back.
+ cheetah-migrate brings tables and their foreign keys from InnoDB, and back;
+ cheetah-backup backs a running server up, with all its engines.
  A storage engine loads only into the very server version it was built for,
  which is {server}.
 """
@@ -96,14 +98,16 @@ def install(_arguments=()) -> None:
         place_programs(folder.parents[3] / "usr/local")
     except PermissionError as failure:
         raise Failure(f"cannot write to {failure.filename}: run as root, sudo make install") from failure
-    print(f"installed {target} and cheetah-migrate\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
+    print(f"installed {target} with cheetah-migrate and cheetah-backup\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
 
 
 def place_programs(prefix: Path) -> None:
-    """Put cheetah-migrate into bin, and what it is made of into share."""
-    place(prefix / "bin/cheetah-migrate", (MIGRATE / "cheetah-migrate").read_bytes(), 0o755)
-    for file in sorted((MIGRATE / "cheetah_migrate").glob("*.py")):
-        place(prefix / "share/cheetah/cheetah_migrate" / file.name, file.read_bytes(), 0o644)
+    """Put the programs into bin, and what they are made of into share."""
+    for program in PROGRAMS:
+        place(prefix / "bin" / program.name, program.read_bytes(), 0o755)
+        parts = program.with_name(program.name.replace("-", "_"))
+        for file in sorted(parts.glob("*.py")):
+            place(prefix / "share/cheetah" / parts.name / file.name, file.read_bytes(), 0o644)
 
 
 def installed_version() -> str:
@@ -115,7 +119,7 @@ def installed_version() -> str:
 
 def documents() -> list:
     """What belongs beside the package."""
-    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
+    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
     return [PROJECT / name for name in names if (PROJECT / name).is_file()]
 
 

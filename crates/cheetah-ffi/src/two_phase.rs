@@ -19,6 +19,12 @@ pub struct CheetahXid {
 }
 
 impl CheetahXid {
+    /// Lends out the name.
+    pub(crate) fn of(xid: &Xid) -> Self {
+        let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
+        Self { format: xid.format(), global, branch }
+    }
+
     unsafe fn get(&self) -> Result<Xid> {
         // SAFETY: by the contract of the crate the bytes are readable.
         let (global, branch) = unsafe { (self.global.get(), self.branch.get()) };
@@ -67,10 +73,8 @@ pub unsafe extern "C" fn cheetah_recover(
     value(0, || {
         let found = db.0.recover(count as usize);
         for xid in &found {
-            let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
-            let told = CheetahXid { format: xid.format(), global, branch };
             // SAFETY: the caller's function gets the caller's context.
-            unsafe { sink(context, &told) };
+            unsafe { sink(context, &CheetahXid::of(xid)) };
         }
         found.len() as u32
     })

@@ -6,7 +6,11 @@
 //! of its directory.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The one directory of a disk that may have other disks in it.
+pub const SNAPSHOTS: &str = "snapshots";
 
 /// One of several reads.
 #[derive(Debug)]
@@ -90,4 +94,19 @@ pub trait Disk: Send + Sync {
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
+    /// Creates the directory `path`, durably, as the root of another disk: for copies of files.
+    /// `AlreadyExists` when there is something, `InvalidInput` when the path is not absolute, or
+    /// leads into this disk or into `outside_of`. Into this disk's directory `snapshots` it may
+    /// lead.
+    fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>>;
+    /// Where the system finds the file `path`; the directory of the disk itself for `""`.
+    fn system_path(&self, path: &str) -> io::Result<PathBuf>;
+    /// Gives the file `path` a second name, in a disk that [`create_disk`](Self::create_disk) made.
+    /// Fails where that cannot be, for one when it is another file system.
+    fn link(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<()>;
+    /// Creates a file in `target` that shares its blocks with the file `path` until one of them is
+    /// written. Fails where the file system cannot do that.
+    fn clone_file(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<Arc<dyn File>>;
+    /// Removes an empty directory; `""` is the root itself.
+    fn remove_dir(&self, dir: &str) -> io::Result<()>;
 }

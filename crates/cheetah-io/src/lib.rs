@@ -19,6 +19,6 @@ pub mod time;
 
 pub use aligned::AlignedBytes;
 pub use blocks::{Block, Blocks};
-pub use disk::{DirLock, Disk, File, ReadRequest};
+pub use disk::{DirLock, Disk, File, ReadRequest, SNAPSHOTS};
 pub use rng::Rng;
 pub use time::Clock;

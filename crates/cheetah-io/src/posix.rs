@@ -9,7 +9,7 @@
 //! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
 
 use crate::direct::{Buffers, DirectFile};
-use crate::disk::{DirLock, Disk, File};
+use crate::disk::{DirLock, Disk, File, SNAPSHOTS};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use std::fs;
@@ -40,10 +40,7 @@ impl PosixDisk {
     /// The real path of `path`, or `InvalidInput` when it would leave the root (I1).
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("not a path inside the disk: {path:?}"),
-            ));
+            return Err(invalid(&format!("not a path inside the disk: {path:?}")));
         }
         Ok(self.root.join(path))
     }
@@ -54,6 +51,25 @@ impl PosixDisk {
         }
         self.resolve(dir)
     }
+
+    /// The directory in which another disk may be created, without symbolic links.
+    fn parent_of_disk(&self, parent: &Path, outside_of: &Path) -> io::Result<PathBuf> {
+        let snapshots = self.root.join(SNAPSHOTS);
+        let above = parent.parent().and_then(|above| above.canonicalize().ok());
+        if parent.file_name() == snapshots.file_name() && above.is_some_and(|above| above == self.root) {
+            create_directory(&snapshots)?;
+        }
+        let parent = parent.canonicalize()?;
+        let is_inside = |directory: &Path| parent.starts_with(directory);
+        if parent != snapshots && (is_inside(&self.root) || is_inside(&outside_of.canonicalize()?)) {
+            return Err(invalid(&format!("{} is inside the data directory", parent.display())));
+        }
+        Ok(parent)
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 impl Disk for PosixDisk {
@@ -127,6 +143,52 @@ impl Disk for PosixDisk {
         let stat = rustix::fs::statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
+
+    fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>> {
+        let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), path.is_absolute()) else {
+            return Err(invalid("not the absolute path of a directory"));
+        };
+        let parent = self.parent_of_disk(parent, outside_of)?;
+        let root = parent.join(name);
+        fs::DirBuilder::new().mode(DIR_MODE).create(&root)?;
+        sync_directory(&parent)?;
+        Ok(Arc::new(Self { root, buffers: Arc::default() }))
+    }
+
+    fn system_path(&self, path: &str) -> io::Result<PathBuf> {
+        self.resolve_dir(path)
+    }
+
+    fn link(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<()> {
+        fs::hard_link(self.resolve(path)?, target.system_path(target_path)?)
+    }
+
+    fn clone_file(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<Arc<dyn File>> {
+        let source = fs::File::open(self.resolve(path)?)?;
+        let file = target.create(target_path)?;
+        let opened = fs::OpenOptions::new().write(true).open(target.system_path(target_path)?);
+        match opened.and_then(|opened| share_blocks(&source, &opened)) {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                let _ = target.unlink(target_path);
+                Err(error)
+            }
+        }
+    }
+
+    fn remove_dir(&self, dir: &str) -> io::Result<()> {
+        fs::remove_dir(self.resolve_dir(dir)?)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn share_blocks(source: &fs::File, target: &fs::File) -> io::Result<()> {
+    rustix::fs::ioctl_ficlone(target, source).map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_blocks(_source: &fs::File, _target: &fs::File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Creates a directory with its missing parents; the entry of each is durable in its parent.
@@ -324,6 +386,51 @@ mod tests {
             assert_eq!(disk.create(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
             assert_eq!(disk.unlink(path).err().unwrap().kind(), io::ErrorKind::InvalidInput, "{path:?}");
         }
+    }
+
+    #[test]
+    fn another_disk_is_outside_or_among_the_snapshots() {
+        let (folder, database) = disk("other");
+        let data = folder.0.join("data");
+        let root = data.join("db");
+        let disk = PosixDisk::open(&root).unwrap();
+        drop(database);
+        let kind = |path: &Path| disk.create_disk(path, &data).err().map(|error| error.kind());
+        assert_eq!(kind(Path::new("relative")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(&data.join("inside")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(&root.join("inside")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(&folder.0.join("data/../data/db/inside")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(&folder.0.join("missing/one")), Some(io::ErrorKind::NotFound));
+        assert_eq!(kind(&folder.0.join("outside")), None);
+        assert_eq!(kind(&folder.0.join("outside")), Some(io::ErrorKind::AlreadyExists));
+        std::os::unix::fs::symlink(&data, folder.0.join("link")).unwrap();
+        assert_eq!(kind(&folder.0.join("link/inside")), Some(io::ErrorKind::InvalidInput));
+        assert_eq!(kind(&root.join("snapshots/one")), None);
+        assert_eq!(kind(&root.join("snapshots/one/two")), Some(io::ErrorKind::InvalidInput));
+    }
+
+    #[test]
+    fn a_linked_file_has_two_names_and_a_disk_can_be_removed_again() {
+        let (folder, disk) = disk("links");
+        let file = disk.create("a").unwrap();
+        file.write_at(0, b"hello").unwrap();
+        let root = folder.0.join("snapshots/one");
+        let target = disk.create_disk(&root, &folder.0).unwrap();
+        target.create_dir("seg").unwrap();
+        disk.link("a", &*target, "seg/b").unwrap();
+        disk.unlink("a").unwrap();
+        let mut bytes = [0; 5];
+        target.open("seg/b").unwrap().read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"hello");
+        if let Ok(cloned) = target.clone_file("seg/b", &*target, "c") {
+            assert_eq!(cloned.len().unwrap(), 5);
+            target.unlink("c").unwrap();
+        }
+        assert!(target.remove_dir("seg").is_err());
+        target.unlink("seg/b").unwrap();
+        target.remove_dir("seg").unwrap();
+        target.remove_dir("").unwrap();
+        assert!(!root.exists());
     }
 
     #[test]

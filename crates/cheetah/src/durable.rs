@@ -8,8 +8,13 @@
 //!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is
 //!       coded.
 //!
-//! Errors    Fatal only.
+//! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]).
+//!
+//! Errors    Fatal only, of the barriers.
 
+pub mod pins;
+
+use self::pins::{Pin, Pins};
 use crate::base::{Error, Health, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::Mutex;
@@ -32,6 +37,8 @@ pub enum Barrier {
     Log,
     /// Names in a directory, before anything durable relies on the files.
     Directory,
+    /// A file of a snapshot, before its CONTROL or its MANIFEST names it.
+    Snapshot,
 }
 
 impl fmt::Display for Barrier {
@@ -43,6 +50,7 @@ impl fmt::Display for Barrier {
             Barrier::Control => "control",
             Barrier::Log => "log",
             Barrier::Directory => "directory",
+            Barrier::Snapshot => "snapshot",
         })
     }
 }
@@ -52,12 +60,13 @@ pub struct Durable {
     disk: Arc<dyn Disk>,
     health: Arc<Health>,
     trace: Mutex<Option<Vec<(Barrier, String)>>>,
+    pins: Pins,
 }
 
 impl Durable {
     /// The barriers of `disk`; a failed one closes `health`.
     pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
-        Self { disk, health, trace: Mutex::new(None) }
+        Self { disk, health, trace: Mutex::new(None), pins: Pins::default() }
     }
 
     /// The disk.
@@ -99,6 +108,39 @@ impl Durable {
     /// database.
     pub fn directory_barrier(&self, dir: &str) -> Result<()> {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
+    }
+
+    /// Makes a file of a snapshot durable. Of a disk with a health of its own: what happens to a
+    /// snapshot does not stop the engine (Z7).
+    pub fn snapshot_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.pass(Barrier::Snapshot, path, || file.sync_data())
+    }
+
+    /// Pins files (Z2): from now on [`let_go`](Self::let_go) holds them, until the pin is dropped.
+    /// `Limit` when there are too many pins.
+    pub fn pin(self: &Arc<Self>, paths: impl IntoIterator<Item = String>) -> Result<Pin> {
+        Pin::new(self, paths)
+    }
+
+    /// Unlinks a file that the database needs no more; or, when a pin names it, holds it until none
+    /// does. Whether it is gone.
+    pub fn let_go(&self, path: &str) -> io::Result<bool> {
+        self.pins.let_go(self.disk(), path)
+    }
+
+    /// Whether a pin names the file.
+    pub fn is_pinned(&self, path: &str) -> bool {
+        self.pins.names(path)
+    }
+
+    /// How many pins there are, and the bytes of the files that are there for them alone.
+    pub fn pinned(&self) -> (usize, u64) {
+        self.pins.counts()
+    }
+
+    /// Ends all pins: the disk is full (Z8).
+    pub fn give_up_pins(&self) {
+        self.pins.give_up(self);
     }
 
     /// Starts to record the barriers passed.

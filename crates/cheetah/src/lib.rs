@@ -55,10 +55,11 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `fulltext` <
-//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md
-//! walks through them.
+//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `backup`,
+//! `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`.
+//! ARCHITECTURE.md walks through them.
 
+pub mod backup;
 pub mod base;
 pub mod change_files;
 mod check;

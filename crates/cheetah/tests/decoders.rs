@@ -179,6 +179,22 @@ fn decoders_survive_mutated_bytes_change_file() {
     survive("change file records", &[records], 20_000, |_| {}, decoded::change_records);
 }
 
+/// Makes the checksum in the last line right again.
+fn repair_manifest(bytes: &mut Vec<u8>) {
+    let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n').filter(|end| *end > 12) else { return };
+    bytes.truncate(end - 12);
+    let crc = crc32c::crc32c(bytes);
+    bytes.extend(format!("end {crc:08x}\n").bytes());
+}
+
+#[test]
+fn decoders_survive_mutated_bytes_manifest() {
+    let mut repaired = manifest().encode();
+    repair_manifest(&mut repaired);
+    assert_eq!(repaired, manifest().encode());
+    survive("manifest", &[repaired], 20_000, repair_manifest, decoded::manifest);
+}
+
 #[test]
 fn decoders_survive_mutated_bytes_log_records() {
     let records = [log_records(), prepare_records(), vec![rename_record()]].concat();

@@ -18,6 +18,7 @@ use cheetah::format::bytes::check_version;
 use cheetah::format::catalog::TableDef;
 use cheetah::format::image::{self, Codec, Compression};
 use cheetah::format::log_record::LogRecord;
+use cheetah::format::manifest::Manifest;
 use cheetah::format::page::{PageBuf, PageView};
 use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::FormatChange;
@@ -210,6 +211,22 @@ fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(State::decode(&written[0]).unwrap(), samples::state_with_change_files());
+}
+
+/// Manifest format 1.
+#[test]
+fn manifests_of_snapshots_are_written_as_when_they_came() {
+    let path = folder(NOW).with_file_name("manifest.txt");
+    let written = samples::manifest().encode();
+    if is_blessing() {
+        fs::write(&path, &written).unwrap();
+    }
+    let golden = fs::read(&path).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(golden.clone()).unwrap());
+    assert_eq!(Manifest::decode(&golden).unwrap(), samples::manifest());
+    let newer = String::from_utf8(golden).unwrap().replacen("snapshot 1", "snapshot 2", 1);
+    let refused = Manifest::decode(newer.as_bytes()).map(drop).map_err(|defect| defect.in_place("MANIFEST"));
+    assert_newer(refused, "MANIFEST");
 }
 
 fn unhex(text: &str) -> Vec<u8> {

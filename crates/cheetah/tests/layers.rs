@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["base"],
     &["memory", "format", "durable"],
     &["segment", "page_map", "log", "sort", "change_files"],
-    &["fulltext"],
+    &["backup", "fulltext"],
     &["pool"],
     &["checkpoint"],
     &["tree"],

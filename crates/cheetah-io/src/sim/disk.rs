@@ -10,12 +10,13 @@ use super::content::Content;
 use super::crash::{sectors, CrashPolicy};
 use super::fault::{Effect, Fault, Faults, Op};
 use super::hold::{Held, Hold};
-use super::world::{error, Inode, World};
+use super::world::{error, join, Inode, World};
 use crate::disk::{DirLock, Disk, File, ReadRequest};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] make
@@ -23,6 +24,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    /// The directory that is its root; empty in a disk that is whole.
+    root: String,
 }
 
 /// A moment at which power might be cut: just before the operation it names, or at the end.
@@ -97,7 +100,7 @@ impl SimDisk {
             trace: None,
             recorder: None,
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), root: String::new() }
     }
 
     /// What a power cut now leaves, as a disk of its own without faults, locks or limits. The same
@@ -111,6 +114,19 @@ impl SimDisk {
         let mut world = self.state.lock().world.clone();
         world.files.values_mut().for_each(|file| file.open_count = 0);
         Self::of(world)
+    }
+
+    /// The directory `dir` of this disk as a disk of its own, with the same files.
+    pub fn at(&self, dir: &str) -> SimDisk {
+        Self { state: Arc::clone(&self.state), root: self.full(dir) }
+    }
+
+    /// The path from the root of the whole disk.
+    fn full(&self, path: &str) -> String {
+        match path {
+            "" => self.root.clone(),
+            _ => join(&self.root, path),
+        }
     }
 
     /// How many units (see [`CrashPolicy`]) are not synced.
@@ -209,7 +225,7 @@ impl SimDisk {
 
     fn edit_at_rest(&self, path: &str, edit: impl Fn(&mut Content)) -> io::Result<()> {
         let mut state = self.state.lock();
-        let inode = state.world.find(path)?;
+        let inode = state.world.find(&self.full(path))?;
         let file = state.world.file(inode)?;
         edit(&mut file.current);
         edit(&mut file.synced);
@@ -219,7 +235,7 @@ impl SimDisk {
     /// The bytes of a file.
     pub fn contents(&self, path: &str) -> io::Result<Vec<u8>> {
         let mut state = self.state.lock();
-        let inode = state.world.find(path)?;
+        let inode = state.world.find(&self.full(path))?;
         Ok(state.world.file(inode)?.current.to_vec())
     }
 
@@ -227,17 +243,22 @@ impl SimDisk {
     pub fn put(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let mut content = Content::default();
         content.write(0, bytes);
-        self.state.lock().world.put(path, content)
+        self.state.lock().world.put(&self.full(path), content)
     }
 
     /// Removes a file at once and durably.
     pub fn remove(&self, path: &str) -> io::Result<()> {
-        self.state.lock().world.remove(path)
+        self.state.lock().world.remove(&self.full(path))
     }
 
     /// Paths of all files, sorted by directory and name.
     pub fn paths(&self) -> Vec<String> {
-        self.state.lock().world.paths()
+        let all = self.state.lock().world.paths();
+        if self.root.is_empty() {
+            return all;
+        }
+        let inside = all.iter().filter_map(|path| path.strip_prefix(&self.root)?.strip_prefix('/'));
+        inside.map(str::to_owned).collect()
     }
 
     /// From now on keeps a copy of the disk before every changing operation, but of writes only
@@ -342,6 +363,7 @@ fn no_space(path: &str) -> io::Error {
 
 impl Disk for SimDisk {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let path = &self.full(path);
         let mut begun = self.begin(Op::Create, path, format_args!(""))?;
         if begun.ignored {
             return Err(error(io::ErrorKind::Other, path));
@@ -352,6 +374,7 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        let path = &self.full(path);
         let mut begun = self.begin(Op::Open, path, format_args!(""))?;
         let inode = begun.state.world.find(path)?;
         begun.state.world.file(inode)?.open_count += 1;
@@ -359,6 +382,7 @@ impl Disk for SimDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, to) = (&self.full(from), &self.full(to));
         let mut begun = self.begin(Op::Rename, from, format_args!(" -> {to}"))?;
         if begun.ignored {
             return Ok(());
@@ -367,6 +391,7 @@ impl Disk for SimDisk {
     }
 
     fn unlink(&self, path: &str) -> io::Result<()> {
+        let path = &self.full(path);
         let mut begun = self.begin(Op::Unlink, path, format_args!(""))?;
         if begun.ignored {
             return Ok(());
@@ -375,11 +400,13 @@ impl Disk for SimDisk {
     }
 
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
+        let dir = &self.full(dir);
         let begun = self.begin(Op::List, dir, format_args!(""))?;
         Ok(begun.state.world.dir(dir)?.current.keys().cloned().collect())
     }
 
     fn create_dir(&self, dir: &str) -> io::Result<()> {
+        let dir = &self.full(dir);
         let mut begun = self.begin(Op::CreateDir, dir, format_args!(""))?;
         if begun.ignored {
             return Ok(());
@@ -388,6 +415,7 @@ impl Disk for SimDisk {
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        let dir = &self.full(dir);
         let mut begun = self.begin(Op::SyncDir, dir, format_args!("")).inspect_err(|error| {
             if !is_power_cut(error) {
                 self.state.lock().world.poison_dir(dir);
@@ -400,19 +428,55 @@ impl Disk for SimDisk {
     }
 
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>> {
+        let path = &self.full(path);
         let mut begun = self.begin(Op::Lock, path, format_args!(""))?;
-        if !begun.state.locks.insert(path.to_owned()) {
+        if !begun.state.locks.insert(path.clone()) {
             return Err(error(io::ErrorKind::WouldBlock, path));
         }
         if begun.state.world.find(path).is_err() {
             begun.state.world.put(path, Content::default())?;
         }
-        Ok(Box::new(SimLock { disk: self.clone(), path: path.to_owned() }))
+        Ok(Box::new(SimLock { disk: self.clone(), path: path.clone() }))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
         let state = self.powered()?;
         Ok(state.free_blocks().saturating_mul(super::content::BLOCK_BYTES))
+    }
+
+    fn create_disk(&self, path: &Path, _outside_of: &Path) -> io::Result<Arc<dyn Disk>> {
+        let path = path.to_string_lossy().trim_start_matches('/').to_owned();
+        let mut begun = self.begin(Op::CreateDisk, &path, format_args!(""))?;
+        if begun.state.world.dir(&path).is_ok() {
+            return Err(error(io::ErrorKind::AlreadyExists, &path));
+        }
+        begun.state.world.create_dir(&path)?;
+        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        begun.state.world.sync_dir(parent)?;
+        drop(begun);
+        Ok(Arc::new(Self { state: Arc::clone(&self.state), root: path }))
+    }
+
+    fn system_path(&self, path: &str) -> io::Result<PathBuf> {
+        Ok(self.full(path).into())
+    }
+
+    fn link(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<()> {
+        let (path, to) = (self.full(path), target.system_path(target_path)?);
+        let to = to.to_string_lossy();
+        let mut begun = self.begin(Op::Link, &path, format_args!(" -> {to}"))?;
+        begun.state.world.link(&path, &to)
+    }
+
+    fn clone_file(&self, path: &str, _: &dyn Disk, _: &str) -> io::Result<Arc<dyn File>> {
+        self.begin(Op::CloneFile, &self.full(path), format_args!(""))?;
+        Err(error(io::ErrorKind::Unsupported, path))
+    }
+
+    fn remove_dir(&self, dir: &str) -> io::Result<()> {
+        let dir = self.full(dir);
+        let mut begun = self.begin(Op::RemoveDir, &dir, format_args!(""))?;
+        begun.state.world.remove_dir(&dir)
     }
 }
 

@@ -19,6 +19,10 @@ pub enum Op {
     CreateDir,
     SyncDir,
     Lock,
+    CreateDisk,
+    Link,
+    CloneFile,
+    RemoveDir,
 }
 
 impl Op {

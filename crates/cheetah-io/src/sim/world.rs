@@ -267,6 +267,28 @@ impl World {
         Ok(())
     }
 
+    /// Gives a file another name.
+    pub(super) fn link(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let inode = self.find(from)?;
+        let (dir, name) = split(to)?;
+        let directory = self.dir_mut(dir)?;
+        if directory.current.contains_key(name) {
+            return Err(error(io::ErrorKind::AlreadyExists, to));
+        }
+        directory.link(name, Node::File(inode));
+        Ok(())
+    }
+
+    pub(super) fn remove_dir(&mut self, path: &str) -> io::Result<()> {
+        if !self.dir(path)?.current.is_empty() {
+            return Err(error(io::ErrorKind::DirectoryNotEmpty, path));
+        }
+        let (parent, name) = split(path)?;
+        self.dir_mut(parent)?.unlink(name);
+        self.dirs.remove(path);
+        Ok(())
+    }
+
     pub(super) fn sync_dir(&mut self, dir: &str) -> io::Result<()> {
         let directory = self.dir_mut(dir)?;
         if !directory.poisoned {

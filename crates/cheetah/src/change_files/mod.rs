@@ -33,7 +33,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// wait for the disk.
 const SYNC_BYTES: u64 = 8 << 20;
 
-fn path_of(epoch: Epoch) -> String {
+/// Path of the file of an epoch.
+pub fn path_of(epoch: Epoch) -> String {
     format!("{DIRECTORY}/{}.chg", epoch.0)
 }
 
@@ -166,13 +167,19 @@ fn read_at(file: &dyn File, path: &str, at: u64, bytes: &mut [u8]) -> Result<()>
     })
 }
 
-/// Unlinks the file of an epoch, if there is one.
+/// Lets go of the file of an epoch, if there is one.
 pub fn remove(durable: &Durable, epoch: Epoch) -> Result<()> {
     let path = path_of(epoch);
-    match durable.disk().unlink(&path) {
+    match durable.let_go(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("unlink", &path, error)),
         _ => Ok(()),
     }
+}
+
+/// Paths of all files that there are. Reads the directory.
+pub fn paths(durable: &Durable) -> Result<Vec<String>> {
+    let names = durable.disk().list(DIRECTORY).map_err(|error| Error::io("list", DIRECTORY, error))?;
+    Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
 /// For a startup: makes the directory, durably, and unlinks all files but those of `listed`: what a

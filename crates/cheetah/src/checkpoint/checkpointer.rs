@@ -219,6 +219,11 @@ impl Checkpointer {
         self.parts.map.merge_if_due()
     }
 
+    /// The page map.
+    pub(crate) fn map(&self) -> &MapStore {
+        &self.parts.map
+    }
+
     /// Bytes of the files of the page map.
     pub(crate) fn map_file_bytes(&self) -> u64 {
         self.parts.map.file_bytes()

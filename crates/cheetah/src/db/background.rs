@@ -3,6 +3,7 @@
 
 use super::statistics_table::is_internal;
 use super::taking_statistics;
+use super::waiting_snapshot::WaitingSnapshot;
 use crate::base::{Error, PageId, Result};
 use crate::pool::{DictionaryDue, Pool, Scrubbed};
 use crate::table::shared::parts::Core;
@@ -25,13 +26,15 @@ const PAGES_PER_STEP: usize = 256;
 pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
+    pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     /// The threads are to end.
     ends: AtomicBool,
 }
 
 impl Background {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        Self { core, flushed_at_ns: Mutex::new(0), ends: AtomicBool::new(false) }
+        let (flushed_at_ns, waiting_snapshot) = (Mutex::new(0), WaitingSnapshot::default());
+        Self { core, flushed_at_ns, waiting_snapshot, ends: AtomicBool::new(false) }
     }
 
     /// Stops the engine because a step has panicked.
@@ -63,7 +66,8 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Makes the log durable about once a second, and its files shorter now and then.
+    /// About once a second: makes the log durable, its files shorter now and then, and lets go of a
+    /// snapshot that nobody writes.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -73,6 +77,7 @@ impl Background {
         }
         *at_ns = now_ns;
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
+        self.waiting_snapshot.step(&self.core);
         self.noted("writing the log", flushed.map(|()| true))
     }
 

@@ -95,6 +95,7 @@ impl Db {
     /// be rolled back now, or not soon, will be rolled back after the next startup.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
+        self.0.background.waiting_snapshot.clear();
         self.0.background.finish_frees();
         self.0.core.checkpoint()
     }

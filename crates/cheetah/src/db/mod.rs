@@ -1,11 +1,12 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
 //! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build`,
-//! `statistics` and `fulltext` are calls of their own. `statistics_table` is the engine's own
-//! table, in which statistics of indexes are kept, and `taking_statistics` takes them. The
+//! `statistics`, `fulltext` and `backup` are calls of their own. `statistics_table` is the engine's
+//! own table, in which statistics of indexes are kept, and `taking_statistics` takes them. The
 //! background's work is in `background`, its threads in `threads`.
 
 mod background;
+mod backup;
 mod build;
 mod database;
 mod fulltext;
@@ -19,12 +20,15 @@ mod taking_statistics;
 mod tests;
 mod threads;
 mod transaction;
+mod waiting_snapshot;
 
+pub use crate::backup::{Pace, Snapshot, Written};
 pub use crate::check::{CheckReport, ExpectedEntries, ExpectedEntry};
 pub use crate::fulltext::{Matches, Mode, Position, Word, WordKind};
 pub use crate::pool::CurvePoint;
 pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
+pub use backup::SnapshotOrder;
 pub use build::Build;
 pub use database::{Db, Env, Stopper};
 pub use fulltext::{Found, NewPostings, RowWords, Search, Texts, WordList};
@@ -35,3 +39,4 @@ pub use status::{
     TransactionState,
 };
 pub use transaction::{Isolation, OnLocked, Read, Savepoint, Transaction};
+pub use waiting_snapshot::Note;

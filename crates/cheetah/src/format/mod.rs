@@ -17,6 +17,7 @@ pub mod image;
 pub mod location;
 pub mod log_frame;
 pub mod log_record;
+pub mod manifest;
 pub mod map_block;
 pub mod page;
 mod record_fields;

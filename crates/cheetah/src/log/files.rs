@@ -266,8 +266,21 @@ impl Files {
             .try_for_each(|file| self.keep_or_remove(file.path, file.bytes))
     }
 
-    /// Renames a file into the reserve, or removes it.
+    /// The files with the log from `from` to `end`, both of which are in files, and where what is
+    /// wanted of each ends.
+    pub(super) fn with_range(&self, from: Lsn, end: Lsn) -> Vec<(LiveFile, Lsn)> {
+        let first = self.live.iter().rposition(|file| file.start <= from).unwrap_or(0);
+        let files = self.live.range(first..).enumerate();
+        let files = files.take_while(|(number, file)| *number == 0 || file.start < end);
+        let next_start = |number: usize| self.live.get(first + number + 1).map_or(end, |next| next.start);
+        files.map(|(number, file)| (*file, next_start(number).min(end))).collect()
+    }
+
+    /// Renames a file into the reserve, or removes it; one that a snapshot needs is held.
     fn retire(&mut self, path: &str) -> Result<()> {
+        if self.durable.is_pinned(path) && !planted::is_on("backup: recycle a pinned log file") {
+            return self.durable.let_go(path).map(drop).map_err(|e| Error::io("unlink", path, e));
+        }
         let bytes = self.disk().open(path).and_then(|f| f.len()).map_err(|e| Error::io("open", path, e))?;
         if !self.has_use_for(bytes) {
             return self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e));

@@ -15,12 +15,15 @@
 //!   L6  Appending never waits for a checkpoint, only for I/O when the buffer is full.
 //! Locks     writer < files; writer < tail. Only `writer` and `files` are held across I/O.
 //! Errors    A failed write or sync of the log stops the engine.
+//!
+//! Many files: one for each thing that the log does, and each is read alone.
 
 mod commit;
 mod file_sizes;
 mod files;
 mod frames;
 mod group;
+mod pinned;
 mod read;
 mod shorten;
 mod space;
@@ -40,6 +43,7 @@ use crate::base::sync;
 
 pub use commit::FlushMode;
 pub use frames::Frame;
+pub use pinned::{frames_behind, PinnedFile, PinnedLog};
 pub use read::{read_from, Recovered};
 pub use space::Space;
 pub use writer::{Log, LogSetup, LogStatus};

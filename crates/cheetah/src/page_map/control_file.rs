@@ -11,10 +11,16 @@ use cheetah_io::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-const PATH: &str = "CONTROL";
+/// Its path.
+pub const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
 /// Folders that are empty, or not there, while a database is being created.
 const FOLDERS: [&str; 3] = ["seg", "wal", "chg"];
+
+/// All bytes of the file, with both copies.
+pub fn control_bytes(block: &ControlBlock) -> Vec<u8> {
+    (0..COPIES_COUNT as u32).flat_map(|copy| block.encode(copy)).collect()
+}
 
 /// The open file.
 pub(super) struct ControlFile {

@@ -7,9 +7,10 @@ use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
 use crate::format::MapEntry;
 
-/// The whole map that `control` names, in the order of the files: a later change of a page replaces
-/// an earlier one. Returns the state.
-pub(super) fn load(
+/// Reads the whole map that `control` names, in the order of the files, and calls `visit` for
+/// entries and removals of pages: a later change of a page replaces an earlier one. Returns the
+/// state. `Corruption` when anything is not as it was written. Blocks for I/O.
+pub fn load(
     durable: &Durable,
     control: &ControlBlock,
     visit: &mut dyn FnMut(PageId, Option<MapEntry>),

@@ -2,7 +2,7 @@
 
 use crate::base::{planted, Epoch, Error, PageId, Result};
 use crate::durable::Durable;
-use crate::format::control::MapPart;
+use crate::format::control::{ControlBlock, MapPart};
 use crate::format::map_block::{
     encode_entries, put_chunk, Begin, Change, ChunkHeader, ChunkKind, End, FileHeader, FileKind,
     CHUNK_ENTRIES_MAX, CHUNK_HEADER_BYTES, FILE_HEADER_BYTES,
@@ -22,6 +22,28 @@ pub(super) fn path(number: u64, kind: FileKind) -> String {
         FileKind::Base => format!("map-{number}.base"),
         FileKind::Log => format!("map-{number}.log"),
     }
+}
+
+/// A file of the map, as a control block names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedFile {
+    /// Its path.
+    pub path: String,
+    /// What is named ends here.
+    pub bytes: u64,
+    /// Whether nothing is appended to it any more.
+    pub is_final: bool,
+}
+
+/// The files of the map that `control` names.
+pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
+    let named = |part: &MapPart, kind| NamedFile {
+        path: path(part.file, kind),
+        bytes: part.end,
+        is_final: kind == FileKind::Base,
+    };
+    let base = control.base.iter().map(|part| named(part, FileKind::Base));
+    base.chain(control.logs.iter().map(|part| named(part, FileKind::Log))).collect()
 }
 
 /// The number in the name of a map file, if it is one.

@@ -30,7 +30,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use crate::format::control::Identity;
+pub use crate::format::control::{ControlBlock, Identity};
 pub use crate::format::map_block::Change;
 pub use crate::format::MapEntry;
+pub use control_file::{control_bytes, PATH as CONTROL_PATH};
+pub use load::load as read;
+pub use map_file::{named_files, NamedFile};
 pub use store::{Commit, MapStore, Opened};

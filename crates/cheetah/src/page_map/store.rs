@@ -145,6 +145,13 @@ impl MapStore {
         self.inner.lock().control.parts().map(|part| part.end).sum()
     }
 
+    /// Hands the control block of the committed epoch to `take`, while no epoch commits: what it
+    /// names is there then, and what is let go afterwards it may name (Z1, Z3). Waits for a commit
+    /// that is under way.
+    pub fn with_committed<T>(&self, take: impl FnOnce(&ControlBlock) -> T) -> T {
+        take(&self.inner.lock().control)
+    }
+
     /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller has
     /// made durable everything that the changes and the state rely on. After `Ok` the epoch is the
     /// database. After DiskFull or Io the former one still is, as far as anybody may rely on it;
@@ -304,7 +311,7 @@ impl Inner {
         let logs = before.logs.iter().map(|part| (part, FileKind::Log));
         for (part, kind) in base.chain(logs).filter(|(part, _)| !names(&self.control, part.file)) {
             // If this fails, the next startup removes the file.
-            let _ = durable.disk().unlink(&map_file::path(part.file, kind));
+            let _ = durable.let_go(&map_file::path(part.file, kind));
         }
     }
 }

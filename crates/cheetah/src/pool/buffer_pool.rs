@@ -118,6 +118,11 @@ impl Pool {
         })
     }
 
+    /// The segments with its images.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
     /// Bytes of the smallest pages.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes

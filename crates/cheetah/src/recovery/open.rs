@@ -1,8 +1,8 @@
 //! Startup recovery: opens a database, and creates it when there is none.
 //!
 //! The steps, in order:
-//! 1. Open the page map and the control file; the caller has locked the directory. A new
-//!    incarnation is durable now.
+//! 1. If it is a snapshot, see whether it is whole. Open the page map and the control file; the
+//!    caller has locked the directory. A new incarnation is durable now.
 //! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
@@ -16,6 +16,7 @@
 use super::crew::Crew;
 use super::outcomes::Outcomes;
 use super::redo;
+use crate::backup;
 use crate::base::{planted, Config, Epoch, Error, Health, PageId, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
@@ -69,8 +70,10 @@ pub(crate) fn open(
     config.validate()?;
     let health = Arc::new(Health::default());
     let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
+    backup::take_manifest(&durable)?;
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open(Arc::clone(&durable), config, uuid)?;
+    backup::remove_unfinished(durable.disk());
     let budget = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();

@@ -52,7 +52,7 @@ pub use fill::fill_target;
 pub use scan::Image;
 pub use segments::{Segments, Unlinked};
 pub use space::Reserve;
-pub use table::{SegmentStat, Totals};
+pub use table::{NamedSegment, SegmentStat, Totals};
 
 /// What kind of images a segment takes. Images that die together should lie together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -11,7 +11,7 @@ use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, SegmentFile, DIR};
 use super::space::{Reserve, Space};
-use super::table::{SegmentStat, Table, Totals};
+use super::table::{NamedSegment, SegmentStat, Table, Totals};
 use super::{scan, Image, ImageRef, Location, Stream};
 use crate::base::hash::FastMap;
 use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
@@ -257,20 +257,29 @@ impl Segments {
         let dead = self.table.lock().dead(planted::is_on("segment: unlink an epoch too early"));
         let mut failure = Ok(());
         for file in dead {
-            match self.durable.disk().unlink(&file.path) {
+            let is_gone = match self.durable.let_go(&file.path) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                     failure = failure.and(Err(Error::io("unlink", &file.path, e)));
                     continue;
                 }
-                _ => {}
-            }
+                let_go => let_go.unwrap_or(true),
+            };
             self.files.write().remove(&file.id);
             let row = self.table.lock().rows.remove(&file.id);
             self.handles.remove(&file);
-            unlinked.files_count += 1;
-            unlinked.bytes += row.map_or(0, |row| row.end);
+            // What a pin holds gives no space back yet.
+            if is_gone {
+                unlinked.files_count += 1;
+                unlinked.bytes += row.map_or(0, |row| row.end);
+            }
         }
         failure.map(|()| unlinked)
+    }
+
+    /// The segments that the map of `committed` may name, the last epoch whose commit has returned;
+    /// `next_segment` is that of its control block. To be called while no epoch commits.
+    pub fn named(&self, committed: Epoch, next_segment: SegmentId) -> Vec<NamedSegment> {
+        self.table.lock().named(committed, next_segment)
     }
 
     /// The segment that garbage collection should empty next, if any is worth it.

@@ -35,6 +35,19 @@ pub struct SegmentStat {
     pub is_open: bool,
 }
 
+/// A segment that a map may name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedSegment {
+    /// The segment.
+    pub segment: SegmentId,
+    /// Its file.
+    pub path: String,
+    /// Bytes that are in the file; a committed map names no image behind them.
+    pub bytes: u64,
+    /// Whether it is sealed, and durable to its end.
+    pub is_final: bool,
+}
+
 /// Sums over all segments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[expect(missing_docs, reason = "named by their unit")]
@@ -210,6 +223,20 @@ impl Table {
         let committed = Epoch(self.committed.0 + u64::from(early));
         let is_dead = |row: &&Row| !row.open && row.live_bytes == 0 && row.dead_since <= committed;
         self.rows.values().filter(is_dead).map(|row| row.file.clone()).collect()
+    }
+
+    /// See `Segments::named`.
+    pub(super) fn named(&self, committed: Epoch, next_segment: SegmentId) -> Vec<NamedSegment> {
+        let is_dead = |row: &Row| !row.open && row.live_bytes == 0 && row.dead_since <= committed;
+        let rows = self.rows.range(..next_segment).filter(|(_, row)| !is_dead(row));
+        let named = rows.map(|(segment, row)| NamedSegment {
+            segment: *segment,
+            path: row.file.path.clone(),
+            bytes: row.file.written_bytes(),
+            is_final: row.closable,
+        });
+        // What has nothing in its file is named by no map.
+        named.filter(|named| named.bytes > 0).collect()
     }
 
     /// How long a segment is that begins now: of a small database they are shorter, so that there

@@ -9,6 +9,7 @@ use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
 use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
 use cheetah::format::log_record::LogRecord;
+use cheetah::format::manifest::Manifest;
 use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
 use cheetah::format::statistics::IndexStatistics;
@@ -129,6 +130,13 @@ pub(crate) fn change_file(bytes: &[u8]) {
         let Ok(next) = change_file::decode_block(head, stored, chain, &mut records) else { return };
         change_records(&records);
         (chain, rest) = (next, behind);
+    }
+}
+
+/// The manifest of a snapshot.
+pub(crate) fn manifest(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::decode(bytes) {
+        assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
     }
 }
 

@@ -6,6 +6,7 @@ use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
+use cheetah::format::manifest::{Made, Manifest, ManifestFile};
 use cheetah::format::page::{
     build_content, build_page, encode_buffered, BufferedChange, PageBuf, PageKind, RecordFlags, RecordRef,
 };
@@ -330,6 +331,24 @@ pub(crate) fn change_file() -> Vec<u8> {
         bytes.extend(block);
     }
     bytes
+}
+
+/// The manifest of a snapshot.
+pub(crate) fn manifest() -> Manifest {
+    let file = |path: &str, crc, made| ManifestFile { path: path.into(), bytes: 1 << 33, crc, made };
+    Manifest {
+        database: [7; 16],
+        epoch: Epoch(1 << 32),
+        log_start: Lsn(1 << 40),
+        log_end: Lsn((1 << 40) + 9),
+        withdrawn_count: 2,
+        notes: vec![("server".into(), "10.11.14-MariaDB".into()), ("binlog".into(), "b.000007 1234".into())],
+        files: vec![
+            file("seg/00000001.seg", None, Made::Linked),
+            file("seg/00000002.seg", None, Made::Cloned),
+            file("wal/000000000009.log", Some(0x0123_abcd), Made::Copied),
+        ],
+    }
 }
 
 /// A log record of each kind.

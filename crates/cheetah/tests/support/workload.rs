@@ -31,6 +31,13 @@ impl Version {
         Self { contents, ..Self::default() }
     }
 
+    /// What is there once those of the prepared transactions are rolled back of which `withdrawn`
+    /// says so.
+    pub fn without(&self, withdrawn: impl Fn(u64) -> bool) -> Self {
+        let numbers = self.prepared.keys().filter(|no| withdrawn(**no));
+        numbers.fold(self.clone(), |version, no| version.after(*no, false))
+    }
+
     /// What is there once a prepared transaction has ended.
     fn after(&self, no: u64, commits: bool) -> Self {
         let mut version = self.clone();
@@ -52,7 +59,8 @@ fn xid(no: u64) -> Xid {
     Xid::new(1, &no.to_be_bytes(), b"").unwrap()
 }
 
-fn number(xid: &Xid) -> u64 {
+/// The number in the name of a prepared transaction.
+pub fn number(xid: &Xid) -> u64 {
     u64::from_be_bytes(xid.global().try_into().unwrap())
 }
 
@@ -133,8 +141,14 @@ impl<'d> Workload<'d> {
         Ok(())
     }
 
-    fn version(&self) -> &Version {
+    /// What there is now.
+    pub fn version(&self) -> &Version {
         self.versions.last().unwrap()
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 
     fn committed(&self) -> &Contents {

@@ -45,6 +45,7 @@ impl Db {
             ("tables_fenced", core.catalog.quarantined().len() as u64),
         ];
         status.extend(self.oldest());
+        status.extend(self.snapshot_status());
         if let Some(log) = core.journal.log() {
             let log = log.status();
             status.extend([
@@ -91,7 +92,7 @@ impl Db {
         let status = self.status();
         let section = |name: &str| match name {
             name if name.starts_with("log_") => "LOG",
-            name if name.starts_with("segment") => "FILES",
+            name if name.starts_with("segment") || name.starts_with("backup_") => "FILES",
             name if name.starts_with("recovery_") => "RECOVERY",
             name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
             _ => POOL_TITLE,

@@ -1,0 +1,118 @@
+//! Snapshots of the database, for backups.
+
+use crate::barrier::{entry, value};
+use crate::types::*;
+use crate::{CheetahDb, CheetahXid};
+use cheetah::base::Xid;
+use cheetah::db::{Note, SnapshotOrder};
+use std::ffi::c_void;
+use std::path::PathBuf;
+
+/// A word, and a text on one line, for the manifest of a snapshot.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahNote {
+    /// Without blanks.
+    pub word: CheetahBytes,
+    /// What stands behind it.
+    pub text: CheetahBytes,
+}
+
+/// Whether the caller coordinates the prepared transaction of that name by itself, so that it is
+/// rolled back in a snapshot.
+pub type CheetahIsOwnXid = unsafe extern "C" fn(xid: *const CheetahXid) -> u8;
+
+/// What a snapshot is to be.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSnapshotOrder {
+    /// The absolute path of the directory; it must not exist.
+    pub path: CheetahBytes,
+    /// A directory in which it may not be, but for the engine's own `snapshots`.
+    pub outside_of: CheetahBytes,
+    /// For the manifest, unless a snapshot waits.
+    pub notes: *const CheetahNote,
+    /// Their number.
+    pub notes_count: usize,
+    /// Which prepared transactions are rolled back in it.
+    pub is_own: CheetahIsOwnXid,
+    /// Whether to give up.
+    pub interrupted: CheetahInterrupted,
+    /// Its argument.
+    pub context: *mut c_void,
+}
+
+/// What was written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSnapshot {
+    /// Files, without the manifest.
+    pub files_count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Of these, what was copied, neither linked nor cloned.
+    pub copied_bytes: u64,
+}
+
+unsafe fn notes_of(notes: *const CheetahNote, count: usize) -> Vec<Note> {
+    // SAFETY: by the contract of the crate the notes are initialised.
+    let notes = unsafe { slice(notes, count) };
+    // SAFETY: by the contract of the crate the bytes are readable.
+    notes.iter().map(|note| unsafe { (note.word.text(), note.text.text()) }).collect()
+}
+
+/// Pins the state of the database for the next `cheetah_create_snapshot`; `End` when none may wait.
+/// Takes milliseconds, and one sync of the log.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_pin_snapshot(
+    db: *mut CheetahDb,
+    notes: *const CheetahNote,
+    notes_count: usize,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    // SAFETY: passed on.
+    let notes = unsafe { notes_of(notes, notes_count) };
+    entry(|| Ok(if db.0.pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End }))
+}
+
+/// Writes the snapshot that waits, or one of now, into a new directory. Blocks for I/O, as long as
+/// copying takes.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_create_snapshot(
+    db: *mut CheetahDb,
+    order: *const CheetahSnapshotOrder,
+    snapshot: *mut CheetahSnapshot,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open, and the other two are the caller's.
+    let (db, order, snapshot) = unsafe { (&*db, &*order, &mut *snapshot) };
+    // SAFETY: by the contract of the crate the bytes are readable.
+    let (path, outside_of) = unsafe { (order.path.text(), order.outside_of.text()) };
+    // SAFETY: passed on.
+    let notes = unsafe { notes_of(order.notes, order.notes_count) };
+    // SAFETY: the caller's function gets the caller's context.
+    let interrupted = || unsafe { (order.interrupted)(order.context) } != 0;
+    // SAFETY: the caller's function reads the name alone.
+    let is_own = |xid: &Xid| unsafe { (order.is_own)(&CheetahXid::of(xid)) } != 0;
+    entry(|| {
+        let (path, outside_of) = (PathBuf::from(path), PathBuf::from(outside_of));
+        let written = db.0.create_snapshot(&SnapshotOrder {
+            path: &path,
+            outside_of: &outside_of,
+            is_own: &is_own,
+            notes: &notes,
+            interrupted: &interrupted,
+        })?;
+        let (files_count, bytes, copied_bytes) = (written.files_count, written.bytes, written.copied_bytes);
+        *snapshot = CheetahSnapshot { files_count, bytes, copied_bytes };
+        Ok(Code::Ok)
+    })
+}
+
+/// Sets the seconds after which a snapshot that waits is given up; with 0 none will wait.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_set_snapshot_max_age(db: *mut CheetahDb, seconds: u64) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    value((), || db.0.set_snapshot_max_age(seconds));
+}

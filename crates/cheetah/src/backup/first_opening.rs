@@ -1,0 +1,75 @@
+//! The first opening of a snapshot as a database (Z10).
+
+use crate::base::{planted, Error, Result};
+use crate::durable::Durable;
+use crate::format::manifest::{Manifest, ManifestFile, PATH};
+use cheetah_io::{Disk, File};
+use std::io::ErrorKind;
+
+/// Bytes read at a time.
+const READ_BYTES: u64 = 1 << 20;
+/// Longer ones are not read: it would name millions of files.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+/// What to do about a snapshot that is not whole.
+const ADVICE: &str = "this copy of a snapshot is not whole: copy it again, with all files";
+
+/// If the disk has a manifest, compares the files with it and then removes it, durably. To be
+/// called before anything else is written. `Corruption` when a file is not as the manifest says.
+/// Blocks for I/O: reads all copied files but segments, whose images have checksums of their own.
+pub fn take_manifest(durable: &Durable) -> Result<()> {
+    let disk = durable.disk();
+    let file = match disk.open(PATH) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(|error| Error::io("open", PATH, error))?,
+    };
+    let bytes = read_whole(&*file, PATH)?;
+    let manifest = Manifest::decode(&bytes).map_err(|defect| defect.in_place(PATH))?;
+    if !planted::is_on("backup: open what is not whole") {
+        manifest.files.iter().try_for_each(|file| check(disk, file))?;
+    }
+    disk.unlink(PATH).map_err(|error| Error::io("unlink", PATH, error))?;
+    durable.directory_barrier("")
+}
+
+fn read_whole(file: &dyn File, path: &str) -> Result<Vec<u8>> {
+    let read_error = |error| Error::io("read", path, error);
+    let bytes = file.len().map_err(read_error)?;
+    if bytes > MANIFEST_BYTES_MAX {
+        return Err(Error::corrupt(path, format!("it has {bytes} bytes")));
+    }
+    let mut content = vec![0; bytes as usize];
+    file.read_at(0, &mut content).map_err(read_error)?;
+    Ok(content)
+}
+
+fn check(disk: &dyn Disk, named: &ManifestFile) -> Result<()> {
+    let ManifestFile { path, bytes, crc, .. } = named;
+    let not_whole = |what: String| Error::corrupt(path, format!("{what}; {ADVICE}"));
+    let file = match disk.open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(not_whole("MANIFEST names this file, but it is missing".into()));
+        }
+        opened => opened.map_err(|error| Error::io("open", path, error))?,
+    };
+    let there = file.len().map_err(|error| Error::io("read", path, error))?;
+    if there != *bytes {
+        return Err(not_whole(format!("it has {there} bytes, and MANIFEST says {bytes}")));
+    }
+    match crc.filter(|_| !path.starts_with("seg/")) {
+        Some(crc) if checksum(&*file, path, *bytes)? != crc => {
+            Err(not_whole("its checksum is not that in MANIFEST".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn checksum(file: &dyn File, path: &str, bytes: u64) -> Result<u32> {
+    let (mut at, mut crc, mut buffer) = (0, 0, Vec::new());
+    while at < bytes {
+        buffer.resize((bytes - at).min(READ_BYTES) as usize, 0);
+        file.read_at(at, &mut buffer).map_err(|error| Error::io("read", path, error))?;
+        crc = crc32c::crc32c_append(crc, &buffer);
+        at += buffer.len() as u64;
+    }
+    Ok(crc)
+}

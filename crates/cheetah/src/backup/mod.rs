@@ -1,0 +1,24 @@
+//! Snapshots of the database: a state that is pinned in milliseconds, and written as a directory
+//! that opens as a database. (What a transaction reads is another snapshot: `txn`.)
+//!
+//! [`Snapshot::pin`] takes what a crash at that moment would leave, as names: the control block,
+//! the position of the log, and the files that these need. [`Snapshot::write_to`] links or copies
+//! the files. Whoever opens such a directory for the first time looks first whether it is whole
+//! ([`take_manifest`]). Nothing here knows what the bytes of pages and rows mean.
+//!
+//! Invariants: Z1 to Z10 of docs/durability.md, "A snapshot".
+//! Locks     that of the page map over [`Snapshot::pin`], without the sync of the log; none over
+//!           the rest.
+//! Errors    those of the engine's own files while a snapshot is pinned. What goes wrong with the
+//!           files of a snapshot is the caller's, and does not stop the engine (Z7).
+
+mod first_opening;
+mod promises;
+mod snapshot;
+mod target;
+mod unfinished;
+
+pub use first_opening::take_manifest;
+pub use snapshot::{Snapshot, Sources};
+pub use target::{Pace, Written};
+pub use unfinished::remove_unfinished;

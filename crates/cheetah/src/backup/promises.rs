@@ -1,0 +1,44 @@
+//! Which prepared transactions are rolled back in a snapshot (Z6).
+
+use crate::base::{planted, Result, TxnId, Xid};
+use crate::format::log_record::LogRecord;
+use crate::format::state::State;
+use crate::log::PinnedLog;
+use cheetah_io::Disk;
+use std::collections::BTreeMap;
+
+/// Reads the log of a snapshot, and returns the chain at its end with the records that withdraw
+/// the promises of which `is_own` says so; each with its kind in front. Blocks for I/O.
+pub(super) fn withdrawals(
+    log: &PinnedLog,
+    disk: &dyn Disk,
+    database: &[u8; 16],
+    state: &State,
+    is_own: &dyn Fn(&Xid) -> bool,
+) -> Result<(u32, Vec<Vec<u8>>)> {
+    let listed = state.txns.iter().filter_map(|txn| Some((txn.txn, txn.xid?)));
+    let mut prepared: BTreeMap<TxnId, Xid> = listed.collect();
+    let chain = log.read(disk, database, |frame| {
+        if LogRecord::is_operation(frame.kind) {
+            return Ok(());
+        }
+        match LogRecord::decode(frame.kind, frame.body)? {
+            LogRecord::Prepare(txn, Some(xid)) => drop(prepared.insert(txn, xid)),
+            LogRecord::Prepare(txn, None) | LogRecord::Commit(txn, _) | LogRecord::Abort(txn) => {
+                prepared.remove(&txn);
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if planted::is_on("backup: keep the promises of the server") {
+        return Ok((chain, Vec::new()));
+    }
+    let own = prepared.iter().filter(|(_, xid)| is_own(xid));
+    let records = own.map(|(txn, _)| {
+        let mut record = Vec::new();
+        LogRecord::Prepare(*txn, None).encode(&mut record);
+        record
+    });
+    Ok((chain, records.collect()))
+}

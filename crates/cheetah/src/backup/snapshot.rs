@@ -1,0 +1,153 @@
+//! Pinning a state of the database, and writing it.
+
+use super::promises::withdrawals;
+use super::target::{Pace, Target, Written};
+use crate::base::{planted, Error, Lsn, Result, Xid};
+use crate::change_files;
+use crate::durable::pins::Pin;
+use crate::durable::Durable;
+use crate::format::control::ControlBlock;
+use crate::format::manifest::Manifest;
+use crate::format::state::State;
+use crate::log::{self, Log, PinnedLog};
+use crate::page_map::{self, MapStore};
+use crate::segment::{NamedSegment, Segments};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the parts of a state are.
+#[derive(Clone, Copy)]
+#[expect(missing_docs, reason = "named by their types")]
+pub struct Sources<'a> {
+    pub durable: &'a Arc<Durable>,
+    pub map: &'a MapStore,
+    pub segments: &'a Segments,
+    pub log: &'a Log,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sources")
+    }
+}
+
+/// A state of the database that can be written as long as this lives (Z2). It keeps files that the
+/// database needs no more.
+#[derive(Debug)]
+pub struct Snapshot {
+    pin: Pin,
+    control: ControlBlock,
+    segments: Vec<NamedSegment>,
+    log: PinnedLog,
+}
+
+impl Snapshot {
+    /// Pins everything that was committed before the call. Syncs the log, and waits for an epoch
+    /// that is being committed to the map; makes no checkpoint and reads no files. `Limit` when
+    /// there are too many pins.
+    pub fn pin(sources: &Sources<'_>) -> Result<Self> {
+        let Sources { durable, map, segments, log } = *sources;
+        if !planted::is_on("backup: pin what is not synced") {
+            log.sync_to(log.end())?;
+        }
+        map.with_committed(|control| {
+            let segments = segments.named(control.epoch, control.next_segment);
+            // The log was durable up to the switch of this epoch before it committed.
+            let log = log.durable_since(control.log_start);
+            let paths = page_map::named_files(control).into_iter().map(|file| file.path);
+            let paths = paths.chain(segments.iter().map(|segment| segment.path.clone()));
+            let paths = paths.chain(log.files.iter().map(|file| file.path.clone()));
+            let pin = durable.pin(paths.chain(change_files::paths(durable)?))?;
+            Ok(Self { pin, control: control.clone(), segments, log })
+        })
+    }
+
+    /// `DiskFull` when the snapshot had to be given up.
+    pub fn check(&self) -> Result<()> {
+        self.pin.check()
+    }
+
+    /// Writes the snapshot into the directory `path`, which must not exist: neither in this
+    /// database nor in `outside_of`, but in its directory `snapshots`. Of the prepared transactions
+    /// those are rolled back in it of which `is_own` says so (Z6). `notes` stand in the manifest.
+    /// Durable on return; after an error nothing is left, unless that cannot be removed either.
+    /// Blocks for I/O, as long as copying takes at that pace.
+    pub fn write_to(
+        &self,
+        path: &Path,
+        outside_of: &Path,
+        pace: Pace<'_>,
+        is_own: &dyn Fn(&Xid) -> bool,
+        notes: &[(String, String)],
+    ) -> Result<Written> {
+        let health = self.pin.durable().health();
+        health.check()?;
+        self.check()?;
+        let mut target = Target::create(&self.pin, path, outside_of, pace)?;
+        let written = self.fill(&mut target, is_own, notes);
+        if let Err(error) = &written {
+            target.remove();
+            if planted::is_on("backup: stop for a failed snapshot") {
+                return Err(health.stop(error.to_string()));
+            }
+        }
+        written.map_err(|error| target.own(error))?;
+        Ok(target.written())
+    }
+
+    /// The steps in the order that docs/durability.md tells (Z5).
+    fn fill(
+        &self,
+        target: &mut Target<'_>,
+        is_own: &dyn Fn(&Xid) -> bool,
+        notes: &[(String, String)],
+    ) -> Result<()> {
+        target.create_directories()?;
+        // All of the map is read, so it is known to be intact.
+        let state = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
+        let state = State::decode(&state)?;
+        for segment in &self.segments {
+            target.take(&segment.path, segment.bytes, segment.is_final)?;
+        }
+        if !planted::is_on("backup: forget the change files") {
+            for file in &state.change_files {
+                target.take(&change_files::path_of(file.epoch), file.bytes, true)?;
+            }
+        }
+        for file in page_map::named_files(&self.control) {
+            target.take(&file.path, file.bytes, file.is_final)?;
+        }
+        let withdrawn_count = self.take_log(target, &state, is_own)?;
+        target.sync_directories()?;
+        target.put_control(&self.control)?;
+        let Self { control, log, .. } = self;
+        target.put_manifest(Manifest {
+            database: control.identity.uuid,
+            epoch: control.epoch,
+            log_start: log.from,
+            log_end: log.end,
+            withdrawn_count,
+            notes: notes.to_vec(),
+            files: Vec::new(),
+        })
+    }
+
+    /// The log up to the position, and the promises that are withdrawn behind it; how many.
+    fn take_log(&self, target: &mut Target<'_>, state: &State, is_own: &dyn Fn(&Xid) -> bool) -> Result<u64> {
+        let Self { log, control, .. } = self;
+        let database = &control.identity.uuid;
+        let (chain, records) = withdrawals(log, self.pin.durable().disk(), database, state, is_own)?;
+        let withdrawn_count = records.len() as u64;
+        let behind = log::frames_behind(chain, records);
+        let (last, before) =
+            log.files.split_last().ok_or_else(|| Error::corrupt("log", "no file has the position"))?;
+        for file in before {
+            target.copy(&file.path, file.bytes(), &[])?;
+        }
+        target.copy(&last.path, last.bytes(), &behind)?;
+        // What a startup will do: it finds the end where it is to be.
+        let end = Lsn(log.end.0 + behind.len() as u64);
+        log::read_from(target.disk(), database, log.from, end, |_| Ok(()))?;
+        Ok(withdrawn_count)
+    }
+}

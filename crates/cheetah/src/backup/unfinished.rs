@@ -1,0 +1,34 @@
+//! Snapshots among the database's own (`snapshots`) that a crash has left unfinished (Z9).
+
+use super::target::DIRECTORIES;
+use crate::base::planted;
+use crate::page_map::CONTROL_PATH;
+use cheetah_io::{Disk, SNAPSHOTS};
+
+/// Removes those that have no CONTROL: nobody can open them, and their links keep files that the
+/// database has let go of. For a startup. What cannot be removed stays until the next one. Blocks
+/// for I/O.
+pub fn remove_unfinished(disk: &dyn Disk) {
+    for name in disk.list(SNAPSHOTS).unwrap_or_default() {
+        let root = format!("{SNAPSHOTS}/{name}");
+        let Ok(names) = disk.list(&root) else { continue };
+        let is_unfinished = !names.iter().any(|name| name == CONTROL_PATH);
+        if is_unfinished && !planted::is_on("backup: leave what was not finished") {
+            remove(disk, &root, &names);
+        }
+    }
+}
+
+/// Only what a snapshot has: a directory with anything else stays.
+fn remove(disk: &dyn Disk, root: &str, names: &[String]) {
+    for directory in DIRECTORIES.map(|directory| format!("{root}/{directory}")) {
+        let names = disk.list(&directory).unwrap_or_default();
+        let files =
+            names.iter().filter(|name| [".seg", ".chg", ".log"].iter().any(|end| name.ends_with(end)));
+        files.for_each(|name| drop(disk.unlink(&format!("{directory}/{name}"))));
+        let _ = disk.remove_dir(&directory);
+    }
+    let maps = names.iter().filter(|name| name.starts_with("map-"));
+    maps.for_each(|name| drop(disk.unlink(&format!("{root}/{name}"))));
+    let _ = disk.remove_dir(root);
+}

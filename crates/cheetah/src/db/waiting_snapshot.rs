@@ -1,0 +1,145 @@
+//! The snapshot that is pinned and waits to be written (Z8).
+
+use crate::backup::Snapshot;
+use crate::base::{planted, Error, Result};
+use crate::table::shared::parts::Core;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Age after which one that nobody writes goes, unless it is set.
+const AGE_NS_MAX: u64 = 3_600_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+/// Where errors of it are noted.
+pub(in crate::db) const PLACE: &str = "snapshots";
+
+/// A word and a text for the manifest of a snapshot.
+pub type Note = (String, String);
+
+/// A snapshot that was pinned for whoever asks next.
+pub(in crate::db) struct Waiting {
+    pub(in crate::db) snapshot: Snapshot,
+    pub(in crate::db) notes: Vec<Note>,
+    pub(in crate::db) since_ns: u64,
+}
+
+enum Place {
+    Empty,
+    Taken(Box<Waiting>),
+    /// The one that was there has been given up, for this reason.
+    GivenUp(String),
+}
+
+/// See the module.
+pub(in crate::db) struct WaitingSnapshot {
+    place: Mutex<Place>,
+    age_ns_max: AtomicU64,
+}
+
+impl Default for WaitingSnapshot {
+    fn default() -> Self {
+        Self { place: Mutex::new(Place::Empty), age_ns_max: AtomicU64::new(AGE_NS_MAX) }
+    }
+}
+
+impl WaitingSnapshot {
+    /// Gives it up when it is too old; and all that are pinned, when the disk is so full that
+    /// statements are refused and pins hold space. Whether it has.
+    pub(in crate::db) fn step(&self, core: &Core) -> bool {
+        if planted::is_on("backup: keep a forgotten pin") {
+            return false;
+        }
+        self.give_up_old(core) | self.give_up_on_full_disk(core)
+    }
+
+    fn give_up_old(&self, core: &Core) -> bool {
+        let age_ns_max = self.age_ns_max.load(Relaxed);
+        let mut place = self.place.lock();
+        let Place::Taken(waiting) = &*place else { return false };
+        if core.clock.now_ns().saturating_sub(waiting.since_ns) < age_ns_max {
+            return false;
+        }
+        let seconds = age_ns_max / NS_PER_S;
+        let reason = format!("nobody had it written within {seconds} s");
+        let old = std::mem::replace(&mut *place, Place::GivenUp(reason.clone()));
+        drop(place);
+        drop(old);
+        core.health.background_errors().note(PLACE, &given_up(&reason));
+        true
+    }
+
+    fn give_up_on_full_disk(&self, core: &Core) -> bool {
+        let durable = core.pool.segments().durable();
+        if durable.pinned().1 == 0 || core.pool.has_space(0) {
+            return false;
+        }
+        durable.give_up_pins();
+        let reason = "the disk was full, and it held files that the database needs no more";
+        let mut place = self.place.lock();
+        if let Place::Taken(_) = &*place {
+            *place = Place::GivenUp(reason.to_owned());
+        }
+        drop(place);
+        core.health.background_errors().note(PLACE, &given_up(reason));
+        true
+    }
+
+    /// Age in seconds after which it goes; 0: none may wait.
+    pub(in crate::db) fn set_max_age(&self, seconds: u64) {
+        self.age_ns_max.store(seconds.saturating_mul(NS_PER_S), Relaxed);
+    }
+
+    /// Whether one may wait.
+    pub(in crate::db) fn may_be(&self) -> bool {
+        self.age_ns_max.load(Relaxed) > 0
+    }
+
+    /// Nothing could be pinned, for this reason: the next call of [`take`](Self::take) says so.
+    pub(in crate::db) fn give_up(&self, reason: String) {
+        let before = std::mem::replace(&mut *self.place.lock(), Place::GivenUp(reason));
+        drop(before);
+    }
+
+    /// Lets go of it.
+    pub(in crate::db) fn clear(&self) {
+        let waiting = std::mem::replace(&mut *self.place.lock(), Place::Empty);
+        drop(waiting);
+    }
+
+    /// Takes the place of the one before.
+    pub(in crate::db) fn put(&self, waiting: Waiting) {
+        let before = std::mem::replace(&mut *self.place.lock(), Place::Taken(Box::new(waiting)));
+        drop(before);
+    }
+
+    /// Takes it out. The first call after it was given up fails: whoever asks means that one.
+    pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
+        match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
+            Place::Empty => Ok(None),
+            Place::Taken(waiting) => Ok(Some(*waiting)),
+            Place::GivenUp(reason) => Err(given_up(&reason)),
+        }
+    }
+
+    /// Puts it back for another try, unless a newer one is there.
+    pub(in crate::db) fn put_back(&self, waiting: Waiting) {
+        let mut place = self.place.lock();
+        if let Place::Empty = *place {
+            *place = Place::Taken(Box::new(waiting));
+        }
+    }
+
+    /// How old it is; 0 when there is none.
+    pub(in crate::db) fn age_ns(&self, now_ns: u64) -> u64 {
+        match &*self.place.lock() {
+            Place::Taken(waiting) => now_ns.saturating_sub(waiting.since_ns),
+            _ => 0,
+        }
+    }
+}
+
+fn given_up(reason: &str) -> Error {
+    Error::Unsupported {
+        place: "the snapshot that was to wait for this statement was given up".into(),
+        detail: format!("{reason}; begin the backup again, or repeat the statement for a snapshot of now"),
+    }
+}

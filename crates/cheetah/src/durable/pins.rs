@@ -1,0 +1,209 @@
+//! Which files pinned snapshots name, by path, and which of these are there for them alone.
+//!
+//! Invariants (docs/durability.md)
+//!   Z2  A file that a pin names is not unlinked. What is let go meanwhile is *held*, and goes when
+//!       the last pin that names it has ended.
+//!   Z8  The pins may all be ended at once, by somebody else than who has them: then
+//!       [`Pin::check`] fails.
+//!   Z9  Nothing of this is on disk: a startup removes what was held.
+//! Locks     `named`, never across I/O.
+
+use super::Durable;
+use crate::base::{planted, Error, Result};
+use cheetah_io::Disk;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::Arc;
+
+/// Pins at a time, at most: each keeps files that the database needs no more.
+const PINS_MAX: usize = 8;
+
+/// The pins of a database.
+#[derive(Default)]
+pub(super) struct Pins {
+    named: Mutex<Named>,
+}
+
+#[derive(Default)]
+struct Named {
+    /// The paths that each pin names, by its number.
+    by_pin: BTreeMap<u64, HashSet<String>>,
+    next_pin: u64,
+    /// Files that are there for pins alone, with their lengths.
+    held: BTreeMap<String, u64>,
+}
+
+impl Named {
+    fn has(&self, path: &str) -> bool {
+        self.by_pin.values().any(|paths| paths.contains(path))
+    }
+
+    /// Takes the held files out that no pin names any more, or that `ended` did.
+    fn take_free(&mut self, ended: &HashSet<String>) -> Vec<String> {
+        let takes_all = planted::is_on("backup: release what another pin names");
+        let is_free = |path: &String| !self.has(path) || takes_all && ended.contains(path);
+        let free: Vec<String> = self.held.keys().filter(|path| is_free(path)).cloned().collect();
+        for path in &free {
+            self.held.remove(path);
+        }
+        free
+    }
+}
+
+impl Pins {
+    /// As [`Durable::let_go`].
+    pub(super) fn let_go(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
+        if !self.names(path) || planted::is_on("backup: unlink what is pinned") {
+            return disk.unlink(path).map(|()| true);
+        }
+        let bytes = disk.open(path)?.len()?;
+        let mut named = self.named.lock();
+        if named.has(path) {
+            named.held.insert(path.to_owned(), bytes);
+            return Ok(false);
+        }
+        drop(named);
+        disk.unlink(path).map(|()| true)
+    }
+
+    /// As [`Durable::is_pinned`].
+    pub(super) fn names(&self, path: &str) -> bool {
+        self.named.lock().has(path)
+    }
+
+    /// As [`Durable::pinned`].
+    pub(super) fn counts(&self) -> (usize, u64) {
+        let named = self.named.lock();
+        (named.by_pin.len(), named.held.values().sum())
+    }
+
+    /// As [`Durable::give_up_pins`].
+    pub(super) fn give_up(&self, durable: &Durable) {
+        let pins = self.named.lock().by_pin.keys().copied().collect::<Vec<_>>();
+        pins.into_iter().for_each(|pin| self.end(durable, pin));
+    }
+
+    fn end(&self, durable: &Durable, pin: u64) {
+        let free = {
+            let mut named = self.named.lock();
+            let Some(paths) = named.by_pin.remove(&pin) else { return };
+            named.take_free(&paths)
+        };
+        // After a stop the next startup removes them.
+        if durable.health().check().is_err() || planted::is_on("backup: keep what was released") {
+            return;
+        }
+        // So it does with what is left here.
+        free.iter().for_each(|path| drop(durable.disk().unlink(path)));
+    }
+}
+
+/// Files that stay as long as this does. Dropping it unlinks those that are there for it alone.
+pub struct Pin {
+    durable: Arc<Durable>,
+    number: u64,
+}
+
+impl Pin {
+    pub(super) fn new(durable: &Arc<Durable>, paths: impl IntoIterator<Item = String>) -> Result<Self> {
+        let mut named = durable.pins.named.lock();
+        if named.by_pin.len() >= PINS_MAX {
+            let (actual, limit) = (PINS_MAX as u64 + 1, PINS_MAX as u64);
+            return Err(Error::Limit { what: "snapshots being pinned or written", actual, limit });
+        }
+        let number = named.next_pin;
+        named.next_pin += 1;
+        named.by_pin.insert(number, paths.into_iter().collect());
+        Ok(Self { durable: Arc::clone(durable), number })
+    }
+
+    /// The disk of the files, and its barriers.
+    pub fn durable(&self) -> &Durable {
+        &self.durable
+    }
+
+    /// `DiskFull` when the pin had to be given up.
+    pub fn check(&self) -> Result<()> {
+        match self.durable.pins.named.lock().by_pin.contains_key(&self.number) {
+            true => Ok(()),
+            false => Err(Error::DiskFull(
+                "the snapshot was given up, as files that the database needs no more took the space of \
+                 statements"
+                    .into(),
+            )),
+        }
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.durable.pins.end(&self.durable, self.number);
+    }
+}
+
+impl std::fmt::Debug for Pin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pin {}", self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Health;
+    use cheetah_io::sim::SimDisk;
+
+    fn files(names: &[&str]) -> (SimDisk, Arc<Durable>) {
+        let disk = SimDisk::new();
+        for name in names {
+            disk.create(name).unwrap().write_at(0, &[1; 100]).unwrap();
+        }
+        let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
+        (disk, Arc::new(durable))
+    }
+
+    fn pin(durable: &Arc<Durable>, names: &[&str]) -> Pin {
+        durable.pin(names.iter().map(|name| (*name).to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_file_goes_when_it_is_let_go_and_no_pin_names_it() {
+        let (disk, durable) = files(&["a", "b", "c"]);
+        let (first, second) = (pin(&durable, &["a", "b"]), pin(&durable, &["b"]));
+        assert!(!durable.let_go("a").unwrap() && !durable.let_go("b").unwrap());
+        assert!(durable.let_go("c").unwrap());
+        assert_eq!((durable.pinned(), disk.paths().join(" ")), ((2, 200), "a b".into()));
+        drop(first);
+        assert_eq!((durable.pinned(), disk.paths().join(" ")), ((1, 100), "b".into()));
+        drop(second);
+        assert_eq!((durable.pinned(), disk.paths().len()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn what_was_not_let_go_stays_when_a_pin_ends() {
+        let (disk, durable) = files(&["a"]);
+        drop(pin(&durable, &["a"]));
+        assert_eq!(disk.paths(), ["a"]);
+    }
+
+    #[test]
+    fn pins_that_are_given_up_say_so_and_free_their_files() {
+        let (disk, durable) = files(&["a"]);
+        let pin = pin(&durable, &["a"]);
+        durable.let_go("a").unwrap();
+        pin.check().unwrap();
+        durable.give_up_pins();
+        assert!(matches!(pin.check(), Err(Error::DiskFull(_))));
+        assert!(disk.paths().is_empty());
+    }
+
+    #[test]
+    fn there_are_only_so_many_pins() {
+        let (_disk, durable) = files(&[]);
+        let pins = (0..PINS_MAX).map(|_| pin(&durable, &[])).collect::<Vec<_>>();
+        assert!(matches!(durable.pin([]), Err(Error::Limit { .. })));
+        drop(pins);
+        durable.pin([]).unwrap();
+    }
+}

@@ -1,0 +1,95 @@
+//! The log that a snapshot of the database needs: from where its epoch's redo begins to the
+//! position of the snapshot.
+
+use super::files::{path_of, read_header, LiveFile};
+use super::frames::{Frame, FrameReader};
+use super::writer::Log;
+use crate::base::{planted, Error, Lsn, Result};
+use crate::format::log_frame::{put_frame, HEADER_BYTES, KIND_SYNC_MARK};
+use cheetah_io::Disk;
+
+/// A file of the log, and how much of it is wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedFile {
+    /// Its path.
+    pub path: String,
+    sequence: u64,
+    start: Lsn,
+    end: Lsn,
+}
+
+impl PinnedFile {
+    fn new((file, end): (LiveFile, Lsn)) -> Self {
+        Self { path: path_of(file.sequence), sequence: file.sequence, start: file.start, end }
+    }
+
+    /// Its bytes from the beginning to the end of what is wanted.
+    pub fn bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + (self.end.0 - self.start.0)
+    }
+}
+
+/// A range of the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedLog {
+    /// Where redo begins.
+    pub from: Lsn,
+    /// Where the log ends, at the end of a frame.
+    pub end: Lsn,
+    /// The files, oldest first.
+    pub files: Vec<PinnedFile>,
+}
+
+impl Log {
+    /// The log from `from`, where a committed epoch begins, to where it is durable. The files are
+    /// there now; whoever wants to read them has to pin them before the next epoch commits (Z2).
+    /// Waits for files that are being created, and does no I/O itself.
+    pub fn durable_since(&self, from: Lsn) -> PinnedLog {
+        let is_cut = planted::is_on("backup: cut the log at the checkpoint");
+        let end = if is_cut { from } else { self.durable_end() };
+        let files = self.files.lock().with_range(from, end);
+        PinnedLog { from, end, files: files.into_iter().map(PinnedFile::new).collect() }
+    }
+}
+
+impl PinnedLog {
+    /// Hands the frames to `apply`, in order; returns the chain at the end. `Corruption` when they
+    /// are not all there. Blocks for I/O.
+    pub fn read(
+        &self,
+        disk: &dyn Disk,
+        database: &[u8; 16],
+        mut apply: impl FnMut(Frame<'_>) -> Result<()>,
+    ) -> Result<u32> {
+        let mut chain = 0;
+        for file in &self.files {
+            let open = disk.open(&file.path).map_err(|e| Error::io("open", &file.path, e))?;
+            let header = read_header(&*open, file.sequence, database)?;
+            let mut reader = FrameReader::new(open, header)?;
+            while reader.end < file.end {
+                let Some(frame) = reader.next()? else { break };
+                if frame.start >= self.from && frame.kind != KIND_SYNC_MARK {
+                    apply(frame)?;
+                }
+            }
+            if reader.end != file.end {
+                let detail =
+                    format!("bad frame at {}, but the log was durable up to {}", reader.end, self.end);
+                return Err(Error::corrupt(&file.path, detail));
+            }
+            chain = reader.chain;
+        }
+        Ok(chain)
+    }
+}
+
+/// The frames of records, each with its kind in front, that go on from `chain`.
+pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for record in records {
+        if let Some((kind, body)) = record.split_first() {
+            chain = put_frame(&mut frames, chain, *kind, body);
+        }
+    }
+    frames
+}

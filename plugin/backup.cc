@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// mariadb-backup blocks commits, notes the position of the binary log, and ends BACKUP STAGE. The
+// server calls end_backup before it releases commits: what is pinned then fits that position.
+#include "backup.h"
+
+#include "engine.h"
+#include "errors.h"
+#include "settings.h"
+#include "transactions/session.h"
+#include "transactions/stages.h"
+
+#include <ctime>
+#include <utility>
+#include <vector>
+
+namespace cheetah {
+
+// For the manifest of a snapshot: a word, and what stands behind it.
+using Notes = std::vector<std::pair<std::string, std::string>>;
+
+static std::vector<CheetahNote> told(const Notes &notes) {
+  std::vector<CheetahNote> list;
+  for (const auto &[word, text] : notes) list.push_back({bytes_of(word), bytes_of(text)});
+  return list;
+}
+
+static std::string time_now() {
+  time_t seconds = time(nullptr);
+  tm parts;
+  char text[32];
+  gmtime_r(&seconds, &parts);
+  return std::string(text, strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+static Notes notes_of(const char *by) {
+  return {{"server", server_version}, {"pinned", time_now()}, {"by", by}};
+}
+
+// To be called while commits are blocked.
+static void note_position(Notes *notes) {
+  if (!mysql_bin_log.is_open()) return;
+  LOG_INFO end;
+  mysql_bin_log.get_current_log(&end);
+  const char *name = end.log_file_name + dirname_length(end.log_file_name);
+  notes->emplace_back("binlog", std::string(name) + " " + std::to_string(end.pos));
+  String gtid;
+  if (!mysql_bin_log.append_state_pos(&gtid)) notes->emplace_back("gtid", std::string(gtid.ptr(), gtid.length()));
+}
+
+// Not so when the stages end early, or because the connection is lost.
+static bool blocks_commits(THD *thd) {
+  return thd != nullptr && !thd_killed(thd) &&
+         thd->mdl_context.is_lock_owner(MDL_key::BACKUP, "", "", MDL_BACKUP_WAIT_COMMIT);
+}
+
+static void end_backup() {
+  THD *thd = current_thd;
+  if (!blocks_commits(thd)) return;
+  Notes notes = notes_of("backup");
+  note_position(&notes);
+  std::vector<CheetahNote> list = told(notes);
+  int32_t code = cheetah_pin_snapshot(engine.db, list.data(), list.size());
+  if (code == CHEETAH_END) return;
+  if (code == CHEETAH_OK) {
+    sql_print_information("CHEETAH: a backup has ended its stages: the state of this moment is pinned for %u s. "
+                          "SET GLOBAL cheetah_create_snapshot = '/new/directory' writes it; cheetah-backup does so",
+                          snapshot_max_age());
+    return;
+  }
+  String message = last_message();
+  sql_print_error("CHEETAH: a backup has ended its stages, but the state could not be pinned: %s",
+                  message.c_ptr_safe());
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "CHEETAH: nothing was pinned: %s",
+                      message.c_ptr_safe());
+}
+
+static void prepare_for_backup() {
+  sql_print_warning("CHEETAH: a backup starts. mariadb-backup leaves the data of all CHEETAH tables out (#cheetah): "
+                    "use cheetah-backup, which calls it and does the rest, or mariadb-dump.");
+}
+
+static uint8_t is_own(const CheetahXid *xid) {
+  XID name;
+  name.set(static_cast<long>(xid->format), reinterpret_cast<const char *>(xid->global.data),
+           static_cast<long>(xid->global.len), reinterpret_cast<const char *>(xid->branch.data),
+           static_cast<long>(xid->branch.len));
+  return name.get_my_xid() != 0;
+}
+
+bool create_snapshot(THD *thd, const std::string &path) {
+  Notes notes = notes_of("statement");
+  std::vector<CheetahNote> list = told(notes);
+  CheetahSnapshotOrder order{bytes_of(path), bytes_of(mysql_real_data_home), list.data(), list.size(),
+                             is_own,         interrupted,                    thd};
+  CheetahSnapshot snapshot{};
+  InStage stage(thd, &stage_writing_snapshot);
+  int32_t code = cheetah_create_snapshot(engine.db, &order, &snapshot);
+  if (code == CHEETAH_OK) {
+    sql_print_information("CHEETAH: a snapshot is in %s: %llu files of %llu bytes, of which %llu bytes were copied",
+                          path.c_str(), static_cast<ulonglong>(snapshot.files_count),
+                          static_cast<ulonglong>(snapshot.bytes), static_cast<ulonglong>(snapshot.copied_bytes));
+    return false;
+  }
+  if (code == CHEETAH_INTERRUPTED) {
+    thd->send_kill_message();
+    return true;
+  }
+  String message = last_message();
+  my_printf_error(ER_CANT_CREATE_FILE, "CHEETAH: no snapshot: %s", MYF(0), message.c_ptr_safe());
+  return true;
+}
+
+void set_backup(handlerton *hton) {
+  hton->prepare_for_backup = prepare_for_backup;
+  hton->end_backup = end_backup;
+}
+
+}  // namespace cheetah

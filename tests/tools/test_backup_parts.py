@@ -1,0 +1,109 @@
+"""What cheetah-backup thinks, without a server."""
+
+import json
+import os
+
+import pytest
+from cheetah_backup import copying, make, record, snapshot
+from cheetah_backup.program import byte_count, parser
+from cheetah_backup.record import File, Record
+from cheetah_migrate.say import Failure
+
+MANIFEST = ("cheetah snapshot 1\ndatabase 07\nepoch 3\nlog 1 2\nwithdrawn 0\nnote by backup\n"
+            "note binlog b.000007 1234\nnote gtid \nfile seg/1.seg 3 - linked\n"
+            "file CONTROL 3 0123abcd copied\nend 00000000\n")
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A backup of two files, in a folder."""
+    source = tmp_path / "source"
+    source.mkdir()
+    target = copying.Folder(tmp_path / "backup")
+    files = []
+    for name in ("one", "two"):
+        (source / name).write_text(name)
+        there = (source / name).stat()
+        digest = target.take(f"cheetah/{name}", source / name, copying.Pace(None))
+        files.append(File(f"cheetah/{name}", there.st_size, digest, there.st_ino,
+                          there.st_mtime_ns))
+    target.finish(Record("full", "2026-11-26T00:00:00Z", "10.11", files=files).encode())
+    return tmp_path / "backup"
+
+
+def test_a_record_is_read_as_it_was_written_and_damage_is_found(made):
+    found = record.read(made)
+    assert [file.path for file in found.files] == ["cheetah/one", "cheetah/two"]
+    assert record.decode(found.encode(), "BACKUP") == found
+    data = (made / record.NAME).read_bytes()
+    for wrong in (data[:-5], data.replace(b'"full"', b'"fall"'), b"[]", b"\xff"):
+        with pytest.raises(Failure, match="damaged"):
+            record.decode(wrong, "BACKUP")
+    newer = json.dumps({**json.loads(data), "format": 2}).encode()
+    with pytest.raises(Failure, match="newer cheetah-backup"):
+        record.decode(newer, "BACKUP")
+    with pytest.raises(Failure, match="it has no file BACKUP"):
+        record.read(made / "cheetah")
+
+
+def test_a_file_is_the_one_before_only_with_the_same_bytes(made, tmp_path):
+    base, pace = make.Base(made, record.read(made)), copying.Pace(None)
+    source = tmp_path / "source/one"
+    digest = base.files["cheetah/one"].digest
+    assert base.same("cheetah/one", source, pace) == digest
+    os.utime(source, ns=(0, 0))
+    assert base.same("cheetah/one", source, pace) == digest, "it is read then"
+    source.write_text("ten")
+    assert not base.same("cheetah/one", source, pace)
+    assert not base.same("cheetah/three", source, pace)
+    (made / "cheetah/two").unlink()
+    assert not base.same("cheetah/two", tmp_path / "source/two", pace)
+
+
+def test_manifests_of_other_versions_and_their_beginnings_are_refused():
+    found = snapshot.parse(MANIFEST, "MANIFEST")
+    assert found.notes == {"by": "backup", "binlog": "b.000007 1234", "gtid": ""}
+    assert found.paths == ["seg/1.seg", "CONTROL"]
+    for text, why in ((MANIFEST.replace("snapshot 1", "snapshot 2"), "another version"),
+                      (MANIFEST[:-14], "not written to its end"), ("", "no manifest")):
+        with pytest.raises(Failure, match=why):
+            snapshot.parse(text, "MANIFEST")
+
+
+def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
+    def check(info: str, **notes):
+        (tmp_path / "xtrabackup_binlog_info").write_text(info)
+        notes = {"by": "backup", "pinned": "2026-11-26T10:00:00Z", "binlog": "b.1 77", **notes}
+        return make.check_position(snapshot.Manifest(notes, []), tmp_path, "2026-11-26T09:59:59Z")
+    assert check("b.1\t77\t0-7-9\n") == ["b.1", "77", "0-7-9"]
+    for wrong in ({"by": "statement"}, {"pinned": "2026-11-26T09:00:00Z"}):
+        with pytest.raises(Failure, match="is gone"):
+            check("b.1\t77\n", **wrong)
+    with pytest.raises(Failure, match="another backup ran meanwhile"):
+        check("b.1\t78\n")
+
+
+def test_a_rate_is_kept(monkeypatch):
+    now, slept = [0.0], []
+    monkeypatch.setattr(copying.time, "monotonic", lambda: now[0])
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+    monkeypatch.setattr(copying.time, "sleep", sleep)
+    pace = copying.Pace(1000)
+    for _ in range(10):
+        pace.moved(500)
+    assert abs(sum(slept) - 5) < 0.01
+    pace.skipped(1 << 30)
+    assert abs(sum(slept) - 5) < 0.01
+
+
+def test_help_says_what_each_command_does(capsys):
+    for words in (["--help"], ["full", "--help"], ["restore", "--help"]):
+        with pytest.raises(SystemExit):
+            parser().parse_args(words)
+        assert "docs/backup.md" in capsys.readouterr().out or words != ["--help"]
+    options = parser().parse_args(["full", "there", "--rate", "20M", "--more=--parallel=4"])
+    assert (options.target, options.rate, options.more) == ("there", 20 << 20, ["--parallel=4"])
+    assert byte_count("2G") == 2 << 30

@@ -1,0 +1,1 @@
+"""What `cheetah-backup` is made of."""

@@ -1,0 +1,166 @@
+"""Copying files: how fast, with a digest, into a folder or into a stream."""
+
+import errno
+import io
+import os
+import tarfile
+import time
+from pathlib import Path
+
+from . import record
+
+CHUNK_BYTES = 1 << 20
+FOLDER_MODE, FILE_MODE = 0o750, 0o640
+# Why a file cannot have a second name: another file system, or one without links.
+NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
+
+
+class Pace:
+    """At most so many bytes a second (None: as fast as it goes), with a progress that is shown."""
+
+    def __init__(self, rate, progress=None):
+        self.rate, self.progress = rate, progress
+        self.done, self.due = 0, time.monotonic()
+
+    def skipped(self, count: int) -> None:
+        """So many bytes more, which nobody has read."""
+        self.done += count
+        if self.progress:
+            self.progress.show(min(self.done / max(self.progress.total, 1), 1.0))
+
+    def moved(self, count: int) -> None:
+        """So many bytes more; waits until that was not too fast."""
+        self.skipped(count)
+        if self.rate:
+            now = time.monotonic()
+            self.due = max(self.due, now - 1) + count / self.rate
+            time.sleep(max(self.due - now, 0))
+
+
+class Reader(io.RawIOBase):
+    """A file that is read once, with the digest of what was read."""
+
+    def __init__(self, source: Path, pace: Pace):
+        super().__init__()
+        self._file, self._pace, self.hash = open(source, "rb", buffering=0), pace, record.hasher()
+
+    def readinto(self, buffer) -> int:
+        """As every file."""
+        count = self._file.readinto(buffer)
+        self.hash.update(memoryview(buffer)[:count])
+        self._pace.moved(count)
+        return count
+
+    def readable(self) -> bool:
+        """As every file."""
+        return True
+
+    def close(self) -> None:
+        """Its pages leave the system's cache: nobody reads them soon."""
+        if not self.closed:
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            self._file.close()
+        super().close()
+
+
+def digest_of(source: Path, pace: Pace) -> str:
+    """The digest of a file."""
+    buffer = bytearray(CHUNK_BYTES)
+    with Reader(source, pace) as reader:
+        while reader.readinto(buffer):
+            pass
+        return reader.hash.hexdigest()
+
+
+def copy(source: Path, target: Path, pace: Pace) -> str:
+    """Copy a file, durably, to where none is; its digest."""
+    buffer = bytearray(CHUNK_BYTES)
+    with Reader(source, pace) as reader, open(target, "xb", buffering=0, opener=opener) as writer:
+        while count := reader.readinto(buffer):
+            view = memoryview(buffer)[:count]
+            while view:
+                view = view[writer.write(view):]
+        os.fsync(writer.fileno())
+        return reader.hash.hexdigest()
+
+
+def opener(path, flags) -> int:
+    """For new files."""
+    return os.open(path, flags, FILE_MODE)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make the names in a folder and all below durable."""
+    for place, _, _ in os.walk(folder):
+        sync_folder(Path(place))
+
+
+class Folder:
+    """A backup that is being written as a folder."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def take(self, path: str, source: Path, pace: Pace) -> str:
+        """Copy a file to `path`; its digest."""
+        target = self.root / path
+        target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        return copy(source, target, pace)
+
+    def link(self, path: str, other: Path) -> bool:
+        """Give a file of another backup a second name; False where that cannot be."""
+        target = self.root / path
+        target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        try:
+            os.link(other, target)
+        except OSError as failure:
+            if failure.errno not in NO_LINKS:
+                raise
+            return False
+        return True
+
+    def finish(self, data: bytes) -> None:
+        """Write the record, when all else is durable."""
+        sync_tree(self.root)
+        place = self.root / record.NAME
+        with open(place, "xb", opener=opener) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(self.root)
+
+
+class Stream:
+    """A backup that is being written as a tar archive."""
+
+    def __init__(self, file):
+        self._tar = tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT)
+
+    def take(self, path: str, source: Path, pace: Pace) -> str:
+        """As that of a folder."""
+        with Reader(source, pace) as reader:
+            self._add(path, source.stat().st_size, io.BufferedReader(reader, CHUNK_BYTES))
+            return reader.hash.hexdigest()
+
+    def link(self, _path: str, _other: Path) -> bool:
+        """An archive has all files."""
+        return False
+
+    def finish(self, data: bytes) -> None:
+        """The record comes last."""
+        self._add(record.NAME, len(data), io.BytesIO(data))
+        self._tar.close()
+
+    def _add(self, path: str, count: int, file) -> None:
+        entry = tarfile.TarInfo(path)
+        entry.size, entry.mode, entry.mtime = count, FILE_MODE, int(time.time())
+        self._tar.addfile(entry, file)

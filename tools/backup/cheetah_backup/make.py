@@ -1,0 +1,196 @@
+"""Making a backup: mariadb-backup for the rest of the server, the engine's part beside it.
+
+mariadb-backup blocks commits, notes where the binary log is, and releases them; at that moment the
+engine pins its state. It is written afterwards, by links, so that it takes no time and no space,
+and copied from there while the server works on.
+"""
+
+import contextlib
+import datetime
+import os
+import shutil
+from pathlib import Path
+
+from cheetah_migrate.say import Failure, Progress, line, size
+
+from . import copying, record, snapshot
+from .record import CHEETAH, SERVER, File, Record
+from .server import Server, mariadb_backup
+
+# While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
+# looks once in so many milliseconds: 1000 unless told otherwise.
+LOG_COPY_INTERVAL = "--log-copy-interval=100"
+POSITIONS = ("xtrabackup_binlog_info", "mariadb_backup_binlog_info")
+
+
+def full(options) -> None:
+    """The command."""
+    to_folder(options, "full", None)
+
+
+def incremental(options) -> None:
+    """The command."""
+    base = Path(options.base).resolve()
+    to_folder(options, "incremental", Base(base, record.read(base)))
+
+
+def stream(options) -> None:
+    """The command."""
+    work = Path(options.work).resolve()
+    make_empty(work)
+    with removed_after_failure(work):
+        with os.fdopen(options.output, "wb") as file:
+            Making(options, work, copying.Stream(file)).run("full", None)
+    shutil.rmtree(work)
+
+
+def to_folder(options, kind: str, base) -> None:
+    """A backup in a folder that is new or empty; after a failure nothing is left in it."""
+    target = Path(options.target).resolve()
+    make_empty(target)
+    with removed_after_failure(target):
+        Making(options, target, copying.Folder(target)).run(kind, base)
+
+
+def make_empty(folder: Path) -> None:
+    """See to it that the folder is there, and empty."""
+    try:
+        folder.mkdir(mode=copying.FOLDER_MODE)
+    except FileExistsError as failure:
+        if not folder.is_dir():
+            raise Failure(f"{folder} is no folder: name one that is new or empty") from failure
+        if any(folder.iterdir()):
+            raise Failure(f"{folder} is not empty: name a folder that is new or empty") from failure
+    except FileNotFoundError as failure:
+        raise Failure(f"{folder.parent} does not exist: make it first") from failure
+
+
+@contextlib.contextmanager
+def removed_after_failure(folder: Path):
+    """Leave the folder only when all went well."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+class Base:
+    """The backup before, whose files need not be copied again."""
+
+    def __init__(self, folder: Path, found: Record):
+        self.folder = folder
+        self.files = {file.path: file for file in found.files}
+
+    def same(self, path: str, source: Path, pace) -> str:
+        """The digest of the file of that path, if it has the bytes of `source`; "" otherwise. Only
+        a file that is not the very one of that time is read."""
+        there, found = source.stat(), self.files.get(path)
+        place = self.folder / path
+        if not found or found.bytes != there.st_size or not is_of_length(place, found.bytes):
+            return ""
+        if (found.inode, found.written_ns) == (there.st_ino, there.st_mtime_ns):
+            pace.skipped(there.st_size)
+            return found.digest
+        return found.digest if copying.digest_of(source, pace) == found.digest else ""
+
+
+def is_of_length(place: Path, count: int) -> bool:
+    """Whether there is a file of that length."""
+    try:
+        return place.stat().st_size == count
+    except FileNotFoundError:
+        return False
+
+
+class Making:
+    """One run. `work`: where mariadb-backup writes to, in the folder SERVER."""
+
+    def __init__(self, options, work: Path, target):
+        self.options, self.work, self.target = options, work, target
+        self.files, self.linked_bytes = [], 0
+
+    def run(self, kind: str, base) -> None:
+        """Make it; the record is written last."""
+        started = datetime.datetime.now(datetime.timezone.utc)
+        rest = self.work / SERVER
+        with Server(self.options) as server:
+            begun = server.time()
+            mariadb_backup(self.options, "the other engines", "--backup", f"--target-dir={rest}",
+                           LOG_COPY_INTERVAL, *self.options.more)
+            folder = server.create_snapshot()
+            try:
+                manifest = snapshot.read(folder)
+                position = check_position(manifest, rest, begun)
+                self.take_engine(folder, manifest, base)
+            finally:
+                snapshot.remove(folder)
+        mariadb_backup(self.options, "made ready to start from", "--prepare",
+                       f"--target-dir={rest}")
+        self.take_rest(rest)
+        made = Record(kind, started.strftime("%Y-%m-%dT%H:%M:%SZ"), server.version,
+                      str(base.folder) if base else "", position[:2], position[2], self.files)
+        self.target.finish(made.encode())
+        line(f"{kind} backup of {size(made.bytes())}, of which {size(self.linked_bytes)} are links "
+             f"into the one before" if base else f"{kind} backup of {size(made.bytes())}")
+        tell_position(made)
+
+    def take_engine(self, folder: Path, manifest, base) -> None:
+        """The files of the snapshot, with its manifest last."""
+        paths = [*manifest.paths, snapshot.MANIFEST]
+        total = sum((folder / path).stat().st_size for path in paths)
+        progress = Progress("Cheetah's files", total)
+        pace = copying.Pace(self.options.rate, progress)
+        for path in paths:
+            source = folder / path
+            self.add(f"{CHEETAH}/{path}", source, base, pace)
+        progress.end(size(total))
+
+    def add(self, path: str, source: Path, base, pace) -> None:
+        """Take one file, as a link into the backup before where that has it."""
+        there = source.stat()
+        digest = base.same(path, source, pace) if base else ""
+        if digest and self.target.link(path, base.folder / path):
+            self.linked_bytes += there.st_size
+        else:
+            digest = self.target.take(path, source, pace)
+        self.files.append(File(path, there.st_size, digest, there.st_ino, there.st_mtime_ns))
+
+    def take_rest(self, rest: Path) -> None:
+        """The files of mariadb-backup, which are there already when the target is a folder."""
+        places = sorted(place for place in rest.rglob("*") if place.is_file())
+        total = sum(place.stat().st_size for place in places)
+        progress = Progress("the other engines' files", total)
+        pace = copying.Pace(self.options.rate, progress)
+        is_there = isinstance(self.target, copying.Folder)
+        for place in places:
+            path = f"{SERVER}/{place.relative_to(rest)}"
+            digest = (copying.digest_of(place, pace) if is_there
+                      else self.target.take(path, place, pace))
+            self.files.append(File(path, place.stat().st_size, digest))
+        progress.end(size(total))
+
+
+def check_position(manifest, rest: Path, begun: str) -> list:
+    """File, position and GTID of the binary log ("" where there is none). Failure when the snapshot
+    is not that of this run."""
+    notes = manifest.notes
+    if notes.get("by") != "backup" or notes.get("pinned", "") < begun:
+        raise Failure("the state that was pinned for this backup is gone: it was older than "
+                      "cheetah_snapshot_max_age, the disk was full, or somebody else has had it "
+                      "written. The server's error log says which. Begin again")
+    told = next((rest / name for name in POSITIONS if (rest / name).is_file()), None)
+    pinned = notes.get("binlog", "").split()
+    if not told:
+        return [*pinned, "", ""][:2] + [notes.get("gtid", "")]
+    fields = told.read_text().split()
+    if pinned and fields[:2] != pinned:
+        raise Failure(f"mariadb-backup noted {' '.join(fields[:2])}, the engine "
+                      f"{' '.join(pinned)}: another backup ran meanwhile. Begin again")
+    return [*fields, "", "", ""][:2] + [fields[2] if len(fields) > 2 else notes.get("gtid", "")]
+
+
+def tell_position(made: Record) -> None:
+    """Where in the binary log a backup is."""
+    if made.position and made.position[0]:
+        line(f"position: {' '.join(made.position)}" + (f", GTID {made.gtid}" if made.gtid else ""))

@@ -1,0 +1,123 @@
+"""The program: its commands and options."""
+
+import argparse
+import getpass
+import os
+import re
+import signal
+import sys
+
+from cheetah_migrate.client import Lost, ServerError
+from cheetah_migrate.say import Failure
+
+from . import make, use
+
+ABOUT = """Backs up a running server with all its engines, verifies backups, and restores them.
+
+mariadb-backup leaves the data of CHEETAH tables out. This program calls it for the rest, and adds
+the engine's part: the state of the very moment whose binary log position mariadb-backup notes.
+Nobody waits longer than for mariadb-backup alone. Each backup is complete, also an incremental one,
+and can be started from as it is.
+"""
+EXAMPLES = """examples:
+  cheetah-backup full /backups/monday
+  cheetah-backup incremental /backups/tuesday --base /backups/monday
+  cheetah-backup stream --work /tmp/work | ssh host 'tar -xf - -C /backups/monday'
+  cheetah-backup verify /backups/tuesday
+  cheetah-backup restore /backups/tuesday --data-dir /var/lib/mysql
+
+It runs on the server's machine, as a user who may read its data (root or mysql), and connects as
+the client program mariadb does. Read docs/backup.md; the package has it too.
+"""
+COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.stream,
+            "verify": use.verify, "restore": use.restore, "show": use.show}
+FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def byte_count(word: str) -> int:
+    """100M and the like."""
+    found = re.fullmatch(r"(\d+)([KMGT]?)", word.upper())
+    if not found or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{word}: a number of bytes is written 500, 20K, 100M, 2G")
+    return int(found[1]) * FACTORS[found[2]]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of this program."""
+    found = argparse.ArgumentParser("cheetah-backup", description=ABOUT, epilog=EXAMPLES,
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = found.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    target, paced, server, program = (argparse.ArgumentParser(add_help=False) for _ in range(4))
+    target.add_argument("target", metavar="FOLDER", help="of the backup")
+    paced.add_argument("--rate", type=byte_count, metavar="BYTES",
+                       help="read at most so many bytes a second (20M, for one)")
+    program.add_argument("--defaults-file", metavar="FILE")
+    program.add_argument("--defaults-extra-file", metavar="FILE")
+    program.add_argument("--mariadb-backup", default="mariadb-backup", metavar="PROGRAM",
+                         help="the program mariadb-backup")
+    connection = server.add_argument_group("connection, as for the client program mariadb")
+    for key in ("host", "port", "socket", "user"):
+        connection.add_argument(f"--{key}", metavar=key.upper())
+    connection.add_argument("--password", action="store_true", help="ask for it")
+    connection.add_argument("--client", default="mariadb", metavar="PROGRAM",
+                            help="the client program (mariadb)")
+    server.add_argument("--more", action="append", default=[], metavar="OPTION",
+                        help="an option for mariadb-backup --backup, such as "
+                             "--more=--throttle=20; as often as you like")
+    making = [paced, server, program]
+    for label, parents, says in (
+            ("full", [target, *making], "back the server up into a new or empty folder"),
+            ("incremental", [target, *making], "the same, with links to what a backup has already"),
+            ("stream", making, "back the server up as a tar archive to standard output"),
+            ("verify", [target, paced], "read every byte of a backup and compare checksums"),
+            ("restore", [target, paced, program], "put a backup into an empty data folder"),
+            ("show", [target], "say what a backup is")):
+        command = commands.add_parser(label, parents=parents, help=says, description=says)
+        if label == "incremental":
+            command.add_argument("--base", required=True, metavar="FOLDER",
+                                 help="a backup of the same server")
+        if label == "stream":
+            command.add_argument("--work", required=True, metavar="FOLDER",
+                                 help="a new or empty folder, for what mariadb-backup copies; it "
+                                      "is removed afterwards")
+        if label == "restore":
+            command.add_argument("--data-dir", required=True, metavar="FOLDER",
+                                 help="of the server that is to start from it; new or empty")
+    found.set_defaults(secret=None)
+    return found
+
+
+def run(options) -> None:
+    """Run the command. In a stream, standard output is the archive: words go to the other one."""
+    if getattr(options, "password", False):
+        options.secret = getpass.getpass()
+    if options.command == "stream":
+        if sys.stdout.isatty():
+            raise Failure("a stream is no text: send it to a file or another program")
+        options.output = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    COMMANDS[options.command](options)
+
+
+def main() -> int:
+    """Run the command of the command line; its exit status."""
+    options = parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(options)
+        return 0
+    except Lost as failure:
+        return say_error(f"no connection with the server: {failure}")
+    except (Failure, ServerError) as failure:
+        return say_error(str(failure))
+    except OSError as failure:
+        return say_error(f"{failure.filename or 'output'}: {failure.strerror}")
+    except KeyboardInterrupt:
+        print("\nstopped; nothing is left of it", file=sys.stderr, flush=True)
+        return 130
+
+
+def say_error(words: str) -> int:
+    """Tell why it failed; the exit status."""
+    print(f"error: {words}", file=sys.stderr, flush=True)
+    return 1

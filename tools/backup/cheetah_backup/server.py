@@ -1,0 +1,105 @@
+"""The server that is backed up, and the program mariadb-backup."""
+
+import os
+import secrets
+import subprocess
+import time
+from pathlib import Path
+
+from cheetah_migrate.client import Connection, ServerError, text
+from cheetah_migrate.say import Failure, line, span
+
+from . import snapshot
+
+LOCK_NAME = "cheetah_backup"
+LOG_LINES = 8
+
+
+def client_options(options) -> list:
+    """How to connect, for the client program and for mariadb-backup."""
+    words = []
+    for key in ("defaults_file", "defaults_extra_file", "host", "port", "socket", "user"):
+        given = getattr(options, key, None)
+        if given is not None:
+            words.append(f"--{key.replace('_', '-')}={given}")
+    return words
+
+
+class Server:
+    """A session, in which only one of us works at a time."""
+
+    def __init__(self, options):
+        self.options = options
+        self.connection = Connection([options.client, *client_options(options)], options.secret)
+        try:
+            self._check()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def _check(self) -> None:
+        value = self.connection.value
+        self.connection.run("SET SESSION wait_timeout = 604800, max_statement_time = 0")
+        self.version = value("SELECT VERSION()")
+        if not self.connection.run("SHOW VARIABLES LIKE 'cheetah\\_create\\_snapshot'"):
+            raise Failure("the server has no engine CHEETAH that can write snapshots: load the "
+                          "plugin, or use mariadb-backup alone")
+        if value("SELECT @@cheetah_snapshot_max_age") == "0":
+            raise Failure("cheetah_snapshot_max_age is 0, so a backup pins nothing: SET GLOBAL "
+                          "cheetah_snapshot_max_age = 3600")
+        self.engine_folder = Path(value("SELECT @@datadir")) / "#cheetah"
+        try:
+            is_here = (self.engine_folder / "CONTROL").is_file()
+        except PermissionError:
+            is_here = False
+        if not is_here:
+            raise Failure(f"{self.engine_folder} cannot be read: run this on the server's machine, "
+                          "as a user who may read its data, such as root or mysql")
+        if value(f"SELECT GET_LOCK({text(LOCK_NAME)}, 0)") != "1":
+            raise Failure("another cheetah-backup is at work on this server: wait for its end")
+        snapshot.remove_left(self.engine_folder / "snapshots")
+
+    def time(self) -> str:
+        """Now, by the server's clock, as in manifests."""
+        return self.connection.value("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')")
+
+    def create_snapshot(self) -> Path:
+        """Have the snapshot written that is pinned; its folder."""
+        name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        folder = self.engine_folder / "snapshots" / name
+        try:
+            self.connection.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
+        except ServerError as failure:
+            raise Failure(f"the server could not write a snapshot: {failure}") from failure
+        return folder
+
+
+def mariadb_backup(options, what: str, *words) -> None:
+    """Run mariadb-backup to its end. Failure with the end of what it says when it does not
+    succeed."""
+    # How to connect is for its backup; the others read the option file alone.
+    connection = client_options(options)
+    if "--backup" not in words:
+        connection = [word for word in connection if word.startswith("--defaults")]
+    command = [options.mariadb_backup, *connection, *words]
+    environment = dict(os.environ)
+    if options.secret is not None and "--backup" in words:
+        environment["MYSQL_PWD"] = options.secret
+    started = time.monotonic()
+    try:
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+                              check=False)
+    except OSError as failure:
+        raise Failure(f"cannot run {command[0]}: {failure.strerror}. Install the package "
+                      "mariadb-backup, or say where it is: --mariadb-backup") from failure
+    if done.returncode != 0:
+        said = "\n".join("  " + one for one in done.stdout.splitlines()[-LOG_LINES:])
+        raise Failure(f"{' '.join(command)} failed, with status {done.returncode}:\n{said}")
+    line(f"  {what}: {span(time.monotonic() - started)}")

@@ -1,0 +1,57 @@
+"""The engine's part: a snapshot that the server writes among its own files, by links."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from cheetah_migrate.say import Failure, line
+
+MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
+PREFIX = "backup-"
+
+
+@dataclass
+class Manifest:
+    """What a snapshot has, as its manifest says (docs/format.md)."""
+
+    notes: dict
+    paths: list
+
+
+def parse(text: str, place) -> Manifest:
+    """Read a manifest. Failure when it is of another version, or not whole."""
+    lines = text.rstrip("\n").split("\n")
+    if not lines[0].startswith(TITLE):
+        raise Failure(f"{place} is no manifest of a snapshot")
+    if lines[0] != f"{TITLE}{VERSION}":
+        raise Failure(f"{place} was written by another version of the engine ('{lines[0]}'): use "
+                      "the cheetah-backup of that version")
+    if not lines[-1].startswith("end "):
+        raise Failure(f"{place} was not written to its end")
+    notes = dict(one.split(" ", 2)[1:] for one in lines if one.startswith("note "))
+    paths = [one.split(" ")[1] for one in lines if one.startswith("file ")]
+    return Manifest(notes, paths)
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest in a folder."""
+    place = folder / MANIFEST
+    try:
+        return parse(place.read_text(), place)
+    except FileNotFoundError as failure:
+        raise Failure(f"{place} is missing: the snapshot was not finished, or has been opened "
+                      "since") from failure
+
+
+def remove(folder: Path) -> None:
+    """Remove a snapshot, CONTROL first: what is left then, a start of the server removes."""
+    for name in (MANIFEST, "CONTROL"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left(snapshots: Path) -> None:
+    """Remove what runs have left that were killed. Only one of us runs at a time."""
+    for folder in snapshots.glob(PREFIX + "*"):
+        line(f"removing {folder}, which a run has left that was killed")
+        remove(folder)

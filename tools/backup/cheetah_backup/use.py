@@ -1,0 +1,120 @@
+"""What can be done with a backup: look at it, verify it, restore it."""
+
+import os
+from pathlib import Path
+
+from cheetah_migrate.client import text
+from cheetah_migrate.say import Failure, Progress, line, size
+
+from . import copying, record, snapshot
+from .make import is_of_length, make_empty, tell_position
+from .record import CHEETAH, NAME, SERVER
+from .server import mariadb_backup
+
+SHOWN_MAX = 10
+
+
+def show(options) -> None:
+    """The command."""
+    made = record.read(Path(options.target).resolve())
+    line(f"{made.kind} backup, made at {made.made} of MariaDB {made.server}")
+    if made.base:
+        line(f"it has files in common with {made.base}, and needs it no more")
+    for part in (CHEETAH, SERVER):
+        files = [file for file in made.files if file.path.startswith(part + "/")]
+        line(f"{part}: {len(files)} files, {size(sum(file.bytes for file in files))}")
+    tell_position(made)
+
+
+def verify(options) -> None:
+    """The command: reads every byte."""
+    folder = Path(options.target).resolve()
+    made = record.read(folder)
+    progress = Progress("reading", made.bytes())
+    pace = copying.Pace(options.rate, progress)
+    wrong = [f"{file.path}: {why}" for file in made.files if (why := defect(folder, file, pace))]
+    known = {NAME, *(file.path for file in made.files)}
+    others = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
+    wrong += [f"{path}: not a file of the backup" for path in others if path not in known]
+    progress.end(size(made.bytes()))
+    if wrong:
+        more = f"\n  and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
+        raise Failure(f"{folder} is damaged: do not restore it.\n  "
+                      + "\n  ".join(wrong[:SHOWN_MAX]) + more)
+    line(f"{folder} is whole: {len(made.files)} files")
+
+
+def defect(folder: Path, file, pace) -> str:
+    """What is wrong with a file of a backup; "" when nothing is."""
+    place = folder / file.path
+    try:
+        count = place.stat().st_size
+    except FileNotFoundError:
+        return "missing"
+    if count != file.bytes:
+        return f"it has {count} bytes instead of {file.bytes}"
+    return "" if copying.digest_of(place, pace) == file.digest else "its bytes have changed"
+
+
+def restore(options) -> None:
+    """The command. The manifest of the engine's part comes first: with it, and without the files
+    that it names, the engine refuses to start, so that nobody begins with half a restore."""
+    folder, data = Path(options.target).resolve(), Path(options.data_dir).resolve()
+    made = record.read(folder)
+    missing = [file.path for file in made.files if not is_of_length(folder / file.path, file.bytes)]
+    if missing:
+        raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
+                      f"{len(missing) - 1} more. Nothing was restored")
+    snapshot.read(folder / CHEETAH)
+    was_there = data.is_dir()
+    make_empty(data)
+    ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
+                  key=lambda file: not file.path.endswith("/" + snapshot.MANIFEST))
+    progress = Progress("Cheetah's files", sum(file.bytes for file in ours))
+    pace = copying.Pace(options.rate, progress)
+    put(folder, data, ours[0], pace)
+    copying.sync_tree(data)
+    mariadb_backup(options, "the other engines", "--copy-back", f"--target-dir={folder / SERVER}",
+                   f"--datadir={data}", "--force-non-empty-directories")
+    for file in ours[1:]:
+        put(folder, data, file, pace)
+    copying.sync_tree(data)
+    progress.end(size(progress.total))
+    give_to_owner(data, was_there)
+    tell_next(made)
+
+
+def put(folder: Path, data: Path, file, pace) -> None:
+    """Copy one of the engine's files to its place: never a link, as the server may write to it."""
+    target = data / "#cheetah" / file.path.removeprefix(CHEETAH + "/")
+    target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
+    if copying.copy(folder / file.path, target, pace) != file.digest:
+        raise Failure(f"{folder / file.path}: its bytes have changed since the backup. Restore "
+                      f"another one, into an empty folder; {data} is of no use")
+
+
+def give_to_owner(data: Path, was_there: bool) -> None:
+    """Everything belongs to whom the data folder does."""
+    if os.geteuid() != 0 or not was_there:
+        line(f"next: the server's user must own what is in {data} (chown -R mysql: {data})")
+        return
+    owner = data.stat()
+    for place, folders, names in os.walk(data):
+        for name in (*folders, *names):
+            os.chown(Path(place, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def tell_next(made) -> None:
+    """What can follow."""
+    line("restored; the server can be started")
+    if not (made.position and made.position[0]):
+        return
+    name, position = made.position
+    line("then, to go on to a moment, with the binary logs of the server that was backed up:\n"
+         f"  mariadb-binlog --start-position={position} --stop-datetime='YYYY-MM-DD hh:mm:ss' "
+         f"{name} ... | mariadb")
+    line("or, to make it a replica of that server:\n  "
+         + (f"SET GLOBAL gtid_slave_pos = '{made.gtid}';\n  CHANGE MASTER TO MASTER_HOST = ..., "
+            "MASTER_USE_GTID = slave_pos;" if made.gtid else
+            f"CHANGE MASTER TO MASTER_HOST = ..., MASTER_LOG_FILE = {text(name)}, "
+            f"MASTER_LOG_POS = {position};"))
