@@ -56,8 +56,8 @@
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
 //! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `fulltext` <
-//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`. ARCHITECTURE.md
-//! walks through them.
+//! `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db` < `salvage`.
+//! ARCHITECTURE.md walks through them.
 
 pub mod base;
 pub mod change_files;
@@ -72,6 +72,7 @@ pub mod memory;
 pub mod page_map;
 pub mod pool;
 mod recovery;
+pub mod salvage;
 pub mod segment;
 pub mod sort;
 pub mod table;
