@@ -6,7 +6,7 @@
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{Config, Error, Result, TreeId};
+use cheetah::base::{Config, Error, Result, TreeId, Xid};
 use cheetah::db::Db;
 use cheetah::format::image::HEADER_BYTES;
 use cheetah::salvage::{salvage, Disks, Report, TableReport};
@@ -388,6 +388,21 @@ fn definitions_counters_and_postings_come_along() {
     assert_eq!((table.auto_increment(), table.fulltext().len()), (77, 1));
     assert_eq!(table.fulltext()[0].extra, b"how");
     new.postings(&table, 0).unwrap();
+}
+
+#[test]
+fn a_prepared_transaction_is_left_out_and_told_of() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    let table = db.create_table(&spec("a")).unwrap();
+    let mut txn = db.begin();
+    insert(&mut txn, &table, 1, &Row::new(1, 10)).unwrap();
+    txn.prepare(Xid::new(1, b"promised", b"branch").unwrap()).unwrap();
+    std::mem::forget(txn);
+    let disk = disk.crash(CrashPolicy::SyncedOnly, 1);
+    let (report, new) = salvaged(&disk).unwrap();
+    assert!(!report.is_whole() && report.notes[0].contains("prepared"), "{report:?}");
+    assert!(rows_of(&new, "a").is_empty());
 }
 
 #[test]

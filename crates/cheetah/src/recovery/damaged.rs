@@ -68,7 +68,16 @@ impl Parts {
         if extent == Extent::WithLog && !planted::is_on("salvage: pass by the log") {
             redo_undamaged(&core, &setup, &state)?;
         }
+        note_promised(&core);
         Ok(core)
+    }
+}
+
+/// Notes the transactions whose end somebody else decides: the copy is without them.
+fn note_promised(core: &Core) {
+    let Some(losses) = &core.losses else { return };
+    for xid in core.transactions.active.slots().iter().filter_map(|slot| slot.state().xid) {
+        losses.note(format!("transaction {xid} was prepared and waited for its end: it is left out"));
     }
 }
 
