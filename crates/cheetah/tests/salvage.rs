@@ -12,7 +12,7 @@ use cheetah::format::image::HEADER_BYTES;
 use cheetah::salvage::{salvage, Disks, Report, TableReport};
 use cheetah::table::FulltextSpec;
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
-use cheetah_io::Clock;
+use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -328,6 +328,27 @@ fn a_flipped_bit_in_any_file_costs_no_more_than_what_it_hits() {
         }
     }
     assert!(saved * 10 > tries * 8, "{saved} of {tries} bring something");
+}
+
+#[test]
+fn many_damaged_places_cost_no_more_than_what_they_hit() {
+    let (disk, committed) = written();
+    let is_data = |path: &String| !path.starts_with("map-") && path != "CONTROL";
+    let paths: Vec<String> = disk.paths().into_iter().filter(is_data).collect();
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let damaged = disk.snapshot();
+        let mut what = format!("seed {seed}:");
+        for _ in 0..1 + rng.below(12) {
+            let path = &paths[rng.below(paths.len() as u64) as usize];
+            let bytes = disk.contents(path).unwrap().len() as u64;
+            if bytes > 0 {
+                damaged.flip(path, rng.below(bytes), rng.below(8) as u8).unwrap();
+                what += &format!(" {path}");
+            }
+        }
+        assert!(try_salvage(&damaged, &committed, &what), "{what}: nothing comes out");
+    }
 }
 
 #[test]
