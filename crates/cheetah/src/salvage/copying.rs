@@ -33,12 +33,24 @@ pub(super) fn copy_all(
         let is_own = name.starts_with(OWN_PREFIX);
         let Ok(table) = core.catalog.by_name(&name) else { continue };
         if !is_own {
-            let report = copy_with_postings(core, &table, new)?;
+            let report = copy_with_postings(core, &table, new).or_else(|error| give_up(&name, error, new))?;
             heard(&report);
             reports.push(report);
         }
     }
     Ok(reports)
+}
+
+/// Leaves a table out that the new database refuses; other errors are those of all tables.
+fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
+    if matches!(error, Error::Fatal(_) | Error::DiskFull(_) | Error::Io { .. }) {
+        return Err(error);
+    }
+    match new.drop_table(name) {
+        Ok(()) | Err(Error::NoSuchTable(_)) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(TableReport { name: name.to_owned(), failure: Some(error.to_string()), ..TableReport::default() })
 }
 
 fn copy_with_postings(core: &Core, table: &Arc<Table>, new: &Db) -> Result<TableReport> {
