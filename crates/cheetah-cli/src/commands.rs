@@ -25,7 +25,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-type Outcome = std::result::Result<bool, Failure>;
+pub(crate) type Outcome = std::result::Result<bool, Failure>;
 
 /// Refuses a folder without a control file: startup would create an empty database there.
 fn open(dir: &Path) -> std::result::Result<Db, Failure> {
@@ -147,6 +147,6 @@ fn write_row(out: &mut impl Write, row: &RowView<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -78,6 +78,11 @@ pub trait Disk: Send + Sync {
     fn open_uncached(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
+    /// As [`Disk::open`], for a file that must not change: it is opened for reading only where that
+    /// is possible.
+    fn open_to_read(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
     /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the
     /// directory.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

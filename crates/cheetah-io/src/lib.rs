@@ -6,12 +6,14 @@
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
 //! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for
-//! each file what is durable and what a power cut may still take away.
+//! each file what is durable and what a power cut may still take away. [`overlay`] wraps one
+//! that is only to be read.
 
 pub mod aligned;
 pub mod blocks;
 mod direct;
 pub mod disk;
+pub mod overlay;
 pub mod posix;
 pub mod rng;
 pub mod sim;
@@ -20,5 +22,6 @@ pub mod time;
 pub use aligned::AlignedBytes;
 pub use blocks::{Block, Blocks};
 pub use disk::{DirLock, Disk, File, ReadRequest, SNAPSHOTS};
+pub use overlay::OverlayDisk;
 pub use rng::Rng;
 pub use time::Clock;

@@ -92,6 +92,10 @@ impl Disk for PosixDisk {
         }
     }
 
+    fn open_to_read(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(PosixFile(fs::File::open(self.resolve(path)?)?)))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.resolve(from)?, self.resolve(to)?)
     }

@@ -56,7 +56,8 @@
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
 //! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `backup`,
-//! `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db`.
+//! `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db` <
+//! `salvage`.
 //! ARCHITECTURE.md walks through them.
 
 pub mod backup;
@@ -73,6 +74,7 @@ pub mod memory;
 pub mod page_map;
 pub mod pool;
 mod recovery;
+pub mod salvage;
 pub mod segment;
 pub mod sort;
 pub mod table;

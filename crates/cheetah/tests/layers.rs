@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["table"],
     &["recovery", "check"],
     &["db"],
+    &["salvage"],
 ];
 
 fn layer_of(module: &str) -> Option<usize> {

@@ -197,6 +197,20 @@ pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     Ok(())
 }
 
+/// Puts an empty file in the place of each listed one that is missing: it is taken for damaged. For
+/// a copy of what is left of a database.
+pub fn replace_missing(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
+    for path in listed.iter().map(|file| path_of(file.epoch)) {
+        match durable.disk().open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                durable.disk().create(&path).map_err(|error| Error::io("create", &path, error))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use super::threads::{crew, Threads};
 use super::{statistics_table, NewPostings, Transaction};
 use crate::base::{Config, Error, Health, Result, SessionId};
 use crate::check::{self, CheckReport, ExpectedEntries};
+use crate::format::catalog::TableDef;
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl, foreign_keys};
 use crate::table::shared::parts::Core;
@@ -15,7 +16,7 @@ use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
 /// File whose lock keeps a second process out.
-const LOCK_FILE: &str = "LOCK";
+pub(crate) const LOCK_FILE: &str = "LOCK";
 
 /// The outside world of a database.
 #[derive(Clone)]
@@ -158,6 +159,11 @@ impl Db {
     /// that refer to a table of its name.
     pub fn create_table_with(&self, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
         ddl::create_table(&self.0.core, spec, constraints)
+    }
+
+    /// Creates a table as another database has defined it, but for its numbers.
+    pub(crate) fn create_defined(&self, def: TableDef) -> Result<Arc<Table>> {
+        ddl::create_defined(&self.0.core, def)
     }
 
     /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on,
@@ -356,7 +362,7 @@ impl Db {
     }
 }
 
-fn lock_directory(disk: &dyn Disk) -> Result<Box<dyn DirLock>> {
+pub(crate) fn lock_directory(disk: &dyn Disk) -> Result<Box<dyn DirLock>> {
     disk.lock(LOCK_FILE).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => Error::Unsupported {
             place: LOCK_FILE.into(),

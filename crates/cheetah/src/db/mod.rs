@@ -30,6 +30,7 @@ pub use crate::tree::SeekMode;
 pub use crate::txn::LockMode;
 pub use backup::SnapshotOrder;
 pub use build::Build;
+pub(crate) use database::{lock_directory, LOCK_FILE};
 pub use database::{Db, Env, Stopper};
 pub use fulltext::{Found, NewPostings, RowWords, Search, Texts, WordList};
 pub use load::Load;

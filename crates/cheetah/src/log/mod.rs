@@ -44,6 +44,6 @@ use crate::base::sync;
 pub use commit::FlushMode;
 pub use frames::Frame;
 pub use pinned::{frames_behind, PinnedFile, PinnedLog};
-pub use read::{read_from, Recovered};
+pub use read::{read_from, read_undamaged, Recovered};
 pub use space::Space;
 pub use writer::{Log, LogSetup, LogStatus};

@@ -70,6 +70,79 @@ pub fn read_from(
     Ok(recovered)
 }
 
+/// As [`read_from`], for a copy of what is left of a database: hands out the frames before the
+/// first damage, and tells of that. Errors are those of `apply`, and of a newer format.
+pub fn read_undamaged(
+    disk: &dyn Disk,
+    database: &[u8; 16],
+    from: Lsn,
+    mut apply: impl FnMut(Frame<'_>) -> Result<()>,
+) -> Result<Option<Error>> {
+    let (files, mut missing) = undamaged_files(disk, database, from)?;
+    let (mut frames_count, mut refused, mut before) = (0, None, None);
+    for (number, (header, file)) in files.iter().enumerate() {
+        let is_next = |(end, chain): (Lsn, u32)| header.start == end && header.previous_chain == chain;
+        if !before.is_none_or(is_next) {
+            missing = Some(Error::corrupt(path_of(header.sequence), "does not follow on the file before"));
+            break;
+        }
+        let mut reader = match FrameReader::new(Arc::clone(file), *header) {
+            Ok(reader) => reader,
+            Err(error) => return Ok(Some(error)),
+        };
+        let stop = files.get(number + 1).map(|(next, _)| next.start);
+        let read = read_file(&mut reader, from, stop, &mut frames_count, &mut |frame| {
+            apply(frame).map_err(|error| {
+                let told = Error::corrupt(DIR, error.to_string());
+                refused = Some(error);
+                told
+            })
+        });
+        if let Some(error) = refused.take() {
+            return Err(error);
+        }
+        if let Err(error) = read.and_then(|()| complete(&mut reader, stop)) {
+            return Ok(Some(error));
+        }
+        before = Some((reader.end, reader.chain));
+    }
+    Ok(missing)
+}
+
+/// Headers and files from the one with `from` in it on, as far as none is missing or has a damaged
+/// header; and what is.
+#[expect(clippy::type_complexity, reason = "a list, and what ends it")]
+fn undamaged_files(
+    disk: &dyn Disk,
+    database: &[u8; 16],
+    from: Lsn,
+) -> Result<(Vec<(FileHeader, Arc<dyn File>)>, Option<Error>)> {
+    let mut files: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();
+    let mut damage = None;
+    for sequence in sequences(disk).unwrap_or_default() {
+        let path = path_of(sequence);
+        let opened = disk.open(&path).map_err(|e| Error::io("open", &path, e));
+        let read = opened.and_then(|file| Ok((read_header(&*file, sequence, database)?, file)));
+        match read {
+            Err(error @ Error::Unsupported { .. }) => return Err(error),
+            Err(error) => damage = damage.or(Some(error)),
+            Ok((header, file)) if header.start <= from => {
+                (files, damage) = (vec![(header, file)], None);
+            }
+            Ok((header, file)) => match files.last() {
+                Some((last, _)) if damage.is_none() && last.sequence + 1 == sequence => {
+                    files.push((header, file));
+                }
+                _ => damage = damage.or_else(|| Some(missing_file(sequence.saturating_sub(1), from))),
+            },
+        }
+    }
+    if files.is_empty() && damage.is_none() {
+        damage = Some(Error::corrupt(DIR, format!("the log file with position {from} is not there")));
+    }
+    Ok((files, damage))
+}
+
 /// The headers and files from the one with `from` in it to the last, oldest first.
 fn needed_files(disk: &dyn Disk, database: &[u8; 16], from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
     let mut needed: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();

@@ -166,6 +166,11 @@ impl Pool {
         entry.is_used().then(|| entry.tree())
     }
 
+    /// All pages have numbers below this one.
+    pub fn page_numbers_end(&self) -> PageId {
+        self.numbers.lock().end()
+    }
+
     /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's
     /// newest image: garbage collection will give them back, but for headers and gaps.
     pub fn free_share(&self, stored_bytes: u64) -> u64 {

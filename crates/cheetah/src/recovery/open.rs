@@ -67,6 +67,23 @@ pub(crate) fn open(
     cleanup: Cleanup,
     crew: Crew,
 ) -> Result<Core> {
+    let (parts, epoch, state) = load_epoch(disk, clock, config, uuid)?;
+    let core = match epoch {
+        Epoch(0) => parts.create()?,
+        _ => parts.recover(&State::decode(&state)?, cleanup, crew)?,
+    };
+    core.checkpointer.startup_has_ended();
+    core.startup.end();
+    Ok(core)
+}
+
+/// Steps 1 and 2, without the state of the epoch, which is answered.
+pub(super) fn load_epoch(
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    config: &Config,
+    uuid: [u8; 16],
+) -> Result<(Parts, Epoch, Vec<u8>)> {
     config.validate()?;
     let health = Arc::new(Health::default());
     let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
@@ -97,14 +114,7 @@ pub(crate) fn open(
     segments.end_startup(epoch)?;
     register_own_trees(&pool);
     let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
-    let parts = Parts { health, durable, clock, config, pool, store, setup };
-    let core = match epoch {
-        Epoch(0) => parts.create()?,
-        _ => parts.recover(&State::decode(&state)?, cleanup, crew)?,
-    };
-    core.checkpointer.startup_has_ended();
-    core.startup.end();
-    Ok(core)
+    Ok((Parts { health, durable, clock, config, pool, store, setup }, epoch, state))
 }
 
 /// Memory of a hash map, with a byte of its own for each slot; one slot in eight stays empty.
@@ -112,14 +122,14 @@ fn entries_bytes(entries: &HashMap<PageId, MapEntry>) -> usize {
     entries.capacity() * (size_of::<(PageId, MapEntry)>() + 1) * 8 / 7
 }
 
-struct Parts {
-    health: Arc<Health>,
-    durable: Arc<Durable>,
-    clock: Arc<dyn Clock>,
-    config: Config,
-    pool: Arc<Pool>,
-    store: MapStore,
-    setup: LogSetup,
+pub(super) struct Parts {
+    pub(super) health: Arc<Health>,
+    pub(super) durable: Arc<Durable>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) config: Config,
+    pub(super) pool: Arc<Pool>,
+    pub(super) store: MapStore,
+    pub(super) setup: LogSetup,
 }
 
 impl Parts {
@@ -162,7 +172,7 @@ impl Parts {
         Ok(core)
     }
 
-    fn assemble(self, state: &State, catalog: Catalog) -> Result<Core> {
+    pub(super) fn assemble(self, state: &State, catalog: Catalog) -> Result<Core> {
         let start = UndoStart {
             first_page: state.undo_first_page,
             end: state.undo_end,
@@ -213,6 +223,7 @@ impl Parts {
             sorting: Sorting::new(sort_memory, temp_files(self.durable, &self.pool, log)?),
             dropping: Mutex::default(),
             statistics: StatisticsWork::default(),
+            losses: None,
             pool: self.pool,
             config: self.config,
         })
@@ -245,7 +256,7 @@ fn finish(core: &Core) -> Result<()> {
 
 /// Takes what waited for leaves at the last checkpoint. A damaged file has changes of some tables,
 /// and nobody knows of which rows: they are quarantined.
-fn restore_changes(core: &Core, state: &State) -> Result<()> {
+pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     for (trees, error) in core.pool.restore_changes(&state.change_files, &state.dropped_trees)? {
         for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
             core.quarantine(table.id(), Error::corrupt("saved changes", error.to_string()), true)?;

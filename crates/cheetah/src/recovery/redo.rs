@@ -303,6 +303,9 @@ impl<'l> Redo<'l> {
         let core = self.core;
         end::end(core, slot, outcome)?;
         self.ended += 1;
+        if core.losses.is_some() {
+            return Ok(());
+        }
         let undo_bytes = core.transactions.undo.pages_count() * core.config.page_bytes as usize;
         if undo_bytes > core.pool.memory().frames_limit() / UNDO_PART {
             reach::mark("redo purges");

@@ -113,7 +113,7 @@ impl<'l> SortedChanges<'l> {
 
     /// Whether the next operation is to be sorted: once pages had to leave memory for others.
     pub(super) fn wants_next(&mut self) -> bool {
-        if self.is_disk_full || !self.core.pool.has_evicted() {
+        if self.core.losses.is_some() || self.is_disk_full || !self.core.pool.has_evicted() {
             return false;
         }
         let is_pause = self.pause > 0;

@@ -23,7 +23,7 @@ use super::foreign_keys::{is_intermediate, Constrained};
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
-use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
+use crate::base::{planted, Error, ErrorKind, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::row_format_versions::marked_format;
@@ -117,9 +117,44 @@ impl Catalog {
 
     /// The catalog of an epoch: reads all definitions.
     pub(crate) fn open(pool: &Arc<Pool>, state: &State) -> Result<Self> {
-        let (id, root) = (TreeId::CATALOG, state.catalog_root);
-        let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
-        let tree = Arc::new(Tree::open(pool, def)?);
+        let tree = open_tree(pool, state)?;
+        let definitions = read_definitions(&tree)?;
+        let catalog = Self::of_definitions(pool, state, tree, definitions)?;
+        for QuarantinedTable { table, reason } in &state.quarantined {
+            let unknown =
+                || Error::corrupt("epoch state", format!("it quarantines table {table}, which is unknown"));
+            catalog.by_id(*table).ok_or_else(unknown)?.quarantine(reason.clone());
+        }
+        Ok(catalog)
+    }
+
+    /// As [`open`](Self::open), of a damaged database that is only to be copied: has the tables
+    /// whose definitions can be read; `note` hears of damage.
+    pub(crate) fn open_damaged(
+        pool: &Arc<Pool>,
+        state: &State,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Self> {
+        let tree = open_tree(pool, state)?;
+        let definitions = match read_definitions(&tree) {
+            Err(error) if error.kind() == ErrorKind::Corruption => readable_definitions(&tree, note)?,
+            definitions => definitions?,
+        };
+        let catalog = Self::of_definitions(pool, state, tree, definitions)?;
+        for QuarantinedTable { table, reason } in &state.quarantined {
+            if let Some(table) = catalog.by_id(*table) {
+                table.quarantine(reason.clone());
+            }
+        }
+        Ok(catalog)
+    }
+
+    fn of_definitions(
+        pool: &Arc<Pool>,
+        state: &State,
+        tree: Arc<Tree>,
+        definitions: Vec<TableDef>,
+    ) -> Result<Self> {
         let dropped = state.dropped_trees.iter().map(|&tree| Dropped { tree, table: Weak::new() });
         let mut tables = Tables {
             dropped: dropped.collect(),
@@ -128,15 +163,10 @@ impl Catalog {
             ..Tables::default()
         };
         let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
-        for def in read_definitions(&tree)? {
+        for def in definitions {
             let counters = counters.get(&def.id).copied().unwrap_or_default();
             register(pool, &def);
             tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
-        }
-        for QuarantinedTable { table, reason } in &state.quarantined {
-            let unknown =
-                || Error::corrupt("epoch state", format!("it quarantines table {table}, which is unknown"));
-            tables.by_id.get(table).ok_or_else(unknown)?.quarantine(reason.clone());
         }
         Ok(Self::with(pool, tree, tables))
     }
@@ -788,6 +818,38 @@ fn register(pool: &Pool, def: &TableDef) {
             filtered_by: if index_no > 0 { pool::KeyPart::BeforeRowKey } else { pool::KeyPart::Whole },
         });
     }
+}
+
+fn open_tree(pool: &Arc<Pool>, state: &State) -> Result<Arc<Tree>> {
+    let (id, root) = (TreeId::CATALOG, state.catalog_root);
+    let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
+    Tree::open(pool, def).map(Arc::new)
+}
+
+/// The definitions of a damaged catalog all of whose pieces can be read.
+fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String)) -> Result<Vec<TableDef>> {
+    let mut pieces: BTreeMap<TableId, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
+    let gaps = tree.readable_leaves(&mut |leaf| {
+        for slot in 0..leaf.count() {
+            let (table, piece_no) = parse_piece_key(&leaf.key(slot))?;
+            pieces.entry(table).or_default().insert(piece_no, leaf.record(slot).payload.to_vec());
+        }
+        Ok(())
+    })?;
+    for gap in gaps {
+        note(format!("a part of the catalog is lost, and with it the tables that it described: {}", gap.why));
+    }
+    let mut definitions = Vec::new();
+    for (table, pieces) in pieces {
+        let follows = pieces.keys().copied().eq(0..pieces.len() as u16);
+        let decoded = TableDef::decode(&pieces.into_values().collect::<Vec<_>>().concat());
+        match decoded {
+            Ok(def) if follows && def.id == table => definitions.push(def),
+            Err(error @ Error::Unsupported { .. }) => return Err(error),
+            _ => note(format!("the definition of table {table} is lost, and its rows with it")),
+        }
+    }
+    Ok(definitions)
 }
 
 /// Puts the pieces of all definitions together.

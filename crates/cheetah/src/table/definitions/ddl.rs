@@ -87,6 +87,20 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     core.catalog.by_name(&spec.name)
 }
 
+/// Creates a table as another database has defined it, with new numbers. One of postings gets the
+/// name that goes with its own; nobody looks at constraints.
+pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table>> {
+    let _ddl = core.catalog.lock_ddl();
+    core.catalog.number(&mut def);
+    if fulltext::is_posting_name(&def.name) {
+        def.name = fulltext::posting_name(def.id);
+    }
+    refuse_existing(&core.catalog, &def.name)?;
+    let name = def.name.clone();
+    change(core, Ddl::Create(def))?;
+    core.catalog.by_name(&name)
+}
+
 /// Drops a table, unless others that refer to it keep it.
 pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();

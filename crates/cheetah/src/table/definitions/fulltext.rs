@@ -32,6 +32,11 @@ pub(crate) fn is_posting_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
+/// The name of the posting table of that number.
+pub(super) fn posting_name(table: TableId) -> String {
+    format!("{PREFIX}{}", table.0)
+}
+
 /// How a posting is stored: the length of its word, as the key holds word and clustered key in one;
 /// and where the word stands.
 pub(crate) fn posting_format() -> RowFormatVersion {
@@ -106,7 +111,7 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
     };
     class_of(&core.pool, stored_key_bytes_max(&def, 0))?;
     core.catalog.number(&mut def);
-    def.name = format!("{PREFIX}{}", def.id.0);
+    def.name = posting_name(def.id);
     let name = def.name.clone();
     ddl::change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name)

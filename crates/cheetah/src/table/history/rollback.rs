@@ -127,6 +127,9 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
         UndoBody::Finish(_) => Err(no_step()),
     };
     if let Err(error) = done {
+        if let (Some(losses), UndoBody::Row(row)) = (&core.losses, &body) {
+            [row.old_key, row.new_key].into_iter().for_each(|key| losses.doubt(row.table, key));
+        }
         let is_left_over = core.startup.began_before(state.txn);
         done = core
             .quarantine(table, error, is_left_over)

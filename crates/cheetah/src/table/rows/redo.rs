@@ -69,6 +69,8 @@ impl Writer {
         let is_planted = planted::is_on("redo: leave entries unseen of what may be rolled back");
         let seen = if is_for_good || is_planted { Seen::RedoneForGood } else { Seen::All };
         let new_len = self.change.get(self.change.new_key).len();
+        // A copy of a damaged database has its secondary indexes built anew.
+        let entries = if on.core.losses.is_some() { &[] } else { entries };
         for entry in entries {
             self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_len, seen)?;
         }

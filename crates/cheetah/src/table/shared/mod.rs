@@ -14,6 +14,7 @@ pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;
 mod dropping;
 mod journal;
+mod losses;
 mod pace;
 pub(crate) mod parts;
 pub(crate) mod purge_latch;
@@ -27,6 +28,7 @@ pub(crate) mod unique_keys;
 
 pub(crate) use dropping::Dropping;
 pub(crate) use journal::Journal;
+pub(crate) use losses::Losses;
 pub(crate) use pace::Pace;
 pub(crate) use sorting::Sorting;
 pub(crate) use startup::Startup;

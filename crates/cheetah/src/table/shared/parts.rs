@@ -7,8 +7,8 @@ use super::purge_latch::PurgeLatches;
 use super::refusals::Refusals;
 use super::room::StepsOnFullDisk;
 use super::unique_keys::UniqueKeys;
-use super::{Dropping, Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
-use crate::base::{planted, reach, Config, Error, Health, Result, TableId, UndoPtr};
+use super::{Dropping, Journal, Losses, Pace, Sorting, Startup, StatisticsWork, Transactions};
+use crate::base::{planted, reach, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
 use crate::memory::MemoryUse;
@@ -54,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) sorting: Sorting,
     pub(crate) dropping: Mutex<Dropping>,
     pub(crate) statistics: StatisticsWork,
+    /// Of a database that is opened only to be copied; then nothing is quarantined.
+    pub(crate) losses: Option<Losses>,
 }
 
 impl std::fmt::Debug for Core {
@@ -91,6 +93,13 @@ impl Core {
     /// that the background meets in what the startup has left to it, `is_left_over` (N3). Any other
     /// error comes back.
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
+        if let Some(losses) = &self.losses {
+            if error.kind() == ErrorKind::Fatal {
+                return Err(error);
+            }
+            losses.note_change(table, &error);
+            return Ok(());
+        }
         let is_left_over = is_left_over && !planted::is_on("recovery: quarantine nothing once it serves");
         let is_startup = is_left_over || !self.startup.is_over();
         let is_damage = matches!(error, Error::Corruption { .. }) && is_startup;

@@ -1,0 +1,117 @@
+//! `salvage`: what can be read of a damaged database, in a new one.
+
+use crate::commands::{hex, Failure, Outcome};
+use cheetah::base::Config;
+use cheetah::salvage::{salvage as copy, Disks, Report, TableReport};
+use cheetah_io::posix::PosixDisk;
+use cheetah_io::time::RealClock;
+use cheetah_io::{Clock, Disk};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Ranges of keys that are named, of each table; the rest are counted.
+const GAPS_MAX: usize = 20;
+
+/// Copies what can be read of the database in `damaged` into a new one in `new`, which does not
+/// exist yet.
+pub(crate) fn salvage(damaged: &Path, new: &Path) -> Outcome {
+    if !damaged.is_dir() {
+        return Err(Failure(format!("{} is no folder", damaged.display())));
+    }
+    if new.exists() {
+        return Err(Failure(format!("{} exists; name a folder that does not", new.display())));
+    }
+    let scratch = beside(new, ".scratch");
+    if scratch.exists() {
+        let left = "is left of a salvage that was interrupted; remove it";
+        return Err(Failure(format!("{} {left}", scratch.display())));
+    }
+    let disks = Disks { damaged: open(damaged)?, scratch: open(&scratch)?, new: open(new)? };
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
+    let copied = copy(&disks, &clock, &Config::default(), &mut tell_table);
+    drop(disks);
+    // They are empty, or in the way of nobody.
+    let _ = fs::remove_dir(&scratch);
+    match copied {
+        Ok(report) => Ok(tell_all(&report, new)),
+        Err(error) => {
+            let is_empty = fs::remove_dir(new).is_ok();
+            let left = if is_empty { String::new() } else { format!("; remove {}", new.display()) };
+            Err(Failure(format!("{error}{left}")))
+        }
+    }
+}
+
+fn beside(folder: &Path, ending: &str) -> PathBuf {
+    let mut name: OsString = folder.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+fn open(folder: &Path) -> Result<Arc<dyn Disk>, Failure> {
+    match PosixDisk::open(folder) {
+        Ok(disk) => Ok(Arc::new(disk)),
+        Err(error) => Err(Failure(format!("{}: {error}", folder.display()))),
+    }
+}
+
+fn tell_table(table: &TableReport) {
+    println!("{}: {} rows saved", table.name, table.rows);
+    if table.rows_lost > 0 {
+        println!("  lost: {} rows that cannot be read; the first: {}", table.rows_lost, table.row_lost_why);
+    }
+    for gap in table.gaps.iter().take(GAPS_MAX) {
+        let high = gap.high.as_ref().map_or("the end".into(), |high| hex(high));
+        println!("  lost: all rows with keys from {} up to {high}: {}", low_of(&gap.low), gap.why);
+    }
+    if table.gaps.len() > GAPS_MAX {
+        println!("  lost: the rows of {} more ranges of keys", table.gaps.len() - GAPS_MAX);
+    }
+    if table.changes_lost > 0 {
+        println!(
+            "  lost: {} changes since the last checkpoint, some rows may be as before these; the first: {}",
+            table.changes_lost, table.change_lost_why
+        );
+    }
+    if let Some(why) = &table.quarantine {
+        println!("  lost: what was committed since the table was quarantined because of {why}");
+        println!("  rows may be older ones, or of transactions that were rolled back then");
+    }
+    if let Some(why) = &table.failure {
+        println!("  lost: the table is not copied: {why}");
+    }
+    if table.lacks_postings {
+        println!("  lost: a part of its full-text indexes; drop and add them");
+    }
+}
+
+fn low_of(low: &[u8]) -> String {
+    if low.is_empty() {
+        "the beginning".into()
+    } else {
+        hex(low)
+    }
+}
+
+/// Tells of the database as a whole, and what to do next; whether nothing is lost.
+fn tell_all(report: &Report, new: &Path) -> bool {
+    for note in &report.notes {
+        println!("lost: {note}");
+    }
+    let rows: u64 = report.tables.iter().map(|table| table.rows).sum();
+    let damaged = report.tables.iter().filter(|table| !table.is_whole()).count();
+    println!("{} tables with {rows} rows are in {}", report.tables.len(), new.display());
+    match report.is_whole() {
+        true => println!("nothing is lost"),
+        false => println!("{damaged} tables have lost something"),
+    }
+    if report.tables.iter().any(|table| table.disabled_indexes > 0) {
+        println!(
+            "next: put the folder in the place of the damaged one, start the server, and for each table with"
+        );
+        println!("secondary indexes: ALTER TABLE .. ENABLE KEYS; until then unique keys refuse nothing");
+    }
+    report.is_whole()
+}

@@ -1,0 +1,40 @@
+//! Opens a damaged database as far as that goes.
+
+use super::Disks;
+use crate::base::{Config, Error, Result};
+use crate::recovery::{open_damaged, Extent};
+use crate::table::shared::parts::Core;
+use cheetah_io::{Clock, Disk, OverlayDisk};
+use std::sync::Arc;
+
+/// The extents to try, the largest first.
+const EXTENTS: [Extent; 3] = [Extent::WithLog, Extent::Epoch, Extent::WithoutUndo];
+
+/// The database to the largest extent to which it can be opened; what it lacks is noted. The error
+/// of the last attempt, or one that no attempt can help.
+pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Result<Core> {
+    let mut failures: Vec<Error> = Vec::new();
+    for extent in EXTENTS {
+        let overlay = OverlayDisk::new(Arc::clone(&disks.damaged), Arc::clone(&disks.scratch));
+        let disk: Arc<dyn Disk> = Arc::new(overlay);
+        match open_damaged(disk, Arc::clone(clock), config, extent) {
+            Ok(core) => {
+                note_failures(&core, &failures);
+                return Ok(core);
+            }
+            Err(error @ (Error::Unsupported { .. } | Error::DiskFull(_) | Error::Setting { .. })) => {
+                return Err(error);
+            }
+            Err(error) => failures.push(error),
+        }
+    }
+    let nothing = || Error::corrupt("the database", "no part of it can be opened");
+    Err(failures.pop().unwrap_or_else(nothing))
+}
+
+fn note_failures(core: &Core, failures: &[Error]) {
+    let Some(losses) = &core.losses else { return };
+    if let Some(error) = failures.first() {
+        losses.note(format!("what was committed after the last checkpoint is lost: {error}"));
+    }
+}

@@ -1,0 +1,70 @@
+//! What is lacking in a damaged database that is opened only to be copied (`salvage`): changes that
+//! redo could not make. There tables are not quarantined: a change that meets damage is left out,
+//! and told of.
+
+use crate::base::{Error, TableId};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashSet};
+
+/// Keys of rows that are left out; more of them, and the table is left out as a whole.
+const DOUBTFUL_MAX: usize = 1 << 20;
+
+/// See the module.
+#[derive(Default, Debug)]
+pub(crate) struct Losses(Mutex<Inner>);
+
+#[derive(Default, Debug)]
+struct Inner {
+    /// Of the database as a whole.
+    notes: Vec<String>,
+    changes: BTreeMap<TableId, LostChanges>,
+    /// Rows that a rollback should have changed: what is there was never committed.
+    doubtful: HashSet<(TableId, Vec<u8>)>,
+}
+
+/// Changes of a table that have not been made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LostChanges {
+    pub(crate) count: u64,
+    /// Why the first one has not.
+    pub(crate) why: String,
+}
+
+impl Losses {
+    /// Notes what the database as a whole lacks, in words.
+    pub(crate) fn note(&self, what: String) {
+        self.0.lock().notes.push(what);
+    }
+
+    /// Notes that a change of a table cannot be made.
+    pub(crate) fn note_change(&self, table: TableId, error: &Error) {
+        let mut inner = self.0.lock();
+        let lost = inner.changes.entry(table);
+        lost.or_insert_with(|| LostChanges { count: 0, why: error.to_string() }).count += 1;
+    }
+
+    /// Notes that the row of that key may never have been committed.
+    pub(crate) fn doubt(&self, table: TableId, key: &[u8]) {
+        let mut inner = self.0.lock();
+        if !key.is_empty() && inner.doubtful.len() < DOUBTFUL_MAX {
+            inner.doubtful.insert((table, key.to_vec()));
+        }
+    }
+
+    /// Whether the row of that key is to be left out.
+    pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
+        let inner = self.0.lock();
+        !inner.doubtful.is_empty()
+            && (inner.doubtful.len() >= DOUBTFUL_MAX || inner.doubtful.contains(&(table, key.to_vec())))
+    }
+
+    /// The changes that a table lacks.
+    pub(crate) fn of_table(&self, table: TableId) -> Option<LostChanges> {
+        self.0.lock().changes.get(&table).cloned()
+    }
+
+    /// What was noted of the database as a whole.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.0.lock().notes.clone()
+    }
+}
