@@ -10,6 +10,8 @@
 
 mod progress;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub(super) use progress::Scrubbing;
 pub use step::Scrubbed;

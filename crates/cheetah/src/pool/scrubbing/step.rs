@@ -8,7 +8,7 @@ use crate::pool::images::codec;
 use crate::pool::Pool;
 
 /// From the beginning of a pass to that of the next one, at least.
-const PASS_EVERY_NS: u64 = 24 * 3_600_000_000_000;
+pub(super) const PASS_EVERY_NS: u64 = 24 * 3_600_000_000_000;
 /// Who comes late makes up for so much.
 const CATCH_UP_NS: u64 = 100_000_000;
 /// Entries of the page table that one step looks at.
@@ -89,11 +89,11 @@ impl Pool {
         None
     }
 
-    fn scrubbed_image(&self, pid: PageId) -> Option<ImageRef> {
+    pub(super) fn scrubbed_image(&self, pid: PageId) -> Option<ImageRef> {
         self.table.existing(pid)?.image(pid)
     }
 
-    fn scrub(&self, image: &ImageRef) -> Result<()> {
+    pub(super) fn scrub(&self, image: &ImageRef) -> Result<()> {
         let read = self.scratch.with_buffer(|bytes| {
             self.segments.read_unchecked(image, bytes)?;
             codec::check(bytes, image, self.page_bytes).map(drop)
@@ -105,96 +105,5 @@ impl Pool {
         } else {
             Ok(())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::planted::plant;
-    use crate::base::Config;
-    use crate::pool::testing::{Database, TREE};
-    use crate::pool::PageClass;
-    use cheetah_io::sim::Op;
-
-    const SECOND_NS: u64 = 1_000_000_000;
-
-    fn with_pages(count: u64) -> (Database, Vec<PageId>) {
-        let db = Database::new(&Config::tiny());
-        let pids = (0..count).map(|value| db.add(PageClass::Base, value)).collect();
-        db.checkpoint().unwrap();
-        (db, pids)
-    }
-
-    fn segment_of(image: &ImageRef) -> String {
-        format!("seg/{:08}.seg", image.location.segment.0)
-    }
-
-    /// Scrubs through a pass; the damage it finds.
-    fn pass(db: &Database, mut now_ns: u64) -> Vec<String> {
-        let mut found = Vec::new();
-        for _ in 0..10_000 {
-            now_ns += SECOND_NS;
-            match db.pool.scrub_step(now_ns).unwrap() {
-                Scrubbed::Intact => {}
-                Scrubbed::Damaged(tree, error) => found.push(format!("{tree}: {error}")),
-                Scrubbed::Nothing | Scrubbed::CleanPass => return found,
-            }
-        }
-        panic!("a pass does not end");
-    }
-
-    #[test]
-    fn a_pass_reads_all_and_finds_what_is_damaged() {
-        let (db, pids) = with_pages(100);
-        db.pool.set_scrub_rate(1 << 20);
-        assert_eq!(pass(&db, 0), [""; 0]);
-        let count = db.pool.scrubbing.images.get();
-        assert!(count >= 100, "{count} images");
-        // The next pass is due a day later, or when the rate is set.
-        assert!(matches!(db.pool.scrub_step(1000 * SECOND_NS), Ok(Scrubbed::Nothing)));
-        let image = db.pool.scrubbed_image(pids[70]).unwrap();
-        db.disk.flip(&segment_of(&image), u64::from(image.location.offset) + 60, 3).unwrap();
-        db.pool.set_scrub_rate(1 << 20);
-        let found = pass(&db, 0);
-        assert!(found.len() == 1 && found[0].starts_with(&format!("{TREE}: ")), "{found:?}");
-        assert_eq!(pass(&db, PASS_EVERY_NS).len(), 1);
-        assert_eq!(db.pool.scrubbing.damaged.get(), 2);
-    }
-
-    #[test]
-    fn no_more_is_read_than_is_asked_for() {
-        let (db, _) = with_pages(100);
-        assert!(matches!(db.pool.scrub_step(SECOND_NS), Ok(Scrubbed::Nothing)));
-        db.pool.set_scrub_rate(1000);
-        let bytes = |db: &Database| db.pool.scrubbing.bytes.get();
-        for now_ns in (100 * SECOND_NS..102 * SECOND_NS).step_by(1_000_000) {
-            db.pool.scrub_step(now_ns).unwrap();
-        }
-        assert!((2000..3100).contains(&bytes(&db)), "{} bytes in two seconds", bytes(&db));
-    }
-
-    /// Damage that is told of an image which was replaced while it was read.
-    fn told_of_a_replaced_image() -> bool {
-        let (db, pids) = with_pages(1);
-        let image = db.pool.scrubbed_image(pids[0]).unwrap();
-        db.disk.flip(&segment_of(&image), u64::from(image.location.offset) + 60, 3).unwrap();
-        let hold = db.disk.hold(Op::Read, &segment_of(&image));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                hold.wait_until_reached();
-                db.change(pids[0], 7);
-                db.checkpoint().unwrap();
-                drop(hold);
-            });
-            db.pool.scrub(&image).is_err()
-        })
-    }
-
-    #[test]
-    fn what_is_replaced_meanwhile_is_not_damaged() {
-        assert!(!told_of_a_replaced_image());
-        let bug = plant("scrubbing: take what was replaced for damaged");
-        assert!(told_of_a_replaced_image() && bug.reached_count() > 0);
     }
 }
