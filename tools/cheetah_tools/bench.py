@@ -77,7 +77,7 @@ def choose(arguments: list):
                         help=f"another build of the plugin, for {', '.join(BUILDS)}: "
                              "measured beside this one as \"Cheetah before\"")
     parser.add_argument("--seconds", type=int, default=8, help="oltp, relations, memory: of each cell, after the warm-up; inserts: of each run")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; indexes: in one")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; relations: children; indexes: in one")
     parser.add_argument("--workloads", default="all", help="oltp, memory")
     parser.add_argument("--connections", help="oltp, memory")
     parser.add_argument("--cache", type=int, default=128, help="inserts: MiB")

@@ -7,7 +7,7 @@ from pathlib import Path
 from cheetah_migrate.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
-PREFIX = "backup-"
+PREFIX = "cheetah-backup-"   # of directories that are this program's alone
 
 
 @dataclass
