@@ -126,7 +126,11 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     said = backup(loaded, "verify", other, status=1)
     assert "is damaged" in said and f"{victim.name}: its bytes have changed" in said
-    (other / "server/ibdata1").unlink()
+    place = other / "server/ibdata1"
+    place.write_bytes(place.read_bytes()[:-1] + b"?")
+    assert "its bytes have changed. Nothing was restored" in backup(
+        loaded, "restore", other, "--data-dir", tmp_path / "new", status=1)
+    place.unlink()
     assert "Nothing was restored" in backup(loaded, "restore", other, "--data-dir",
                                             tmp_path / "new", status=1)
     loaded.sql("SET GLOBAL cheetah_snapshot_max_age = 0")

@@ -76,10 +76,12 @@ def choose(arguments: list):
     parser.add_argument("--against", metavar="OTHER.so",
                         help=f"another build of the plugin, for {', '.join(BUILDS)}: "
                              "measured beside this one as \"Cheetah before\"")
-    parser.add_argument("--seconds", type=int, default=8, help="oltp, relations, memory: of each cell, after the warm-up; inserts: of each run")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="oltp, memory: in all tables together; relations: children; indexes: in one")
-    parser.add_argument("--workloads", default="all", help="oltp, memory")
-    parser.add_argument("--connections", help="oltp, memory")
+    parser.add_argument("--seconds", type=int, default=8,
+                        help="oltp, relations, memory: of each cell, when warm; inserts: of each run")
+    parser.add_argument("--rows", type=int, default=1_000_000,
+                        help="oltp, memory: in all tables; relations: children; indexes: in one")
+    parser.add_argument("--workloads", default="all", help="oltp, relations, memory")
+    parser.add_argument("--connections", help="oltp, relations, memory")
     parser.add_argument("--cache", type=int, default=128, help="inserts: MiB")
     parser.add_argument("--shares", default="0.5,0.2,0.05", help="memory: of InnoDB's bytes as cache")
     parser.add_argument("--best-split", action="store_true",

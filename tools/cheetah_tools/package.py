@@ -98,7 +98,9 @@ def install(_arguments=()) -> None:
         place_programs(folder.parents[3] / "usr/local")
     except PermissionError as failure:
         raise Failure(f"cannot write to {failure.filename}: run as root, sudo make install") from failure
-    print(f"installed {target} with cheetah-migrate and cheetah-backup\nnext, in the server: INSTALL SONAME 'ha_cheetah';  (with plugin_maturity=experimental in its settings)")
+    print(f"installed {target} with cheetah-migrate and cheetah-backup\n"
+          "next, in the server: INSTALL SONAME 'ha_cheetah';  "
+          "(with plugin_maturity=experimental in its settings)")
 
 
 def place_programs(prefix: Path) -> None:
@@ -119,7 +121,8 @@ def installed_version() -> str:
 
 def documents() -> list:
     """What belongs beside the package."""
-    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "LICENSE", *(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]
+    licences = (f"LICENSES/{file.name}" for file in (PROJECT / "LICENSES").glob("*"))
+    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "LICENSE", *licences]
     return [PROJECT / name for name in names if (PROJECT / name).is_file()]
 
 

@@ -1,10 +1,7 @@
--- A table and its children, with a foreign key that cascades or without one, and transactions that change both.
--- Usage: sysbench relations.lua --table-size=CHILDREN [--constraint=off] prepare|run
+-- A table and its children, with a foreign key that cascades; transactions that change both.
+-- Usage: sysbench relations.lua --table-size=CHILDREN prepare|run
 
 require("oltp_common")
-
-local opt = sysbench.cmdline.options
-opt.constraint = {"Declare the foreign key", true}
 
 local CHILDREN_OF_EACH = 4
 
@@ -31,10 +28,10 @@ end
 function cmd_prepare()
    local con = sysbench.sql.driver():connect()
    local engine = sysbench.opt.mysql_storage_engine
-   local constraint = sysbench.opt.constraint and ", FOREIGN KEY (parent) REFERENCES parents (id) ON DELETE CASCADE" or ""
    con:query("CREATE TABLE parents (id INT PRIMARY KEY AUTO_INCREMENT, pad CHAR(60) NOT NULL) ENGINE=" .. engine)
    con:query("CREATE TABLE children (id INT PRIMARY KEY AUTO_INCREMENT, parent INT NOT NULL, c CHAR(120) NOT NULL, " ..
-      "pad CHAR(60) NOT NULL, KEY parent (parent)" .. constraint .. ") ENGINE=" .. engine)
+      "pad CHAR(60) NOT NULL, KEY parent (parent), " ..
+      "FOREIGN KEY (parent) REFERENCES parents (id) ON DELETE CASCADE) ENGINE=" .. engine)
    fill(con, "INSERT INTO parents (pad) VALUES", parents_count(), function()
       return string.format("('%s')", get_pad_value())
    end)
@@ -51,16 +48,15 @@ function thread_done()
    con:disconnect()
 end
 
--- A new child, one that moves to another parent, one that goes, and a parent that goes with its children and comes again with new ones.
+-- A child comes, one moves to another parent, and one goes. A parent goes with its children, and
+-- comes again with new ones.
 function event()
    local gone = some_parent()
    con:query("BEGIN")
    con:query("INSERT INTO children (parent, c, pad) VALUES " .. child_of(some_parent()))
-   con:query(string.format("UPDATE children SET parent = %d WHERE parent = %d ORDER BY id LIMIT 1", some_parent(), some_parent()))
+   con:query(string.format("UPDATE children SET parent = %d WHERE parent = %d ORDER BY id LIMIT 1",
+      some_parent(), some_parent()))
    con:query(string.format("DELETE FROM children WHERE parent = %d ORDER BY id LIMIT 1", some_parent()))
-   if not sysbench.opt.constraint then
-      con:query(string.format("DELETE FROM children WHERE parent = %d", gone))
-   end
    con:query(string.format("DELETE FROM parents WHERE id = %d", gone))
    con:query(string.format("INSERT INTO parents (id, pad) VALUES (%d, '%s')", gone, get_pad_value()))
    local children = {}

@@ -32,7 +32,7 @@ pub(crate) fn salvage(damaged: &Path, new: &Path) -> Outcome {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
     let copied = copy(&disks, &clock, &Config::default(), &mut tell_table);
     drop(disks);
-    // They are empty, or in the way of nobody.
+    // It is empty now; if not, the next salvage says so.
     let _ = fs::remove_dir(&scratch);
     match copied {
         Ok(report) => Ok(tell_all(&report, new)),
@@ -71,7 +71,7 @@ fn tell_table(table: &TableReport) {
     }
     if table.changes_lost > 0 {
         println!(
-            "  lost: {} changes since the last checkpoint, some rows may be as before these; the first: {}",
+            "  lost: {} or more changes that were not in their pages yet, some rows may be as before; the first: {}",
             table.changes_lost, table.change_lost_why
         );
     }
@@ -105,6 +105,7 @@ fn tell_all(report: &Report, new: &Path) -> bool {
     println!("{} tables with {rows} rows are in {}", report.tables.len(), new.display());
     match report.is_whole() {
         true => println!("nothing is lost"),
+        false if damaged == 0 => println!("something is lost, see above"),
         false => println!("{damaged} tables have lost something"),
     }
     if report.tables.iter().any(|table| table.disabled_indexes > 0) {

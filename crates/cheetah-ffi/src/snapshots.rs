@@ -5,8 +5,9 @@ use crate::types::*;
 use crate::{CheetahDb, CheetahXid};
 use cheetah::base::Xid;
 use cheetah::db::{Note, SnapshotOrder};
-use std::ffi::c_void;
-use std::path::PathBuf;
+use std::ffi::{c_void, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// A word, and a text on one line, for the manifest of a snapshot.
 #[repr(C)]
@@ -61,6 +62,12 @@ unsafe fn notes_of(notes: *const CheetahNote, count: usize) -> Vec<Note> {
     notes.iter().map(|note| unsafe { (note.word.text(), note.text.text()) }).collect()
 }
 
+/// The path as the system knows it, whatever its bytes.
+unsafe fn path_of(bytes: &CheetahBytes) -> &Path {
+    // SAFETY: passed on.
+    Path::new(OsStr::from_bytes(unsafe { bytes.get() }))
+}
+
 /// Pins the state of the database for the next `cheetah_create_snapshot`; `End` when none may wait.
 /// Takes milliseconds, and one sync of the log.
 #[no_mangle]
@@ -71,9 +78,11 @@ pub unsafe extern "C" fn cheetah_pin_snapshot(
 ) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
-    // SAFETY: passed on.
-    let notes = unsafe { notes_of(notes, notes_count) };
-    entry(|| Ok(if db.0.pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End }))
+    entry(|| {
+        // SAFETY: passed on.
+        let notes = unsafe { notes_of(notes, notes_count) };
+        Ok(if db.0.pin_waiting_snapshot(notes)? { Code::Ok } else { Code::End })
+    })
 }
 
 /// Writes the snapshot that waits, or one of now, into a new directory. Blocks for I/O, as long as
@@ -87,18 +96,17 @@ pub unsafe extern "C" fn cheetah_create_snapshot(
     // SAFETY: by the contract of the crate the handle is open, and the other two are the caller's.
     let (db, order, snapshot) = unsafe { (&*db, &*order, &mut *snapshot) };
     // SAFETY: by the contract of the crate the bytes are readable.
-    let (path, outside_of) = unsafe { (order.path.text(), order.outside_of.text()) };
-    // SAFETY: passed on.
-    let notes = unsafe { notes_of(order.notes, order.notes_count) };
+    let (path, outside_of) = unsafe { (path_of(&order.path), path_of(&order.outside_of)) };
     // SAFETY: the caller's function gets the caller's context.
     let interrupted = || unsafe { (order.interrupted)(order.context) } != 0;
     // SAFETY: the caller's function reads the name alone.
     let is_own = |xid: &Xid| unsafe { (order.is_own)(&CheetahXid::of(xid)) } != 0;
     entry(|| {
-        let (path, outside_of) = (PathBuf::from(path), PathBuf::from(outside_of));
+        // SAFETY: passed on.
+        let notes = unsafe { notes_of(order.notes, order.notes_count) };
         let written = db.0.create_snapshot(&SnapshotOrder {
-            path: &path,
-            outside_of: &outside_of,
+            path,
+            outside_of,
             is_own: &is_own,
             notes: &notes,
             interrupted: &interrupted,

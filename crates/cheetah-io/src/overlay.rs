@@ -5,14 +5,16 @@
 //!       of it is touched. A file that is written is copied to the disk above first.
 //!   I2  Handles of one file see the same bytes, those opened before it was copied too.
 //!   I3  Nothing is durable: whoever needs what is above starts over after a crash.
-//! Locks     that of the names, then that of one file.
+//!   I4  A file that nobody has written is closed with its last handle: there may be more of them
+//!       than a process may have open.
+//! Locks     that of the names, then that of one file, then that of those written.
 
 use crate::disk::{DirLock, Disk, File};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
@@ -22,7 +24,11 @@ pub struct OverlayDisk {
     below: Arc<dyn Disk>,
     above: Arc<Above>,
     names: Mutex<Names>,
+    written: Arc<Written>,
 }
+
+/// Files below that were written: they stay, though nobody has them open.
+type Written = Mutex<Vec<Arc<OverlayFile>>>;
 
 /// The disk above, with the names of the files made there, which go at the end.
 struct Above {
@@ -51,8 +57,10 @@ impl Drop for Above {
 
 #[derive(Default)]
 struct Names {
-    /// Files that were opened or made; none for those that are gone.
+    /// Files that were made or renamed; none for those that are gone.
     files: BTreeMap<String, Option<Arc<OverlayFile>>>,
+    /// Files below that somebody has open, or has written.
+    open: BTreeMap<String, Weak<OverlayFile>>,
     directories: BTreeSet<String>,
 }
 
@@ -67,7 +75,7 @@ impl OverlayDisk {
     /// again when the disk and its files are dropped.
     pub fn new(below: Arc<dyn Disk>, above: Arc<dyn Disk>) -> Self {
         let above = Arc::new(Above { disk: above, made: Mutex::default() });
-        Self { below, above, names: Mutex::default() }
+        Self { below, above, names: Mutex::default(), written: Arc::default() }
     }
 
     fn find(&self, names: &mut Names, path: &str) -> io::Result<Arc<OverlayFile>> {
@@ -76,17 +84,26 @@ impl OverlayDisk {
             Some(None) => return Err(not_found(path)),
             None => {}
         }
+        if let Some(file) = names.open.get(path).and_then(Weak::upgrade) {
+            return Ok(file);
+        }
         let below = self.below.open_to_read(path)?;
-        let file = Arc::new(OverlayFile {
-            above: Arc::clone(&self.above),
-            now: RwLock::new(Source { file: below, is_above: false }),
-        });
-        names.files.insert(path.to_owned(), Some(Arc::clone(&file)));
+        let file = self.file(below, false);
+        names.open.insert(path.to_owned(), Arc::downgrade(&file));
         Ok(file)
     }
 
-    fn is_there(&self, names: &mut Names, path: &str) -> bool {
-        self.find(names, path).is_ok()
+    fn file(&self, file: Arc<dyn File>, is_above: bool) -> Arc<OverlayFile> {
+        let (above, written) = (Arc::clone(&self.above), Arc::downgrade(&self.written));
+        Arc::new(OverlayFile { above, written, now: RwLock::new(Source { file, is_above }) })
+    }
+
+    fn is_there(&self, names: &mut Names, path: &str) -> io::Result<bool> {
+        match self.find(names, path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -102,14 +119,10 @@ fn directory_of(path: &str) -> &str {
 impl Disk for OverlayDisk {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
         let mut names = self.names.lock();
-        if self.is_there(&mut names, path) {
+        if self.is_there(&mut names, path)? {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{path} exists")));
         }
-        let created = self.above.create()?;
-        let file = Arc::new(OverlayFile {
-            above: Arc::clone(&self.above),
-            now: RwLock::new(Source { file: created, is_above: true }),
-        });
+        let file = self.file(self.above.create()?, true);
         names.files.insert(path.to_owned(), Some(Arc::clone(&file)));
         Ok(Arc::new(Handle(file)))
     }
@@ -203,6 +216,7 @@ impl DirLock for Unlocked {}
 /// A file, below or above.
 struct OverlayFile {
     above: Arc<Above>,
+    written: Weak<Written>,
     now: RwLock<Source>,
 }
 
@@ -217,12 +231,15 @@ impl OverlayFile {
     }
 
     /// The file above, to be written.
-    fn to_write(&self) -> io::Result<Arc<dyn File>> {
+    fn to_write(self: &Arc<Self>) -> io::Result<Arc<dyn File>> {
         let mut now = self.now.write();
         if !now.is_above {
             let copy = self.above.create()?;
             copy_into(&*now.file, &*copy)?;
             *now = Source { file: copy, is_above: true };
+            if let Some(written) = self.written.upgrade() {
+                written.lock().push(Arc::clone(self));
+            }
         }
         Ok(Arc::clone(&now.file))
     }
@@ -290,6 +307,18 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_has_open_is_closed_unless_it_was_written() {
+        let below = SimDisk::new();
+        ["a", "b"].iter().for_each(|path| below.put(path, b"below").unwrap());
+        let disk = overlay(&below);
+        assert_eq!((text(&disk, "a"), text(&disk, "b")), ("below".into(), "below".into()));
+        disk.open("b").unwrap().write_at(0, b"A").unwrap();
+        let kept = |path: &str| disk.names.lock().open[path].upgrade().is_some();
+        assert_eq!((kept("a"), kept("b")), (false, true));
+        assert_eq!((text(&disk, "a"), text(&disk, "b")), ("below".into(), "Aelow".into()));
+    }
+
+    #[test]
     fn what_is_written_is_read_back_and_nothing_changes_below() {
         let below = SimDisk::new();
         below.create_dir("d").unwrap();
@@ -310,6 +339,7 @@ mod tests {
         disk.create_dir("new").unwrap();
         assert!(disk.list("new").unwrap().is_empty());
         assert_eq!(below.operations(), operations, "I1");
+        assert_eq!(text(&disk, "d/c"), "bABOVE", "it stays without a handle");
         drop(disk);
         assert_eq!((text(&below, "d/a"), text(&below, "d/b")), ("below".into(), "other".into()));
     }

@@ -75,7 +75,7 @@ impl Durable {
     }
 
     /// The latch that a failed barrier closes.
-    pub fn health(&self) -> &Health {
+    pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 

@@ -7,7 +7,7 @@ mod support;
 
 use cheetah::base::planted::plant;
 use cheetah::base::{Config, Error, Result, TreeId, Xid};
-use cheetah::db::Db;
+use cheetah::db::{Db, Pace};
 use cheetah::format::image::HEADER_BYTES;
 use cheetah::salvage::{salvage, Disks, Report, TableReport};
 use cheetah::table::FulltextSpec;
@@ -15,6 +15,7 @@ use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::Arc;
 use support::*;
 
@@ -364,6 +365,31 @@ fn a_lost_file_costs_no_more_than_what_it_has() {
         let bytes = disk.contents(&path).unwrap();
         cut.put(&path, &bytes[..bytes.len() / 2]).unwrap();
         try_salvage(&cut, &committed, &format!("half of {path}"));
+    }
+}
+
+/// A snapshot that nobody has opened says by its manifest what it lacks, the end of its log, too.
+#[test]
+fn a_snapshot_that_is_not_whole_gives_what_it_has() {
+    let (disk, committed) = written();
+    let db = open(&disk).unwrap();
+    let clock = SimClock::default();
+    let pace = Pace { clock: &clock, bytes_per_second: 1 << 30, interrupted: &|| false };
+    let snapshot = db.pin_snapshot().unwrap();
+    snapshot.write_to(Path::new("snap"), Path::new(""), pace, &|_| true, &[]).unwrap();
+    let of_snapshot = || disk.snapshot().at("snap");
+    let (report, new) = salvaged(&of_snapshot()).unwrap();
+    assert!(report.is_whole(), "{report:?}");
+    judge(&report, &new, &committed).unwrap();
+    for path in of_snapshot().paths().iter().filter(|path| !["CONTROL", "MANIFEST"].contains(&path.as_str()))
+    {
+        let damaged = of_snapshot();
+        damaged.remove(path).unwrap();
+        let saved = try_salvage(&damaged, &committed, &format!("a snapshot without {path}"));
+        assert!(saved || path.starts_with("map-"), "a snapshot without {path}: nothing comes out");
+        if let Ok((report, _)) = salvaged(&damaged) {
+            assert!(report.notes[0].contains("not whole"), "{path}: {report:?}");
+        }
     }
 }
 

@@ -19,10 +19,13 @@ the engine's part: the state of the very moment whose binary log position mariad
 Commits wait for about a tenth of a second. Each backup is complete, also an incremental one,
 and can be started from as it is.
 """
+# What stays of a command that is stopped.
+LEFT = {"restore": "the data folder is of no use: empty it",
+        "stream": "what was written of the stream is no backup"}
 EXAMPLES = """examples:
   cheetah-backup full /backups/monday
   cheetah-backup incremental /backups/tuesday --base /backups/monday
-  cheetah-backup stream --work /tmp/work | ssh host 'tar -xf - -C /backups/monday'
+  cheetah-backup stream --work backup-work | ssh host 'tar -xf - -C /backups/monday'
   cheetah-backup verify /backups/tuesday
   cheetah-backup restore /backups/tuesday --data-dir /var/lib/mysql
 
@@ -113,7 +116,8 @@ def main() -> int:
     except OSError as failure:
         return say_error(f"{failure.filename or 'output'}: {failure.strerror}")
     except KeyboardInterrupt:
-        print("\nstopped; nothing is left of it", file=sys.stderr, flush=True)
+        print(f"\nstopped; {LEFT.get(options.command, 'nothing is left of it')}", file=sys.stderr,
+              flush=True)
         return 130
 
 

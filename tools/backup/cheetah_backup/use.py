@@ -66,6 +66,7 @@ def restore(options) -> None:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
     snapshot.read(folder / CHEETAH)
+    check_rest(folder, made, options.rate)
     was_there = data.is_dir()
     make_empty(data)
     ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
@@ -82,6 +83,17 @@ def restore(options) -> None:
     progress.end(size(progress.total))
     give_to_owner(data, was_there)
     tell_next(made)
+
+
+def check_rest(folder: Path, made, rate) -> None:
+    """Compare the files that mariadb-backup will copy with what the backup says of them."""
+    files = [file for file in made.files if file.path.startswith(SERVER + "/")]
+    progress = Progress("checking the other engines' files", sum(file.bytes for file in files))
+    pace = copying.Pace(rate, progress)
+    for file in files:
+        if why := defect(folder, file, pace):
+            raise Failure(f"{folder / file.path}: {why}. Nothing was restored")
+    progress.end(size(progress.total))
 
 
 def put(folder: Path, data: Path, file, pace) -> None:

@@ -210,8 +210,8 @@ impl Background {
         let (core, errors) = (&self.core, self.core.health.background_errors());
         match core.pool.scrub_step(core.clock.now_ns())? {
             Scrubbed::Nothing => return Ok(false),
-            Scrubbed::Intact => {}
-            Scrubbed::CleanPass => errors.clear(PLACE),
+            Scrubbed::Intact | Scrubbed::PassEnded { is_clean: false } => {}
+            Scrubbed::PassEnded { is_clean: true } => errors.clear(PLACE),
             Scrubbed::Damaged(tree, error) => {
                 let place = core.catalog.by_tree(tree).map_or_else(
                     || format!("tree {tree}"),

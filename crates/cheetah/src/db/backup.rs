@@ -36,9 +36,9 @@ impl Db {
         let core = &self.0.core;
         let log = core.journal.log().expect("the log is there once the database is open");
         let (map, segments) = (core.checkpointer.map(), core.pool.segments());
-        let pinned = Snapshot::pin(&Sources { durable: segments.durable(), map, segments, log });
+        let pinned = Snapshot::pin(&Sources { durable: segments.durable(), map, segments, log })?;
         core.health.background_errors().clear(PLACE);
-        pinned
+        Ok(pinned)
     }
 
     /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot), and lets go of one

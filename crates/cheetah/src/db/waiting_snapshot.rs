@@ -43,20 +43,20 @@ impl Default for WaitingSnapshot {
 
 impl WaitingSnapshot {
     /// Gives it up when it is too old; and all that are pinned, when the disk is so full that
-    /// statements are refused and pins hold space. Whether it has.
-    pub(in crate::db) fn step(&self, core: &Core) -> bool {
-        if planted::is_on("backup: keep a forgotten pin") {
-            return false;
+    /// statements are refused and pins hold space.
+    pub(in crate::db) fn step(&self, core: &Core) {
+        if !planted::is_on("backup: keep a forgotten pin") {
+            self.give_up_old(core);
+            self.give_up_on_full_disk(core);
         }
-        self.give_up_old(core) | self.give_up_on_full_disk(core)
     }
 
-    fn give_up_old(&self, core: &Core) -> bool {
+    fn give_up_old(&self, core: &Core) {
         let age_ns_max = self.age_ns_max.load(Relaxed);
         let mut place = self.place.lock();
-        let Place::Taken(waiting) = &*place else { return false };
+        let Place::Taken(waiting) = &*place else { return };
         if core.clock.now_ns().saturating_sub(waiting.since_ns) < age_ns_max {
-            return false;
+            return;
         }
         let seconds = age_ns_max / NS_PER_S;
         let reason = format!("nobody had it written within {seconds} s");
@@ -64,13 +64,12 @@ impl WaitingSnapshot {
         drop(place);
         drop(old);
         core.health.background_errors().note(PLACE, &given_up(&reason));
-        true
     }
 
-    fn give_up_on_full_disk(&self, core: &Core) -> bool {
+    fn give_up_on_full_disk(&self, core: &Core) {
         let durable = core.pool.segments().durable();
         if durable.pinned().1 == 0 || core.pool.has_space(0) {
-            return false;
+            return;
         }
         durable.give_up_pins();
         let reason = "the disk was full, and it held files that the database needs no more";
@@ -80,7 +79,6 @@ impl WaitingSnapshot {
         }
         drop(place);
         core.health.background_errors().note(PLACE, &given_up(reason));
-        true
     }
 
     /// Age in seconds after which it goes; 0: none may wait.

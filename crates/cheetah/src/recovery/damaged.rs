@@ -14,8 +14,10 @@ use super::crew::Crew;
 use super::open::{load_epoch, restore_changes, Parts};
 use super::outcomes::Outcomes;
 use super::redo;
-use crate::base::{planted, Config, Epoch, Error, Result};
+use crate::backup;
+use crate::base::{planted, Config, Epoch, Error, ErrorKind, Health, Result};
 use crate::change_files;
+use crate::durable::Durable;
 use crate::format::state::State;
 use crate::log;
 use crate::table::definitions::catalog::Catalog;
@@ -43,21 +45,27 @@ pub(crate) fn open_damaged(
     config: &Config,
     extent: Extent,
 ) -> Result<Core> {
-    let (parts, epoch, state) = load_epoch(disk, clock, config, [0; 16])?;
+    let durable = Arc::new(Durable::new(disk, Arc::new(Health::default())));
+    let losses = Losses::default();
+    match backup::take_manifest(&durable) {
+        Err(error) if error.kind() == ErrorKind::Corruption => {
+            losses.note(format!("this is a copy of a snapshot that is not whole: {error}"));
+        }
+        taken => taken?,
+    }
+    let (parts, epoch, state) = load_epoch(durable, clock, config, [0; 16])?;
     if epoch == Epoch(0) {
         return Err(Error::corrupt("CONTROL", "the database has no epoch: it holds nothing yet"));
     }
-    parts.open_left(State::decode(&state)?, extent)
+    parts.open_left(State::decode(&state)?, extent, losses)
 }
 
 impl Parts {
-    fn open_left(self, mut state: State, extent: Extent) -> Result<Core> {
-        let losses = Losses::default();
+    fn open_left(self, mut state: State, extent: Extent, losses: Losses) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open_damaged(&self.pool, &state, &mut |what| losses.note(what))?;
         self.pool.load_primers();
         if extent == Extent::WithoutUndo {
-            losses.note("the undo log is damaged: rows that open transactions had changed are lost".into());
             state.undo_pages.clear();
         }
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));

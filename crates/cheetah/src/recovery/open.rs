@@ -67,7 +67,10 @@ pub(crate) fn open(
     cleanup: Cleanup,
     crew: Crew,
 ) -> Result<Core> {
-    let (parts, epoch, state) = load_epoch(disk, clock, config, uuid)?;
+    let durable = Arc::new(Durable::new(disk, Arc::new(Health::default())));
+    backup::take_manifest(&durable)?;
+    let (parts, epoch, state) = load_epoch(durable, clock, config, uuid)?;
+    backup::remove_unfinished(parts.durable.disk());
     let core = match epoch {
         Epoch(0) => parts.create()?,
         _ => parts.recover(&State::decode(&state)?, cleanup, crew)?,
@@ -79,18 +82,15 @@ pub(crate) fn open(
 
 /// Steps 1 and 2, without the state of the epoch, which is answered.
 pub(super) fn load_epoch(
-    disk: Arc<dyn Disk>,
+    durable: Arc<Durable>,
     clock: Arc<dyn Clock>,
     config: &Config,
     uuid: [u8; 16],
 ) -> Result<(Parts, Epoch, Vec<u8>)> {
     config.validate()?;
-    let health = Arc::new(Health::default());
-    let durable = Arc::new(Durable::new(disk, Arc::clone(&health)));
-    backup::take_manifest(&durable)?;
+    let health = Arc::clone(durable.health());
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open(Arc::clone(&durable), config, uuid)?;
-    backup::remove_unfinished(durable.disk());
     let budget = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();

@@ -99,7 +99,6 @@ fn copy(core: &Core, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(Tab
         change_lost_why,
         quarantine: table.quarantine_reason().map(str::to_owned),
         disabled_indexes: def.indexes.len().saturating_sub(1),
-        fulltext_indexes: def.fulltext.len(),
         ..TableReport::default()
     };
     let mut report = fresh.clone();

@@ -11,7 +11,8 @@
 //!       snapshot sees, with all its large values. All else is left out and counted. Exception: a
 //!       table that an earlier startup has quarantined may have rows of transactions that were
 //!       rolled back; the report says so.
-//!   S3  Rows of undamaged leaves all come, whatever is damaged beside them.
+//!   S3  Rows of undamaged leaves all come, whatever is damaged beside them. Exception: a table is
+//!       not copied whose definition is lost, or that of the postings of its full-text indexes.
 //!   S4  What is lost is told of: a report that finds nothing lost means that every committed row
 //!       was copied.
 //! docs/decisions/0051-salvage.md says why.
@@ -51,7 +52,8 @@ pub struct TableReport {
     pub row_lost_why: String,
     /// Keys of which nothing could be read, in their order.
     pub gaps: Vec<Gap>,
-    /// Changes since the last checkpoint that could not be made: rows may be as before these.
+    /// Changes that were in the log or in saved changes and could not be made, at least so many:
+    /// rows may be as before these.
     pub changes_lost: u64,
     /// Why the first one could not.
     pub change_lost_why: String,
@@ -62,8 +64,6 @@ pub struct TableReport {
     pub failure: Option<String>,
     /// The number of its secondary indexes, which are disabled in the new table.
     pub disabled_indexes: usize,
-    /// The number of its full-text indexes.
-    pub fulltext_indexes: usize,
     /// Whether postings of its full-text indexes are lost.
     pub lacks_postings: bool,
 }

@@ -7,7 +7,7 @@ use crate::table::shared::parts::Core;
 use cheetah_io::{Clock, Disk, OverlayDisk};
 use std::sync::Arc;
 
-/// The extents to try, the largest first.
+/// The extents to try, the largest first; what the next one lacks is in [`note_failures`].
 const EXTENTS: [Extent; 3] = [Extent::WithLog, Extent::Epoch, Extent::WithoutUndo];
 
 /// The database to the largest extent to which it can be opened; what it lacks is noted. The error
@@ -34,7 +34,8 @@ pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Re
 
 fn note_failures(core: &Core, failures: &[Error]) {
     let Some(losses) = &core.losses else { return };
-    if let Some(error) = failures.first() {
-        losses.note(format!("what was committed after the last checkpoint is lost: {error}"));
+    let lost = ["what was committed after the last checkpoint", "rows that open transactions had changed"];
+    for (lost, error) in lost.iter().zip(failures) {
+        losses.note(format!("{lost}: lost, {error}"));
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct State {
 pub(super) struct Pass {
     pub(super) began_ns: u64,
     pub(super) next: PageId,
+    /// The pages of the pass are below it: behind them it goes on at the first.
+    pub(super) end: u64,
     /// Page numbers that have not been looked at.
     pub(super) left: u64,
     pub(super) found_damage: bool,

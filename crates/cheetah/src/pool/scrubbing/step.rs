@@ -23,8 +23,11 @@ pub enum Scrubbed {
     Intact,
     /// A page of that tree cannot be read.
     Damaged(TreeId, Error),
-    /// All was read, and nothing was damaged.
-    CleanPass,
+    /// A pass has ended; whether all that it has read was intact.
+    PassEnded {
+        /// Nothing was damaged.
+        is_clean: bool,
+    },
 }
 
 impl Pool {
@@ -34,8 +37,8 @@ impl Pool {
         *self.scrubbing.state.lock() = State { bytes_per_second, ..State::default() };
     }
 
-    /// Reads the next image, if it is due. I/O. Errors stop the engine; others are
-    /// [`Scrubbed::Damaged`].
+    /// Reads the next image, if it is due. May do I/O. Errors are those of an engine that has
+    /// stopped; what goes wrong with an image is [`Scrubbed::Damaged`].
     pub fn scrub_step(&self, now_ns: u64) -> Result<Scrubbed> {
         self.health.check()?;
         let mut state = self.scrubbing.state.lock();
@@ -50,7 +53,7 @@ impl Pool {
                 return Ok(Scrubbed::Intact);
             }
             state.due_ns = began_ns + PASS_EVERY_NS;
-            return Ok(if found_damage { Scrubbed::Nothing } else { Scrubbed::CleanPass });
+            return Ok(Scrubbed::PassEnded { is_clean: !found_damage });
         };
         let stored_bytes = u64::from(image.location.stored_bytes);
         state.due_ns = state.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS))
@@ -72,15 +75,15 @@ impl Pool {
 
     fn new_pass(&self, now_ns: u64) -> Pass {
         let end = self.numbers.lock().end().0.max(1);
-        Pass { began_ns: now_ns, next: PageId(hash_number(now_ns) % end), left: end, found_damage: false }
+        let next = PageId(hash_number(now_ns) % end);
+        Pass { began_ns: now_ns, next, end, left: end, found_damage: false }
     }
 
     /// The next image of a pass, of those in a bounded number of looks.
     fn next_image(&self, pass: &mut Pass) -> Option<ImageRef> {
-        let end = self.numbers.lock().end().0;
         for _ in 0..pass.left.min(LOOKS_MAX) {
             let pid = pass.next;
-            pass.next = PageId(if pid.0 + 1 < end { pid.0 + 1 } else { 0 });
+            pass.next = PageId((pid.0 + 1) % pass.end);
             pass.left -= 1;
             if let Some(image) = self.scrubbed_image(pid) {
                 return Some(image);
@@ -100,10 +103,9 @@ impl Pool {
         });
         let is_newest = self.scrubbed_image(image.pid) == Some(*image)
             || planted::is_on("scrubbing: take what was replaced for damaged");
-        if is_newest {
-            read
-        } else {
-            Ok(())
+        match is_newest {
+            true => read,
+            false => Ok(()),
         }
     }
 }

@@ -29,7 +29,7 @@ fn pass(db: &Database, mut now_ns: u64) -> Vec<String> {
         match db.pool.scrub_step(now_ns).unwrap() {
             Scrubbed::Intact => {}
             Scrubbed::Damaged(tree, error) => found.push(format!("{tree}: {error}")),
-            Scrubbed::Nothing | Scrubbed::CleanPass => return found,
+            Scrubbed::Nothing | Scrubbed::PassEnded { .. } => return found,
         }
     }
     panic!("a pass does not end");
@@ -51,6 +51,27 @@ fn a_pass_reads_all_and_finds_what_is_damaged() {
     assert!(found.len() == 1 && found[0].starts_with(&format!("{TREE}: ")), "{found:?}");
     assert_eq!(pass(&db, PASS_EVERY_NS).len(), 1);
     assert_eq!(db.pool.scrubbing.damaged.get(), 2);
+}
+
+/// Pages come in the middle of a pass, wherever it has begun.
+#[test]
+fn a_pass_reads_what_was_there_when_it_began() {
+    for seed in 1..20 {
+        let (db, pids) = with_pages(40);
+        let damaged = pids[seed as usize * 2];
+        let image = db.pool.scrubbed_image(damaged).unwrap();
+        db.disk.flip(&segment_of(&image), u64::from(image.location.offset) + 60, 3).unwrap();
+        db.pool.set_scrub_rate(1 << 20);
+        let mut found = 0;
+        for step in 0..10 {
+            let read = db.pool.scrub_step(seed * SECOND_NS + step * SECOND_NS).unwrap();
+            found += usize::from(matches!(read, Scrubbed::Damaged(..)));
+        }
+        for value in 100..140 {
+            db.add(PageClass::Base, value);
+        }
+        assert_eq!(found + pass(&db, 100 * SECOND_NS).len(), 1, "seed {seed}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::base::{Error, TableId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 
-/// Keys of rows that are left out; more of them, and the table is left out as a whole.
+/// Keys of rows of a table that are left out; with so many, all of its rows are.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
 /// See the module.
@@ -19,7 +19,7 @@ struct Inner {
     notes: Vec<String>,
     changes: BTreeMap<TableId, LostChanges>,
     /// Rows that a rollback should have changed: what is there was never committed.
-    doubtful: HashSet<(TableId, Vec<u8>)>,
+    doubtful: BTreeMap<TableId, HashSet<Vec<u8>>>,
 }
 
 /// Changes of a table that have not been made.
@@ -45,17 +45,21 @@ impl Losses {
 
     /// Notes that the row of that key may never have been committed.
     pub(crate) fn doubt(&self, table: TableId, key: &[u8]) {
+        if key.is_empty() {
+            return;
+        }
         let mut inner = self.0.lock();
-        if !key.is_empty() && inner.doubtful.len() < DOUBTFUL_MAX {
-            inner.doubtful.insert((table, key.to_vec()));
+        let keys = inner.doubtful.entry(table).or_default();
+        if keys.len() < DOUBTFUL_MAX {
+            keys.insert(key.to_vec());
         }
     }
 
     /// Whether the row of that key is to be left out.
     pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
         let inner = self.0.lock();
-        !inner.doubtful.is_empty()
-            && (inner.doubtful.len() >= DOUBTFUL_MAX || inner.doubtful.contains(&(table, key.to_vec())))
+        let keys = inner.doubtful.get(&table);
+        keys.is_some_and(|keys| keys.len() >= DOUBTFUL_MAX || keys.contains(key))
     }
 
     /// The changes that a table lacks.

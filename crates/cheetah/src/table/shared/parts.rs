@@ -94,7 +94,8 @@ impl Core {
     /// error comes back.
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         if let Some(losses) = &self.losses {
-            if error.kind() == ErrorKind::Fatal {
+            // Room for the copy is no matter of the damage.
+            if error.kind() == ErrorKind::Fatal || matches!(error, Error::DiskFull(_)) {
                 return Err(error);
             }
             losses.note_change(table, &error);
