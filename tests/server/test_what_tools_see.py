@@ -82,8 +82,11 @@ def test_the_slow_log_shows_the_work_with_pages(server):
     """A line for the statement, with figures that are not all zero."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.t VALUES (1), (2)")
-    entries = (server.data / "slow.log").read_text().split("# User@Host")
-    insert = next(entry for entry in entries if "INSERT INTO d.t" in entry)
+    def entries() -> list:
+        return (server.data / "slow.log").read_text().split("# User@Host")
+    # The server writes it when the client has its answer.
+    insert = wait_until(lambda: next((one for one in entries() if "INSERT INTO d.t" in one), None),
+                        "the statement in the slow log")
     line = next(line for line in insert.splitlines() if line.startswith("# Pages_accessed"))
     counts = dict(part.rsplit(": ", 1) for part in line.lstrip("# ").split("  "))
     assert int(counts["Pages_accessed"]) > 0 and int(counts["Pages_updated"]) > 0, f"{insert}"
