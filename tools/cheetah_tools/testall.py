@@ -65,7 +65,7 @@ STEPS = [
     Step("apps", [*PYTEST, "tests/apps/test_peewee.py",
                   "tests/apps/test_dumps.py::test_tools_of_the_server"],
          needs="build", beside=True),
-    Step("lab", [*PYTEST, "tests/lab"], needs="build"),
+    Step("lab", [*PYTEST, "tests/lab"], needs="build", beside=True),
     Step("suites", [*TOOL, "suites", "--quick"], needs="build"),
 ]
 
