@@ -521,6 +521,25 @@ typedef struct CheetahCurvePoint {
   uint64_t reads_per_1000_s;
 } CheetahCurvePoint;
 
+/* Operations of one kind that took about equally long. */
+typedef struct CheetahLatency {
+  CheetahBytes operation;
+  uint64_t from_us;
+  uint64_t below_us; /* 0: no bound */
+  uint64_t count;
+} CheetahLatency;
+
+/* Stalls of one kind: waits, and rollbacks. */
+typedef struct CheetahStall {
+  CheetahBytes reason;
+  uint64_t current; /* that last */
+  uint64_t count; /* that have ended */
+  uint64_t sum_us;
+  uint64_t max_us;
+  uint64_t last_age_ns; /* since the last one ended */
+  uint64_t last_connection; /* 0: a thread of the engine */
+} CheetahStall;
+
 /* What a table would weigh in one format. */
 typedef struct CheetahWeight {
   uint64_t key_block_size; /* that asks for the format, in KiB; 0: none does */
@@ -575,8 +594,9 @@ typedef struct CheetahStageBefore {
 } CheetahStageBefore;
 
 /* Is told that the calling thread begins a stage (a CheetahStage); what it puts into `before` it
-   gets back at the end. It must not wait, nor use the engine. */
-typedef void (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
+   gets back at the end. Returns the number of the connection whose thread it is; 0: nobody's. It
+   must not wait, nor use the engine. */
+typedef uint64_t (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
 typedef void (*CheetahStageEnds)(uint8_t stage, const CheetahStageBefore *before);
 
 /* Work of a thread with pages. */
@@ -607,6 +627,8 @@ typedef void (*CheetahWeightSink)(void *context, const CheetahWeight *weight);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
 typedef void (*CheetahForeignKeySink)(void *context, const CheetahForeignKey *constraint);
 typedef void (*CheetahCurvePointSink)(void *context, const CheetahCurvePoint *point);
+typedef void (*CheetahLatencySink)(void *context, const CheetahLatency *latency);
+typedef void (*CheetahStallSink)(void *context, const CheetahStall *stall);
 /* Tells the sink for people what the connection of that number does. */
 typedef void (*CheetahDescribe)(void *context, uint64_t connection, CheetahTextSink sink, void *sink_context);
 typedef int32_t (*CheetahExpectedEntries)(void *context, CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink);
@@ -658,6 +680,10 @@ int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call
    could be told. */
 void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
+/* Likewise a line for each wait for room in the log or in memory that takes so long or longer, at
+   most about one a second; 0, as at first: none. */
+void cheetah_announce_stalls(CheetahDb *db, CheetahTextSink sink, void *context);
+void cheetah_set_stall_warning(CheetahDb *db, uint64_t warning_ns);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
 /* Snapshots of the database. */
@@ -786,6 +812,10 @@ int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahIma
 int32_t cheetah_pool_stats(CheetahDb *db, CheetahPoolStats *stats);
 /* Nothing when too little was asked for. */
 int32_t cheetah_list_cache_curve(CheetahDb *db, CheetahCurvePointSink sink, void *context);
+/* Of those that took about equally long; none where there are none. */
+int32_t cheetah_list_latencies(CheetahDb *db, CheetahLatencySink sink, void *context);
+/* Also where there were none. */
+int32_t cheetah_list_stalls(CheetahDb *db, CheetahStallSink sink, void *context);
 
 /* Two-phase commit. After cheetah_prepare a transaction takes cheetah_commit_ordered (from any
    thread; cheetah_commit must follow), cheetah_commit, cheetah_rollback, and cheetah_free_txn,

@@ -28,6 +28,11 @@ static void log_background_error(void *, CheetahBytes text) {
   sql_print_error("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
+// Called from threads of the engine too.
+static void log_stall(void *, CheetahBytes text) {
+  sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
+}
+
 static int open_engine(void *hton) {
   CheetahConfig config = open_config();
   int32_t code = cheetah_open(&config, &engine.db);
@@ -37,6 +42,7 @@ static int open_engine(void *hton) {
     return 1;
   }
   cheetah_announce_background_errors(engine.db, log_background_error, nullptr);
+  cheetah_announce_stalls(engine.db, log_stall, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
   cheetah_show_names_with(engine.db, show_table_name, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);
@@ -78,4 +84,5 @@ maria_declare_plugin(cheetah){
     information_schema_tables, information_schema_indexes, information_schema_trx, information_schema_locks,
     information_schema_lock_waits, information_schema_cmp, information_schema_cmp_reset, information_schema_cmp_per_index,
     information_schema_cmp_per_index_reset, information_schema_buffer_pool_stats, information_schema_cache_curve,
-    information_schema_compression_estimate, information_schema_foreign_keys maria_declare_plugin_end;
+    information_schema_compression_estimate, information_schema_foreign_keys, information_schema_latency,
+    information_schema_stalls maria_declare_plugin_end;

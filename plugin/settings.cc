@@ -20,6 +20,7 @@ static unsigned io_capacity, scrub_rate, flush_log_at_trx_commit, sample_pages, 
 static unsigned pin_seconds_max;
 static ulong change_buffering;
 static char nothing[] = "", *snapshot_path = nothing;
+static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
@@ -65,6 +66,13 @@ static void set_sample_pages(THD *, st_mysql_sys_var *, void *place, const void 
 static void set_auto_recalc(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<my_bool *>(place) = *static_cast<const my_bool *>(value);
   cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
+}
+
+static void tell_stall_warning() { cheetah_set_stall_warning(engine.db, static_cast<uint64_t>(stall_warning * 1e9)); }
+
+static void set_stall_warning(THD *, st_mysql_sys_var *, void *place, const void *value) {
+  *static_cast<double *>(place) = *static_cast<const double *>(value);
+  tell_stall_warning();
 }
 
 // The server's words for a boolean; false for others.
@@ -178,6 +186,11 @@ static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDA
                          "rows has changed; unless the table's STATS_AUTO_RECALC says otherwise",
                          nullptr, set_auto_recalc, true);
 
+static MYSQL_SYSVAR_DOUBLE(stall_warning, stall_warning, PLUGIN_VAR_RQCMDARG,
+                           "Seconds from which on a wait for room in the log or in memory is written to the error log; 0: none "
+                           "is",
+                           nullptr, set_stall_warning, 5, 0, 31536000, 0);
+
 static constexpr ulonglong default_lock_wait_seconds = 50;
 
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
@@ -220,6 +233,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(ft_result_cache_limit),
                                         MYSQL_SYSVAR(ft_enable_stopword),
                                         MYSQL_SYSVAR(stats_auto_recalc),
+                                        MYSQL_SYSVAR(stall_warning),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
@@ -267,6 +281,7 @@ void tell_settings() {
   cheetah_set_statistics(engine.db, stats_auto_recalc, sample_pages);
   cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
   cheetah_set_snapshot_max_age(engine.db, pin_seconds_max);
+  tell_stall_warning();
 }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }

@@ -26,7 +26,7 @@ WordRules word_rules(THD *thd);
 uint64_t ft_result_cache_limit();
 // Seconds for which the state of a backup stays pinned.
 unsigned snapshot_max_age();
-// Tells the open engine what the variables say of what the background does and of backups.
+// Tells the open engine what the variables say of the background, of backups and of stalls.
 void tell_settings();
 // The session's choice for tables that say nothing: a CheetahCompression and its level (0: the
 // codec's own default).

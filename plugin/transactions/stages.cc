@@ -29,13 +29,14 @@ static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of 
 static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_WAITS_FOR_LOG_SPACE; }
 
 // Threads of the engine have no connection.
-static void begin_stage(uint8_t stage, CheetahStageBefore *before) {
+static uint64_t begin_stage(uint8_t stage, CheetahStageBefore *before) {
   THD *thd = current_thd;
-  if (thd == nullptr) return;
+  if (thd == nullptr) return 0;
   PSI_stage_info previous = {0, nullptr, 0};
   set_thd_stage_info(thd, engine_stages[stage], &previous, __func__, __FILE__, __LINE__);
   memcpy(before, &previous, sizeof previous);
   if (lets_others_run(stage)) thd_wait_begin(thd, stage == CHEETAH_WAITS_FOR_LOG_SPACE ? THD_WAIT_DISKIO : THD_WAIT_ROW_LOCK);
+  return thd_get_thread_id(thd);
 }
 
 static void end_stage(uint8_t stage, const CheetahStageBefore *before) {

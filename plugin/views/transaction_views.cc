@@ -7,7 +7,6 @@
 
 #include <sql_acl.h>
 #include <sql_parse.h>
-#include <tztime.h>
 
 #include "transactions/connections.h"
 #include "engine.h"
@@ -83,22 +82,6 @@ static ST_FIELD_INFO lock_waits_columns[] = {Column("requesting_trx_id", ULonglo
 
 namespace cheetah {
 
-// What only this view has: moments.
-class TransactionRows : public Rows {
- public:
-  TransactionRows(THD *thd, TABLE *target) : Rows(thd, target), now_(my_time(0)) {}
-
-  // The moment that is so far back.
-  void put_moment(uint column, uint64_t age_ns) {
-    MYSQL_TIME time;
-    thd_->variables.time_zone->gmt_sec_to_TIME(&time, now_ - static_cast<my_time_t>(age_ns / 1000000000));
-    prepared(column)->store_time(&time);
-  }
-
- private:
-  my_time_t now_;
-};
-
 // What the server knows of who holds it: settings as they are now, and so a statement and its
 // tables.
 static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
@@ -114,7 +97,7 @@ static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
 }
 
 static void write_transaction(void *context, const CheetahTxnInfo *txn) {
-  auto *rows = static_cast<TransactionRows *>(context);
+  auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, txn->id);
@@ -143,7 +126,7 @@ static void write_transaction(void *context, const CheetahTxnInfo *txn) {
 }
 
 static void write_lock(void *context, const CheetahLockInfo *lock) {
-  auto *rows = static_cast<TransactionRows *>(context);
+  auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, lock->id);
@@ -157,7 +140,7 @@ static void write_lock(void *context, const CheetahLockInfo *lock) {
 }
 
 static void write_lock_wait(void *context, const CheetahLockWait *wait) {
-  auto *rows = static_cast<TransactionRows *>(context);
+  auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;
   rows->start();
   rows->put(0, wait->requesting);
@@ -171,7 +154,7 @@ static void write_lock_wait(void *context, const CheetahLockWait *wait) {
 template <typename Sink>
 static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
-  TransactionRows rows(thd, tables->table);
+  Rows rows(thd, tables->table);
   return list(engine.db, write, &rows) != CHEETAH_OK || rows.failed();
 }
 

@@ -6,6 +6,7 @@
 
 #include <sql_i_s.h>
 #include <sql_show.h>
+#include <tztime.h>
 
 #include <string>
 
@@ -16,7 +17,7 @@ namespace cheetah {
 // A column that is not put is NULL, or 0 when it cannot be.
 class Rows {
  public:
-  Rows(THD *thd, TABLE *target) : thd_(thd), target_(target) {}
+  Rows(THD *thd, TABLE *target) : thd_(thd), target_(target), now_(my_time(0)) {}
 
   void start() { restore_record(target_, s->default_values); }
   void end() { failed_ = failed_ || schema_table_store_record(thd_, target_); }
@@ -28,21 +29,26 @@ class Rows {
   }
   void put_signed(uint column, longlong value) { prepared(column)->store(value, false); }
   void put_real(uint column, double value) { prepared(column)->store(value); }
+  // The moment that is so far back, by the session's time zone.
+  void put_moment(uint column, uint64_t age_ns) {
+    MYSQL_TIME time;
+    thd_->variables.time_zone->gmt_sec_to_TIME(&time, now_ - static_cast<my_time_t>(age_ns / 1000000000));
+    prepared(column)->store_time(&time);
+  }
   // Empty is NULL.
   void put(uint column, CheetahBytes text) {
     if (text.len > 0) put(column, text_of(text));
   }
 
- protected:
+ private:
   Field *prepared(uint column) {
     target_->field[column]->set_notnull();
     return target_->field[column];
   }
 
   THD *thd_;
-
- private:
   TABLE *target_;
+  my_time_t now_;
   bool failed_ = false;
 };
 

@@ -142,16 +142,20 @@ pub unsafe extern "C" fn cheetah_status_text(
 }
 
 /// A sink and its context, which may be called from any thread.
-struct Listener(CheetahTextSink, *mut c_void);
+pub(crate) struct Listener(CheetahTextSink, *mut c_void);
 
-// SAFETY: by the contract of `cheetah_announce_background_errors` the sink may be called from any
-// thread.
+// SAFETY: by the contracts of `cheetah_announce_background_errors` and `cheetah_announce_stalls`
+// the sink may be called from any thread.
 unsafe impl Send for Listener {}
 // SAFETY: as above.
 unsafe impl Sync for Listener {}
 
 impl Listener {
-    fn hear(&self, text: &str) {
+    pub(crate) fn new(sink: CheetahTextSink, context: *mut c_void) -> Self {
+        Self(sink, context)
+    }
+
+    pub(crate) fn hear(&self, text: &str) {
         // SAFETY: the caller's function gets the caller's context.
         unsafe { self.0(self.1, CheetahBytes::of(text.as_bytes())) };
     }
@@ -167,7 +171,7 @@ pub unsafe extern "C" fn cheetah_announce_background_errors(
 ) {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
-    let listener = Listener(sink, context);
+    let listener = Listener::new(sink, context);
     value((), || db.0.announce_background_errors_to(move |text| listener.hear(text)));
 }
 

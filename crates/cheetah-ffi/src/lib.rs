@@ -36,6 +36,7 @@ mod tables;
 mod transactions;
 mod two_phase;
 mod types;
+mod waits;
 
 pub use alter::*;
 pub use barrier::*;
@@ -59,3 +60,4 @@ pub use tables::*;
 pub use transactions::*;
 pub use two_phase::*;
 pub use types::*;
+pub use waits::*;

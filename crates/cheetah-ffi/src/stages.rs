@@ -2,7 +2,7 @@
 
 use crate::barrier::value;
 use cheetah::base::page_work::{self, PageWork};
-use cheetah::base::stages::{self, Before, Observer, Stage};
+use cheetah::base::stages::{self, Before, Begun, Observer, Stage};
 
 /// What the caller had before a stage; its words mean nothing here.
 #[repr(C)]
@@ -17,8 +17,8 @@ pub struct CheetahStageBefore {
 }
 
 /// Is told that the calling thread begins a stage (a `CheetahStage`); what it puts into `before` it
-/// gets back at the end.
-pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore);
+/// gets back at the end. Returns the number of the connection whose thread it is, or 0.
+pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore) -> u64;
 /// Is told that the stage has ended.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);
 
@@ -35,11 +35,11 @@ fn code_of(stage: Stage) -> u8 {
 }
 
 impl Observer for Callbacks {
-    fn begin(&self, stage: Stage) -> Before {
+    fn begin(&self, stage: Stage) -> Begun {
         let mut before = CheetahStageBefore { first: 0, second: 0, third: 0 };
         // SAFETY: the caller's function needs nothing but a place of ours.
-        unsafe { self.0(code_of(stage), &mut before) };
-        [before.first, before.second, before.third]
+        let connection = unsafe { self.0(code_of(stage), &mut before) };
+        Begun { connection, before: [before.first, before.second, before.third] }
     }
 
     fn end(&self, stage: Stage, before: &Before) {

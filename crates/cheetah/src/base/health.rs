@@ -6,14 +6,17 @@
 //!       once).
 //!   I2  The first reason is kept.
 
+use super::stalls::Stalls;
 use super::{BackgroundErrors, Error, Result};
 use std::sync::OnceLock;
 
-/// Whether the engine may go on, and what lasts that has not stopped it. Shared by all layers.
+/// Whether the engine may go on, what lasts that has not stopped it, and how it gets on. Shared by
+/// all layers.
 #[derive(Default, Debug)]
 pub struct Health {
     stopped: OnceLock<String>,
     background_errors: BackgroundErrors,
+    stalls: Stalls,
 }
 
 impl Health {
@@ -39,6 +42,11 @@ impl Health {
     /// What goes wrong without stopping the engine.
     pub fn background_errors(&self) -> &BackgroundErrors {
         &self.background_errors
+    }
+
+    /// Where its threads do not get on.
+    pub fn stalls(&self) -> &Stalls {
+        &self.stalls
     }
 
     /// Why the engine has stopped, if it has.

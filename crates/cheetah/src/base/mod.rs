@@ -1,6 +1,6 @@
 //! What every layer shares: identifiers, errors, configuration, the health of the engine, hashing
-//! and delays; what threads tell of their work, and of their waits; and what tests hook into:
-//! `planted`, `reach`, `sync` and `model`.
+//! and delays; what threads tell of their work, and of their waits, with how long these take; and
+//! what tests hook into: `planted`, `reach`, `sync` and `model`.
 //!
 //! Many files: one for each thing that is shared.
 
@@ -11,12 +11,14 @@ pub mod error;
 pub(crate) mod hash;
 pub mod health;
 pub mod ids;
+pub mod latency;
 #[cfg(test)]
 pub(crate) mod model;
 pub mod page_work;
 pub mod planted;
 pub mod reach;
 pub mod stages;
+pub mod stalls;
 pub(crate) mod sync;
 mod threads;
 mod xid;

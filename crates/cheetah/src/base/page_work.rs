@@ -1,10 +1,10 @@
 //! What the current thread does with pages, for a statement whose user wants to see it.
 //!
 //! Invariants
-//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted and no clock is
-//!       read: what is left is one look at a flag of the thread for each page. It lies beside the
-//!       thread's number, which the counter of all fetches needs anyway, so that one access to
-//!       what belongs to the thread is enough for both.
+//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted: what is left
+//!       is one look at a flag of the thread for each page. It lies beside the thread's number,
+//!       which the counter of all fetches needs anyway, so that one access to what belongs to the
+//!       thread is enough for both.
 //!   I2  Counts may be nested: what is done in the inner one is not the outer one's.
 
 use std::cell::Cell;
@@ -85,12 +85,6 @@ impl Own {
     }
 }
 
-/// Whether this thread counts.
-#[inline]
-pub fn is_wanted() -> bool {
-    OWN.with(|own| own.wanted.get() > 0)
-}
-
 /// Has `add` add to the counters, if this thread counts.
 #[inline]
 pub fn count(add: impl FnOnce(&mut PageWork)) {
@@ -141,7 +135,7 @@ mod tests {
         access();
         assert_eq!(end(outer), PageWork { pages_accessed: 2, ..PageWork::NONE });
         access();
-        assert!(!is_wanted());
+        assert_eq!(OWN.with(|own| own.wanted.get()), 0);
         let after = begin();
         assert_eq!(end(after), PageWork::NONE);
     }

@@ -26,13 +26,28 @@ pub enum Stage {
     RollingBack,
 }
 
+impl Stage {
+    /// All of them, in their order.
+    pub const ALL: [Stage; 5] =
+        [Stage::RowLock, Stage::TableLock, Stage::LogSpace, Stage::Memory, Stage::RollingBack];
+}
+
 /// What an observer wants to have back at the end of a stage.
 pub type Before = [u64; 3];
+
+/// What an observer says when a stage begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Begun {
+    /// The number of the connection whose thread it is; 0 when it is nobody's.
+    pub connection: u64,
+    /// For the end of the stage.
+    pub before: Before,
+}
 
 /// Is told when stages begin and end. It must not wait, nor use the engine.
 pub trait Observer: Send + Sync {
     /// The calling thread begins a stage.
-    fn begin(&self, stage: Stage) -> Before;
+    fn begin(&self, stage: Stage) -> Begun;
     /// It ends; `before` is what its begin has returned.
     fn end(&self, stage: Stage, before: &Before);
 }
@@ -46,39 +61,53 @@ pub fn observe(observer: impl Observer + 'static) {
 
 /// A stage of this thread; it ends when this is dropped.
 #[derive(Debug)]
-pub struct InStage(Stage, Before);
+pub struct InStage(Stage, Begun);
 
 /// Begins a stage.
 #[must_use]
 pub fn begin(stage: Stage) -> InStage {
-    InStage(stage, OBSERVER.get().map_or([0; 3], |observer| observer.begin(stage)))
+    InStage(stage, OBSERVER.get().map(|observer| observer.begin(stage)).unwrap_or_default())
+}
+
+impl InStage {
+    /// Which stage it is.
+    pub fn stage(&self) -> Stage {
+        self.0
+    }
+
+    /// The number of the connection whose thread this is; 0 when it is nobody's.
+    pub fn connection(&self) -> u64 {
+        self.1.connection
+    }
 }
 
 impl Drop for InStage {
     fn drop(&mut self) {
         if let Some(observer) = OBSERVER.get() {
-            observer.end(self.0, &self.1);
+            observer.end(self.0, &self.1.before);
         }
     }
 }
 
+/// The observer of all tests of this crate.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     thread_local! {
+        static CONNECTION: Cell<u64> = const { Cell::new(0) };
         static TOLD: RefCell<Vec<(bool, Stage, u64)>> = const { RefCell::new(Vec::new()) };
     }
 
     struct Teller;
 
     impl Observer for Teller {
-        fn begin(&self, stage: Stage) -> Before {
+        fn begin(&self, stage: Stage) -> Begun {
             TOLD.with_borrow_mut(|told| {
                 let count = told.len() as u64;
                 told.push((true, stage, count));
-                [count, 0, 0]
+                Begun { connection: CONNECTION.get(), before: [count, 0, 0] }
             })
         }
         fn end(&self, stage: Stage, before: &Before) {
@@ -86,22 +115,40 @@ mod tests {
         }
     }
 
+    /// From now on this thread is that of a connection.
+    pub(in crate::base) fn become_connection(number: u64) {
+        observe(Teller);
+        CONNECTION.set(number);
+    }
+
+    /// What the observer was told by this thread: begins and ends of stages, with what the begin
+    /// has returned.
+    pub(in crate::base) fn told() -> Vec<(bool, Stage, u64)> {
+        TOLD.with_borrow(Clone::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{become_connection, told};
+    use super::*;
+
     #[test]
     fn stages_end_in_reverse_order_with_what_they_began_with() {
-        observe(Teller);
+        become_connection(71);
         let ended = std::panic::catch_unwind(|| {
             let _outer = begin(Stage::RollingBack);
-            let _inner = begin(Stage::LogSpace);
+            let inner = begin(Stage::LogSpace);
+            assert_eq!((inner.stage(), inner.connection()), (Stage::LogSpace, 71));
             panic!("within two stages");
         });
         assert!(ended.is_err());
-        let told = TOLD.with_borrow(Clone::clone);
         let wanted = [
             (true, Stage::RollingBack, 0),
             (true, Stage::LogSpace, 1),
             (false, Stage::LogSpace, 1),
             (false, Stage::RollingBack, 0),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(told(), wanted);
     }
 }

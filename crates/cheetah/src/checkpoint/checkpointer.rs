@@ -2,6 +2,7 @@
 
 use super::due::{Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
+use crate::base::latency::{Latency, LatencyCounts, Timing};
 use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::log::Log;
@@ -51,6 +52,7 @@ pub(crate) struct Checkpointer {
     hurried: AtomicU32,
     pub(super) last: Mutex<LastCheckpoint>,
     pub(super) quiet: Mutex<Quiet>,
+    steps: Latency,
 }
 
 /// When the last checkpoint was, and where.
@@ -67,7 +69,18 @@ impl Checkpointer {
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
         let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
-        Self { parts, one, hurried, last: Mutex::new(last), quiet }
+        Self { parts, one, hurried, last: Mutex::new(last), quiet, steps: Latency::default() }
+    }
+
+    /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; what
+    /// is saved and written between two pauses, or until somebody who waits goes on; the end, with
+    /// its syncs and the commit of the map.
+    pub(crate) fn step_times(&self) -> LatencyCounts {
+        self.steps.counts()
+    }
+
+    fn begin_step(&self) -> Timing<'_> {
+        self.steps.begin(&*self.parts.clock)
     }
 
     /// The startup has ended: what is outdated now asks for no checkpoint.
@@ -83,6 +96,7 @@ impl Checkpointer {
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended| {
+            let _step = self.begin_step();
             ended.save_waiting(usize::MAX, &mut || ())?;
             match threads {
                 1 => Ok(()),
@@ -135,9 +149,11 @@ impl Checkpointer {
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
         self.run(self.one.lock(), above, |ended| {
+            let mut step = self.begin_step();
+            let mut pause = |pages_left| step.between(|| pause(pages_left));
             let pages_left = ended.pages_left();
             ended.save_waiting(SAVED_PER_WRITTEN * step_pages, &mut || pause(pages_left))?;
-            write_in_steps(ended, step_pages, pause)
+            write_in_steps(ended, step_pages, &mut pause)
         })
     }
 
@@ -155,7 +171,9 @@ impl Checkpointer {
             Err(Error::DiskFull(_)) => {}
             merged => drop(merged?),
         }
+        let switch = self.begin_step();
         let (ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
+        drop(switch);
         let state = self.write_and_commit(ended, state, write);
         let state = state.inspect_err(|error| self.parts.pool.note_failed_checkpoint(error))?;
         *self.last.lock() = LastCheckpoint {
@@ -174,6 +192,7 @@ impl Checkpointer {
         write: impl FnOnce(&mut EndedEpoch<'p>) -> Result<()>,
     ) -> Result<State> {
         write(&mut ended)?;
+        let _end = self.begin_step();
         let written = ended.finish()?;
         state.change_files = written.change_files().to_vec();
         let stored = EpochState { bytes: state.encode(), log_start: state.lsn };

@@ -19,10 +19,11 @@ pub enum FlushMode {
 impl Log {
     /// What a commit whose record ends at `lsn` has to wait for in this mode.
     pub fn commit(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
+        let waits = |wait: &dyn Fn() -> Result<()>| self.counters.commit_waits.time(&*self.clock, wait);
         match mode {
             FlushMode::None => self.health().check(),
-            FlushMode::Sync => self.sync_to(lsn),
-            FlushMode::Write => self.write_to(lsn),
+            FlushMode::Sync => waits(&|| self.sync_to(lsn)),
+            FlushMode::Write => waits(&|| self.write_to(lsn)),
         }
     }
 
@@ -44,7 +45,7 @@ impl Log {
         let (file, path, end) = self.write_out()?;
         // Everything before this file was synced when the file was started.
         if !planted::is_on("log: skip the sync of a commit") {
-            self.durable.log_barrier(&*file, &path)?;
+            self.sync_file(&*file, &path)?;
         }
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(end)

@@ -5,7 +5,7 @@ use super::crash_tests::fails;
 use super::tests::{body, read, setup};
 use super::*;
 use crate::base::{Error, Lsn};
-use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
+use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
 
 const MINUTE_NS: u64 = 60_000_000_000;
@@ -36,7 +36,7 @@ fn log_bytes(disk: &SimDisk) -> u64 {
 /// Operations that log so many bytes, in frames of 400.
 fn log(log: &Log, bytes: u64) {
     for _ in 0..bytes / 409 {
-        log.wait_for_space(&SimClock::default(), &|| false).unwrap();
+        log.wait_for_space(&|| false).unwrap();
         log.append(1, &[1; 400]).unwrap();
     }
     log.sync_to(log.end()).unwrap();
@@ -132,29 +132,28 @@ fn what_is_logged_by_files_that_were_long_before_is_read_and_they_go() {
 /// buffered.
 #[test]
 fn what_is_under_way_when_the_disk_is_full_has_a_file() {
-    let clock = SimClock::default();
     for before in 0..60 {
         let disk = SimDisk::new();
         let log = Log::create(&sizes(&disk)).unwrap();
         for _ in 0..before {
-            log.wait_for_space(&clock, &|| false).unwrap();
+            log.wait_for_space(&|| false).unwrap();
             log.append(1, &[1; 300]).unwrap();
         }
-        log.wait_for_space(&clock, &|| false).unwrap();
+        log.wait_for_space(&|| false).unwrap();
         disk.set_space(Some(disk.used_bytes()));
         let mut count = before;
-        while log.wait_for_space(&clock, &|| false).is_ok() {
+        while log.wait_for_space(&|| false).is_ok() {
             for _ in 0..8 {
                 log.append(1, &[2; 400]).unwrap();
             }
             count += 8;
         }
-        assert!(matches!(log.wait_for_space(&clock, &|| false), Err(Error::DiskFull(_))));
+        assert!(matches!(log.wait_for_space(&|| false), Err(Error::DiskFull(_))));
         log.sync_to(log.end()).unwrap();
         let image = disk.crash(CrashPolicy::SyncedOnly, 0);
         assert_eq!(read(&image, Lsn(0), log.end()).unwrap().0.len(), count);
         disk.set_space(None);
-        log.wait_for_space(&clock, &|| false).unwrap();
+        log.wait_for_space(&|| false).unwrap();
     }
 }
 
@@ -169,8 +168,7 @@ fn what_rolls_back_does_with_a_shorter_file_when_the_disk_is_full() {
         busy.sync_to(busy.end()).unwrap();
     }
     disk.set_space(Some(disk.used_bytes() + LEAST_BYTES));
-    let clock = SimClock::default();
-    assert!(matches!(busy.wait_for_space(&clock, &|| false), Err(Error::DiskFull(_))));
+    assert!(matches!(busy.wait_for_space(&|| false), Err(Error::DiskFull(_))));
     busy.prepare_short_reserve().unwrap();
     for _ in 0..MOST_BYTES / 409 {
         busy.append(1, &[1; 400]).unwrap();

@@ -2,9 +2,10 @@
 //! outside the gate, where nothing that a checkpoint needs is held.
 
 use super::writer::Log;
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
+use crate::base::stalls::Stall;
 use crate::base::{brake, Error, Lsn, Result};
-use cheetah_io::Clock;
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -56,14 +57,14 @@ impl Log {
     /// `DiskFull` when there is no space for the file that comes next, `Interrupted` when
     /// `interrupted` says so. A single-threaded caller looks at [`Log::space`] first and makes a
     /// checkpoint itself: nobody else would.
-    pub fn wait_for_space(&self, clock: &dyn Clock, interrupted: &dyn Fn() -> bool) -> Result<()> {
+    pub fn wait_for_space(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
             Space::Plenty => {}
             Space::Slow { delay_ns } => {
                 if let Some(owed_ns) = brake::owe(delay_ns) {
-                    let _waiting = stages::begin(Stage::LogSpace);
-                    clock.sleep_ns(owed_ns);
+                    let _stall = self.begin_stall();
+                    self.clock.sleep_ns(owed_ns);
                 }
             }
             Space::Full => self.wait_for_recycling(interrupted)?,
@@ -106,7 +107,7 @@ impl Log {
     }
 
     fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let _stage = stages::begin(Stage::LogSpace);
+        let mut stall = self.begin_stall();
         let mut waiting = self.recycling.lock();
         while self.space() == Space::Full {
             self.health().check()?;
@@ -114,8 +115,13 @@ impl Log {
                 return Err(Error::Interrupted);
             }
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
+            MutexGuard::unlocked(&mut waiting, || stall.look());
         }
         Ok(())
+    }
+
+    fn begin_stall(&self) -> Stall<'_> {
+        self.health().stalls().begin(Stage::LogSpace, &*self.clock)
     }
 
     /// Nothing before `before` is needed any more: a checkpoint has committed. Files that end

@@ -1,6 +1,7 @@
 //! The log without crashes: frames come back, files follow each other, errors are clear.
 
 use super::*;
+use crate::base::stages::Stage;
 use crate::base::{Config, Error, ErrorKind, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -14,8 +15,8 @@ pub(super) fn setup(disk: &SimDisk, incarnation: u64) -> LogSetup {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
     let (log_file_bytes, log_file_bytes_min, log_bytes_max) = (2048, 2048, 16 << 10);
     let config = Config { log_file_bytes, log_file_bytes_min, log_bytes_max, ..Config::tiny() };
-    let identity = Identity { uuid: DATABASE, incarnation };
-    LogSetup { buffer_bytes: 700, ..LogSetup::new(&config, Arc::new(durable), identity) }
+    let (clock, identity) = (Arc::new(SimClock::default()), Identity { uuid: DATABASE, incarnation });
+    LogSetup { buffer_bytes: 700, ..LogSetup::new(&config, Arc::new(durable), clock, identity) }
 }
 
 /// The body of the frame of this number: random, mostly short, now and then longer than a file.
@@ -183,35 +184,52 @@ fn old_files_are_reused_and_the_log_stays_bounded() {
 #[test]
 fn a_full_log_slows_writers_then_stops_them_until_recycled() {
     let disk = SimDisk::new();
-    let log = Log::create(&setup(&disk, 1)).unwrap();
     let clock = SimClock::default();
+    let log = Log::create(&LogSetup { clock: Arc::new(clock.clone()), ..setup(&disk, 1) }).unwrap();
     let mut slowed = 0;
     while log.space() != Space::Full {
-        log.wait_for_space(&clock, &|| false).unwrap();
+        log.wait_for_space(&|| false).unwrap();
         slowed += u64::from(log.space() != Space::Plenty);
         log.append(1, &[1; 100]).unwrap();
     }
     assert!(slowed > 10 && clock.now_ns() > 0);
-    assert!(matches!(log.wait_for_space(&clock, &|| true), Err(Error::Interrupted)));
+    assert!(matches!(log.wait_for_space(&|| true), Err(Error::Interrupted)));
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| log.wait_for_space(&clock, &|| false));
+        let waiter = scope.spawn(|| log.wait_for_space(&|| false));
         log.sync_to(log.end()).unwrap();
         log.recycle(log.end()).unwrap();
         waiter.join().unwrap().unwrap();
     });
     assert_eq!(log.space(), Space::Plenty);
+    let stalls = log.health().stalls().counts(Stage::LogSpace);
+    assert_eq!((stalls.current, stalls.ended.sum_ns), (0, clock.now_ns()));
+    assert!(stalls.ended.count() > 2, "delays, one that was interrupted, and one that was woken: {stalls:?}");
+}
+
+#[test]
+fn waits_of_commits_and_syncs_are_timed_but_not_what_waits_for_nothing() {
+    let disk = SimDisk::new();
+    let log = Log::create(&setup(&disk, 1)).unwrap();
+    for mode in [FlushMode::Sync, FlushMode::Write, FlushMode::None] {
+        let end = log.append(1, &[7; 10]).unwrap().end;
+        log.commit(end, mode).unwrap();
+    }
+    assert_eq!((log.commit_waits().count(), log.sync_times().count()), (2, 1));
+    append_all(&log, 0..100);
+    log.sync_to(log.end()).unwrap();
+    let synced = log.sync_times().count();
+    assert!(synced > log.status().syncs_count, "syncs of full files are timed too: {synced}");
 }
 
 #[test]
 fn a_full_disk_refuses_statements_and_not_commits() {
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
-    let clock = SimClock::default();
-    log.wait_for_space(&clock, &|| false).unwrap();
+    log.wait_for_space(&|| false).unwrap();
     disk.set_space(Some(disk.used_bytes()));
     let mut refused = 0;
     for number in 0..60 {
-        match log.wait_for_space(&clock, &|| false) {
+        match log.wait_for_space(&|| false) {
             Err(Error::DiskFull(_)) => refused += 1,
             other => {
                 other.unwrap();
@@ -222,7 +240,7 @@ fn a_full_disk_refuses_statements_and_not_commits() {
     }
     assert!(refused > 0);
     disk.set_space(None);
-    log.wait_for_space(&clock, &|| false).unwrap();
+    log.wait_for_space(&|| false).unwrap();
 }
 
 #[test]
@@ -349,7 +367,7 @@ fn an_error_of_any_operation_is_clean_and_loses_nothing_acknowledged() {
         let (_, recovered) = read(disk, Lsn(0), Lsn(0))?;
         let log = Log::open(&setup(disk, 2), &recovered, Lsn(0))?;
         for number in 0..25 {
-            log.wait_for_space(&SimClock::default(), &|| false)?;
+            log.wait_for_space(&|| false)?;
             let end = log.append(1, &body(number))?.end;
             if number % 3 == 0 {
                 log.commit(end, FlushMode::Sync)?;
@@ -416,7 +434,7 @@ fn the_log_works_on_a_real_disk() {
     let disk = cheetah_io::posix::PosixDisk::open(&root).unwrap();
     let durable = Arc::new(Durable::new(Arc::new(disk), Arc::new(Health::default())));
     let identity = Identity { uuid: DATABASE, incarnation: 1 };
-    let setup = LogSetup::new(&Config::tiny(), Arc::clone(&durable), identity);
+    let setup = LogSetup::new(&Config::tiny(), Arc::clone(&durable), Arc::new(SimClock::default()), identity);
     let log = Log::create(&setup).unwrap();
     append_all(&log, 0..100);
     log.background_flush().unwrap();

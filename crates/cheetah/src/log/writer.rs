@@ -5,12 +5,13 @@ use super::files::{path_of, sequences, FileLimits, Files, LiveFile, DIR};
 use super::group::Group;
 use super::read::Recovered;
 use super::tail::{Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
+use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK, VERSION};
 use crate::memory::Shares;
-use cheetah_io::File;
+use cheetah_io::{Clock, File};
 use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,10 +21,12 @@ use std::sync::Arc;
 const REWRITE_BYTES: u64 = 1 << 20;
 
 /// What a log needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LogSetup {
     /// The barriers, and through them the disk and the health.
     pub durable: Arc<Durable>,
+    /// By which it waits and measures.
+    pub clock: Arc<dyn Clock>,
     /// The database, and this startup of it: its number is higher than any before.
     pub identity: Identity,
     /// Most bytes of a file that is not there for one long frame.
@@ -36,11 +39,18 @@ pub struct LogSetup {
     pub buffer_bytes: usize,
 }
 
+impl std::fmt::Debug for LogSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogSetup").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
 impl LogSetup {
     /// With the sizes of `config`.
-    pub fn new(config: &Config, durable: Arc<Durable>, identity: Identity) -> Self {
+    pub fn new(config: &Config, durable: Arc<Durable>, clock: Arc<dyn Clock>, identity: Identity) -> Self {
         Self {
             durable,
+            clock,
             identity,
             file_bytes: config.log_file_bytes,
             file_bytes_min: config.log_file_bytes_min.min(config.log_file_bytes),
@@ -85,6 +95,10 @@ pub(super) struct Counters {
     frames: AtomicU64,
     writes: AtomicU64,
     pub(super) syncs: AtomicU64,
+    /// Waits of commits.
+    pub(super) commit_waits: Latency,
+    /// Syncs, those of files that are full included.
+    sync_times: Latency,
 }
 
 /// The file that is written.
@@ -97,6 +111,7 @@ struct Writer {
 /// The log of an open database. Shared by all threads.
 pub struct Log {
     pub(super) durable: Arc<Durable>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) bytes_max: u64,
     buffer_bytes: usize,
     pub(super) tail: Mutex<Tail>,
@@ -195,6 +210,7 @@ impl Log {
         let end = tail.end().0;
         Self {
             durable: Arc::clone(&setup.durable),
+            clock: Arc::clone(&setup.clock),
             bytes_max: setup.bytes_max,
             buffer_bytes: setup.buffer_bytes,
             tail: Mutex::new(tail),
@@ -265,7 +281,7 @@ impl Log {
         if let Some(opening) = &piece.opens {
             // L3: the new file proves that the old one is complete.
             if !planted::is_on("log: start a file before the old one is synced") {
-                self.durable.log_barrier(&*writer.file, &writer.path)?;
+                self.sync_file(&*writer.file, &writer.path)?;
             }
             let file = self.files.lock().start(opening)?;
             let header = opening.header;
@@ -278,6 +294,11 @@ impl Log {
         let offset = HEADER_BYTES as u64 + (piece.start.0 - writer.start.0);
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         writer.file.write_at(offset, &piece.bytes).map_err(|e| Error::io("write", &writer.path, e))
+    }
+
+    /// Makes what is in a file durable.
+    pub(super) fn sync_file(&self, file: &dyn File, path: &str) -> Result<()> {
+        self.counters.sync_times.time(&*self.clock, || self.durable.log_barrier(file, path))
     }
 
     /// When all is durable and nothing says so yet, adds a mark that does. Returns whether it has.
@@ -342,6 +363,16 @@ impl Log {
             files_count,
             reserve_count,
         }
+    }
+
+    /// How long commits, and promises to commit, have waited for the log; in mode 0 they do not.
+    pub fn commit_waits(&self) -> LatencyCounts {
+        self.counters.commit_waits.counts()
+    }
+
+    /// How long its syncs have taken, those of files that were full included.
+    pub fn sync_times(&self) -> LatencyCounts {
+        self.counters.sync_times.counts()
     }
 }
 

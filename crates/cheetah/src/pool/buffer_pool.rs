@@ -13,6 +13,7 @@ use super::scrubbing::Scrubbing;
 use super::statistics::{CacheCurve, Counters};
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
+use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::{planted, Config, Epoch, Health, PageId, TreeId};
 use crate::format::MapEntry;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -23,12 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// See the module [`pool`](super).
-#[derive(Debug)]
 pub struct Pool {
     /// Of this pool alone, in the process.
     pub(super) number: u64,
     pub(super) page_bytes: u32,
     pub(super) health: Arc<Health>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) segments: Arc<Segments>,
     pub(super) memory: Arc<MemoryBudget>,
     pub(super) buffers: Arc<Buffers>,
@@ -45,6 +46,9 @@ pub struct Pool {
     pub(super) read_ahead: ReadAhead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
+    /// Of images that somebody waited for.
+    pub(super) page_reads: Latency,
+    pub(super) folds: Latency,
     pub(super) cache_curve: CacheCurve,
     pub(super) images: ImageCounters,
     pub(super) image_cache: ImageCache,
@@ -57,10 +61,16 @@ pub struct Pool {
     pub(super) scrubbing: Scrubbing,
 }
 
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
 impl Pool {
     /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any
-    /// order. The first mini-transactions belong to epoch `first`. `clock` measures how long images
-    /// take, `memory` counts what the pool uses.
+    /// order. The first mini-transactions belong to epoch `first`. `clock` measures how long
+    /// things take, `memory` counts what the pool uses.
     pub fn open(
         config: &Config,
         health: Arc<Health>,
@@ -110,8 +120,11 @@ impl Pool {
             reads: ReadsInProgress::default(),
             read_ahead: ReadAhead::default(),
             counters: Counters::default(),
+            page_reads: Latency::default(),
+            folds: Latency::default(),
             cache_curve,
-            images: ImageCounters::new(clock),
+            images: ImageCounters::new(Arc::clone(&clock)),
+            clock,
             cleaner: Cleaner::default(),
             collection: Mutex::default(),
             scrubbing: Scrubbing::default(),
@@ -184,6 +197,16 @@ impl Pool {
     /// buffers included.
     pub fn file_and_live_bytes(&self) -> (u64, u64) {
         (self.segments.written_bytes(), self.segments.totals().live_bytes)
+    }
+
+    /// How long reads of single images from disk have taken that somebody waited for.
+    pub fn page_reads(&self) -> LatencyCounts {
+        self.page_reads.counts()
+    }
+
+    /// How long it has taken to fold what waits for a leaf, page read and write included.
+    pub fn folds(&self) -> LatencyCounts {
+        self.folds.counts()
     }
 
     /// The memory budget of the engine.

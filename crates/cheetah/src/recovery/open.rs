@@ -113,7 +113,7 @@ pub(super) fn load_epoch(
     drop(entries_memory);
     segments.end_startup(epoch)?;
     register_own_trees(&pool);
-    let setup = LogSetup::new(&config, Arc::clone(&durable), identity);
+    let setup = LogSetup::new(&config, Arc::clone(&durable), Arc::clone(&clock), identity);
     Ok((Parts { health, durable, clock, config, pool, store, setup }, epoch, state))
 }
 

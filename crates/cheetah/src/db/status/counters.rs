@@ -12,6 +12,7 @@ impl Db {
         let core = &self.0.core;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = &core.counters;
+        let lock_waits = self.lock_wait_times();
         let mut status = vec![
             ("rows_inserted", count(&own.rows_inserted)),
             ("rows_updated", count(&own.rows_updated)),
@@ -25,10 +26,10 @@ impl Db {
             ("loads", count(&own.loads)),
             ("loaded_rows", count(&own.loaded_rows)),
             ("load_spilled_bytes", count(&own.load_spilled_bytes)),
-            ("lock_waits", count(&own.lock_waits)),
+            ("lock_waits", lock_waits.count()),
             ("lock_waits_current", core.locks.waiters_count() as u64),
-            ("lock_wait_ms", count(&own.lock_wait_ns) / 1_000_000),
-            ("lock_wait_ms_max", count(&own.lock_wait_ns_max) / 1_000_000),
+            ("lock_wait_ms", lock_waits.sum_ns / 1_000_000),
+            ("lock_wait_ms_max", lock_waits.max_ns / 1_000_000),
             ("lock_timeouts", count(&own.lock_timeouts)),
             ("deadlocks", count(&own.deadlocks)),
             ("recovery_log_records", count(&own.log_records_replayed)),
@@ -38,6 +39,7 @@ impl Db {
             ("purged_between_snapshots", count(&own.purged_between_snapshots)),
             ("transactions_prepared", core.transactions.active.prepared_count() as u64),
             ("rollbacks_unfinished", core.unfinished.rollbacks_count() as u64),
+            ("stopped", u64::from(core.health.reason().is_some())),
             ("troubles", core.health.background_errors().list().len() as u64),
             ("undo_pages", core.transactions.undo.pages_count() as u64),
             ("dropped_trees", core.catalog.dropped_trees_count() as u64),
@@ -46,6 +48,7 @@ impl Db {
         ];
         status.extend(self.oldest());
         status.extend(self.snapshot_status());
+        status.extend(self.wait_counters());
         if let Some(log) = core.journal.log() {
             let log = log.status();
             status.extend([
@@ -94,12 +97,13 @@ impl Db {
             name if name.starts_with("log_") => "LOG",
             name if name.starts_with("segment") || name.starts_with("backup_") => "FILES",
             name if name.starts_with("recovery_") => "RECOVERY",
+            name if name.starts_with("latency_") || name.starts_with("stall_") => WAITS_TITLE,
             name if OWN.contains(&name) || name.starts_with("rows_") => "TRANSACTIONS",
             _ => POOL_TITLE,
         };
         let (seconds, pool) = self.pool_output();
         let mut text = format!("Per second averages calculated from the last {seconds} seconds\n");
-        for title in [POOL_TITLE, "FILES", "LOG", "TRANSACTIONS", "RECOVERY"] {
+        for title in [POOL_TITLE, "FILES", "LOG", "TRANSACTIONS", WAITS_TITLE, "RECOVERY"] {
             write_heading(&mut text, title);
             text += if title == POOL_TITLE { pool.as_str() } else { "" };
             for (name, value) in status.iter().filter(|(name, _)| section(name) == title) {
@@ -154,6 +158,8 @@ impl Db {
 
 /// The section of the pool, as InnoDB's users know it.
 const POOL_TITLE: &str = "BUFFER POOL AND MEMORY";
+/// The section of what takes time.
+const WAITS_TITLE: &str = "LATENCIES AND STALLS";
 /// Transactions that the text tells of.
 const TRANSACTIONS_TOLD_MAX: usize = 20;
 
@@ -163,7 +169,7 @@ fn write_heading(text: &mut String, title: &str) {
 }
 
 /// Counters of the transaction section whose names do not say so.
-const OWN: [&str; 26] = [
+const OWN: [&str; 27] = [
     "commits",
     "rollbacks",
     "prepares",
@@ -185,6 +191,7 @@ const OWN: [&str; 26] = [
     "purged_between_snapshots",
     "transactions_prepared",
     "rollbacks_unfinished",
+    "stopped",
     "troubles",
     "undo_pages",
     "dropped_trees",

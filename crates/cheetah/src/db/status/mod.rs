@@ -7,12 +7,14 @@ mod last_output;
 mod listing;
 mod pool_status;
 mod sizes;
+mod waits;
 
 pub use image_work::IndexImageWork;
 pub(in crate::db) use last_output::LastOutput;
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};
 pub use pool_status::PoolStatus;
 pub use sizes::{IndexStats, Sizes, TableSizes};
+pub use waits::StallStatus;
 
 /// Nanoseconds of a second.
 const NS_PER_S: u64 = 1_000_000_000;

@@ -6,3 +6,4 @@ mod load;
 mod rollback;
 mod search;
 mod version;
+mod waits;

@@ -1,7 +1,7 @@
 //! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of
 //! [`super::handle`]).
 
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
 use crate::base::{planted, Error, Result, SessionId, TableId};
 use crate::db::Transaction;
 use crate::table::history::prepared;
@@ -99,7 +99,8 @@ impl Transaction {
         self.changed.forget();
         self.view.end();
         if let Some(slot) = self.slot.take() {
-            let _stage = stages::begin(Stage::RollingBack);
+            let core = Arc::clone(&self.core);
+            let _stall = core.begin_stall(Stage::RollingBack);
             self.listed.set_phase(Phase::RollingBack);
             self.core.locks.release_ranges(self.locker.owner);
             if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {

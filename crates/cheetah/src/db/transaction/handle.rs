@@ -20,7 +20,7 @@
 //!       can wait. A commit that is refused before is a rollback.
 
 use super::Isolation;
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
 use crate::db::fulltext::PostingRoom;
 use crate::table::history::rollback;
@@ -405,7 +405,8 @@ impl Transaction {
         self.back_to = Some(undo_no);
         let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
         let whole = whole.collect::<Vec<_>>();
-        let _stage = stages::begin(Stage::RollingBack);
+        let core = Arc::clone(&self.core);
+        let _stall = core.begin_stall(Stage::RollingBack);
         let done = rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer);
         self.writer.release();
         done.map_err(|error| unfinished_error(slot.txn(), error))?;

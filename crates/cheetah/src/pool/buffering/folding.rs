@@ -26,11 +26,18 @@ impl Pool {
     /// which something waits for it. `false` when that was in vain: the page has a frame, or has
     /// changed meanwhile. Does I/O.
     pub(in crate::pool) fn fold(&self, pid: PageId, epoch: Epoch) -> Result<bool> {
-        let Some(folding) = self.begin_fold(pid, epoch) else { return Ok(false) };
-        let frame = match self.read_frame(&folding.image) {
+        match self.begin_fold(pid, epoch) {
+            None => Ok(false),
+            Some(folding) => self.folds.time(&*self.clock, || self.do_fold(&folding)),
+        }
+    }
+
+    fn do_fold(&self, folding: &Folding) -> Result<bool> {
+        let Folding { image, epoch, .. } = *folding;
+        let frame = match self.read_frame(&image) {
             // It may have been replaced meanwhile, and its segment be gone. Whoever reads the page
             // next knows what is damaged.
-            Err(error) if error.kind() == ErrorKind::Corruption || self.is_replaced(&folding) => {
+            Err(error) if error.kind() == ErrorKind::Corruption || self.is_replaced(folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);
             }
@@ -38,11 +45,11 @@ impl Pool {
         };
         let applied = self.apply_to(&frame, &folding.changes)?;
         let location = frame.with_private_bytes(|bytes| self.append_image(&frame, bytes, epoch))?;
-        let is_done = self.end_fold(&folding, &frame, location);
+        let is_done = self.end_fold(folding, &frame, location);
         match is_done {
             true => {
                 if planted::is_on("fold: keep the image it has written") {
-                    self.keep_image(pid);
+                    self.keep_image(image.pid);
                 }
                 self.note_applied(&frame, applied);
                 self.filter_frame(&frame, location);

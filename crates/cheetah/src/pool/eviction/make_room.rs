@@ -1,7 +1,8 @@
 //! Making room: taking frames from the pages that leave. Invariant: R1 at the head of the room.
 
 use super::s3_fifo::Candidate;
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
+use crate::base::stalls::Stall;
 use crate::base::{planted, Result};
 use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
@@ -12,6 +13,15 @@ use std::sync::Arc;
 const OWN_REFERENCES: usize = 2;
 /// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
 const LOOKS_FOR_READ: usize = 16;
+
+/// Why a thread makes room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::pool) enum Purpose {
+    /// It needs it: what it writes for that is a stall.
+    Needed,
+    /// It is the cleaner.
+    Cleaning,
+}
 
 /// What became of a candidate.
 enum Fate {
@@ -76,7 +86,7 @@ impl Pool {
         if self.buffers.has_room(class, bytes) {
             return Ok(());
         }
-        self.evict_until_fits(class, bytes, 2 * self.queues.frames_count())
+        self.evict_until_fits(class, bytes, 2 * self.queues.frames_count(), Purpose::Needed)
     }
 
     /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory
@@ -86,7 +96,7 @@ impl Pool {
         if self.buffers.has_room(class, bytes) {
             return Ok(());
         }
-        let result = self.evict_until_fits(class, bytes, LOOKS_FOR_READ);
+        let result = self.evict_until_fits(class, bytes, LOOKS_FOR_READ, Purpose::Needed);
         if !self.buffers.has_room(class, bytes) {
             self.counters.overshoots.one();
         }
@@ -102,14 +112,16 @@ impl Pool {
         class: PageClass,
         bytes: usize,
         looks: usize,
+        purpose: Purpose,
     ) -> Result<()> {
+        let mut stall = None;
         for _ in 0..looks {
             if self.buffers.has_room(class, bytes) {
                 return Ok(());
             }
             let Some(candidate) = self.queues.candidate() else { continue };
             let from = candidate.frame.class;
-            self.evict(candidate)?;
+            self.evict(candidate, purpose, &mut stall)?;
             if from != class {
                 self.buffers.drop_free(from, bytes);
             }
@@ -117,8 +129,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Evicts a candidate, after writing it when it is dirty and this thread may take the time.
-    fn evict(&self, candidate: Candidate) -> Result<()> {
+    /// Evicts a candidate, after writing it when it is dirty and this thread may take the time. A
+    /// stall begins with the first page that is written.
+    fn evict<'p>(
+        &'p self,
+        candidate: Candidate,
+        purpose: Purpose,
+        stall: &mut Option<Stall<'p>>,
+    ) -> Result<()> {
         let mut fate = self.evict_clean(&candidate);
         let mut written = Ok(true);
         if matches!(fate, Fate::Dirty) {
@@ -126,8 +144,11 @@ impl Pool {
         }
         if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
             self.counters.foreground_writes.one();
-            let _writing = stages::begin(Stage::Memory);
+            if purpose == Purpose::Needed {
+                stall.get_or_insert_with(|| self.health.stalls().begin(Stage::Memory, &*self.clock));
+            }
             written = self.try_write_out(&candidate.frame);
+            stall.iter_mut().for_each(Stall::look);
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);
             }

@@ -13,4 +13,5 @@ mod fifo_lists;
 mod make_room;
 mod s3_fifo;
 
+pub(in crate::pool) use make_room::Purpose;
 pub(in crate::pool) use s3_fifo::{EvictionTime, Queues};

@@ -115,15 +115,14 @@ impl Pool {
 
     fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
-        let begin_ns = page_work::is_wanted().then(|| self.images.begin_ns());
+        let begin_ns = self.clock.now_ns();
         let read = self.segments.read_unchecked(image, bytes);
+        let read_ns = self.clock.now_ns().saturating_sub(begin_ns);
+        self.page_reads.record(read_ns);
         read.map_err(|error| name_page(error, image))?;
-        if let Some(begin_ns) = begin_ns {
-            let read_ns = self.images.begin_ns().saturating_sub(begin_ns);
-            page_work::count(|work| {
-                (work.pages_read, work.read_ns) = (work.pages_read + 1, work.read_ns + read_ns)
-            });
-        }
+        page_work::count(|work| {
+            (work.pages_read, work.read_ns) = (work.pages_read + 1, work.read_ns + read_ns)
+        });
         self.count_read(bytes.len());
         self.cache_curve.note_read(image.pid);
         let (header, class) = codec::check(bytes, image, self.page_bytes)?;

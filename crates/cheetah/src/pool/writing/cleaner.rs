@@ -14,6 +14,7 @@
 use super::cleaner_work::STEP_PAGES_MAX;
 use super::pressure::Pressure;
 use crate::base::{PageId, Result};
+use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
 
@@ -142,7 +143,12 @@ impl Pool {
         let frames = self.memory.frames_limit() / page_bytes;
         let pages = (frames / SPARE_SHARE).max(SPARE_PAGES_MIN).min(frames / SPARE_SHARE_MAX).max(1);
         let before = self.counters.evictions.get();
-        self.evict_until_fits(PageClass::Base, pages * page_bytes, STEP_PAGES_MAX as usize)?;
+        self.evict_until_fits(
+            PageClass::Base,
+            pages * page_bytes,
+            STEP_PAGES_MAX as usize,
+            Purpose::Cleaning,
+        )?;
         let evicted = (self.counters.evictions.get() - before) as usize;
         Ok(if self.buffers.excess() > 0 { evicted } else { 0 })
     }

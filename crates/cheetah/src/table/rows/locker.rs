@@ -12,7 +12,7 @@
 //!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
 use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::table::definitions::handle::Table;
@@ -323,13 +323,11 @@ impl Locker {
     }
 
     fn wait_in(&self, stage: Stage, pending: &PendingLock) -> Result<()> {
-        let since_ns = self.core.clock.now_ns();
-        self.entry.set_waiting(Some(since_ns));
-        let in_stage = stages::begin(stage);
+        let stall = self.core.begin_stall(stage);
+        self.entry.set_waiting(Some(stall.since_ns()));
         let done = self.wait_for_answer(pending);
-        drop(in_stage);
+        drop(stall);
         self.entry.set_waiting(None);
-        self.core.counters.add_lock_wait(self.core.clock.now_ns().saturating_sub(since_ns));
         done
     }
 

@@ -16,10 +16,6 @@ pub(crate) struct Counters {
     pub(crate) large_values_written: AtomicU64,
     /// Deleted rows, and entries, that were removed though an old snapshot held purge up.
     pub(crate) purged_between_snapshots: AtomicU64,
-    /// Requests that have waited, for how long together, and the longest.
-    pub(crate) lock_waits: AtomicU64,
-    pub(crate) lock_wait_ns: AtomicU64,
-    pub(crate) lock_wait_ns_max: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
     /// Tables whose trees were built by loads, their rows, and what was written to sort them.
@@ -34,12 +30,5 @@ impl Counters {
     /// Adds one.
     pub(crate) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Relaxed);
-    }
-
-    /// Counts a wait for a lock that has ended.
-    pub(crate) fn add_lock_wait(&self, ns: u64) {
-        Self::add(&self.lock_waits);
-        self.lock_wait_ns.fetch_add(ns, Relaxed);
-        self.lock_wait_ns_max.fetch_max(ns, Relaxed);
     }
 }

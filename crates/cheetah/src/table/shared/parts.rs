@@ -8,6 +8,8 @@ use super::refusals::Refusals;
 use super::room::StepsOnFullDisk;
 use super::unique_keys::UniqueKeys;
 use super::{Dropping, Journal, Losses, Pace, Sorting, Startup, StatisticsWork, Transactions};
+use crate::base::stages::Stage;
+use crate::base::stalls::Stall;
 use crate::base::{planted, reach, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
@@ -72,6 +74,12 @@ impl Core {
         listed.set_txn(slot.txn());
         slot.belong_to(listed.owner());
         listed
+    }
+
+    /// Begins a stall of the calling thread; it ends when what this returns is dropped.
+    #[must_use]
+    pub(crate) fn begin_stall(&self, stage: Stage) -> Stall<'_> {
+        self.health.stalls().begin(stage, &*self.clock)
     }
 
     /// Notes how the merges after a row operation ended. Most have none to do.

@@ -5,7 +5,7 @@
 //!   - What rolls back, or gives space back, gets room on a full disk too (H3).
 
 use super::parts::Core;
-use crate::base::stages::{self, Stage};
+use crate::base::stages::Stage;
 use crate::base::{brake, planted, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
@@ -66,9 +66,9 @@ impl Core {
         match need {
             Need::New => {
                 self.slow_down();
-                log.wait_for_space(&*self.clock, interrupted)
+                log.wait_for_space(interrupted)
             }
-            Need::Delete if !is_full => log.wait_for_space(&*self.clock, interrupted),
+            Need::Delete if !is_full => log.wait_for_space(interrupted),
             Need::Delete | Need::Back => self.find_log_file(log),
         }
     }
@@ -109,7 +109,7 @@ impl Core {
             false => 0,
         };
         if let Some(owed_ns) = brake::owe(delay_ns) {
-            let _waiting = stages::begin(Stage::Memory);
+            let _stall = self.begin_stall(Stage::Memory);
             self.clock.sleep_ns(owed_ns);
         }
     }

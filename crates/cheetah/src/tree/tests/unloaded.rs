@@ -106,6 +106,7 @@ fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
     assert_eq!(waiting_pages(&db), 0);
+    assert!(db.pool.folds().count() > 0, "folds are timed");
     db.pool.memory().used(MemoryUse::Images)
 }
 

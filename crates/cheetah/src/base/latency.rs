@@ -1,0 +1,234 @@
+//! How long operations of one kind took: a histogram, their time together, and the longest.
+//!
+//! Whoever does the operations has a [`Latency`] of its own. What is recorded here has waited, or
+//! done I/O: for microseconds at least. Beside that, two looks at the clock and three counters that
+//! threads share are not felt.
+//!
+//! Invariants
+//!   I1  Nobody waits: counters are atomic and relaxed. They are read one by one, so what is
+//!       recorded meanwhile may be in some of them, and not yet in others.
+
+use cheetah_io::Clock;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Buckets of a histogram: of less than a microsecond; then each up to twice as long as the one
+/// before; the last one has all that took longer, 18 minutes or more.
+pub const BUCKETS_COUNT: usize = 32;
+
+const NS_PER_US: u64 = 1_000;
+
+/// Records how long operations took.
+#[derive(Default, Debug)]
+pub struct Latency {
+    buckets: [AtomicU64; BUCKETS_COUNT],
+    sum_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+impl Latency {
+    /// Records an operation that took so long.
+    pub fn record(&self, ns: u64) {
+        if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
+            bucket.fetch_add(1, Relaxed);
+        }
+        self.sum_ns.fetch_add(ns, Relaxed);
+        if self.max_ns.load(Relaxed) < ns {
+            self.max_ns.fetch_max(ns, Relaxed);
+        }
+    }
+
+    /// Begins an operation, which is recorded when what this returns is dropped.
+    #[must_use]
+    pub fn begin<'l>(&'l self, clock: &'l dyn Clock) -> Timing<'l> {
+        Timing { latency: self, clock, since_ns: clock.now_ns() }
+    }
+
+    /// Does an operation and records it, also one that fails or panics.
+    pub fn time<R>(&self, clock: &dyn Clock, operation: impl FnOnce() -> R) -> R {
+        let _timing = self.begin(clock);
+        operation()
+    }
+
+    /// What has been recorded.
+    pub fn counts(&self) -> LatencyCounts {
+        LatencyCounts {
+            buckets: std::array::from_fn(|at| self.buckets.get(at).map_or(0, |bucket| bucket.load(Relaxed))),
+            sum_ns: self.sum_ns.load(Relaxed),
+            max_ns: self.max_ns.load(Relaxed),
+        }
+    }
+}
+
+/// An operation that has begun; it ends when this is dropped.
+pub struct Timing<'l> {
+    latency: &'l Latency,
+    clock: &'l dyn Clock,
+    since_ns: u64,
+}
+
+impl std::fmt::Debug for Timing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timing").field("since_ns", &self.since_ns).finish_non_exhaustive()
+    }
+}
+
+impl Timing<'_> {
+    /// Ends the operation, does something that is none, and begins the next operation.
+    pub fn between<R>(&mut self, other: impl FnOnce() -> R) -> R {
+        self.record();
+        let done = other();
+        self.since_ns = self.clock.now_ns();
+        done
+    }
+
+    fn record(&self) {
+        self.latency.record(self.clock.now_ns().saturating_sub(self.since_ns));
+    }
+}
+
+impl Drop for Timing<'_> {
+    fn drop(&mut self) {
+        self.record();
+    }
+}
+
+/// What a [`Latency`] has recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LatencyCounts {
+    buckets: [u64; BUCKETS_COUNT],
+    /// Time of all operations together.
+    pub sum_ns: u64,
+    /// Time of the longest one.
+    pub max_ns: u64,
+}
+
+/// So many operations that took about equally long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    /// At least so long.
+    pub from_us: u64,
+    /// Less than so long; no bound of the last bucket.
+    pub below_us: Option<u64>,
+    /// How many.
+    pub count: u64,
+}
+
+impl LatencyCounts {
+    /// Operations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Those that have any, the shortest first.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        let buckets = self.buckets.iter().enumerate().map(|(at, &count)| Bucket {
+            from_us: if at == 0 { 0 } else { 1 << (at - 1) },
+            below_us: (at + 1 < BUCKETS_COUNT).then_some(1 << at),
+            count,
+        });
+        buckets.filter(|bucket| bucket.count > 0)
+    }
+}
+
+/// Of several kinds of operations together.
+impl AddAssign for LatencyCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.buckets.iter_mut().zip(other.buckets).for_each(|(count, more)| *count += more);
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+/// The bucket of an operation: the bits of its microseconds.
+fn bucket_of(ns: u64) -> usize {
+    let bits = u64::BITS - (ns / NS_PER_US).leading_zeros();
+    (bits as usize).min(BUCKETS_COUNT - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cheetah_io::sim::SimClock;
+
+    fn recorded(all_ns: &[u64]) -> LatencyCounts {
+        let latency = Latency::default();
+        all_ns.iter().for_each(|ns| latency.record(*ns));
+        latency.counts()
+    }
+
+    fn bounds(counts: &LatencyCounts) -> Vec<(u64, Option<u64>, u64)> {
+        counts.buckets().map(|bucket| (bucket.from_us, bucket.below_us, bucket.count)).collect()
+    }
+
+    #[test]
+    fn each_bucket_has_what_takes_up_to_twice_as_long_as_the_one_before() {
+        let counts = recorded(&[0, 999, 1_000, 1_999, 2_000, 3_999_999, 4_000_000, 5_000_000_000]);
+        let expected = [
+            (0, Some(1), 2),
+            (1, Some(2), 2),
+            (2, Some(4), 1),
+            (2_048, Some(4_096), 2),
+            (4_194_304, Some(8_388_608), 1),
+        ];
+        assert_eq!(bounds(&counts), expected);
+        let sum_ns = 999 + 1_000 + 1_999 + 2_000 + 3_999_999 + 4_000_000 + 5_000_000_000;
+        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (8, sum_ns, 5_000_000_000));
+    }
+
+    #[test]
+    fn every_duration_is_within_the_bounds_of_its_bucket() {
+        for shift in 0..64 {
+            for ns in [1_u64 << shift, (1 << shift) - 1, u64::MAX >> (63 - shift)] {
+                let counts = recorded(&[ns]);
+                let [(from_us, below_us, 1)] = bounds(&counts)[..] else { panic!("{ns}: {counts:?}") };
+                assert!(from_us <= ns / 1_000, "{ns}");
+                assert!(below_us.is_none_or(|below_us| ns / 1_000 < below_us), "{ns}");
+            }
+        }
+        assert_eq!(bounds(&recorded(&[u64::MAX])), [(1 << 30, None, 1)]);
+    }
+
+    #[test]
+    fn what_fails_or_panics_is_recorded_and_what_is_done_between_is_not() {
+        let (latency, clock) = (Latency::default(), SimClock::default());
+        let failing = || {
+            clock.sleep_ns(5_000);
+            Err::<(), ()>(())
+        };
+        assert!(latency.time(&clock, failing).is_err());
+        let operation = || -> () {
+            clock.sleep_ns(7_000);
+            panic!("within an operation");
+        };
+        let panicking = std::panic::AssertUnwindSafe(|| latency.time(&clock, operation));
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        let mut timing = latency.begin(&clock);
+        clock.sleep_ns(1_000);
+        timing.between(|| clock.sleep_ns(1_000_000));
+        clock.sleep_ns(2_000);
+        drop(timing);
+        let counts = latency.counts();
+        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (4, 15_000, 7_000));
+    }
+
+    #[test]
+    fn counts_of_several_kinds_add_up() {
+        let mut counts = recorded(&[1_000, 9_000]);
+        counts += recorded(&[1_500, 2_000_000]);
+        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (4, 2_011_500, 2_000_000));
+        assert_eq!(bounds(&counts)[0], (1, Some(2), 2));
+    }
+
+    #[test]
+    fn threads_record_beside_each_other() {
+        let latency = Latency::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1_000).for_each(|ns| latency.record(ns * 1_000)));
+            }
+        });
+        let counts = latency.counts();
+        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (4_000, 4 * 499_500_000, 999_000));
+    }
+}

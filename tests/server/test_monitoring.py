@@ -1,0 +1,201 @@
+"""Nothing in the dark: stalls and latencies in the views, the status and the error log; and what
+the dashboard and the alert rules of tools/monitoring are made of."""
+
+import contextlib
+import json
+import re
+import threading
+import time
+
+import pymysql
+from cheetah_tools.paths import PROJECT
+from servers import wait_until
+
+# A log that a few statements fill, and memory that they fill, too. Shorter waits than this are not
+# slept at all.
+WARNING_S = 0.0005
+OPTIONS = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M",
+           "loose_cheetah_log_size_max": "8M", "loose_cheetah_stall_warning": WARNING_S,
+           "loose_cheetah_flush_log_at_trx_commit": 2}
+WRITERS = 3
+MONITORING = PROJECT / "tools" / "monitoring"
+REASONS = ["row lock", "table lock", "log space", "memory", "rollback"]
+LINE = re.compile(r"^(\S+ +\S+) \d+ \[Warning\] CHEETAH: stall: (connection (\d+)|a thread of the "
+                  r"engine) (?:waited|has been waiting) ([\d.]+) s for (room in the log|free memory)"
+                  r"(?: \(\d+ lines of other stalls were left out before this one\))?$", re.M)
+
+
+def stall(server, reason: str) -> dict:
+    """The row of CHEETAH_STALLS."""
+    rows = server.sql("SELECT current_count, count, sum_us, max_us, last_connection_id, "
+                      "last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() FROM "
+                      f"information_schema.cheetah_stalls WHERE reason = '{reason}'")
+    return dict(zip(("current", "count", "sum_us", "max_us", "connection", "is_recent"), rows[0]))
+
+
+def table(server, name: str) -> None:
+    """A table with a row."""
+    server.sql("CREATE DATABASE IF NOT EXISTS d")
+    server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
+    server.sql(f"INSERT INTO d.{name} VALUES (1, '')")
+
+
+def waiting(server, statement: str, reason: str, release) -> int:
+    """Lets a connection wait with its statement until `release`; its number."""
+    connection = server.connect("d")
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        thread = threading.Thread(target=cursor.execute, args=(statement,), daemon=True)
+        thread.start()
+        wait_until(lambda: stall(server, reason)["current"] == 1, f"nobody waits for {reason}")
+        release()
+        thread.join(60)
+        assert not thread.is_alive(), f"{statement} does not end"
+        return connection.thread_id()
+
+
+def test_stalls_are_in_the_view_with_whose_they_were(pair):
+    """Locks of rows and tables, and rollbacks."""
+    table(pair, "t")
+    owner = pair.connect("d", autocommit=False)
+    with owner.cursor() as cursor:
+        cursor.execute("UPDATE t SET b = 'x'")
+        waiter = waiting(pair, "UPDATE t SET b = 'y'", "row lock", owner.rollback)
+        assert stall(pair, "row lock")["connection"] == waiter
+        assert stall(pair, "rollback")["connection"] == owner.thread_id()
+        cursor.execute("XA START 'x'")
+        cursor.execute("UPDATE t SET b = 'z'")
+        cursor.execute("XA END 'x'")
+        cursor.execute("XA PREPARE 'x'")
+    owner.close()
+    waiter = waiting(pair, "ALTER TABLE t FORCE, ALGORITHM=COPY", "table lock",
+                     lambda: pair.sql("XA COMMIT 'x'"))
+    assert stall(pair, "table lock")["connection"] == waiter
+    for reason in ("row lock", "table lock", "rollback"):
+        told = stall(pair, reason)
+        assert told["count"] >= 1 and told["sum_us"] >= told["max_us"] > 0, f"{reason}: {told}"
+        assert (told["current"], told["is_recent"]) == (0, 1), f"{reason}: {told}"
+        name = "Cheetah_stall_" + reason.replace(" ", "_")
+        ends = ("current", "count", "us", "us_max")
+        status = [pair.status(f"{name}_{end}") for end in ends]
+        assert status == [told[key] for key in ("current", "count", "sum_us", "max_us")], reason
+    both = stall(pair, "row lock")["count"] + stall(pair, "table lock")["count"]
+    assert pair.status("Cheetah_latency_lock_wait_count") == both == pair.status("Cheetah_lock_waits")
+
+
+class Writing:
+    """Connections that write more than log and memory hold, until they are told to stop."""
+
+    def __init__(self, server):
+        self.stop = threading.Event()
+        self.connections = [server.connect("d") for _ in range(WRITERS)]
+        self.threads = [threading.Thread(target=self.write, args=(connection,), daemon=True)
+                        for connection in self.connections]
+        for thread in self.threads:
+            thread.start()
+
+    def write(self, connection) -> None:
+        """Rows that cannot be compressed."""
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            while not self.stop.is_set():
+                cursor.execute("INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_1000")
+
+    def end(self) -> None:
+        """Until all have."""
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(60)
+
+
+def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
+    """A line a second at most, with the connection; none when it is off."""
+    table(pair, "w")
+    started = time.monotonic()
+    writing = Writing(pair)
+    numbers = {str(connection.thread_id()) for connection in writing.connections}
+    try:
+        for what, reason in (("room in the log", "log space"), ("free memory", "memory")):
+            wait_until(lambda: any(line[4] == what for line in lines(pair)), f"no line for {what}")
+            told = stall(pair, reason)
+            assert told["count"] >= 1 and told["max_us"] >= WARNING_S * 1e6, f"{reason}: {told}"
+        seconds = time.monotonic() - started
+        told = lines(pair)
+        assert len(told) <= seconds + 2, f"{len(told)} lines in {seconds:.1f} s: {told}"
+        assert len({line[0] for line in told}) == len(told), f"lines of the same second: {told}"
+        assert {line[2] for line in told} <= numbers | {""}, f"not of {numbers}: {told}"
+        assert all(float(line[3]) >= WARNING_S for line in told), f"{told}"
+        pair.sql("SET GLOBAL cheetah_stall_warning = 0")
+        before, count = len(lines(pair)), stall(pair, "memory")["count"]
+        wait_until(lambda: stall(pair, "memory")["count"] > count, "no further stall")
+        time.sleep(1.1)   # the next line would be due
+        assert len(lines(pair)) <= before + 1, "stalls are told of though it is off"
+    finally:
+        writing.end()
+        pair.sql("SET GLOBAL cheetah_stall_warning = DEFAULT")
+    assert pair.value("SELECT @@global.cheetah_stall_warning") == 5
+    text = pair.log.read_text()
+    assert "stall" in text and "row lock" not in text and "table lock" not in text
+
+
+def lines(server) -> list:
+    """The lines of stalls in the error log: time, who, connection, seconds, what for."""
+    return LINE.findall(server.log.read_text(errors="replace"))
+
+
+def test_latencies_are_in_the_view_and_in_the_status(pair):
+    """The same numbers in both, for every operation that the engine has done."""
+    table(pair, "l")
+    pair.restart()
+    pair.sql("UPDATE d.l SET b = 'x'")
+    pair.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    counts = {}
+    for operation, from_us, below_us, count in pair.sql(
+            "SELECT * FROM information_schema.cheetah_latency"):
+        assert below_us is None or below_us == max(1, 2 * from_us), f"{operation}: {from_us}"
+        counts[operation] = counts.get(operation, 0) + count
+    assert {"commit", "log sync", "checkpoint step", "page read"} <= set(counts), f"{counts}"
+    name = "Cheetah_latency_{}_{}"
+    assert pair.status(name.format("commit", "count")) == counts["commit"] >= 1
+    for operation in counts:
+        status = {end: pair.status(name.format(operation.replace(" ", "_"), end))
+                  for end in ("count", "us", "us_max")}
+        assert status["count"] >= counts[operation] and status["us"] >= status["us_max"], operation
+    text = pair.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    assert "LATENCIES AND STALLS" in text and "latency commit us max" in text, text
+
+
+def test_views_need_the_privilege_process(pair):
+    """As those of the pool do; and who has it gets a row for each reason."""
+    rows = pair.sql("SELECT reason FROM information_schema.cheetah_stalls")
+    assert [reason for reason, in rows] == REASONS
+    pair.sql("CREATE USER nobody@localhost")
+    connection = pymysql.connect(unix_socket=str(pair.socket), user="nobody")
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        for view in ("stalls", "latency"):
+            try:
+                cursor.execute(f"SELECT * FROM information_schema.cheetah_{view}")
+                answer = cursor.fetchall()
+            except pymysql.MySQLError as refusal:
+                answer = refusal.args[0]
+            assert answer == 1227, f"{view}: {answer}"
+
+
+def metrics(text: str) -> set:
+    """The names of metrics of ours in a text."""
+    return set(re.findall(r"\bmysql_global_(?:status|variables)_cheetah_\w+", text))
+
+
+def test_every_name_of_the_dashboard_and_the_alerts_is_one_of_the_engine(pair):
+    """As mysqld_exporter makes names of status variables and settings."""
+    known = {f"mysql_global_{kind}_{name.lower()}"
+             for kind, show in (("status", "STATUS"), ("variables", "VARIABLES"))
+             for name, _ in pair.sql(f"SHOW GLOBAL {show} LIKE 'cheetah%'")}
+    dashboard = (MONITORING / "cheetah-dashboard.json").read_text()
+    alerts = (MONITORING / "cheetah-alerts.yml").read_text()
+    for text, least in ((dashboard, 60), (alerts, 12)):
+        named = metrics(text)
+        assert len(named) >= least, f"the test no longer finds names: {named}"
+        assert named <= known, f"unknown: {sorted(named - known)}"
+    targets = [target for panel in json.loads(dashboard)["panels"]
+               for target in panel.get("targets", [])]
+    assert all(metrics(target["expr"]) for target in targets) and len(targets) > 50
+    assert len(pair.sql("SHOW GLOBAL VARIABLES LIKE 'cheetah%'")) < 30
