@@ -533,6 +533,7 @@ typedef struct CheetahLatency {
 typedef struct CheetahStall {
   CheetahBytes reason;
   uint64_t current; /* that last */
+  uint64_t current_us_max; /* how long the longest of these has lasted */
   uint64_t count; /* that have ended */
   uint64_t sum_us;
   uint64_t max_us;
@@ -598,6 +599,8 @@ typedef struct CheetahStageBefore {
    must not wait, nor use the engine. */
 typedef uint64_t (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
 typedef void (*CheetahStageEnds)(uint8_t stage, const CheetahStageBefore *before);
+/* Returns the number of the connection whose thread calls; 0: nobody's. */
+typedef uint64_t (*CheetahConnection)(void);
 
 /* Work of a thread with pages. */
 typedef struct CheetahPageWork {
@@ -680,8 +683,8 @@ int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call
    could be told. */
 void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
-/* Likewise a line for each wait for room in the log or in memory that takes so long or longer, at
-   most about one a second; 0, as at first: none. */
+/* Likewise a line for each stall that takes so long or longer, at most about one a second; 0, as at
+   first: none. */
 void cheetah_announce_stalls(CheetahDb *db, CheetahTextSink sink, void *context);
 void cheetah_set_stall_warning(CheetahDb *db, uint64_t warning_ns);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
@@ -759,7 +762,7 @@ uint64_t cheetah_rows_per_value(const CheetahTable *table, uint32_t index_no, ui
 
 /* What threads do. The observer is called in the threads of all databases, as long as the process
    runs; of several only the first one is. */
-void cheetah_observe_stages(CheetahStageBegins begins, CheetahStageEnds ends);
+void cheetah_observe_stages(CheetahStageBegins begins, CheetahStageEnds ends, CheetahConnection connection);
 /* The calling thread counts what it does until the end, which gets what the begin has put into
    `since`. Counts may be nested. */
 void cheetah_begin_page_work(CheetahPageWork *since);

@@ -48,9 +48,14 @@ static void end_stage(uint8_t stage, const CheetahStageBefore *before) {
   set_thd_stage_info(thd, &previous, nullptr, __func__, __FILE__, __LINE__);
 }
 
+static uint64_t connection_of_thread() {
+  THD *thd = current_thd;
+  return thd == nullptr ? 0 : thd_get_thread_id(thd);
+}
+
 void observe_stages() {
   mysql_stage_register("cheetah", all_stages, static_cast<int>(std::size(all_stages)));
-  cheetah_observe_stages(begin_stage, end_stage);
+  cheetah_observe_stages(begin_stage, end_stage, connection_of_thread);
 }
 
 }  // namespace cheetah

@@ -19,6 +19,7 @@ static ST_FIELD_INFO latency_columns[] = {Column("OPERATION", Varchar(32), NOT_N
 
 static ST_FIELD_INFO stall_columns[] = {Column("REASON", Varchar(32), NOT_NULL),
                                         Column("CURRENT_COUNT", ULonglong(), NOT_NULL),
+                                        Column("CURRENT_MAX_US", ULonglong(), NOT_NULL),
                                         Column("COUNT", ULonglong(), NOT_NULL),
                                         Column("SUM_US", ULonglong(), NOT_NULL),
                                         Column("MAX_US", ULonglong(), NOT_NULL),
@@ -53,11 +54,12 @@ static void write_stall(void *context, const CheetahStall *stall) {
   rows->start();
   rows->put(0, stall->reason);
   rows->put(1, stall->current);
-  rows->put(2, stall->count);
-  rows->put(3, stall->sum_us);
-  rows->put(4, stall->max_us);
-  if (stall->count != 0) rows->put_moment(5, stall->last_age_ns);
-  if (stall->last_connection != 0) rows->put(6, stall->last_connection);
+  rows->put(2, stall->current_us_max);
+  rows->put(3, stall->count);
+  rows->put(4, stall->sum_us);
+  rows->put(5, stall->max_us);
+  if (stall->count != 0) rows->put_moment(6, stall->last_age_ns);
+  if (stall->last_connection != 0) rows->put(7, stall->last_connection);
   rows->end();
 }
 

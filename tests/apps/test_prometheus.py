@@ -11,6 +11,7 @@ import fetched
 import pytest
 import servers
 import sides
+import stalls
 from cheetah_tools.paths import PROJECT
 
 MONITORING = PROJECT / "tools" / "monitoring"
@@ -55,12 +56,12 @@ def running(words: list, log, **environment):
             program.terminate()
 
 
-def test_every_query_of_the_dashboard_has_an_answer(prometheus, server):
+@contextlib.contextmanager
+def watched(prometheus, server):
+    """Prometheus with an exporter, which looks at a server each second; its port."""
     root = fetched.debian("mysqld-exporter", ["prometheus-mysqld-exporter"], [EXPORTER])
     server.sql("CREATE USER exporter@localhost IDENTIFIED BY 'exporter'")
     server.sql("GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* TO exporter@localhost")
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t SELECT seq FROM mysql.seq_1_to_1000")
     port, own = sides.free_port(), sides.free_port()
     settings = server.folder / "prometheus.yml"
     settings.write_text(SCRAPED.format(rules=ALERTS, port=port))
@@ -75,13 +76,61 @@ def test_every_query_of_the_dashboard_has_an_answer(prometheus, server):
         # A rate needs two looks.
         servers.wait_until(lambda: ask(own, "rate(mysql_global_status_cheetah_commits[10s])"),
                            "an answer of Prometheus")
+        yield own
+
+
+def test_every_query_of_the_dashboard_has_an_answer(prometheus, server):
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t SELECT seq FROM mysql.seq_1_to_1000")
+    with watched(prometheus, server) as own:
         silent = [query for query in queries() if not ask(own, query)]
         assert not silent, f"no answer to {silent}"
         rules = get(own, "rules", type="alert")["groups"][0]["rules"]
         wrong = [rule for rule in rules if rule["health"] == "err"]
         assert len(rules) > 10 and not wrong, f"{wrong}"
-        firing = [rule["name"] for rule in rules if rule["state"] != "inactive"]
-        assert not firing, f"alerts on a server that is well: {firing}"
+        assert not firing(own), "alerts on a server that is well"
+
+
+def test_alerts_and_the_error_log_name_stalls_within_ten_seconds(prometheus, new_server):
+    """A disk that stalls, a checkpoint that does not end, a log that is full, and locks that pile
+    up, each for so long."""
+    server = new_server({"loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"})
+    disk = stalls.StalledDisk(server)
+    server.start()
+    server.sql("CREATE DATABASE d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.t VALUES (1, '')")
+    insert = "INSERT INTO t (b) VALUES ('x')"
+    fill = "INSERT INTO t (b) SELECT RANDOM_BYTES(900) FROM mysql.seq_1_to_30000"
+    with watched(prometheus, server) as own, contextlib.closing(server.connect("d")) as owner:
+        disk.stall("#cheetah")
+        with stalls.busy(server, 1, insert):
+            named(own, server, "CheetahStallLasts", "the disk", "for the disk")
+            disk.go_on()
+        disk.stall("#cheetah/seg")
+        with stalls.busy(server, 1, fill):
+            named(own, server, "CheetahStallLasts", "a step of a checkpoint", "a checkpoint to end")
+            named(own, server, "CheetahStallLasts", "room in the log", "for room in the log")
+            disk.go_on()
+        owner.begin()
+        owner.cursor().execute("UPDATE t SET b = 'y' WHERE a = 1")
+        with stalls.busy(server, 12, "UPDATE t SET b = 'z' WHERE a = 1"):
+            named(own, server, "CheetahLocksPileUp", None, "for row locks")
+            owner.rollback()
+        ended = {"CheetahStallLasts", "CheetahLocksPileUp"}
+        servers.wait_until(lambda: not ended & {name for name, _ in firing(own)}, "alerts stay")
+
+
+def named(port: int, server, alert: str, stall, line: str) -> None:
+    """Waits for an alert and a line in the error log."""
+    servers.wait_until(lambda: (alert, stall) in firing(port), f"{alert}, {stall}", seconds=10)
+    servers.wait_until(lambda: line in server.log.read_text(errors="replace"), line, seconds=2)
+
+
+def firing(port: int) -> set:
+    """The alerts, with the stall that each tells of."""
+    alerts = [alert for alert in get(port, "alerts")["alerts"] if alert["state"] == "firing"]
+    return {(alert["labels"]["alertname"], alert["labels"].get("stall")) for alert in alerts}
 
 
 def queries() -> list:

@@ -10,6 +10,7 @@ import time
 import pymysql
 from cheetah_tools.paths import PROJECT
 from servers import wait_until
+from stalls import StalledDisk, busy
 
 # A log that a few statements fill, and memory that they fill, too. Shorter waits than this are not
 # slept at all.
@@ -19,18 +20,21 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size"
            "loose_cheetah_flush_log_at_trx_commit": 2}
 WRITERS = 3
 MONITORING = PROJECT / "tools" / "monitoring"
-REASONS = ["row lock", "table lock", "log space", "memory", "rollback"]
+REASONS = ["row lock", "table lock", "log space", "memory", "rollback", "disk", "checkpoint"]
 LINE = re.compile(r"^(\S+ +\S+) \d+ \[Warning\] CHEETAH: stall: (connection (\d+)|a thread of the "
-                  r"engine) (?:waited|has been waiting) ([\d.]+) s for (room in the log|free memory)"
+                  r"engine) (?:waited|has been waiting) ([\d.]+) s for "
+                  r"(room in the log|free memory|the disk|a step of a checkpoint to end)"
                   r"(?: \(\d+ lines of other stalls were left out before this one\))?$", re.M)
 
 
 def stall(server, reason: str) -> dict:
     """The row of CHEETAH_STALLS."""
-    rows = server.sql("SELECT current_count, count, sum_us, max_us, last_connection_id, "
+    rows = server.sql("SELECT current_count, current_max_us, count, sum_us, max_us, "
+                      "last_connection_id, "
                       "last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() FROM "
                       f"information_schema.cheetah_stalls WHERE reason = '{reason}'")
-    return dict(zip(("current", "count", "sum_us", "max_us", "connection", "is_recent"), rows[0]))
+    return dict(zip(("current", "current_max_us", "count", "sum_us", "max_us", "connection",
+                     "is_recent"), rows[0]))
 
 
 def table(server, name: str) -> None:
@@ -75,9 +79,10 @@ def test_stalls_are_in_the_view_with_whose_they_were(pair):
         assert told["count"] >= 1 and told["sum_us"] >= told["max_us"] > 0, f"{reason}: {told}"
         assert (told["current"], told["is_recent"]) == (0, 1), f"{reason}: {told}"
         name = "Cheetah_stall_" + reason.replace(" ", "_")
-        ends = ("current", "count", "us", "us_max")
+        ends = ("current", "current_us_max", "count", "us", "us_max")
         status = [pair.status(f"{name}_{end}") for end in ends]
-        assert status == [told[key] for key in ("current", "count", "sum_us", "max_us")], reason
+        keys = ("current", "current_max_us", "count", "sum_us", "max_us")
+        assert status == [told[key] for key in keys], reason
     both = stall(pair, "row lock")["count"] + stall(pair, "table lock")["count"]
     assert pair.status("Cheetah_latency_lock_wait_count") == both == pair.status("Cheetah_lock_waits")
 
@@ -134,6 +139,43 @@ def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
     assert pair.value("SELECT @@global.cheetah_stall_warning") == 5
     text = pair.log.read_text()
     assert "stall" in text and "row lock" not in text and "table lock" not in text
+
+
+def is_named(server, reason: str, line: str) -> None:
+    """Waits until a stall is in the view, with how long it lasts, and in the error log."""
+    wait_until(lambda: stall(server, reason)["current_max_us"] >= 1e6, f"{reason}: not in the view")
+    assert stall(server, reason)["current"] >= 1
+    wait_until(lambda: re.search(line, server.log.read_text(errors="replace")),
+               f"no line {line} in the error log", seconds=10)
+
+
+def test_a_stalled_disk_a_slow_checkpoint_a_full_log_and_a_pile_up_are_named(new_server):
+    """While they last."""
+    server = new_server({**OPTIONS, "loose_cheetah_stall_warning": 1,
+                         "loose_cheetah_flush_log_at_trx_commit": 1})
+    disk = StalledDisk(server)
+    server.start()
+    table(server, "w")
+    disk.stall("#cheetah")
+    with busy(server, 1, "INSERT INTO w (b) VALUES ('x')"):
+        is_named(server, "disk", "stall: .* waiting [0-9.]+ s for the disk")
+        disk.go_on()
+    ended = stall(server, "disk")
+    assert ended["count"] >= 1 and ended["max_us"] >= 1e6, f"{ended}"
+    fill = "INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_30000"
+    disk.stall("#cheetah/seg")
+    with busy(server, 1, fill) as (writer,):
+        is_named(server, "checkpoint", r"waiting [0-9.]+ s for a step of a checkpoint to end")
+        is_named(server, "log space", rf"connection {writer} .* for room in the log")
+        disk.go_on()
+    owner = server.connect("d", autocommit=False)
+    with owner.cursor() as cursor:
+        cursor.execute("UPDATE w SET b = 'y' WHERE a = 1")
+        with busy(server, 12, "UPDATE w SET b = 'z' WHERE a = 1"):
+            is_named(server, "row lock", r"stall: 1[0-2] threads have been waiting for row locks, "
+                                         r"connection \d+ for ")
+            owner.rollback()
+    owner.close()
 
 
 def lines(server) -> list:

@@ -44,6 +44,7 @@ class PrivateServer:
         plugin = PLUGIN if plugin is True else plugin
         self.plugin = plugin if plugin and plugin.exists() else None
         self.cgroup = cgroup
+        self.environment = {}   # beside that of all programs
         self.process = None
         self._short = None
         self.socket = self._socket_path()
@@ -66,7 +67,8 @@ class PrivateServer:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [SERVER / "usr/sbin/mariadbd", f"--defaults-file={self.folder / 'my.cnf'}"],
-                env=setup.library_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+                env={**setup.library_environment(), **self.environment}, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log, cwd=self.folder,
                 start_new_session=True, preexec_fn=None if detached else self._before_exec)
         try:
             self._wait_ready()

@@ -22,7 +22,14 @@ pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut Cheet
 /// Is told that the stage has ended.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);
 
-struct Callbacks(CheetahStageBegins, CheetahStageEnds);
+/// Returns the number of the connection whose thread calls, or 0.
+pub type CheetahConnection = unsafe extern "C" fn() -> u64;
+
+struct Callbacks {
+    begins: CheetahStageBegins,
+    ends: CheetahStageEnds,
+    connection: CheetahConnection,
+}
 
 fn code_of(stage: Stage) -> u8 {
     match stage {
@@ -38,7 +45,7 @@ impl Observer for Callbacks {
     fn begin(&self, stage: Stage) -> Begun {
         let mut before = CheetahStageBefore { first: 0, second: 0, third: 0 };
         // SAFETY: the caller's function needs nothing but a place of ours.
-        let connection = unsafe { self.0(code_of(stage), &mut before) };
+        let connection = unsafe { (self.begins)(code_of(stage), &mut before) };
         Begun { connection, before: [before.first, before.second, before.third] }
     }
 
@@ -46,15 +53,24 @@ impl Observer for Callbacks {
         let [first, second, third] = *before;
         let before = CheetahStageBefore { first, second, third };
         // SAFETY: as above.
-        unsafe { self.1(code_of(stage), &before) };
+        unsafe { (self.ends)(code_of(stage), &before) };
+    }
+
+    fn connection(&self) -> u64 {
+        // SAFETY: the caller's function needs nothing.
+        unsafe { (self.connection)() }
     }
 }
 
 /// Has these functions called, in the threads of all databases of the process, as long as it runs:
 /// see `cheetah::base::stages`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_observe_stages(begins: CheetahStageBegins, ends: CheetahStageEnds) {
-    value((), || stages::observe(Callbacks(begins, ends)));
+pub unsafe extern "C" fn cheetah_observe_stages(
+    begins: CheetahStageBegins,
+    ends: CheetahStageEnds,
+    connection: CheetahConnection,
+) {
+    value((), || stages::observe(Callbacks { begins, ends, connection }));
 }
 
 /// Work of a thread with pages.

@@ -20,7 +20,7 @@ pub struct CheetahLatency {
     pub count: u64,
 }
 
-/// Stalls of one kind. The text is there during the call only.
+/// Stalls of one reason. The text is there during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahStall {
@@ -28,6 +28,8 @@ pub struct CheetahStall {
     pub reason: CheetahBytes,
     /// Those that last.
     pub current: u64,
+    /// How long the longest of these has lasted.
+    pub current_us_max: u64,
     /// Those that have ended.
     pub count: u64,
     /// Time of these together.
@@ -87,6 +89,7 @@ pub unsafe extern "C" fn cheetah_list_stalls(
             let told = CheetahStall {
                 reason: CheetahBytes::of(stall.reason.as_bytes()),
                 current: stall.current,
+                current_us_max: stall.current_ns_max / 1_000,
                 count: stall.ended.count(),
                 sum_us: stall.ended.sum_ns / 1_000,
                 max_us: stall.ended.max_ns / 1_000,
@@ -100,7 +103,7 @@ pub unsafe extern "C" fn cheetah_list_stalls(
     })
 }
 
-/// Sets from which time on a wait for room in the log or in memory is told of; 0: none is.
+/// Sets from which time on a stall is told of; 0: none is. See `Db::set_stall_warning_ns`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_ns: u64) {
     // SAFETY: by the contract of the crate the handle is open.

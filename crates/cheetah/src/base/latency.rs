@@ -38,15 +38,9 @@ impl Latency {
         }
     }
 
-    /// Begins an operation, which is recorded when what this returns is dropped.
-    #[must_use]
-    pub fn begin<'l>(&'l self, clock: &'l dyn Clock) -> Timing<'l> {
-        Timing { latency: self, clock, since_ns: clock.now_ns() }
-    }
-
     /// Does an operation and records it, also one that fails or panics.
     pub fn time<R>(&self, clock: &dyn Clock, operation: impl FnOnce() -> R) -> R {
-        let _timing = self.begin(clock);
+        let _timing = Timing { latency: self, clock, since_ns: clock.now_ns() };
         operation()
     }
 
@@ -60,36 +54,15 @@ impl Latency {
     }
 }
 
-/// An operation that has begun; it ends when this is dropped.
-pub struct Timing<'l> {
+struct Timing<'l> {
     latency: &'l Latency,
     clock: &'l dyn Clock,
     since_ns: u64,
 }
 
-impl std::fmt::Debug for Timing<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Timing").field("since_ns", &self.since_ns).finish_non_exhaustive()
-    }
-}
-
-impl Timing<'_> {
-    /// Ends the operation, does something that is none, and begins the next operation.
-    pub fn between<R>(&mut self, other: impl FnOnce() -> R) -> R {
-        self.record();
-        let done = other();
-        self.since_ns = self.clock.now_ns();
-        done
-    }
-
-    fn record(&self) {
-        self.latency.record(self.clock.now_ns().saturating_sub(self.since_ns));
-    }
-}
-
 impl Drop for Timing<'_> {
     fn drop(&mut self) {
-        self.record();
+        self.latency.record(self.clock.now_ns().saturating_sub(self.since_ns));
     }
 }
 
@@ -190,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_or_panics_is_recorded_and_what_is_done_between_is_not() {
+    fn what_fails_or_panics_is_recorded() {
         let (latency, clock) = (Latency::default(), SimClock::default());
         let failing = || {
             clock.sleep_ns(5_000);
@@ -203,13 +176,8 @@ mod tests {
         };
         let panicking = std::panic::AssertUnwindSafe(|| latency.time(&clock, operation));
         assert!(std::panic::catch_unwind(panicking).is_err());
-        let mut timing = latency.begin(&clock);
-        clock.sleep_ns(1_000);
-        timing.between(|| clock.sleep_ns(1_000_000));
-        clock.sleep_ns(2_000);
-        drop(timing);
         let counts = latency.counts();
-        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (4, 15_000, 7_000));
+        assert_eq!((counts.count(), counts.sum_ns, counts.max_ns), (2, 12_000, 7_000));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub trait Observer: Send + Sync {
     fn begin(&self, stage: Stage) -> Begun;
     /// It ends; `before` is what its begin has returned.
     fn end(&self, stage: Stage, before: &Before);
+    /// The number of the connection whose thread calls; 0 when it is nobody's.
+    fn connection(&self) -> u64;
 }
 
 static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
@@ -57,6 +59,11 @@ static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
 /// Names the observer, for all databases of the process; only the first one counts.
 pub fn observe(observer: impl Observer + 'static) {
     let _ = OBSERVER.set(Box::new(observer));
+}
+
+/// The number of the connection whose thread this is; 0 when it is nobody's.
+pub fn connection() -> u64 {
+    OBSERVER.get().map_or(0, |observer| observer.connection())
 }
 
 /// A stage of this thread; it ends when this is dropped.
@@ -112,6 +119,9 @@ pub(super) mod testing {
         }
         fn end(&self, stage: Stage, before: &Before) {
             TOLD.with_borrow_mut(|told| told.push((false, stage, before[0])));
+        }
+        fn connection(&self) -> u64 {
+            CONNECTION.get()
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::due::{Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
-use crate::base::latency::{Latency, LatencyCounts, Timing};
+use crate::base::latency::{Latency, LatencyCounts};
+use crate::base::stalls::{Operation, Reason as StallReason};
 use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::log::Log;
@@ -79,8 +80,9 @@ impl Checkpointer {
         self.steps.counts()
     }
 
-    fn begin_step(&self) -> Timing<'_> {
-        self.steps.begin(&*self.parts.clock)
+    fn begin_step(&self) -> Operation<'_> {
+        let stalls = self.parts.health.stalls();
+        stalls.begin_operation(StallReason::Checkpoint, &self.steps, &*self.parts.clock)
     }
 
     /// The startup has ended: what is outdated now asks for no checkpoint.

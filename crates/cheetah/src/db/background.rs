@@ -61,9 +61,17 @@ impl Background {
             Self::checkpoint_step,
             Self::statistics_step,
             Self::scrub_step,
+            Self::watch_step,
         ];
         let done = steps.map(|step| step(self));
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
+    }
+
+    /// Tells of stalls that have lasted too long. Does no I/O and waits for nobody, so that it gets
+    /// on when nothing else does.
+    pub(in crate::db) fn watch_step(&self) -> Result<bool> {
+        self.core.health.stalls().look(self.core.clock.now_ns());
+        Ok(false)
     }
 
     /// About once a second: makes the log durable, its files shorter now and then, and lets go of a

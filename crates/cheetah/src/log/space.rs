@@ -5,7 +5,6 @@ use super::writer::Log;
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
 use crate::base::{brake, Error, Lsn, Result};
-use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -107,7 +106,7 @@ impl Log {
     }
 
     fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
-        let mut stall = self.begin_stall();
+        let _stall = self.begin_stall();
         let mut waiting = self.recycling.lock();
         while self.space() == Space::Full {
             self.health().check()?;
@@ -115,7 +114,6 @@ impl Log {
                 return Err(Error::Interrupted);
             }
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
-            MutexGuard::unlocked(&mut waiting, || stall.look());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The log without crashes: frames come back, files follow each other, errors are clear.
 
 use super::*;
-use crate::base::stages::Stage;
+use crate::base::stalls::Reason;
 use crate::base::{Config, Error, ErrorKind, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -201,7 +201,7 @@ fn a_full_log_slows_writers_then_stops_them_until_recycled() {
         waiter.join().unwrap().unwrap();
     });
     assert_eq!(log.space(), Space::Plenty);
-    let stalls = log.health().stalls().counts(Stage::LogSpace);
+    let stalls = log.health().stalls().counts(Reason::LogSpace, clock.now_ns());
     assert_eq!((stalls.current, stalls.ended.sum_ns), (0, clock.now_ns()));
     assert!(stalls.ended.count() > 2, "delays, one that was interrupted, and one that was woken: {stalls:?}");
 }

@@ -6,6 +6,7 @@ use super::group::Group;
 use super::read::Recovered;
 use super::tail::{Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::latency::{Latency, LatencyCounts};
+use crate::base::stalls::Reason;
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -298,7 +299,9 @@ impl Log {
 
     /// Makes what is in a file durable.
     pub(super) fn sync_file(&self, file: &dyn File, path: &str) -> Result<()> {
-        self.counters.sync_times.time(&*self.clock, || self.durable.log_barrier(file, path))
+        let sync_times = &self.counters.sync_times;
+        let _sync = self.health().stalls().begin_operation(Reason::Disk, sync_times, &*self.clock);
+        self.durable.log_barrier(file, path)
     }
 
     /// When all is durable and nothing says so yet, adds a mark that does. Returns whether it has.

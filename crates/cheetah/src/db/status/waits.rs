@@ -2,17 +2,18 @@
 //! counters.
 
 use crate::base::latency::LatencyCounts;
-use crate::base::stages::Stage;
-use crate::base::stalls::StallCounts;
+use crate::base::stalls::{Reason, StallCounts};
 use crate::db::Db;
 
-/// The stalls of one kind.
+/// The stalls of one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StallStatus {
     /// What is waited for, or done.
     pub reason: &'static str,
     /// Those that last.
     pub current: u64,
+    /// How long the longest of these has lasted.
+    pub current_ns_max: u64,
     /// Those that have ended.
     pub ended: LatencyCounts,
     /// How long ago the last one ended, and the number of the connection that stalled: 0 for a
@@ -54,24 +55,26 @@ impl Db {
     /// Where its threads have not got on since the database was opened. Does not block.
     pub fn stalls(&self) -> Vec<StallStatus> {
         let core = &self.0.core;
-        let of = |stage: Stage| {
-            let StallCounts { current, ended, last } = core.health.stalls().counts(stage);
+        let of = |reason: Reason| {
             let now_ns = core.clock.now_ns();
+            let StallCounts { current, current_ns_max, ended, last } =
+                core.health.stalls().counts(reason, now_ns);
             let last = last.map(|last| (now_ns.saturating_sub(last.ended_ns), last.connection));
-            StallStatus { reason: reason_of(stage), current, ended, last }
+            StallStatus { reason: name_of(reason), current, current_ns_max, ended, last }
         };
-        Stage::ALL.map(of).to_vec()
+        Reason::ALL.map(of).to_vec()
     }
 
-    /// From now on a wait for room in the log or in memory that takes so long or longer is told of:
-    /// while it lasts, where the waiting thread can, and when it has ended. 0: none is, as at
-    /// first.
+    /// From now on a wait for room in the log or in memory, for the disk, or for a step of a
+    /// checkpoint that takes so long or longer is told of, while it lasts and when it has ended;
+    /// and so are ten threads or more that wait so long for locks. 0: none is, as at first. While
+    /// they last they are told of by a thread of the engine, or by [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }
 
     /// From now on `listener` gets a line for each stall that takes too long, at most about one a
-    /// second; it is called by the threads that stall. The first listener counts.
+    /// second; it must not use the engine. The first listener counts.
     pub fn announce_stalls_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.stalls().announce_to(listener);
     }
@@ -80,11 +83,11 @@ impl Db {
     pub(super) fn wait_counters(&self) -> Vec<(&'static str, u64)> {
         let latencies = self.named_latencies().into_iter();
         let mut all: Vec<_> = latencies.flat_map(|(_, names, counts)| names.with_values(&counts)).collect();
-        for stage in Stage::ALL {
-            let (names, current) = stall_names(stage);
-            let counts = self.0.core.health.stalls().counts(stage);
+        for reason in Reason::ALL {
+            let (names, current, current_us_max) = stall_names(reason);
+            let counts = self.0.core.health.stalls().counts(reason, self.0.core.clock.now_ns());
             all.extend(names.with_values(&counts.ended));
-            all.push((current, counts.current));
+            all.extend([(current, counts.current), (current_us_max, counts.current_ns_max / 1_000)]);
         }
         all
     }
@@ -92,8 +95,8 @@ impl Db {
     /// All waits for locks together.
     pub(super) fn lock_wait_times(&self) -> LatencyCounts {
         let stalls = self.0.core.health.stalls();
-        let mut waits = stalls.counts(Stage::RowLock).ended;
-        waits += stalls.counts(Stage::TableLock).ended;
+        let mut waits = stalls.ended(Reason::RowLock);
+        waits += stalls.ended(Reason::TableLock);
         waits
     }
 
@@ -113,24 +116,35 @@ impl Db {
     }
 }
 
-/// What users see of a stage.
-fn reason_of(stage: Stage) -> &'static str {
-    match stage {
-        Stage::RowLock => "row lock",
-        Stage::TableLock => "table lock",
-        Stage::LogSpace => "log space",
-        Stage::Memory => "memory",
-        Stage::RollingBack => "rollback",
+/// What users see of a reason.
+fn name_of(reason: Reason) -> &'static str {
+    match reason {
+        Reason::RowLock => "row lock",
+        Reason::TableLock => "table lock",
+        Reason::LogSpace => "log space",
+        Reason::Memory => "memory",
+        Reason::Rollback => "rollback",
+        Reason::Disk => "disk",
+        Reason::Checkpoint => "checkpoint",
     }
 }
 
-/// The counters of a stage, and that of its current stalls.
-fn stall_names(stage: Stage) -> (CounterNames, &'static str) {
-    match stage {
-        Stage::RowLock => (counter_names!("stall_row_lock"), "stall_row_lock_current"),
-        Stage::TableLock => (counter_names!("stall_table_lock"), "stall_table_lock_current"),
-        Stage::LogSpace => (counter_names!("stall_log_space"), "stall_log_space_current"),
-        Stage::Memory => (counter_names!("stall_memory"), "stall_memory_current"),
-        Stage::RollingBack => (counter_names!("stall_rollback"), "stall_rollback_current"),
+/// The names of the counters of a reason: those of stalls that have ended; how many last, and for
+/// how long the longest.
+macro_rules! stall_names {
+    ($prefix:literal) => {
+        (counter_names!($prefix), concat!($prefix, "_current"), concat!($prefix, "_current_us_max"))
+    };
+}
+
+fn stall_names(reason: Reason) -> (CounterNames, &'static str, &'static str) {
+    match reason {
+        Reason::RowLock => stall_names!("stall_row_lock"),
+        Reason::TableLock => stall_names!("stall_table_lock"),
+        Reason::LogSpace => stall_names!("stall_log_space"),
+        Reason::Memory => stall_names!("stall_memory"),
+        Reason::Rollback => stall_names!("stall_rollback"),
+        Reason::Disk => stall_names!("stall_disk"),
+        Reason::Checkpoint => stall_names!("stall_checkpoint"),
     }
 }

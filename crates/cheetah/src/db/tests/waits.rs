@@ -120,5 +120,13 @@ fn long_stalls_are_announced() {
         clock.sleep_ns(4 * MS_NS);
         drop(stall);
     }
-    assert_eq!(*heard.lock(), ["stall: a thread of the engine waited 0.004 s for free memory"]);
+    let _stall = db.0.core.begin_stall(Stage::LogSpace);
+    clock.sleep_ns(5_000 * MS_NS);
+    db.run_background().unwrap();
+    let expected = [
+        "stall: a thread of the engine waited 0.004 s for free memory",
+        "stall: a thread of the engine has been waiting 5.000 s for room in the log",
+    ];
+    assert_eq!(*heard.lock(), expected);
+    assert_eq!(stall(&db, "log space").current_ns_max, 5_000 * MS_NS);
 }

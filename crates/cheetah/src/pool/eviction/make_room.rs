@@ -148,7 +148,6 @@ impl Pool {
                 stall.get_or_insert_with(|| self.health.stalls().begin(Stage::Memory, &*self.clock));
             }
             written = self.try_write_out(&candidate.frame);
-            stall.iter_mut().for_each(Stall::look);
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);
             }

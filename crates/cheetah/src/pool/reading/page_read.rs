@@ -1,5 +1,6 @@
 //! From image to frame: reading and decoding one page.
 
+use crate::base::stalls::Reason as StallReason;
 use crate::base::{page_work, reach, Error, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, ImageHeader};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
@@ -115,10 +116,10 @@ impl Pool {
 
     fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
-        let begin_ns = self.clock.now_ns();
+        let operation =
+            self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
         let read = self.segments.read_unchecked(image, bytes);
-        let read_ns = self.clock.now_ns().saturating_sub(begin_ns);
-        self.page_reads.record(read_ns);
+        let read_ns = operation.end();
         read.map_err(|error| name_page(error, image))?;
         page_work::count(|work| {
             (work.pages_read, work.read_ns) = (work.pages_read + 1, work.read_ns + read_ns)

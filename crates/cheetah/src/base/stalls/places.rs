@@ -1,0 +1,151 @@
+//! Stalls that last, each in a place that its thread has taken, so that somebody who is not stalled
+//! can look at them.
+//!
+//! Invariants
+//!   I1  A place belongs to the thread that has changed it from `FREE`, until it is `FREE` again.
+//!   I2  Who looks sees a stall whole, or not at all.
+//!   I3  Nobody waits. When all places are taken a stall gets none: it is not seen while it lasts.
+
+use super::Reason;
+use std::cell::Cell;
+use std::sync::atomic::{fence, AtomicU64, Ordering::*};
+
+/// More threads than stall at once in all but the largest servers.
+const PLACES_COUNT: usize = 1024;
+
+const FREE: u64 = 0;
+const TAKEN: u64 = 1;
+const REASON_BITS: u32 = 8;
+
+thread_local! {
+    /// Where this thread found its last place.
+    static LAST: Cell<usize> = const { Cell::new(0) };
+}
+
+#[derive(Default, Debug)]
+struct Place {
+    /// When the stall began; or `FREE`, or `TAKEN` by a thread that has not told of its stall yet.
+    since_ns: AtomicU64,
+    /// The connection, and the reason in the lowest bits.
+    whose: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Places(Box<[Place]>);
+
+/// A stall that lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lasting {
+    pub(super) reason: Reason,
+    pub(super) connection: u64,
+    pub(super) since_ns: u64,
+}
+
+/// A place that a stall has, if there was one; free again when this is dropped.
+#[derive(Default)]
+pub(super) struct Taken<'p>(Option<&'p Place>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self((0..PLACES_COUNT).map(|_| Place::default()).collect())
+    }
+}
+
+impl Places {
+    /// Has others see a stall until what this returns is dropped.
+    pub(super) fn take(&self, stall: Lasting) -> Taken<'_> {
+        let last = LAST.get();
+        let from_last = (0..PLACES_COUNT).map(|step| (last + step) % PLACES_COUNT);
+        let free = from_last.filter_map(|at| Some((at, self.0.get(at)?))).find(|(_, place)| {
+            place.since_ns.load(Relaxed) == FREE
+                && place.since_ns.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok()
+        });
+        let Some((at, place)) = free else { return Taken(None) };
+        LAST.set(at);
+        // Who sees the new owner sees that the old one's time has gone (I2).
+        fence(Release);
+        place.whose.store(stall.connection << REASON_BITS | stall.reason as u64, Relaxed);
+        place.since_ns.store(stall.since_ns.max(TAKEN + 1), Release);
+        Taken(Some(place))
+    }
+
+    /// The stalls that last.
+    pub(super) fn lasting(&self) -> impl Iterator<Item = Lasting> + '_ {
+        self.0.iter().filter_map(|place| {
+            let since_ns = place.since_ns.load(Acquire);
+            if since_ns <= TAKEN {
+                return None;
+            }
+            let whose = place.whose.load(Relaxed);
+            fence(Acquire);
+            let is_whole = place.since_ns.load(Relaxed) == since_ns;
+            let reason = Reason::ALL.get(whose as usize & ((1 << REASON_BITS) - 1)).filter(|_| is_whole)?;
+            Some(Lasting { reason: *reason, connection: whose >> REASON_BITS, since_ns })
+        })
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            place.since_ns.store(FREE, Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stall(reason: Reason, connection: u64, since_ns: u64) -> Lasting {
+        Lasting { reason, connection, since_ns }
+    }
+
+    #[test]
+    fn a_stall_is_seen_until_it_has_ended() {
+        let places = Places::default();
+        let stalls = [stall(Reason::Disk, 0, 17), stall(Reason::RowLock, 1 << 50, u64::MAX)];
+        let taken = stalls.map(|stall| places.take(stall));
+        assert_eq!(places.lasting().collect::<Vec<_>>(), stalls);
+        let [first, second] = taken;
+        drop(first);
+        assert_eq!(places.lasting().collect::<Vec<_>>(), [stalls[1]]);
+        drop(second);
+        assert_eq!(places.lasting().count(), 0);
+    }
+
+    #[test]
+    fn more_stalls_than_places_are_not_seen_and_end_well() {
+        let places = Places::default();
+        let take = |_| places.take(stall(Reason::Memory, 1, 9));
+        let mut taken: Vec<_> = (0..PLACES_COUNT + 3).map(take).collect();
+        assert_eq!(places.lasting().count(), PLACES_COUNT);
+        taken.truncate(2);
+        assert_eq!(places.lasting().count(), 2);
+    }
+
+    #[test]
+    fn who_looks_while_places_change_their_owners_sees_whole_stalls() {
+        let places = Places::default();
+        std::thread::scope(|scope| {
+            for thread in 1..4 {
+                let places = &places;
+                scope.spawn(move || {
+                    for round in 0..20_000 {
+                        let reason = Reason::ALL[(round % Reason::ALL.len() as u64) as usize];
+                        let _one = places.take(stall(reason, thread << 32 | round, 100 + round));
+                    }
+                });
+            }
+            for _ in 0..2_000 {
+                for Lasting { reason, connection, since_ns } in places.lasting() {
+                    let round = since_ns - 100;
+                    assert_eq!(connection & 0xFFFF_FFFF, round);
+                    assert_eq!(reason, Reason::ALL[(round % Reason::ALL.len() as u64) as usize]);
+                }
+            }
+        });
+        assert_eq!(places.lasting().count(), 0);
+    }
+}

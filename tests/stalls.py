@@ -1,0 +1,47 @@
+"""Stalls in tests: a disk that does not get on, connections that wait."""
+
+import contextlib
+import subprocess
+import threading
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("stalled_disk.c")
+
+
+class StalledDisk:
+    """Of a server that has not been started yet."""
+
+    def __init__(self, server):
+        library, self.switch = server.folder / "stalled_disk.so", server.folder / "stalled"
+        server.folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+        server.environment = {"LD_PRELOAD": str(library), "CHEETAH_STALLED_DISK": str(self.switch)}
+
+    def stall(self, part: str) -> None:
+        """From now on syncs of files whose path contains `part` do not return."""
+        written = self.switch.with_suffix(".new")
+        written.write_text(part)
+        written.rename(self.switch)
+
+    def go_on(self) -> None:
+        """They do again."""
+        self.switch.unlink()
+
+
+@contextlib.contextmanager
+def busy(server, count: int, statement: str):
+    """Connections that each do a statement; they end by themselves when the block has ended."""
+    connections = [server.connect("d") for _ in range(count)]
+
+    def work(connection) -> None:
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    threads = [threading.Thread(target=work, args=(connection,), daemon=True)
+               for connection in connections]
+    for thread in threads:
+        thread.start()
+    yield [connection.thread_id() for connection in connections]
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), f"{statement} does not end"
