@@ -101,7 +101,7 @@ enum CheetahReferenced {
   CHEETAH_REFERENCES_REFUSED_ELSEWHERE = 2 /* but for those of its own database */
 };
 
-/* What a thread is about when it does not get on, or does something that takes long. */
+/* Why a thread is held up, or what it does that takes long. */
 enum CheetahStage {
   CHEETAH_WAITS_FOR_ROW_LOCK = 0,
   CHEETAH_WAITS_FOR_TABLE_LOCK = 1,
@@ -521,7 +521,7 @@ typedef struct CheetahCurvePoint {
   uint64_t reads_per_1000_s;
 } CheetahCurvePoint;
 
-/* Operations of one kind that took about equally long. */
+/* Operations of one kind that took about equally long: one bucket of its histogram. */
 typedef struct CheetahLatency {
   CheetahBytes operation;
   uint64_t from_us;
@@ -529,7 +529,7 @@ typedef struct CheetahLatency {
   uint64_t count;
 } CheetahLatency;
 
-/* Stalls of one kind: waits, and rollbacks. */
+/* Stalls of one reason. */
 typedef struct CheetahStall {
   CheetahBytes reason;
   uint64_t current; /* that last */
@@ -683,8 +683,8 @@ int32_t cheetah_status_text(CheetahDb *db, CheetahTextSink sink, void *context);
 /* The sink hears, from any thread until the database is closed, of what goes wrong where no call
    could be told. */
 void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, void *context);
-/* Likewise a line for each stall that takes so long or longer, at most about one a second; 0, as at
-   first: none. */
+/* Likewise lines about stalls that take so long or longer, one a second at most; 0, as at first:
+   none. */
 void cheetah_announce_stalls(CheetahDb *db, CheetahTextSink sink, void *context);
 void cheetah_set_stall_warning(CheetahDb *db, uint64_t warning_ns);
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);

@@ -187,8 +187,8 @@ static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDA
                          nullptr, set_auto_recalc, true);
 
 static MYSQL_SYSVAR_DOUBLE(stall_warning, stall_warning, PLUGIN_VAR_RQCMDARG,
-                           "Seconds from which on a wait for room in the log or in memory is written to the error log; 0: none "
-                           "is",
+                           "Seconds from which on waits for room in the log or in memory, for the disk and for checkpoints are "
+                           "written to the error log, and waits of many for locks; 0: none is",
                            nullptr, set_stall_warning, 5, 0, 31536000, 0);
 
 static constexpr ulonglong default_lock_wait_seconds = 50;

@@ -1,9 +1,11 @@
-"""Stalls in tests: a disk that does not get on, connections that wait."""
+"""Stalls in tests: a disk that hangs, connections that wait."""
 
 import contextlib
 import subprocess
 import threading
 from pathlib import Path
+
+import pymysql
 
 SOURCE = Path(__file__).with_name("stalled_disk.c")
 
@@ -30,12 +32,16 @@ class StalledDisk:
 
 @contextlib.contextmanager
 def busy(server, count: int, statement: str):
-    """Connections that each do a statement; they end by themselves when the block has ended."""
-    connections = [server.connect("d") for _ in range(count)]
+    """Connections that each do a statement, which the end of the block waits for and which must
+    succeed."""
+    connections, failures = [server.connect("d") for _ in range(count)], []
 
     def work(connection) -> None:
-        with contextlib.closing(connection), connection.cursor() as cursor:
-            cursor.execute(statement)
+        try:
+            with contextlib.closing(connection), connection.cursor() as cursor:
+                cursor.execute(statement)
+        except pymysql.MySQLError as failure:
+            failures.append(failure)
 
     threads = [threading.Thread(target=work, args=(connection,), daemon=True)
                for connection in connections]
@@ -45,3 +51,4 @@ def busy(server, count: int, statement: str):
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive(), f"{statement} does not end"
+    assert not failures, f"{statement}: {failures}"

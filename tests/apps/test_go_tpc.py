@@ -37,10 +37,12 @@ def test_tpcc_is_consistent_after_kills(beside, words):
             run = [*words(side, *tpcc, "run", "-T", CONNECTIONS), "--ignore-error", "--silence"]
             with subprocess.Popen(list(map(str, run)), stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL) as running:
-                time.sleep(SECONDS_BETWEEN_KILLS)
-                assert running.poll() is None, "the load has ended by itself"
-                servers.crash(side.server)
-                running.kill()
+                try:
+                    time.sleep(SECONDS_BETWEEN_KILLS)
+                    assert running.poll() is None, "the load has ended by itself"
+                    servers.crash(side.server)
+                finally:
+                    running.kill()
             side.call(*words(side, *tpcc, "check"), timed="check")
         new_orders = side.value("SELECT SUM(d_next_o_id) - 3001 * COUNT(*) FROM district")
         assert new_orders > 0, "no transaction has been done"

@@ -1,4 +1,4 @@
-//! How long things take, and where threads do not get on, for the server to show and to log.
+//! How long things take, and where threads are held up, for the server to show and to log.
 
 use crate::barrier::{entry, value};
 use crate::database::Listener;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn cheetah_list_stalls(
     })
 }
 
-/// Sets from which time on a stall is told of; 0: none is. See `Db::set_stall_warning_ns`.
+/// Sets from which time on stalls are reported; 0: none are. See `Db::set_stall_warning_ns`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_ns: u64) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_n
     value((), || db.0.set_stall_warning_ns(warning_ns));
 }
 
-/// Tells from now on of stalls that take too long, a line for each, at most about one a second. The
-/// sink is called from any thread, until the database is closed.
+/// From now on the sink gets lines about stalls that take too long, one a second at most, in a
+/// thread of the engine, until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_stalls(
     db: *mut CheetahDb,

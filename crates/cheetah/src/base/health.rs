@@ -44,7 +44,7 @@ impl Health {
         &self.background_errors
     }
 
-    /// Where its threads do not get on.
+    /// Where its threads are held up.
     pub fn stalls(&self) -> &Stalls {
         &self.stalls
     }

@@ -1,8 +1,7 @@
 //! How long operations of one kind took: a histogram, their time together, and the longest.
 //!
 //! Whoever does the operations has a [`Latency`] of its own. What is recorded here has waited, or
-//! done I/O: for microseconds at least. Beside that, two looks at the clock and three counters that
-//! threads share are not felt.
+//! done I/O: for microseconds at least.
 //!
 //! Invariants
 //!   I1  Nobody waits: counters are atomic and relaxed. They are read one by one, so what is

@@ -1,4 +1,4 @@
-//! What a thread is about when it does not get on, or does something that takes long: told to the
+//! Why a thread is held up, or what it does that takes long: told to the
 //! observer that the caller of the engine has named, so that it can show it.
 //!
 //! One observer for the process: it finds out by the calling thread whose work it is, so that no

@@ -74,8 +74,8 @@ impl Checkpointer {
     }
 
     /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; what
-    /// is saved and written between two pauses, or until somebody who waits goes on; the end, with
-    /// its syncs and the commit of the map.
+    /// is saved and written between two pauses, or all of it when somebody waits for that; the end,
+    /// with its syncs and the commit of the map.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
     }
@@ -98,13 +98,15 @@ impl Checkpointer {
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended| {
-            let _step = self.begin_step();
-            ended.save_waiting(usize::MAX, &mut || ())?;
-            match threads {
-                1 => Ok(()),
-                // Somebody waits for the end.
-                _ => ended.write_all(threads),
-            }
+            // As long as there is something to write: no stall.
+            self.steps.time(&*self.parts.clock, || {
+                ended.save_waiting(usize::MAX, &mut || ())?;
+                match threads {
+                    1 => Ok(()),
+                    // Somebody waits for the end.
+                    _ => ended.write_all(threads),
+                }
+            })
         })
     }
 

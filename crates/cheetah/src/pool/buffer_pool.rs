@@ -46,7 +46,7 @@ pub struct Pool {
     pub(super) read_ahead: ReadAhead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
-    /// Of images that somebody waited for.
+    /// Of single images.
     pub(super) page_reads: Latency,
     pub(super) folds: Latency,
     pub(super) cache_curve: CacheCurve,
@@ -199,7 +199,7 @@ impl Pool {
         (self.segments.written_bytes(), self.segments.totals().live_bytes)
     }
 
-    /// How long reads of single images from disk have taken that somebody waited for.
+    /// How long reads of single images from disk have taken.
     pub fn page_reads(&self) -> LatencyCounts {
         self.page_reads.counts()
     }

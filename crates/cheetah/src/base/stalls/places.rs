@@ -10,9 +10,6 @@ use super::Reason;
 use std::cell::Cell;
 use std::sync::atomic::{fence, AtomicU64, Ordering::*};
 
-/// More threads than stall at once in all but the largest servers.
-const PLACES_COUNT: usize = 1024;
-
 const FREE: u64 = 0;
 const TAKEN: u64 = 1;
 const REASON_BITS: u32 = 8;
@@ -46,17 +43,15 @@ pub(super) struct Lasting {
 #[derive(Default)]
 pub(super) struct Taken<'p>(Option<&'p Place>);
 
-impl Default for Places {
-    fn default() -> Self {
-        Self((0..PLACES_COUNT).map(|_| Place::default()).collect())
-    }
-}
-
 impl Places {
+    pub(super) fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Place::default()).collect())
+    }
+
     /// Has others see a stall until what this returns is dropped.
     pub(super) fn take(&self, stall: Lasting) -> Taken<'_> {
-        let last = LAST.get();
-        let from_last = (0..PLACES_COUNT).map(|step| (last + step) % PLACES_COUNT);
+        let (last, count) = (LAST.get(), self.0.len());
+        let from_last = (0..count).map(|step| (last + step) % count);
         let free = from_last.filter_map(|at| Some((at, self.0.get(at)?))).find(|(_, place)| {
             place.since_ns.load(Relaxed) == FREE
                 && place.since_ns.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_ok()
@@ -104,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_seen_until_it_has_ended() {
-        let places = Places::default();
+        let places = Places::new(64);
         let stalls = [stall(Reason::Disk, 0, 17), stall(Reason::RowLock, 1 << 50, u64::MAX)];
         let taken = stalls.map(|stall| places.take(stall));
         assert_eq!(places.lasting().collect::<Vec<_>>(), stalls);
@@ -117,17 +112,17 @@ mod tests {
 
     #[test]
     fn more_stalls_than_places_are_not_seen_and_end_well() {
-        let places = Places::default();
+        let places = Places::new(64);
         let take = |_| places.take(stall(Reason::Memory, 1, 9));
-        let mut taken: Vec<_> = (0..PLACES_COUNT + 3).map(take).collect();
-        assert_eq!(places.lasting().count(), PLACES_COUNT);
+        let mut taken: Vec<_> = (0..64 + 3).map(take).collect();
+        assert_eq!(places.lasting().count(), 64);
         taken.truncate(2);
         assert_eq!(places.lasting().count(), 2);
     }
 
     #[test]
     fn who_looks_while_places_change_their_owners_sees_whole_stalls() {
-        let places = Places::default();
+        let places = Places::new(64);
         std::thread::scope(|scope| {
             for thread in 1..4 {
                 let places = &places;

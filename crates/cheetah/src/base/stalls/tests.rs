@@ -72,11 +72,17 @@ fn a_stall_that_takes_too_long_is_told_of_while_it_lasts_and_when_it_ends() {
         clock.sleep_ns(SECOND_NS);
     }
     drop(long);
+    stalls.look(clock.now_ns());
+    let again = stalls.begin(Stage::LogSpace, &clock);
+    clock.sleep_ns(3 * SECOND_NS);
+    stalls.look(clock.now_ns());
+    drop(again);
     let expected = [
         "stall: a thread of the engine has been waiting 2.000 s for room in the log",
         "stall: a thread of the engine has been waiting 12.000 s for room in the log",
         "stall: a thread of the engine has been waiting 32.000 s for room in the log",
         "stall: a thread of the engine waited 40.000 s for room in the log",
+        "stall: a thread of the engine has been waiting 3.000 s for room in the log",
     ];
     assert_eq!(*heard.lock(), expected);
 }
@@ -87,11 +93,13 @@ fn a_stall_is_that_of_the_connection_whose_thread_it_is() {
     let (stalls, heard) = announced(SECOND_NS);
     let (latency, clock) = (Latency::default(), SimClock::default());
     stall(&stalls, Stage::LogSpace, &clock, SECOND_NS);
+    stalls.look(clock.now_ns());
     let sync = stalls.begin_operation(Reason::Disk, &latency, &clock);
     clock.sleep_ns(3 * SECOND_NS);
     stalls.look(clock.now_ns());
     clock.sleep_ns(3 * SECOND_NS);
     drop(sync);
+    stalls.look(clock.now_ns());
     let expected = [
         "stall: connection 12 waited 1.000 s for room in the log",
         "stall: connection 12 has been waiting 3.000 s for the disk",
@@ -108,14 +116,19 @@ fn locks_are_told_of_when_many_wait_and_rollbacks_never_nor_anything_when_it_is_
     let clock = SimClock::default();
     let begin = |stage, count| (0..count).map(|_| stalls.begin(stage, &clock)).collect::<Vec<_>>();
     for stage in [Stage::RowLock, Stage::TableLock, Stage::RollingBack] {
-        let count = if stage == Stage::RollingBack { 3 * PILE_UP } else { PILE_UP - 1 };
+        let count = if stage == Stage::RollingBack {
+            3 * LOCK_WAITERS_REPORTED_MIN
+        } else {
+            LOCK_WAITERS_REPORTED_MIN - 1
+        };
         let few = begin(stage, count);
         clock.sleep_ns(9 * SECOND_NS);
         stalls.look(clock.now_ns());
         drop(few);
+        stalls.look(clock.now_ns());
     }
     assert!(heard.lock().is_empty(), "{heard:?}");
-    let many = begin(Stage::RowLock, PILE_UP);
+    let many = begin(Stage::RowLock, LOCK_WAITERS_REPORTED_MIN);
     clock.sleep_ns(SECOND_NS);
     let later = begin(Stage::RowLock, 5);
     stalls.look(clock.now_ns());
@@ -128,31 +141,52 @@ fn locks_are_told_of_when_many_wait_and_rollbacks_never_nor_anything_when_it_is_
     clock.sleep_ns(9 * SECOND_NS);
     stalls.look(clock.now_ns());
     drop(long);
+    stalls.look(clock.now_ns());
     assert!(heard.lock().is_empty(), "{heard:?}");
 }
 
 #[test]
-fn lines_are_a_second_apart_and_say_how_many_were_left_out() {
+fn lines_are_a_second_apart_and_those_that_last_come_first() {
     let (stalls, heard) = announced(SECOND_NS);
     let (latency, clock) = (Latency::default(), SimClock::default());
     let many = [(); 40].map(|()| stalls.begin(Stage::LogSpace, &clock));
     clock.sleep_ns(3 * SECOND_NS);
     drop(many);
-    stall(&stalls, Stage::Memory, &clock, LINES_APART_NS);
-    let lines = std::mem::take(&mut *heard.lock());
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].ends_with("waited 3.000 s for room in the log"), "{lines:?}");
-    assert!(lines[1].ends_with("free memory (39 lines of other stalls were left out before this one)"));
-    assert_eq!(stalls.ended(Reason::LogSpace).count(), 40);
-    let _both = (stalls.begin(Stage::Memory, &clock), stalls.begin_operation(Reason::Disk, &latency, &clock));
+    stall(&stalls, Stage::LogSpace, &clock, 2 * SECOND_NS);
+    let both = (stalls.begin(Stage::Memory, &clock), stalls.begin_operation(Reason::Disk, &latency, &clock));
     clock.sleep_ns(SECOND_NS);
-    for _ in 0..3 {
+    for _ in 0..8 {
         stalls.look(clock.now_ns());
         clock.sleep_ns(SECOND_NS / 2);
     }
+    drop(both);
     let expected = [
         "stall: a thread of the engine has been waiting 1.000 s for free memory",
         "stall: a thread of the engine has been waiting 2.000 s for the disk",
+        "stall: 41 threads waited for room in the log, a thread of the engine for 3.000 s",
     ];
     assert_eq!(*heard.lock(), expected);
+    assert_eq!(stalls.ended(Reason::LogSpace).count(), 41);
+}
+
+#[test]
+fn an_operation_whose_pause_panics_is_recorded_once() {
+    let (stalls, latency, clock) = (Stalls::default(), Latency::default(), SimClock::default());
+    let panicking = std::panic::AssertUnwindSafe(|| {
+        let mut operation = stalls.begin_operation(Reason::Disk, &latency, &clock);
+        clock.sleep_ns(5_000);
+        operation.between(|| -> () {
+            clock.sleep_ns(9_000);
+            panic!("within a pause");
+        });
+    });
+    assert!(std::panic::catch_unwind(panicking).is_err());
+    assert_eq!((latency.counts().count(), latency.counts().sum_ns), (1, 5_000));
+}
+
+#[test]
+fn reasons_are_listed_in_their_order() {
+    for (place, reason) in Reason::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, place);
+    }
 }

@@ -1,4 +1,4 @@
-//! How long things take, and where threads do not get on: for the views of the server, and in
+//! How long things take, and where threads are held up: for the views of the server, and in
 //! counters.
 
 use crate::base::latency::LatencyCounts;
@@ -65,16 +65,16 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// From now on a wait for room in the log or in memory, for the disk, or for a step of a
-    /// checkpoint that takes so long or longer is told of, while it lasts and when it has ended;
-    /// and so are ten threads or more that wait so long for locks. 0: none is, as at first. While
-    /// they last they are told of by a thread of the engine, or by [`Db::run_background`].
+    /// From now on these are reported, while they last and when they have ended: waits for room in
+    /// the log or in memory that take so long or longer; likewise those for the disk and for steps
+    /// of checkpoints, from a second on; and ten threads or more that wait so long for locks. 0, as
+    /// at first: none. A thread of the engine reports them, or [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }
 
-    /// From now on `listener` gets a line for each stall that takes too long, at most about one a
-    /// second; it must not use the engine. The first listener counts.
+    /// From now on `listener` gets lines about stalls that take too long, one a second at most, in
+    /// a thread of the engine or of [`Db::run_background`]. The first listener counts.
     pub fn announce_stalls_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.stalls().announce_to(listener);
     }

@@ -119,6 +119,7 @@ fn long_stalls_are_announced() {
         let stall = db.0.core.begin_stall(Stage::Memory);
         clock.sleep_ns(4 * MS_NS);
         drop(stall);
+        db.run_background().unwrap();
     }
     let _stall = db.0.core.begin_stall(Stage::LogSpace);
     clock.sleep_ns(5_000 * MS_NS);

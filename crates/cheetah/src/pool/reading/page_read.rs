@@ -60,7 +60,11 @@ impl Pool {
         let ImageRef { pid, tree, .. } = *image;
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         self.scratch.with_buffer(|bytes| {
-            let read = self.segments.read_unchecked(image, bytes);
+            let read = {
+                let _operation =
+                    self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
+                self.segments.read_unchecked(image, bytes)
+            };
             read.map_err(|error| name_page(error, image))?;
             let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;

@@ -1,0 +1,177 @@
+//! Lines for people about stalls that take too long.
+//!
+//! Invariants
+//!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. What ends
+//!       meanwhile is in the next line of its reason.
+//!   I2  Stalls that last come first: those that hang are what somebody has to know.
+//!   I3  Only what the engine owes its users is reported: waits for room in the log and in memory,
+//!       for the disk and for checkpoints. Locks and rollbacks are what users do to each other;
+//!       when many wait for locks, that is reported, too.
+
+use super::places::Lasting;
+use super::{ns_between, Reason};
+use parking_lot::Mutex;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
+
+/// Least time between two lines.
+pub const LINES_APART_NS: u64 = 1_000_000_000;
+/// So many threads that wait for locks for too long are reported.
+pub const LOCK_WAITERS_REPORTED_MIN: u64 = 10;
+/// Time between two lines about stalls of one reason that last; then twice as long each time.
+const AGAIN_NS: u64 = 10_000_000_000;
+
+type Listener = Box<dyn Fn(&str) + Send + Sync>;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// From here on a stall is reported; 0: none is.
+    warning_ns: AtomicU64,
+    state: Mutex<State>,
+    listener: OnceLock<Listener>,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    last_ns: Option<u64>,
+    by_reason: [OfReason; Reason::ALL.len()],
+}
+
+/// What is to be reported of a reason.
+#[derive(Default, Debug)]
+struct OfReason {
+    ended: TooLong,
+    /// When those that last are reported next, and how long after that again.
+    next_ns: u64,
+    pause_ns: u64,
+}
+
+/// Stalls that have taken too long: how many, and the longest.
+#[derive(Clone, Copy, Default, Debug)]
+struct TooLong {
+    count: u64,
+    longest_ns: u64,
+    connection: u64,
+}
+
+impl TooLong {
+    fn add(&mut self, connection: u64, ns: u64) {
+        self.count += 1;
+        if ns >= self.longest_ns {
+            (self.longest_ns, self.connection) = (ns, connection);
+        }
+    }
+
+    /// `one` and `many`: what they do, or did.
+    fn line(&self, reason: Reason, one: &str, many: &str) -> String {
+        let Self { count, longest_ns, connection } = *self;
+        let who = match connection {
+            0 => "a thread of the engine".to_owned(),
+            connection => format!("connection {connection}"),
+        };
+        let (what, seconds) = (waited_for(reason), longest_ns as f64 / 1e9);
+        match count {
+            1 => format!("stall: {who} {one} {seconds:.3} s for {what}"),
+            _ => format!("stall: {count} threads {many} for {what}, {who} for {seconds:.3} s"),
+        }
+    }
+}
+
+/// What is waited for.
+fn waited_for(reason: Reason) -> &'static str {
+    match reason {
+        Reason::RowLock => "row locks",
+        Reason::TableLock => "table locks",
+        Reason::LogSpace => "room in the log",
+        Reason::Memory => "free memory",
+        Reason::Rollback => "a rollback to end",
+        Reason::Disk => "the disk",
+        Reason::Checkpoint => "a step of a checkpoint to end",
+    }
+}
+
+/// I3: so many threads that stall too long at once are reported while that lasts.
+fn reported_from(reason: Reason) -> Option<u64> {
+    match reason {
+        Reason::RowLock | Reason::TableLock => Some(LOCK_WAITERS_REPORTED_MIN),
+        Reason::Rollback => None,
+        Reason::LogSpace | Reason::Memory | Reason::Disk | Reason::Checkpoint => Some(1),
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Lines {
+    pub(super) fn warn_from(&self, warning_ns: u64) {
+        self.warning_ns.store(warning_ns, Relaxed);
+    }
+
+    pub(super) fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.listener.set(Box::new(listener));
+    }
+
+    /// A stall has ended: if it has taken too long it will be reported.
+    pub(super) fn note_ended(&self, stall: Lasting, ns: u64) {
+        let warning_ns = self.warning_ns.load(Relaxed);
+        if warning_ns > 0 && ns >= warning_ns && reported_from(stall.reason) == Some(1) {
+            self.state.lock().by_reason[stall.reason as usize].ended.add(stall.connection, ns);
+        }
+    }
+
+    /// Reports what is due: one line at most.
+    pub(super) fn look(&self, lasting: impl Iterator<Item = Lasting>, now_ns: u64) {
+        let (warning_ns, Some(listener)) = (self.warning_ns.load(Relaxed), self.listener.get()) else {
+            return;
+        };
+        if warning_ns == 0 {
+            return;
+        }
+        let mut too_long = [TooLong::default(); Reason::ALL.len()];
+        for Lasting { reason, connection, since_ns } in lasting {
+            let ns = ns_between(since_ns, now_ns);
+            if ns >= warning_ns.max(reason.least_ns()) {
+                too_long[reason as usize].add(connection, ns);
+            }
+        }
+        let line = self.state.lock().next_line(&too_long, now_ns);
+        if let Some(line) = line {
+            listener(&line);
+        }
+    }
+}
+
+impl State {
+    fn next_line(&mut self, lasting: &[TooLong; Reason::ALL.len()], now_ns: u64) -> Option<String> {
+        let is_reported = |reason: Reason| {
+            reported_from(reason).is_some_and(|least| lasting[reason as usize].count >= least)
+        };
+        for reason in Reason::ALL.into_iter().filter(|reason| !is_reported(*reason)) {
+            let of_reason = &mut self.by_reason[reason as usize];
+            (of_reason.next_ns, of_reason.pause_ns) = (0, 0);
+        }
+        if self.last_ns.is_some_and(|last_ns| ns_between(last_ns, now_ns) < LINES_APART_NS) {
+            return None;
+        }
+        let is_due =
+            |reason: &Reason| is_reported(*reason) && now_ns >= self.by_reason[*reason as usize].next_ns;
+        let line = if let Some(reason) = Reason::ALL.into_iter().find(is_due) {
+            let of_reason = &mut self.by_reason[reason as usize];
+            let pause_ns = of_reason.pause_ns.max(AGAIN_NS);
+            (of_reason.next_ns, of_reason.pause_ns) = (now_ns + pause_ns, 2 * pause_ns);
+            lasting[reason as usize].line(reason, "has been waiting", "have been waiting")
+        } else {
+            let has_ended = |reason: &Reason| self.by_reason[*reason as usize].ended.count > 0;
+            let reason = Reason::ALL.into_iter().find(has_ended)?;
+            let ended = std::mem::take(&mut self.by_reason[reason as usize].ended);
+            ended.line(reason, "waited", "waited")
+        };
+        self.last_ns = Some(now_ns);
+        Some(line)
+    }
+}
