@@ -1,7 +1,9 @@
-"""Random tables that foreign keys tie together, and random changes of their rows.
+"""Random tables that foreign keys tie together, and random changes of their rows and definitions.
 
-Values are few, so that most rows have children and parents, and chains and cycles come about.
-Where several rows change, the order of the rows is given.
+Values are few, so that most rows have children and parents, and chains come about, and tables that
+refer to themselves. In some graphs tables refer to each other in circles; nothing but refusals
+follows from constraints there, as InnoDB keeps rows in a circle or not by which of their entries
+have gone already. Where several rows change, the order of the rows is given.
 """
 
 from statements import Statement
@@ -11,7 +13,11 @@ ACTIONS = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE"
            " ON UPDATE SET NULL", " ON DELETE CASCADE ON UPDATE CASCADE",
            " ON DELETE SET NULL ON UPDATE CASCADE", " ON DELETE CASCADE ON UPDATE SET NULL",
            " ON DELETE NO ACTION ON UPDATE NO ACTION"]
-TEXT = "VARCHAR(%d) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+REFUSALS = ["", " ON DELETE RESTRICT", " ON UPDATE RESTRICT", " ON DELETE NO ACTION ON UPDATE NO ACTION"]
+COLLATIONS = ["utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_general_nopad_ci",
+              "latin1_swedish_ci", "latin1_bin"]
+CIRCLES = 0.25   # of all graphs
+COLUMNS = "(id, a, b, code, of, v)"
 
 
 class Node:
@@ -28,12 +34,13 @@ class Graph:
         self.rng = rng
         self.tables = []
         self.to_tie = rng.randint(4, 9)
+        self.has_circles, self.collation = rng.random() < CIRCLES, rng.choice(COLLATIONS)
         self.constraints = 0
         self.ties = set()
         self.in_transaction = False
         self.kinds = [(self.insert, 30), (self.replace, 6), (self.on_duplicate, 6), (self.update, 22),
                       (self.delete, 12), (self.transaction, 10), (self.savepoint, 4), (self.tie, 1),
-                      (self.untie, 0.7), (self.rename, 0.7), (self.rebuild, 0.7)]
+                      (self.untie, 0.7), (self.rename, 0.7), (self.rebuild, 0.7), (self.redefine, 1.5)]
 
     def columns_of(self, _table) -> str:
         """What is compared."""
@@ -58,9 +65,10 @@ class Graph:
         node = Node(f"n{len(self.tables) + 1}")
         direction = " DESC" if self.rng.random() < 0.3 else ""
         unique = "UNIQUE " if self.rng.random() < 0.3 else ""
+        text = f"VARCHAR(%d) CHARACTER SET {self.collation.split('_')[0]} COLLATE {self.collation}"
         length = self.rng.choice([10, 20])
         return Statement(
-            f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {TEXT % length}, of {TEXT % 15}, v INT, "
+            f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {text % length}, of {text % 15}, v INT, "
             f"{unique}KEY code (code{direction}), KEY ba (b, a), KEY ab (a, b))",
             apply=lambda: self.tables.append(node))
 
@@ -73,13 +81,12 @@ class Graph:
         rng = self.rng
         own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"), ("a", "b")])
         child = self.node()
-        # Rows in a circle InnoDB keeps or not, by which of their entries have gone already.
         # Whether it finds a row itself by another index than the primary key depends on the
         # order of its indexes.
         parent = self.node() if columns == "id" else rng.choice([node for node in self.tables if node is not child])
         # Of two constraints that say the same, InnoDB checks one in the middle of the other's action.
         tie = (child, own, parent, columns)
-        if tie in self.ties or (child is not parent and self.leads(parent, child)):
+        if tie in self.ties or (not self.has_circles and child is not parent and self.leads(parent, child)):
             return self.insert()
         self.ties.add(tie)
         self.constraints += 1
@@ -87,7 +94,7 @@ class Graph:
         constraint = f"CONSTRAINT {name} " if name else ""
         how = rng.choice(["", ", ALGORITHM = COPY"])
         return Statement(f"ALTER TABLE {child.name} ADD {constraint}FOREIGN KEY ({own}) REFERENCES "
-                         f"{parent.name} ({columns}){rng.choice(ACTIONS)}{how}", apply=self.end)
+                         f"{parent.name} ({columns}){rng.choice(REFUSALS if self.has_circles else ACTIONS)}{how}", apply=self.end)
 
     def leads(self, child, parent) -> bool:
         """Whether a table refers to another one, by others too."""
@@ -115,6 +122,14 @@ class Graph:
         return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
                 Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, delete_rule FROM "
                           "information_schema.referential_constraints WHERE constraint_schema = '{twin}'")]
+
+    def redefine(self) -> Statement:
+        """Keys and columns that come and go, tables that are emptied; refused where a constraint
+        needs what is there."""
+        name = self.node().name
+        change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7", "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)",
+                                  "DROP KEY ab", "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
+        return Statement(f"TRUNCATE TABLE {name}" if self.rng.random() < 0.15 else f"ALTER TABLE {name} {change}", apply=self.end)
 
     def end(self) -> None:
         """Changes of definitions commit."""
@@ -148,15 +163,15 @@ class Graph:
 
     def insert(self) -> Statement:
         """INSERT."""
-        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} VALUES {self.rows()}")
+        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} {COLUMNS} VALUES {self.rows()}")
 
     def replace(self) -> Statement:
         """REPLACE."""
-        return Statement(f"REPLACE INTO {self.node().name} VALUES {self.row()}")
+        return Statement(f"REPLACE INTO {self.node().name} {COLUMNS} VALUES {self.row()}")
 
     def on_duplicate(self) -> Statement:
         """INSERT .. ON DUPLICATE KEY UPDATE."""
-        return Statement(f"INSERT INTO {self.node().name} VALUES {self.row()} ON DUPLICATE KEY UPDATE {self.change()}")
+        return Statement(f"INSERT INTO {self.node().name} {COLUMNS} VALUES {self.row()} ON DUPLICATE KEY UPDATE {self.change()}")
 
     def change(self) -> str:
         """What UPDATE sets."""

@@ -32,10 +32,15 @@ Cycles get the name of the anomaly that they are: G0 (ww), G1c (ww and wr), G-si
 update" when it is two transactions and one key), G2-item (more); "-realtime" when only the clock
 closes them.
 
-Without the graph: aborted read (G1a), intermediate read (G1b), dirty write, lost and duplicate
-appends, order of a list that is none, values from nowhere, and internal consistency: a transaction
-sees its own writes, and after ROLLBACK TO SAVEPOINT does not. Only a key that the transaction has
-written may show more than its snapshot did.
+Searches in a full-text index. A row's words are those of its version: a row that is found is read
+like any other, and one that is not has been read without the value that was looked for. Who locks
+what he finds does not lock what he does not find, except at SERIALIZABLE.
+
+Without the graph: a row that is found by a word that it does not have ("words"); aborted read
+(G1a), intermediate read (G1b), dirty write, lost and duplicate appends, order of a list that is
+none, values from nowhere, and internal consistency: a transaction sees its own writes, and after
+ROLLBACK TO SAVEPOINT does not. Only a key that the transaction has written may show more than its
+snapshot did.
 """
 
 import sys
@@ -105,6 +110,9 @@ class Events:
                 for key in op.seen:
                     if not own_writes_at(txn, place, key):
                         self.add_read(txn, op, key, snapshot, locks, end)
+                for key, value in op.words or ():
+                    if key not in op.seen and not own_writes_at(txn, place, key):
+                        self.add_missing(txn, op, key, value, snapshot, locks)
 
     def snapshot(self, txn, op) -> int:
         """A new snapshot event."""
@@ -130,9 +138,23 @@ class Events:
             self.first_committer_wins(txn, before, key, "wr", locks and not op.covered)
         if after is not None and after is not txn:
             self.graph.edge(node, self.ends[after.number], "rw", key)
-            kept = locks and (txn.level in (REPEATABLE, SERIALIZABLE) or self.versions.exists(key, position))
-            if kept:
+            ranges = txn.level == SERIALIZABLE or (txn.level == REPEATABLE and op.words is None)
+            if locks and (ranges or self.versions.exists(key, position)):
                 self.graph.edge(end, self.ends[after.number], "rw", key)
+
+    def add_missing(self, txn, op, key, value, snapshot, locks: bool) -> None:
+        """A value that a search has not found: who wrote it came later."""
+        during = (op.sent, op.answered) if locks else self.taken[snapshot]
+        after = self.versions.writer_of_missing(txn, key, value, during)
+        if after is None or after is txn:
+            return
+        node = snapshot
+        if locks:
+            node = self.event(("L", txn), op.sent, op.answered)
+            self.graph.edge(node, self.ends[txn.number], "po")
+            if txn.level == SERIALIZABLE:
+                self.graph.edge(self.ends[txn.number], self.ends[after.number], "rw", key)
+        self.graph.edge(node, self.ends[after.number], "rw", key)
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
         """Under snapshot isolation, what is written or locked must be in the snapshot."""

@@ -2,18 +2,26 @@
 
 from cheetah_tools.say import Failure
 from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
-from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
+from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS, WRITE_STEP
 
 # The index moves with every append and has the length itself; a register's value is unique as the
 # index says.
 LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, "
-         "KEY g (grp, len)) CHARSET latin1")
+         "KEY g (grp, len))")
 REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, "
-             "KEY g (grp, v), UNIQUE KEY u (v)) CHARSET latin1")
+             "KEY g (grp, v), UNIQUE KEY u (v))")
+# The words of a row: one that all rows have, its group, and its value or the elements of its list.
+INDEXES = {"list": "FULLTEXT KEY w (val, tag)", "register": "FULLTEXT KEY w (tag)"}
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
 ROLLED_BACK = {1213, 1020}
 # These leave the transaction as it was: a unique value that is taken, a wait that took too long.
 REFUSED = {1062, 1205}
+
+
+def tables(model: str, more: str) -> list:
+    """CREATE TABLE, without an engine."""
+    text = LISTS if model == "list" else REGISTERS
+    return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g") if more == WORDS else text]
 
 
 class Unexpected(Failure):
@@ -23,10 +31,12 @@ class Unexpected(Failure):
 class Client:
     """One connection; `script` is a generator that yields statements and is given answers."""
 
+    by_index = ("group", "covered")   # ways of reading that may miss a row that moves
+
     def __init__(self, number: int, session, run):
         self.number, self.session, self.run = number, session, run
         self.script, self.text, self.sent, self.level = self.transactions(), "", 0, "REPEATABLE READ"
-        self.lists = run.model == "list"
+        self.lists, self.has_words = run.model == "list", run.planner.more == WORDS
         self.txn, self.saved, self.joined = None, None, False
 
     def fileno(self) -> int:
@@ -97,8 +107,7 @@ class Client:
             answer = yield self.read_text(step)
             self.note_read(step, *answer)
         elif step.kind == COUNT_STEP:
-            column = "len" if self.lists else "v"
-            answer = yield f"SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0)"
+            answer = yield self.count_text()
             self.note_count(*answer)
         elif step.kind == WRITE_STEP:
             answer = yield from self.write(step)
@@ -121,6 +130,20 @@ class Client:
             self.begin(plan)
         return answer
 
+    def count_text(self) -> str:
+        """All rows, counted in two ways, or three."""
+        column = "len" if self.lists else "v"
+        more = f", (SELECT COUNT(*) FROM h WHERE {self.match('row')})" if self.has_words else ""
+        return f"SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0){more}"
+
+    def match(self, words: str) -> str:
+        """A condition: rows with one of these words."""
+        return f"MATCH ({'val, tag' if self.lists else 'tag'}) AGAINST ('{words}')"
+
+    def tag(self, key: int, value) -> str:
+        """The words of a row, but for those of a list's elements."""
+        return f"'row grp{key // KEYS_PER_GROUP}{'' if self.lists else f' {value}'}'"
+
     def read_text(self, step) -> str:
         """The statement that reads a step's keys."""
         column = ("val" if self.lists else "v") + ", SUBSTRING_INDEX(pad, ',', 1), LENGTH(pad)"
@@ -129,7 +152,9 @@ class Client:
                 "ids": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id IN ({', '.join(map(str, keys))})",
                 "range": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id BETWEEN {keys[0]} AND {keys[-1]}",
                 "group": f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp = {group}",
-                "covered": f"SELECT id, {'len' if self.lists else 'v'} FROM h FORCE INDEX (g) WHERE grp = {group}"}[step.via]
+                "covered": f"SELECT id, {'len' if self.lists else 'v'} FROM h FORCE INDEX (g) WHERE grp = {group}",
+                "words": f"SELECT id, {column} FROM h WHERE {self.match(f'grp{group}')}",
+                "found": f"SELECT id, {column} FROM h WHERE {self.match(' '.join(str(value) for _, value in step.value or ()))}"}[step.via]
         return text + LOCKS[step.lock]
 
     def note_read(self, step, outcome, sent, answered) -> None:
@@ -146,20 +171,21 @@ class Client:
         lengths = self.lists and covered
         # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the
         # index, went down while it waited.
-        by_index = step.via in ("group", "covered")
-        may_miss = not self.lists and step.lock and by_index and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
+        may_miss = not self.lists and step.lock and step.via in self.by_index and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
+        may_miss = may_miss or step.via == "found"
         seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
-        self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered))
+        words = {"words": [], "found": step.value}.get(step.via)
+        self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered, words=words))
 
     def note_count(self, outcome, sent, answered) -> None:
-        """Both ways of counting must agree, as one statement has one snapshot; it is the
+        """All ways of counting must agree, as one statement has one snapshot; it is the
         transaction's, as that of every read."""
         if outcome.error:
             return
         self.txn.ops.append(Op(READ, sent, answered, seen={}))
         dirty = self.level == "READ UNCOMMITTED" and self.run.dirty_reads
-        if not dirty and outcome.rows[0][0] != outcome.rows[0][1]:
-            raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}")
+        if not dirty and len(set(outcome.rows[0])) > 1:
+            raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}: {self.text}")
 
     def pad(self, value) -> str:
         """SQL of what a row holds besides its value: the last value again and again, up to tens of
@@ -191,19 +217,22 @@ class Client:
             if outcome.affected:
                 self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
             else:   # there was no row to change
-                self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: [] if self.lists else None}))
+                words = [] if step.via == "matched" else None
+                self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: [] if self.lists else None}, words=words))
         return answer
 
     def write_text(self, how: str, key: int, value) -> str:
         """One statement that writes."""
-        group = key // KEYS_PER_GROUP
+        group, more = key // KEYS_PER_GROUP, f", {self.tag(key, value)}" if self.has_words else ""
         if self.lists:
             append = f"val = CONCAT(val, ',{value}'), len = len + 1, pad = {self.pad(value)}"
-            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}', {self.pad(value)}) ON DUPLICATE KEY UPDATE {append}",
-                    "update": f"UPDATE h SET {append} WHERE id = {key}"}[how]
-        row, change = f"({key}, {group}, {value}, {self.pad(value)})", f"v = {value}, pad = {self.pad(value)}"
+            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}', {self.pad(value)}{more}) ON DUPLICATE KEY UPDATE {append}",
+                    "update": f"UPDATE h SET {append} WHERE id = {key}",
+                    "matched": f"UPDATE h SET {append} WHERE id = {key} AND {self.match(f'grp{group}')}"}[how]
+        row, change = f"({key}, {group}, {value}, {self.pad(value)}{more})", f"v = {value}, pad = {self.pad(value)}{more and f', tag = {self.tag(key, value)}'}"
         return {"upsert": f"INSERT INTO h VALUES {row} ON DUPLICATE KEY UPDATE {change}",
                 "update": f"UPDATE h SET {change} WHERE id = {key}",
+                "matched": f"UPDATE h SET {change} WHERE id = {key} AND {self.match(f'grp{group}')}",
                 "replace": f"REPLACE INTO h VALUES {row}",
                 "delete": f"DELETE FROM h WHERE id = {key}"}[how]
 
@@ -221,7 +250,8 @@ class Client:
             if answer[0].error:
                 return answer
         fresh = f"{old},{value}" if old else str(value)
-        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}', {self.pad(value)})"
+        more = f", {self.tag(key, value)}" if self.has_words else ""
+        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}', {self.pad(value)}{more})"
         outcome, sent, answered = answer
         if not outcome.error:
             self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))

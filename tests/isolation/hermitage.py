@@ -25,7 +25,7 @@ from cheetah_tools.paths import PROJECT  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from differences import Differences  # noqa: E402
 from engines import CHEETAH, Features, INNODB, fresh_database, transaction_settings  # noqa: E402
-from scenarios import ALL, ROWS, SCENARIOS, TABLE, Went  # noqa: E402
+from scenarios import SCENARIOS, Went  # noqa: E402
 from sessions import LEVELS, OPTIONS, Play  # noqa: E402
 
 SHORT = {"READ UNCOMMITTED": "RU", "READ COMMITTED": "RC", "REPEATABLE READ": "RR", "SERIALIZABLE": "SER"}
@@ -92,10 +92,10 @@ class Grid:
                         self.cells[scenario.name, level, snapshot_isolation, engine] = self.play(scenario, level, snapshot_isolation, engine)
 
     def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
-        """One cell on a fresh table."""
+        """One cell on fresh tables."""
         database = fresh_database(self.server, "hermitage")
-        self.server.sql(f"{TABLE} ENGINE={engine}", database)
-        self.server.sql(ROWS, database)
+        for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
+            self.server.sql(text, database)
         play = Play.on(self.server, database, scenario.sessions, transaction_settings(self.features, level, snapshot_isolation))
         try:
             for session in play.sessions.values():
@@ -104,7 +104,7 @@ class Grid:
             play.finish()
         finally:
             play.close()
-        return Cell(scenario, play.entries, tuple(self.server.sql(f"{ALL} ORDER BY id", database)))
+        return Cell(scenario, play.entries, tuple(self.server.sql(scenario.end, database)))
 
     def pairs(self) -> list:
         """(name, level, snapshot isolation) of cells that both engines have."""

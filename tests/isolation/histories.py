@@ -24,41 +24,53 @@ from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 from checker import check  # noqa: E402
-from clients import Client, LISTS, REGISTERS  # noqa: E402
+import clients  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB, transaction_settings  # noqa: E402
 from history import COMMITTED, History  # noqa: E402
-from plans import Planner  # noqa: E402
+from plans import Planner, TIED, WORDS  # noqa: E402
 from sessions import LEVELS, OPTIONS, Session  # noqa: E402
+import tied  # noqa: E402
 
 SILENCE_SECONDS = 120
 # A small pool and a small log: pages leave memory, and checkpoints follow each other, while
 # versions are read.
 SMALL = {"loose_cheetah_buffer_pool_size": "8M", "loose_cheetah_log_file_size": "1M", "loose_cheetah_log_size_max": "8M"}
 MIXED = LEVELS[1:]
-# Model, levels, clients, snapshot isolation: each in turn.
-KINDS = [("list", ("REPEATABLE READ",), 8, False), ("list", ("READ COMMITTED",), 8, False), ("register", ("REPEATABLE READ",), 6, False),
-         ("list", ("SERIALIZABLE",), 6, False), ("register", ("READ COMMITTED",), 8, False), ("list", MIXED, 12, False),
-         ("register", ("SERIALIZABLE",), 4, False), ("list", ("REPEATABLE READ",), 8, True), ("register", MIXED, 12, False),
-         ("list", LEVELS, 16, False)]
+RC, RR, SER = ("READ COMMITTED",), ("REPEATABLE READ",), ("SERIALIZABLE",)
+# Model, levels, clients, snapshot isolation, and what there is besides rows: each in turn.
+KINDS = [("list", RR, 8, False, ""), ("list", RC, 8, False, ""), ("register", RR, 6, False, ""), ("list", SER, 6, False, ""),
+         ("register", RC, 8, False, ""), ("list", MIXED, 12, False, ""), ("register", SER, 4, False, ""), ("list", RR, 8, True, ""),
+         ("register", MIXED, 12, False, ""), ("list", LEVELS, 16, False, ""),
+         ("list", RR, 8, False, WORDS), ("register", MIXED, 8, False, WORDS), ("list", RC, 8, False, WORDS), ("list", RR, 8, True, WORDS),
+         ("list", SER, 4, False, WORDS),
+         ("register", RR, 6, False, tied.CASCADE), ("register", MIXED, 8, False, tied.SET_NULL), ("register", RC, 8, False, tied.RESTRICT),
+         ("register", MIXED, 8, False, tied.CASCADE), ("register", SER, 4, False, tied.RESTRICT)]
 
 
 class Run:
     """One history on the server."""
 
-    def __init__(self, server, features: Features, engine: str, seed: int, txns: int):
+    def __init__(self, server, features: Features, engine: str, seed: int, txns: int, plant: bool = False):
         self.server, self.engine, self.seed = server, engine, seed
-        self.model, self.levels, clients, wanted = KINDS[seed % len(KINDS)]
+        self.model, self.levels, count, wanted, more = KINDS[seed % len(KINDS)]
+        self.action = more if more in tied.ACTIONS else ""
+        # InnoDB searches what is committed, whatever the snapshot is (docs/fulltext.md).
+        self.more = TIED if self.action else "" if engine == INNODB else more
         self.snapshot_isolation = wanted and True in features.snapshot_isolation(engine)
         self.dirty_reads = engine == INNODB
         self.snapshot_at_start = features.snapshot_at_start[engine]
         self.database = fresh_database(server, "history")
         self.rng = random.Random(seed)
         self.copies = self.rng.choice([1, 1, 100, 400, 4000])
-        server.sql((LISTS if self.model == "list" else REGISTERS) + f" ENGINE={engine}", self.database)
-        self.planner = Planner(seed, self.model, self.levels, groups=self.rng.choice([1, 2, 2, 3]))
+        for text in tied.tables(self.action) if self.action else clients.tables(self.model, self.more):
+            server.sql(f"{text} {'' if self.action else 'CHARSET latin1'} ENGINE={engine}", self.database)
+        self.planner = Planner(seed, self.model, self.levels, groups=self.rng.choice([1, 2, 2, 3]), more=self.more)
         settings = transaction_settings(features, "REPEATABLE READ", self.snapshot_isolation)
+        if plant:
+            settings.append("SET foreign_key_checks = 0")
         self.left, self.now, self.txns = txns, 0, []
-        self.clients = [Client(n, Session(server, f"c{n}", self.database, settings), self) for n in range(clients)]
+        kind = tied.TiedClient if self.action else clients.Client
+        self.clients = [kind(n, Session(server, f"c{n}", self.database, settings), self) for n in range(count)]
 
     def clock(self) -> int:
         """The next moment."""
@@ -94,9 +106,18 @@ class Run:
         by_index = self.server.sql(f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp >= 0 ORDER BY id", self.database)
         if rows != by_index:
             raise say.Failure(f"primary key and index disagree at the end: {set(rows) ^ set(by_index)}")
-        verdict = self.server.sql("CHECK TABLE h EXTENDED", self.database)[-1][-1]
-        if verdict != "OK":
-            raise say.Failure(f"CHECK TABLE at the end: {verdict}")
+        if self.more == WORDS:
+            by_word = self.server.sql(f"SELECT id, {column} FROM h WHERE {self.clients[0].match('row')} ORDER BY id", self.database)
+            if rows != by_word:
+                raise say.Failure(f"primary key and full-text index disagree at the end: {set(rows) ^ set(by_word)}")
+        if self.action:
+            parents = self.server.sql("SELECT id, v FROM p ORDER BY id", self.database)
+            if [row for row in rows if row[1] is not None] != list(parents):
+                raise say.Failure(f"children and parents disagree at the end: {set(rows) ^ set(parents)}")
+        for table in ("h", "p") if self.action else ("h",):
+            verdict = self.server.sql(f"CHECK TABLE {table} EXTENDED", self.database)
+            if [row[-1] for row in verdict] != ["OK"]:
+                raise say.Failure(f"CHECK TABLE at the end: {verdict}")
         found = {key: value if self.model == "register" else [int(word) for word in value.split(",")] for key, value in rows}
         return {key: found.get(key, [] if self.model == "list" else None) for key in {*self.planner.keys_used(), *found}}
 
@@ -107,7 +128,8 @@ class Run:
     def title(self) -> str:
         """What kind it is."""
         levels = "all levels" if self.levels == LEVELS else "mixed" if self.levels == MIXED else self.levels[0]
-        return f"{self.model}, {levels}{', snapshot isolation' if self.snapshot_isolation else ''}, {len(self.clients)} clients"
+        more = ", full text" if self.more == WORDS else f", {self.action}" if self.action else ""
+        return f"{self.model}{more}, {levels}{', snapshot isolation' if self.snapshot_isolation else ''}, {len(self.clients)} clients"
 
 
 def main(arguments: list) -> int:
@@ -118,6 +140,7 @@ def main(arguments: list) -> int:
     parser.add_argument("--txns", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="the first history's seed; history n has seed + n")
     parser.add_argument("--keep", action="store_true", help="keep every history")
+    parser.add_argument("--plant", action="store_true", help="check no foreign keys: those with parents must fail")
     choice = parser.parse_args(arguments)
     engine = next((name for name in (INNODB, CHEETAH) if name.lower() == choice.engine.lower()), choice.engine)
     bad, done, committed, started = [], 0, 0, time.monotonic()
@@ -125,7 +148,7 @@ def main(arguments: list) -> int:
     with server:
         features = Features(server)
         for seed in range(choice.seed, choice.seed + choice.histories):
-            attempt = Run(server, features, engine, seed, choice.txns)
+            attempt = Run(server, features, engine, seed, choice.txns, choice.plant)
             problems, history, seconds = judge(attempt)
             txns = history.txns if history else attempt.txns
             good = sum(txn.status == COMMITTED for txn in txns)

@@ -21,18 +21,21 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 class Op:
     """One statement, or what one statement did to one key."""
 
-    __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered")
+    __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered", "words")
 
     def active_at(self, place: int) -> bool:
         """Whether a write was not rolled back yet when the transaction's operation `place` ran."""
         return not self.undone or place < self.undone
 
-    def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0, lengths=False, covered=False):
+    def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0, lengths=False, covered=False, words=None):
         self.kind, self.sent, self.answered = kind, sent, answered
         self.seen, self.key, self.value = seen, key, value
         self.undone = undone      # rolled back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
         self.lengths = lengths    # `seen` has lengths of lists instead of lists
         self.covered = covered    # read from a secondary index alone
+        # A search in a full-text index: pairs of a key and a value that were looked for, and `seen`
+        # has what was found; none of them when it was for a word that each row has.
+        self.words = words
 
 
 class Txn:
@@ -63,7 +66,7 @@ class History:
     def save(self, place: Path) -> None:
         """One JSON document, compressed."""
         txns = [[t.number, t.client, t.level, t.status, t.end, t.autocommit,
-                 [[o.kind, o.sent, o.answered, list(o.seen.items()) if o.seen is not None else None, o.key, o.value, o.undone, o.lengths, o.covered]
+                 [[o.kind, o.sent, o.answered, list(o.seen.items()) if o.seen is not None else None, o.key, o.value, o.undone, o.lengths, o.covered, o.words]
                   for o in t.ops]] for t in self.txns]
         text = json.dumps({"model": self.model, "final": list(self.final.items()), "snapshot_isolation": self.snapshot_isolation,
                            "dirty_reads": self.dirty_reads, "engine": self.engine, "txns": txns})
@@ -78,7 +81,7 @@ class History:
     @classmethod
     def of(cls, read: dict):
         """From the JSON document."""
-        txns = [Txn(number, client, level, [Op(kind, sent, answered, None if seen is None else dict(seen), key, value, undone, lengths, covered)
-                                            for kind, sent, answered, seen, key, value, undone, lengths, covered in ops], status, end, autocommit)
+        txns = [Txn(number, client, level, [Op(kind, sent, answered, None if seen is None else dict(seen), *rest)
+                                            for kind, sent, answered, seen, *rest in ops], status, end, autocommit)
                 for number, client, level, status, end, autocommit, ops in read["txns"]]
         return cls(read["model"], txns, dict(read["final"]), read["snapshot_isolation"], read["engine"], read["dirty_reads"])

@@ -29,7 +29,7 @@ from commits import unexplained  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB  # noqa: E402
 from orders import answers_from, done_in_an_order  # noqa: E402
 from reasons import Difference, Look, MEANWHILE, ORDER, PLAN, vain  # noqa: E402
-from scripts import Generator, ROWS, Script, TABLE  # noqa: E402
+from scripts import Generator, SCENE, Script  # noqa: E402
 from sessions import DEADLOCK, OPTIONS, Play, Session  # noqa: E402
 from statements import NO_WAIT, Statement  # noqa: E402
 from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
@@ -55,7 +55,9 @@ class Played:
 
 
 class Stage:
-    """The server, a table for each engine, and sessions that are used again."""
+    """The server, tables for each engine, and sessions that are used again."""
+
+    program, scene, generator, connect, difference = "interleavings", SCENE, Generator, Session, Difference
 
     def __init__(self, server, engine: str, plant: bool = False):
         self.server, self.plant = server, plant
@@ -65,8 +67,8 @@ class Stage:
         self.root = Session(server, "root", "", ["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET innodb_lock_wait_timeout = 0",
                                                 "SET cheetah_lock_wait_timeout = 0"])
         self.pools = {engine: {} for engine in self.databases}
-        self.alone = Session(server, "alone", fresh_database(server, "play_alone"))
-        for text in (f"{TABLE} ENGINE={INNODB}", ROWS):
+        self.alone = self.connect(server, "alone", fresh_database(server, "play_alone"))
+        for text in self.scene.create(INNODB):
             self.alone.must(text)
         # As long as it is open nothing is purged: what is locked does not depend on how far the
         # purge has come.
@@ -76,7 +78,7 @@ class Stage:
         """A session of one engine's database."""
         pool = self.pools[engine]
         if name not in pool:
-            pool[name] = Session(self.server, name, self.databases[engine])
+            pool[name] = self.connect(self.server, name, self.databases[engine])
         return pool[name]
 
     def play(self, script: Script, engine: str) -> Played:
@@ -88,21 +90,21 @@ class Stage:
         return Played(play.entries, self.contents(engine))
 
     def execute(self, texts: list) -> tuple:
-        """Statements one after the other, on a table of InnoDB as it is when a script begins: their
-        outcomes, and the table at the end."""
+        """Statements one after the other, on tables of InnoDB as they are when a script begins:
+        their outcomes, and the tables at the end."""
         self.alone.must("BEGIN")
         outcomes = [self.alone.ask(text) for text in texts]
-        table = self.alone.must("SELECT * FROM t FORCE INDEX (PRIMARY) ORDER BY id").rows
+        found = tuple(self.alone.must(f"SELECT * FROM {name} FORCE INDEX (PRIMARY) ORDER BY id").rows for name in self.scene.tables)
         self.alone.must("ROLLBACK")
-        return outcomes, table
+        return outcomes, found
 
     def begin(self, script: Script, engine: str) -> dict:
-        """A fresh table, and the sessions."""
+        """Fresh tables, and the sessions."""
         database = self.databases[engine]
-        for text in (f"USE {database}", "DROP TABLE IF EXISTS t", f"{TABLE} ENGINE={self.engines[engine]}", ROWS):
+        for text in (f"USE {database}", *self.scene.drop(), *self.scene.create(self.engines[engine])):
             self.root.must(text)
         if self.plant and engine == CHEETAH:
-            self.root.must("DELETE FROM t WHERE id = 50")
+            self.root.must(self.scene.plant)
         self.keeper.must("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         sessions = {name: self.session(engine, name) for name in script.sessions()}
         for name, session in sessions.items():
@@ -172,13 +174,16 @@ class Stage:
         self.keeper.must("COMMIT")
 
     def contents(self, engine: str) -> tuple:
-        """The table by each of its indexes; CHECK TABLE has to agree."""
-        found = [self.root.must(f"SELECT * FROM t FORCE INDEX ({index}) {where} ORDER BY id").rows
-                 for index, where in (("PRIMARY", ""), ("k", "WHERE k > -1000"), ("u", "WHERE u > -1000 OR u IS NULL"), ("c", "WHERE c >= ''"))]
-        verdict = self.root.must("CHECK TABLE t EXTENDED").rows[-1][-1]
-        if verdict != "OK" or any(rows != found[0] for rows in found):
-            raise say.Failure(f"{engine}: CHECK TABLE says {verdict}; by the primary key, by k, by u, by c: {found}")
-        return found[0]
+        """Each table by each of its indexes; CHECK TABLE has to agree, and to find no orphans."""
+        tables = []
+        for name in self.scene.tables:
+            found = {index: self.root.must(f"SELECT * FROM {name} FORCE INDEX ({index}) {where} ORDER BY id").rows
+                     for table, index, where in self.scene.looks if table == name}
+            verdict = [row[-1] for row in self.root.must(f"CHECK TABLE {name} EXTENDED").rows]
+            if verdict != ["OK"] or len(set(found.values())) > 1:
+                raise say.Failure(f"{engine}: CHECK TABLE {name} says {verdict}; by each index: {found}")
+            tables.append(found["PRIMARY"])
+        return tuple(tables)
 
 
 class Comparison:
@@ -197,7 +202,7 @@ class Comparison:
 
     def locks_differ(self, stage: Stage, mine, other) -> str:
         """The reason why other sessions wait at this step."""
-        difference = Difference(self.script.level, mine, other)
+        difference = stage.difference(self.script.level, mine, other)
         victims_differ = difference.victims_differ()
         if victims_differ and mine.has_deadlock() and other.has_deadlock():
             # The first victim is the same: what follows is as if that had given up by itself.
@@ -284,7 +289,7 @@ class Comparison:
         return "\n".join(lines)
 
 
-def main(arguments: list) -> int:
+def main(arguments: list, kind=Stage) -> int:
     """The command; 1 when a difference has no reason."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--scripts", type=int, default=150)
@@ -295,11 +300,11 @@ def main(arguments: list) -> int:
     parser.add_argument("--keep-going", type=int, default=5, help="stop after so many failures")
     choice = parser.parse_args(arguments)
     started, counts, failed = time.monotonic(), Counter(), []
-    server = PrivateServer(scratch("interleavings"), {**OPTIONS, "innodb_deadlock_report": "off"})
+    server = PrivateServer(scratch(kind.program), {**OPTIONS, "innodb_deadlock_report": "off"})
     with server:
-        stage = Stage(server, choice.engine, choice.plant)
+        stage = kind(server, choice.engine, choice.plant)
         for seed in range(choice.seed, choice.seed + choice.scripts):
-            script = Generator(seed).script()
+            script = stage.generator(seed).script()
             outcome = judge(stage, script, choice)
             counts[outcome or "failed"] += 1
             if not outcome:
@@ -312,7 +317,7 @@ def main(arguments: list) -> int:
         print(f"FAILED: {left_out} scripts say nothing from some step on")
         failed.append(None)
     reasons = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    print(f"interleavings: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: {reasons}; {stage.features.text()}")
+    print(f"{kind.program}: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: {reasons}; {stage.features.text()}")
     return 1 if failed else 0
 
 
@@ -357,10 +362,10 @@ def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None
     short = shrink(stage, script)
     text = f"{short.script.text().split(chr(10) + '/*')[0]}\n{(short if short.fails() else comparison).text()}"
     REPORTS.mkdir(parents=True, exist_ok=True)
-    place = REPORTS / f"interleaving-{script.seed}.sql"
+    place = REPORTS / f"{stage.program}-{script.seed}.sql"
     place.write_text(text + "\n")
     print(f"FAILED: seed {script.seed}: a difference without a reason ({show(place)})\n{text}")
-    print(f"  replay: python3 tests/isolation/interleavings.py --scripts 1 --seed {script.seed}\n", flush=True)
+    print(f"  replay: python3 tests/isolation/{stage.program}.py --scripts 1 --seed {script.seed}\n", flush=True)
 
 
 if __name__ == "__main__":

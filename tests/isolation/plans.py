@@ -12,10 +12,15 @@ WRITES_PER_GROUP = 120
 
 READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = "read", "write", "savepoint", "back", "snapshot"
 COUNT_STEP = "count"   # rows by the engine's count and by an index, in one statement
+# What a history has besides rows: words of a full-text index, or parents that a foreign key names.
+WORDS, TIED = "words", "tied"
+VALUE_MIN = 100        # a full-text index has words of three characters and more
+RECENT_MAX = 12        # values of a group that are searched for
 
 
 class Step:
-    """One thing to do. `via` and `how` choose the statement; `lock` is "", "share" or "update"."""
+    """One thing to do. `via` and `how` choose the statement; `lock` is "", "share" or "update".
+    `value` of a read: pairs of a key and a value, to be found by the word that the value is."""
 
     def __init__(self, kind: str, keys=(), value=None, via: str = "", lock: str = ""):
         self.kind, self.keys, self.value, self.via, self.lock = kind, tuple(keys), value, via, lock
@@ -31,11 +36,12 @@ class Plan:
 class Planner:
     """Makes plans for one history."""
 
-    def __init__(self, seed, model: str, levels, groups: int = 2):
+    def __init__(self, seed, model: str, levels, groups: int = 2, more: str = ""):
+        self.more, self.recent = more, {}   # group -> pairs of a key and a value
         self.rng, self.model, self.levels = random.Random(seed), model, tuple(levels)
         self.groups, self.next_group = list(range(groups)), groups
         self.writes = {group: 0 for group in self.groups}
-        self.values = 0
+        self.values = VALUE_MIN - 1
 
     def plan(self) -> Plan:
         """The next transaction."""
@@ -66,15 +72,24 @@ class Planner:
         return self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5 else self.write(self.key())
 
     def read(self, lock: str) -> Step:
-        """One key, some keys, a group by the primary key or an index, whole or covered."""
-        via = self.rng.choice(["id", "id", "ids", "range", "group", "covered"])
+        """One key, some keys, a group by the primary key or an index, whole or covered; by a word
+        that the whole group has, or by words that are values; by the parents, or with them."""
+        more = {WORDS: ["words", "words", "found", "found"], TIED: ["parents", "joined", "joined"]}
+        via = self.rng.choice(["id", "id", "ids", "range", "group", "covered", *more.get(self.more, [])])
         group = self.rng.choice(self.groups)
         keys = [group * KEYS_PER_GROUP + n for n in range(KEYS_PER_GROUP)]
         if via == "id":
             keys = [self.rng.choice(keys)]
         elif via == "ids":
             keys = sorted({self.key() for _ in range(3)})
+        elif via == "found":
+            return Step(READ_STEP, keys, self.values_of(group), via=via, lock=lock)
         return Step(READ_STEP, keys, via=via, lock=lock)
+
+    def values_of(self, group: int) -> list:
+        """Up to three pairs of a key and a value that somebody has written, or is about to."""
+        recent = self.recent.get(group, [])
+        return self.rng.sample(recent, min(len(recent), self.rng.randint(1, 3)))
 
     def read_then_write(self) -> list:
         """The pattern of a lost update, or of write skew."""
@@ -93,9 +108,13 @@ class Planner:
         """An append, or a register's new value or end."""
         self.values += 1
         if self.model == "list":
-            how = self.rng.choice(["upsert", "upsert", "update", "replace"])
+            hows = ["upsert", "upsert", "update", "replace"]
         else:
-            how = self.rng.choice(["upsert", "update", "update", "replace", "delete"])
+            hows = ["upsert", "update", "update", "replace", "delete"]
+        how = self.rng.choice(hows + {WORDS: ["matched"], TIED: ["orphan", "take"]}.get(self.more, []))
+        recent = self.recent.setdefault(key // KEYS_PER_GROUP, [])
+        recent.append((key, self.values))
+        del recent[:-RECENT_MAX]
         return Step(WRITE_STEP, [key], None if how == "delete" else self.values, via=how)
 
     def key(self) -> int:

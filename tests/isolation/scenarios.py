@@ -5,11 +5,21 @@ Each is a script over `test (id INT PRIMARY KEY, value INT)` with the rows (1, 1
 function that looks at what came of it. An anomaly is there only when the transactions concerned
 committed: an error of one of them prevents it. Names after Adya (PL-2, PL-2.99, PL-3), OTV and PMP
 after Bailis et al., "Highly Available Transactions".
+
+Those with FK before their names are ours: parents `p (id, v)` and children `c (id, pid)`, whose
+constraint has one action for deletions and changes of keys. The state at the end tells of each
+child its parent, 0 for NULL, or ORPHAN.
 """
 
 TABLE = "CREATE TABLE test (id INT PRIMARY KEY, value INT)"
 ROWS = "INSERT INTO test VALUES (1, 10), (2, 20)"
 ALL = "SELECT * FROM test"
+ORPHAN = -1
+FAMILY = ["CREATE TABLE p (id INT PRIMARY KEY, v INT)",
+          "CREATE TABLE c (id INT PRIMARY KEY, pid INT, KEY pid (pid), CONSTRAINT tie FOREIGN KEY (pid) REFERENCES p (id) ON DELETE {0} ON UPDATE {0})"]
+FAMILY_ROWS = ["INSERT INTO p VALUES (1, 10), (2, 20)", "INSERT INTO c VALUES (1, 1), (3, 1)"]
+FAMILY_END = f"SELECT c.id, IF(pid IS NULL, 0, COALESCE(p.id, {ORPHAN})) FROM c LEFT JOIN p ON p.id = pid ORDER BY c.id"
+PARENTS, CHILDREN = "SELECT id, v FROM p", "SELECT id, pid FROM c"
 
 
 class Went:
@@ -43,10 +53,12 @@ def script(text: str) -> list:
 
 
 class Scenario:
-    """A name, what it means, a script, and a verdict."""
+    """A name, what it means, a script, and a verdict; of a family the action of its constraint."""
 
-    def __init__(self, name: str, meaning: str, text: str, anomaly):
+    def __init__(self, name: str, meaning: str, text: str, anomaly, action: str = ""):
         self.name, self.meaning, self.anomaly = name, meaning, anomaly
+        self.tables = [table.format(action) for table in FAMILY] if action else [TABLE]
+        self.rows, self.end = (FAMILY_ROWS, FAMILY_END) if action else ([ROWS], f"{ALL} ORDER BY id")
         self.steps = script(text)
         self.sessions = sorted({name for name, _ in self.steps})
 
@@ -186,4 +198,98 @@ SCENARIOS = [
         1 {set_value(0, 'id = 1')}
         1 COMMIT""",
              lambda r: r.ok("T1", "T2", "T3") and r.value(0, 2) == 20 and r.value(3, 1) == 10 and r.value(3, 2) == 25),
+]
+
+
+def families(name: str, meaning: str, text: str, anomaly, actions=("RESTRICT", "CASCADE", "SET NULL")) -> list:
+    """One scenario for each action."""
+    return [Scenario(f"FK {name}, {action}" if len(actions) > 1 else f"FK {name}", meaning, text, anomaly, action) for action in actions]
+
+
+def has_orphan(went: Went) -> bool:
+    """Whether a child is left without its parent."""
+    return ORPHAN in went.final.values()
+
+
+def sees_half(*steps: int):
+    """Whether one of these reads of all children sees one of parent 1's two, or one that has been
+    changed beside one that has not."""
+    def verdict(went: Went) -> bool:
+        seen = [dict(went.rows(step)) for step in steps]
+        return any(len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2) for rows in seen)
+    return verdict
+
+
+SCENARIOS += [
+    *families("child first", "a parent is deleted while a child that names it is open", """
+        1 INSERT INTO c VALUES (9, 2)
+        2 DELETE FROM p WHERE id = 2
+        1 COMMIT
+        2 COMMIT""", has_orphan),
+    *families("child rolled back", "the same, but the child does not come", """
+        1 INSERT INTO c VALUES (9, 2)
+        2 DELETE FROM p WHERE id = 2
+        1 ROLLBACK
+        2 COMMIT""", lambda r: 9 in r.final, ("RESTRICT",)),
+    *families("parent first", "a child names a parent whose deletion is open", """
+        1 DELETE FROM p WHERE id = 2
+        2 INSERT INTO c VALUES (9, 2)
+        1 COMMIT
+        2 COMMIT""", has_orphan, ("RESTRICT",)),
+    *families("parent rolled back", "the same, but the parent stays: so must the child", """
+        1 DELETE FROM p WHERE id = 2
+        2 INSERT INTO c VALUES (9, 2)
+        1 ROLLBACK
+        2 COMMIT""", lambda r: r.final.get(9) != 2, ("RESTRICT",)),
+    *families("parent of a snapshot", "a child names a parent that only its snapshot has", f"""
+        1 {PARENTS}
+        2 DELETE FROM p WHERE id = 2
+        2 COMMIT
+        1 {PARENTS}
+        1 INSERT INTO c VALUES (9, 2)
+        1 COMMIT""", has_orphan, ("RESTRICT",)),
+    *families("child after a snapshot", "a parent is deleted whose child the snapshot does not have", f"""
+        1 {CHILDREN}
+        2 INSERT INTO c VALUES (9, 2)
+        2 COMMIT
+        1 {CHILDREN}
+        1 DELETE FROM p WHERE id = 2
+        1 COMMIT
+        1 {CHILDREN}
+        1 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
+    *families("parent changed since a snapshot", "a child names a parent whose row has changed", f"""
+        1 {PARENTS}
+        2 UPDATE p SET v = v + 1 WHERE id = 2
+        2 COMMIT
+        1 INSERT INTO c VALUES (9, 2)
+        1 COMMIT""", lambda r: r.ok("T1") and r.final.get(9) != 2, ("RESTRICT",)),
+    *families("new key", "a child names the old key of a parent whose change is open", """
+        1 UPDATE p SET id = 5 WHERE id = 1
+        2 INSERT INTO c VALUES (9, 1)
+        1 COMMIT
+        2 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
+    *families("half an action", "some of the children have followed their parent, and some have not", f"""
+        1 {PARENTS}
+        2 DELETE FROM p WHERE id = 1
+        1 {CHILDREN}
+        2 COMMIT
+        1 {CHILDREN}
+        1 COMMIT""", sees_half(2, 4), ("CASCADE", "SET NULL")),
+    *families("parent gone, child there", "read skew: the parent before its deletion, its children after it", f"""
+        1 {PARENTS}
+        2 DELETE FROM p WHERE id = 1
+        2 COMMIT
+        1 {CHILDREN}
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) != 1, ("CASCADE", "SET NULL")),
+    *families("moving child", "a child goes to another parent, and its old one is deleted meanwhile", """
+        1 DELETE FROM c WHERE id = 3
+        1 UPDATE c SET pid = 2 WHERE id = 1
+        2 DELETE FROM p WHERE id = 1
+        1 COMMIT
+        2 COMMIT""", lambda r: r.ok("T1") and r.final != {1: 2}, ("RESTRICT", "CASCADE")),
+    *families("moving back", "the same, but the child stays where it was", """
+        1 UPDATE c SET pid = 2 WHERE id = 1
+        2 DELETE FROM p WHERE id = 1
+        1 ROLLBACK
+        2 COMMIT""", has_orphan, ("CASCADE", "SET NULL")),
 ]

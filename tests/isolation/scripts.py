@@ -16,11 +16,31 @@ LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
 
 
+class Scene:
+    """The tables that scripts are played on: their definitions without an engine, their rows, how
+    each is read in each of its ways, (table, index, condition), and which row may be left out."""
+
+    def __init__(self, tables: dict, rows: list, looks: list, plant: str):
+        self.tables, self.rows, self.looks, self.plant = tables, rows, looks, plant
+
+    def create(self, engine: str) -> list:
+        """Statements."""
+        return [*(f"{text} ENGINE={engine}" for text in self.tables.values()), *self.rows]
+
+    def drop(self) -> list:
+        """Statements; whoever refers to others goes first."""
+        return [f"DROP TABLE IF EXISTS {', '.join(reversed(self.tables))}"]
+
+
+SCENE = Scene({"t": TABLE}, [ROWS], [("t", "PRIMARY", ""), ("t", "k", "WHERE k > -1000"), ("t", "u", "WHERE u > -1000 OR u IS NULL"), ("t", "c", "WHERE c >= ''")],
+              "DELETE FROM t WHERE id = 50")
+
+
 class Script:
     """What is played. `impatient`: sessions whose waits end with error 1205 after a second."""
 
-    def __init__(self, seed: int, level: str, steps: list, impatient=()):
-        self.seed, self.level, self.steps, self.impatient = seed, level, steps, tuple(impatient)
+    def __init__(self, seed: int, level: str, steps: list, impatient=(), scene: Scene = SCENE):
+        self.seed, self.level, self.steps, self.impatient, self.scene = seed, level, steps, tuple(impatient), scene
 
     def sessions(self) -> list:
         """Names, in order."""
@@ -28,11 +48,12 @@ class Script:
 
     def with_steps(self, steps: list):
         """The same with other steps."""
-        return Script(self.seed, self.level, steps, self.impatient)
+        return Script(self.seed, self.level, steps, self.impatient, self.scene)
 
     def text(self) -> str:
         """As SQL with the session of each step."""
-        head = [f"-- seed {self.seed}, {self.level}" + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else ""), TABLE + ";", ROWS + ";"]
+        head = [f"-- seed {self.seed}, {self.level}" + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
+        head += [f"{text};" for text in (*self.scene.tables.values(), *self.scene.rows)]
         return "\n".join(head + [f"/* {name} */ {text};" for name, text in self.steps])
 
 

@@ -6,9 +6,10 @@ answer) by a seed, so that statements overlap. A bug strikes with a probability 
 """
 
 import random
+from collections import defaultdict
 
 from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
-from plans import BACK, Planner, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WRITE_STEP
+from plans import BACK, Planner, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS, WRITE_STEP
 
 PATIENCE = 12
 # What can be planted: name -> (model, level, with snapshot isolation, what the engine does wrong).
@@ -48,6 +49,12 @@ BUGS = {
     "lost commit": ("register", "READ COMMITTED", False, "a commit is answered and does not happen"),
     "index lags": ("list", "READ COMMITTED", False, "a read by the secondary index lacks the last version"),
     "row is missing": ("register", "READ COMMITTED", False, "a range leaves out a row"),
+    "words of the newest rows": ("list", "REPEATABLE READ", False, "a search finds the snapshot's rows by their newest words"),
+    "words of the newest rows alone": ("register", "REPEATABLE READ", False, "a search does not find what has changed since the snapshot"),
+    "words of open transactions": ("register", "READ COMMITTED", False, "a search finds rows by words that are not committed"),
+    "words lag": ("list", "READ COMMITTED", False, "a search lacks the words of the last version"),
+    "words of own rows are missing": ("list", "REPEATABLE READ", False, "a search does not find what its transaction has written"),
+    "words are not locked": ("list", "SERIALIZABLE", False, "a search locks the rows that it finds alone"),
 }
 
 
@@ -79,7 +86,7 @@ class Store:
 
     def strikes(self, *bugs: str) -> bool:
         """Whether the planted bug is one of these and strikes now."""
-        seldom = self.bug.startswith("savepoint")   # the occasion is rare enough
+        seldom = self.bug.startswith(("savepoint", "words of own"))   # the occasion is rare enough
         return self.bug in bugs and (seldom or self.rng.random() < self.chance)
 
     def newest(self, key):
@@ -158,6 +165,39 @@ class Store:
         old = self.strikes("locking read is old") and txn in self.snapshots
         return {key: self.own.get(txn, {}).get(key, self.at(key, self.snapshots[txn]) if old else self.newest(key)) for key in step.keys}
 
+    def search(self, txn: int, level: str, step, locks: bool) -> dict:
+        """Rows that have one of the values that are looked for."""
+        wanted, seen = defaultdict(set), {}
+        for key, value in step.value:
+            wanted[key].add(value)
+        stamp = 0 if locks else self.snapshot_of(txn, level)
+        for key, values in wanted.items():
+            newest = self.own.get(txn, {}).get(key, self.newest(key))
+            version = newest if locks else self.consistent(txn, level, key, stamp, step.via)
+            is_found = bool(values & self.words_of(txn, key, version))
+            if locks and (is_found or (level == "SERIALIZABLE" and self.bug != "words are not locked")):
+                self.lock(txn, key, step.lock == "update")
+            if is_found:
+                seen[key] = version
+        if locks:
+            self.first_committer_wins(txn, seen)
+        return seen
+
+    def words_of(self, txn: int, key, version) -> set:
+        """By which values a version of a row is found."""
+        own = self.own.get(txn, {})
+        if key in own:
+            return set() if self.strikes("words of own rows are missing") else words(version)
+        if self.strikes("words of the newest rows"):
+            return words(self.newest(key))
+        if self.strikes("words of the newest rows alone") and version != self.newest(key):
+            return set()
+        if self.strikes("words lag"):
+            return words(self.at(key, self.versions.get(key, [(0, None)])[-1][0] - 1))
+        if self.strikes("words of open transactions"):
+            return set().union(words(version), *(words(other[key]) for other in self.own.values() if key in other))
+        return words(version)
+
     def write(self, txn: int, level: str, key, value, is_list: bool) -> None:
         """A write of one key."""
         if not self.strikes("no write lock", "no write lock on a register"):
@@ -233,14 +273,19 @@ class Store:
                 self.late.remove(waiting)
 
 
+def words(version) -> set:
+    """The elements of a list, or the value."""
+    return set(version) if isinstance(version, tuple) else set() if version is None else {version}
+
+
 class Simulation:
     """Clients on a store."""
 
     def __init__(self, seed, model: str, levels, bug: str = "", snapshot_isolation: bool = False, txns: int = 500,
-                 clients: int = 6, chance: float = 0.4):
+                 clients: int = 6, chance: float = 0.4, more: str = ""):
         self.rng = random.Random(f"{seed}/{model}/{levels}")
         self.model, self.bug, self.left, self.snapshot_isolation = model, bug, txns, snapshot_isolation
-        self.planner = Planner(f"{seed}/plans", model, levels)
+        self.planner = Planner(f"{seed}/plans", model, levels, more=WORDS if bug.startswith("words") else more)
         self.store = Store(self.rng, bug, chance, snapshot_isolation)
         self.clients, self.txns, self.now = [Client(n) for n in range(clients)], [], 0
 
@@ -321,12 +366,13 @@ class Simulation:
             if locks and not step.lock and self.bug.startswith("reads do not lock"):
                 seen = {key: store.own.get(number, {}).get(key, store.newest(key)) for key in step.keys}
             else:
-                seen = store.read(number, level, step, locks)
+                seen = (store.search if step.via == "found" else store.read)(number, level, step, locks)
             if locks and not step.lock and store.strikes("read locks end early"):
                 for key in set(step.keys) - set(store.own.get(number, {})):
                     store.unlock(number, key)
             seen = {key: self.shown(value, step.via) for key, value in seen.items()}
-            note = Op(LOCKING if step.lock else READ, client.sent, 0, seen=seen, lengths=step.via == "covered" and self.model == "list")
+            found = {"words": [], "found": step.value}.get(step.via)
+            note = Op(LOCKING if step.lock else READ, client.sent, 0, seen=seen, lengths=step.via == "covered" and self.model == "list", words=found)
         elif step.kind == WRITE_STEP:
             store.write(number, level, step.keys[0], step.value, self.model == "list")
             note = Op(WRITE, client.sent, 0, key=step.keys[0], value=step.value)

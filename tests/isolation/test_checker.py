@@ -2,6 +2,7 @@
 
 from checker import check
 from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, Txn, WRITE
+from plans import WORDS
 from simulator import BUGS, Simulation
 
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
@@ -14,7 +15,7 @@ class TestPlanted:
             for levels in [*((level,) for level in LEVELS), LEVELS]:
                 for snapshot_isolation in (False, True):
                     for seed in SEEDS:
-                        played = Simulation(seed, model, levels,
+                        played = Simulation(seed, model, levels, more=WORDS if seed == 2 else "",
                                             snapshot_isolation=snapshot_isolation).run()
                         what = f"{model} {levels} {snapshot_isolation} seed {seed}"
                         assert [str(p) for p in check(played)] == [], what
@@ -87,6 +88,34 @@ class TestByHand:
         two = txn(2, "READ COMMITTED", [append(3, "x", 2)], end=4)
         start = txn(0, "READ COMMITTED", [append(0, "x", 9)], end=1)
         self.check("G-single-realtime", [start, one, two], {"x": [9, 2], "y": [1]})
+
+    def test_a_search_finds_what_its_snapshot_has(self):
+        start = txn(0, "READ COMMITTED", [append(0, "x", 9)], end=1)
+        writer = txn(2, "READ COMMITTED", [append(3, "x", 2), append(4, "y", 1)], end=5)
+        for level, name in (("READ COMMITTED", ""), ("REPEATABLE READ", "G-single")):
+            for later in (search(8, [("x", 2)], x=[9, 2]), read(8, x=[9, 2])):
+                early = txn(1, level, [search(2, [("x", 2)]), later], end=9)
+                self.check(name, [start, writer, early], {"x": [9, 2], "y": [1]})
+        late = txn(1, "READ COMMITTED", [search(7, [("x", 2)])], end=9)
+        self.check("G-single-realtime", [start, writer, late], {"x": [9, 2], "y": [1]})
+        wrong = txn(1, "REPEATABLE READ", [search(2, [("x", 2)], x=[9])], end=9)
+        self.check("words", [start, writer, wrong], {"x": [9, 2], "y": [1]})
+
+    def test_a_search_finds_registers_that_stay(self):
+        start = txn(0, "READ COMMITTED", [append(0, "x", 9)], end=1)
+        writer = txn(2, "READ COMMITTED", [append(4, "x", 2)], end=6)
+        for at, name in ((2, "impossible read"), (6, ""), (7, "")):
+            reader = txn(1, "READ COMMITTED", [search(at, [("x", 9)])], end=9)
+            self.check(name, [start, writer, reader], {"x": 2}, model="register")
+        own = txn(1, "READ COMMITTED", [append(7, "x", 3), search(8, [("x", 3)])], end=9)
+        self.check("internal", [start, writer, own], {"x": 3}, model="register")
+
+    def test_words_are_locked_when_serializable(self):
+        writer = txn(2, "READ COMMITTED", [append(3, "x", 2)], end=4)
+        for level, name in (("REPEATABLE READ", ""), ("SERIALIZABLE", "G-single-realtime")):
+            asking = search(2, [("x", 2)])
+            asking.kind = LOCKING
+            self.check(name, [txn(1, level, [asking, append(6, "y", 1)], end=7), writer], {"x": [2], "y": [1]})
 
     def test_dirty_write_of_registers(self):
         one = txn(1, "READ COMMITTED", [append(1, "x", 1)], end=4)
@@ -192,6 +221,11 @@ def append(at: int, key, value) -> Op:
 def read(at: int, **seen) -> Op:
     """A consistent read."""
     return Op(READ, at * 10, at * 10 + 5, seen=seen)
+
+
+def search(at: int, words: list, **seen) -> Op:
+    """A consistent read by words."""
+    return Op(READ, at * 10, at * 10 + 5, seen=seen, words=words)
 
 
 def locking(at: int, **seen) -> Op:

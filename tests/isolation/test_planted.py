@@ -66,23 +66,27 @@ BUGS = {
     "purge: look under the mark at one version only": ("register", RR, False),
     "purge: take a later mark for its own": ("register", RR, False),
     "locks: do not look again after a wait": ("list", RC, False),
+    "full text: look for rows of a snapshot among the newest": ("list", RR, False),
+    "full text: keep the words of a row that goes": ("register", RC, False),
 }
 # These need clients that wait. With a secondary index each wait would end in an error: the
 # statement would change an entry that is not there.
 IN_THREADS = ("locks: do not look again after a wait",)
 GOOD = [(model, levels, False) for model in ("list", "register") for levels in (RC, RR, SER, ALL)]
 GOOD += [("list", RR, True), ("register", RR, True)]
+WITH_WORDS = [("list", RR, False), ("list", ALL, False), ("register", ALL, False)]
 
 
 class Played:
     """A history, and what the checker says of it."""
 
     def __init__(self, model: str, levels: str, snapshot_isolation: bool, seed: int, bug: str = "",
-                 threads: bool = False):
+                 threads: bool = False, full_text: bool = False):
         words = [str(PLAYER), "--model", model, "--levels", levels, "--seed", str(seed),
                  "--txns", str(TXNS)]
         words += ["--snapshot-isolation"] * snapshot_isolation + ["--threads"] * threads
         words += ["--bug", bug] if bug else []
+        words += ["--words"] * (full_text or bug.startswith("full text:"))
         words += ["--threads", "--no-indexes"] if bug in IN_THREADS else []
         self.reached, self.problems = 0, []
         try:
@@ -111,10 +115,12 @@ def player():
                    check=True, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)})
 
 
-@pytest.mark.parametrize("kind", GOOD, ids=lambda kind: ", ".join(map(str, kind)))
-def test_nothing_is_found_where_none_is_planted(kind, rounds):
+@pytest.mark.parametrize("kind, full_text",
+                         [*((kind, False) for kind in GOOD), *((kind, True) for kind in WITH_WORDS)],
+                         ids=lambda part: str(part) if isinstance(part, bool) else ", ".join(map(str, part)))
+def test_nothing_is_found_where_none_is_planted(kind, full_text, rounds):
     for seed in range(rounds):
-        played = Played(*kind, seed, threads=seed == 0)
+        played = Played(*kind, seed, threads=seed == 0, full_text=full_text)
         why = "\n    ".join([f"seed {seed}: {played.text()}", *map(str, played.problems[:5])])
         assert not played.problems and not played.failure, why
 

@@ -35,6 +35,20 @@ class Versions:
                     own = own_writes_at(txn, place, key)
                     if own and not self.agrees(txn, key, seen, own, op.lengths):
                         self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} and then read {seen}")
+                self.check_words(txn, place, op)
+
+    def check_words(self, txn, place: int, op) -> None:
+        """What a search has found has one of the values, and own ones are found."""
+        wanted = defaultdict(set)
+        for key, value in op.words or ():
+            wanted[key].add(value)
+        for key, seen in op.seen.items() if wanted else ():
+            if not wanted[key] & set(self.words_of(seen)):
+                self.problem("words", f"{txn.name()} ({txn.level}) searched for {sorted(wanted[key])} and found key {key} with {seen}")
+        for key, values in wanted.items():
+            own = own_writes_at(txn, place, key)
+            if key not in op.seen and values & set(self.own_words(own)):
+                self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} and did not find it by {sorted(values)}")
 
     def visible_wrongly(self, txn, key, value) -> bool:
         """Whether a value must never be seen by `txn`; notes why."""
@@ -91,6 +105,19 @@ class ListVersions(Versions):
                 found = [places[key, value] for value in values]
                 if found != list(range(found[0], found[0] + len(found))):
                     self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed with others: {self.final[key]}")
+
+    def words_of(self, seen) -> list:
+        """All elements."""
+        return list(seen or ())
+
+    def own_words(self, own: list) -> list:
+        """All that it has appended."""
+        return own
+
+    def writer_of_missing(self, _txn, key, value, _during):
+        """Who appended what was not there yet; None if nobody has committed that."""
+        final = self.final.get(key, [])
+        return self.orders[key][final.index(value)] if value in final else None
 
     def agrees(self, txn, key, seen, own: list, lengths: bool) -> bool:
         """The list ends with the own appends, behind what they were appended to."""
@@ -206,6 +233,25 @@ class RegisterVersions(Versions):
             last, found = self.orders[key][-1].value, self.history.final.get(key)
             if found != last and not (found is not None and self.visible_wrongly(None, key, found)):
                 self.problem("lost write", f"key {key} is {found} at the end; the last committed write was {last}")
+
+    def words_of(self, seen) -> list:
+        """The value."""
+        return [seen]
+
+    def own_words(self, own: list) -> list:
+        """The last one."""
+        return own[-1:]
+
+    def writer_of_missing(self, txn, key, value, during):
+        """None: whether the value had not come yet or had gone is not known. It must not have been
+        there all the time."""
+        place, (sent, answered) = self.places.get((key, value)), during
+        if place is not None:
+            order = self.orders[key]
+            ends = order[place + 1].writer.end[0] if place + 1 < len(order) else answered + 1
+            if order[place].writer.end[1] <= sent and ends >= answered:
+                self.problem("impossible read", f"{txn.name()} ({txn.level}) did not find key {key} by {value}, which it was all the time")
+        return None
 
     def agrees(self, _txn, _key, seen, own: list, _lengths) -> bool:
         """It is the value last written."""

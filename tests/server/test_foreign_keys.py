@@ -1,5 +1,5 @@
 """Nobody commits a row without its parent: many connections, changes of definitions beside them,
-and kills; and a replica follows actions that are not in the binary log."""
+and kills; what the status, CHECK TABLE and loads do about constraints."""
 
 import random
 import threading
@@ -8,7 +8,6 @@ import time
 import pymysql
 import pytest
 from cheetah_tools.say import Failure, note
-from test_replication import replicated
 
 WRITERS = 6
 KEYS = 30
@@ -136,31 +135,6 @@ def check(server) -> None:
         ("fk/follows", "fk/d", f"fk/{parent}", "CASCADE", "CASCADE", "PRIMARY"),
         ("fk/stays", "fk/c", f"fk/{parent}", "RESTRICT", "RESTRICT", "PRIMARY"),
         ("fk/tree", "fk/d", "fk/d", "SET NULL", "RESTRICT", "PRIMARY")]
-
-
-def test_a_replica_repeats_actions(new_server, rng):
-    """Row events have no rows of actions: the replica's engine does them, and once."""
-    primary, replica = replicated(new_server, "optimistic")
-    for text in TABLES:
-        primary.sql(text, "d")
-    script = random.Random(rng.getrandbits(32))
-    connection = primary.connect("d", autocommit=True)
-    with connection.cursor() as cursor:
-        for _ in range(1500):
-            for text in rows(script):
-                try:
-                    cursor.execute(text.replace(" q ", " p ").replace(" q SET", " p SET"))
-                except pymysql.MySQLError as failure:
-                    assert failure.args[0] in EXPECTED, failure
-        cursor.execute("COMMIT")
-    position = primary.value("SELECT @@gtid_binlog_pos")
-    assert replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 120)") == 0
-    assert not replica.sql("SHOW SLAVE STATUS")[0][19]
-    for name in ("p", "c", "d"):
-        query = f"SELECT * FROM {name} ORDER BY id"
-        assert primary.sql(query, "d") == replica.sql(query, "d"), name
-    for query in ORPHANS:
-        assert replica.value(query.format(p="p"), "d") == 0
 
 
 STATUS = "SHOW ENGINE CHEETAH STATUS"

@@ -12,46 +12,33 @@ use cheetah::format::foreign_key::{Description, ForeignKeyAction, ForeignKeyDef}
 use cheetah::table::{Constraints, ForeignKey, KeySide, Referenced, Table};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use cheetah_io::Rng;
-use std::cell::RefCell;
 use std::sync::Arc;
 use support::constraints::{alter, child, create, load, refers, with, Model};
-use support::families::{family, orphans, sides, work};
+use support::families::{family, orphans, sides, work, Generations};
+use support::steps::survives;
 use support::*;
 use ConstraintProblem::{CannotAdd, IndexIsNeeded, IsReferenced, NameIsTaken};
 
 #[test]
 fn constraints_are_those_of_before_or_after_every_change_whenever_power_is_cut() {
-    for seed in 1..=20 {
-        let models = RefCell::new(vec![Model::default()]);
-        let workload = |disk: &SimDisk| {
-            let (db, mut rng) = (open(disk).unwrap(), Rng::new(seed));
-            for step in 1..=16 {
-                let mut model = models.borrow().last().unwrap().clone();
-                models.borrow_mut().push(model.clone());
-                model.step(&db, &mut rng);
-                *models.borrow_mut().last_mut().unwrap() = model.clone();
-                disk.acknowledge(step);
-                model.check(&db).unwrap_or_else(|difference| panic!("seed {seed}, {step}: {difference}"));
-                if rng.chance(0.2) {
-                    db.checkpoint().unwrap();
-                }
-                while rng.chance(0.3) && db.run_background().unwrap() {}
-            }
-        };
-        let judge = |image: &Image| {
-            let db = open(&image.disk).map_err(|error| error.to_string())?;
-            let models = models.borrow();
-            let done = image.acknowledged as usize;
-            let before = models[done].check(&db);
-            before.or_else(|before| match models.get(done + 1) {
-                Some(model) => model.check(&db).map_err(|after| format!("{before}\nnor {after}")),
-                None => Err(before),
-            })
-        };
-        let explored = explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge);
-        explored.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
-    }
+    (1..=20).try_for_each(|seed| survives::<Model>(seed, 16)).unwrap();
     assert!(reach::count("catalog change redone") > 0 || !cfg!(debug_assertions));
+    let bug = plant("ddl: return before the log is durable");
+    assert!((1..=20).any(|seed| survives::<Model>(seed, 16).is_err()) && bug.reached_count() > 0);
+}
+
+#[test]
+fn rows_go_with_their_parents_whenever_power_is_cut() {
+    (1..=20).try_for_each(|seed| survives::<Generations>(seed, 16)).unwrap();
+    for bug in [
+        "log: skip the sync of a commit",
+        "commit: lose the last change",
+        "savepoint: leave the first change",
+    ] {
+        let planted = plant(bug);
+        let caught = (1..=20).any(|seed| survives::<Generations>(seed, 16).is_err());
+        assert!(caught && planted.reached_count() > 0, "{bug}");
+    }
 }
 
 #[test]

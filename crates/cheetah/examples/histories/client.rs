@@ -7,9 +7,10 @@
 
 use crate::history::{Op, Seen, Txn, What};
 use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
+use crate::words::{find, list_of};
 use crate::Run;
 use cheetah::base::{Error, Result};
-use cheetah::db::{Cursor, Isolation, LockMode, Read, Savepoint, SeekEnd, SeekMode, Transaction};
+use cheetah::db::{Cursor, Isolation, LockMode, Read, RowWords, Savepoint, SeekEnd, SeekMode, Transaction};
 use cheetah::table::{NewRow, OldEntry, SecondaryEntry};
 use std::collections::BTreeMap;
 
@@ -58,6 +59,11 @@ impl Row {
     }
 }
 
+/// The values of a stored row.
+pub(crate) fn values_of(stored: &[u8]) -> Vec<u64> {
+    Row::parse(stored).0
+}
+
 /// A number as keys and rows have it.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
@@ -79,8 +85,9 @@ pub(crate) fn nothing(is_list: bool, is_length: bool) -> Seen {
 
 /// A read under way.
 struct Scan {
-    /// None for one that looks for key after key.
+    /// None for one that looks for key after key, of these.
     cursor: Option<Cursor>,
+    keys: Vec<u64>,
     steps_count: usize,
     seen: BTreeMap<u64, Seen>,
 }
@@ -216,7 +223,7 @@ impl Client {
     fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
         let mut scan = match self.scan.take() {
             Some(scan) => scan,
-            None => Scan { cursor: self.cursor(run, reading)?, steps_count: 0, seen: BTreeMap::new() },
+            None => self.scan(run, reading)?,
         };
         let goes_on = match &mut scan.cursor {
             None => self.read_key(run, reading, &mut scan)?,
@@ -230,9 +237,21 @@ impl Client {
         Ok(Some(self.what(run.is_list, reading, scan)))
     }
 
+    fn scan(&mut self, run: &Run, reading: &Reading) -> Result<Scan> {
+        let keys = match reading.via {
+            Via::Words => find(&mut self.txn, run, &format!("g{}", reading.keys[0] / GROUP_KEYS))?,
+            Via::Found => {
+                let words = reading.words.iter().map(|(_, value)| format!("v{value}"));
+                find(&mut self.txn, run, &words.collect::<Vec<_>>().join(" "))?
+            }
+            _ => reading.keys.clone(),
+        };
+        Ok(Scan { cursor: self.cursor(run, reading)?, keys, steps_count: 0, seen: BTreeMap::new() })
+    }
+
     fn cursor(&mut self, run: &Run, reading: &Reading) -> Result<Option<Cursor>> {
         let index_no = match reading.via {
-            Via::Keys => return Ok(None),
+            Via::Keys | Via::Words | Via::Found => return Ok(None),
             Via::Range | Via::Rows | Via::Picked => 0,
             Via::Numbers | Via::Covered => BY_NUMBER,
             Via::Group => BY_GROUP,
@@ -241,26 +260,28 @@ impl Client {
     }
 
     fn read_key(&mut self, run: &Run, reading: &Reading, scan: &mut Scan) -> Result<bool> {
-        let key = reading.keys[scan.steps_count];
+        let Some(&key) = scan.keys.get(scan.steps_count) else { return Ok(false) };
         let mut stored = Vec::new();
         if self.txn.get(&run.table, &key.to_be_bytes(), how_of(reading), &mut stored)? {
             scan.seen.insert(key, seen_of(&stored, run.is_list));
         }
-        Ok(scan.steps_count + 1 < reading.keys.len())
+        Ok(scan.steps_count + 1 < scan.keys.len())
     }
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
         let level = self.plan.as_ref().map(|plan| plan.level);
         // A locking scan that keeps no gaps may miss a row whose value, and with it its place in
-        // the index, went down while it waited.
-        let may_miss = matches!(reading.via, Via::Numbers | Via::Covered)
-            && reading.lock.is_some()
-            && level == Some(Isolation::ReadCommitted);
+        // the index, went down while it waited. What a search by values has not found may be there.
+        let may_miss = reading.via == Via::Found
+            || matches!(reading.via, Via::Numbers | Via::Covered)
+                && reading.lock.is_some()
+                && level == Some(Isolation::ReadCommitted);
         let wanted = if reading.via == Via::Picked { &reading.keys[..1] } else { &reading.keys[..] };
         let absent = (!may_miss).then(|| nothing(is_list, reading.via == Via::Covered));
         let seen = wanted.iter().filter_map(|key| Some((*key, scan.seen.remove(key).or(absent.clone())?)));
         let by_index = matches!(reading.via, Via::Numbers | Via::Group | Via::Covered);
-        What::Read { locks: reading.lock.is_some(), by_index, seen: seen.collect() }
+        let words = matches!(reading.via, Via::Words | Via::Found).then(|| reading.words.clone());
+        What::Read { locks: reading.lock.is_some(), by_index, seen: seen.collect(), words }
     }
 
     /// Writes; all or nothing.
@@ -290,7 +311,7 @@ impl Client {
             (How::Replace, None) => self.insert(run, key, &new)?,
             (_, None) => {
                 let seen = vec![(key, nothing(is_list, false))];
-                return Ok(What::Read { locks: true, by_index: false, seen });
+                return Ok(What::Read { locks: true, by_index: false, seen, words: None });
             }
             (How::Replace, Some(old)) => {
                 self.delete(run, key, &old)?;
@@ -306,25 +327,35 @@ impl Client {
     }
 
     fn insert(&mut self, run: &Run, key: u64, row: &Row) -> Result<()> {
-        let entries = row.entries(key, run);
+        let (entries, stored) = (row.entries(key, run), key.to_be_bytes());
         self.txn.insert(
             &run.table,
-            &NewRow { key: &key.to_be_bytes(), row: &row.stored(), secondary: &secondary(&entries) },
-        )
+            &NewRow { key: &stored, row: &row.stored(), secondary: &secondary(&entries) },
+        )?;
+        let Some(postings) = &run.postings else { return Ok(()) };
+        let words = &mut list_of(key, &row.0);
+        self.txn.insert_words(postings, RowWords { key: &stored, words })
     }
 
     fn update(&mut self, run: &Run, key: u64, old: &Row, new: &Row) -> Result<()> {
+        let (old_words, new_words) = (&mut list_of(key, &old.0), &mut list_of(key, &new.0));
         let (old, entries) = (old.entries(key, run), new.entries(key, run));
         // The entry by group stays.
         let changed = ..old.len().min(BY_GROUP - 1);
         let key = key.to_be_bytes();
         let new = NewRow { key: &key, row: &new.stored(), secondary: &secondary(&entries[changed]) };
-        self.txn.update(&run.table, &key, &new, &old_entries(&old[changed]))
+        self.txn.update(&run.table, &key, &new, &old_entries(&old[changed]))?;
+        let Some(postings) = &run.postings else { return Ok(()) };
+        let old = RowWords { key: &key, words: old_words };
+        self.txn.change_words(postings, old, RowWords { key: &key, words: new_words })
     }
 
     fn delete(&mut self, run: &Run, key: u64, old: &Row) -> Result<()> {
+        let (words, stored) = (&mut list_of(key, &old.0), key.to_be_bytes());
         let old = old.entries(key, run);
-        self.txn.delete(&run.table, &key.to_be_bytes(), &old_entries(&old))
+        self.txn.delete(&run.table, &stored, &old_entries(&old))?;
+        let Some(postings) = &run.postings else { return Ok(()) };
+        self.txn.delete_words(postings, RowWords { key: &stored, words })
     }
 }
 
@@ -338,13 +369,13 @@ fn how_of(reading: &Reading) -> Read {
 
 /// The next row of a scan; whether there may be more.
 fn read_next(is_list: bool, reading: &Reading, scan: &mut Scan) -> Result<bool> {
-    let Scan { cursor: Some(cursor), steps_count, seen } = scan else { return Ok(false) };
+    let Scan { cursor: Some(cursor), steps_count, seen, .. } = scan else { return Ok(false) };
     let is_first = *steps_count == 0;
     let lowest = reading.keys.iter().min().copied().unwrap_or_default();
     let (low, high) = (lowest.to_be_bytes(), (lowest + GROUP_KEYS - 1).to_be_bytes());
     let group = (lowest / GROUP_KEYS).to_be_bytes();
     match reading.via {
-        Via::Keys => Ok(false),
+        Via::Keys | Via::Words | Via::Found => Ok(false),
         Via::Range | Via::Picked => {
             let found = match is_first {
                 true => cursor.seek_to(SeekMode::AtLeast, &low, SeekEnd::UpTo(&high))?,

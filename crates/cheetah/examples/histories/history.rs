@@ -48,8 +48,9 @@ impl fmt::Display for OrNull {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A read, and what it saw of each key; `by_index`: of those that it found by a secondary
-    /// index.
-    Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)> },
+    /// index; `words`: of those that a full-text search has found, by these values of these keys
+    /// (none: by a word that all of them have).
+    Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)>, words: Option<Vec<(u64, u64)>> },
     /// A new value at the end of a list, or of a register; none when the row was deleted.
     Write { key: u64, value: Option<u64> },
     /// The snapshot was taken.
@@ -76,7 +77,7 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sent, answered) = self.during;
         match &self.what {
-            What::Read { locks, by_index, seen } => {
+            What::Read { locks, by_index, seen, words } => {
                 let kind = if *locks { "locking" } else { "read" };
                 write!(f, "[\"{kind}\",{sent},{answered},[")?;
                 write_all(f, seen.iter().map(|(key, seen)| format!("[{key},{seen}]")))?;
@@ -84,7 +85,15 @@ impl fmt::Display for Op {
                 // An entry that has gone is passed without a look at the row: nothing tells when
                 // that was.
                 let covered = *by_index && seen.iter().any(|(_, seen)| seen.is_nothing());
-                write!(f, "],null,null,{},{lengths},{covered}]", self.undone)
+                write!(f, "],null,null,{},{lengths},{covered}", self.undone)?;
+                match words {
+                    None => write!(f, "]"),
+                    Some(words) => {
+                        write!(f, ",[")?;
+                        write_all(f, words.iter().map(|(key, value)| format!("[{key},{value}]")))?;
+                        write!(f, "]]")
+                    }
+                }
             }
             What::Write { key, value } => {
                 let value = OrNull(*value);

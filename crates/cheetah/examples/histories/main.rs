@@ -2,21 +2,22 @@
 //! tests/isolation/checker.py, on one line.
 //!
 //! `cargo run --example histories -- --model list --levels "READ COMMITTED,SERIALIZABLE"
-//! [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--seed 1]
+//! [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--words] [--seed 1]
 //! [--txns 300]`. With `--bug` the engine does what it must not: tests/isolation/test_planted.py
 //! has the names. Clients take turns in one thread, in an order that the seed repeats; with
 //! `--threads` each has its own, and waits for locks. With `--no-indexes` the table has its
-//! clustered index only.
+//! clustered index only, but for what `--words` adds: a full-text index, and searches.
 
 mod client;
 mod history;
 mod plan;
+mod words;
 
 use cheetah::base::{planted, Config, Error, Result};
 use cheetah::db::{Db, Env, Isolation, Read, Transaction};
 use cheetah::format::image::Compression;
 use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{IndexSpec, Table, TableSpec};
+use cheetah::table::{FulltextSpec, IndexSpec, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Rng;
 use client::{nothing, seen_of, Client};
@@ -41,6 +42,8 @@ pub(crate) struct Choice {
     has_threads: bool,
     /// Secondary ones.
     has_indexes: bool,
+    /// A full-text one.
+    has_words: bool,
     seed: u64,
     txns_count: u64,
 }
@@ -50,6 +53,8 @@ pub(crate) struct Run {
     pub(crate) table: Arc<Table>,
     pub(crate) is_list: bool,
     pub(crate) has_indexes: bool,
+    /// Of the full-text index, if there is one.
+    pub(crate) postings: Option<Arc<Table>>,
     now: AtomicU64,
     planner: Mutex<Planner>,
     failure: Mutex<Option<String>>,
@@ -76,7 +81,7 @@ impl Run {
 fn main() -> std::process::ExitCode {
     let words = std::env::args().skip(1).collect::<Vec<_>>();
     let Some(choice) = Choice::of(&words) else {
-        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--seed N] [--txns N]");
+        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--words] [--seed N] [--txns N]");
         return std::process::ExitCode::from(2);
     };
     match play(&choice) {
@@ -109,6 +114,7 @@ impl Choice {
             bug: value("--bug").map(|name| &*name.clone().leak()),
             has_threads: words.iter().any(|word| word == "--threads"),
             has_indexes: words.iter().all(|word| word != "--no-indexes"),
+            has_words: words.iter().any(|word| word == "--words"),
             seed: number("--seed", 1)?,
             txns_count: number("--txns", 300)?,
         })
@@ -120,8 +126,10 @@ fn play(choice: &Choice) -> Result<History> {
     let db = Db::open(env, Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() })?;
     let planner = Planner::new(choice);
     let keys_count = planner.keys_count();
+    let table = db.create_table(&spec(choice))?;
     let run = Run {
-        table: db.create_table(&spec(choice.has_indexes))?,
+        postings: choice.has_words.then(|| db.postings(&table, 0)).transpose()?,
+        table,
         is_list: choice.is_list,
         has_indexes: choice.has_indexes,
         now: AtomicU64::new(0),
@@ -254,16 +262,18 @@ fn read_last(db: &Db, run: &Run, keys_count: u64) -> Result<Vec<(u64, Seen)>> {
     Ok(last)
 }
 
-/// Rows by key, and with secondary indexes by group and number, by their last value, and by group.
-fn spec(has_indexes: bool) -> TableSpec {
+/// Rows by key, and with secondary indexes by group and number, by their last value, and by group;
+/// their words.
+fn spec(choice: &Choice) -> TableSpec {
     let index = |name: &str, unique, max_key_bytes| IndexSpec {
         name: name.into(),
         unique,
         max_key_bytes,
         row_format: RowFormatVersion::opaque(),
     };
+    let words = || FulltextSpec { name: "words".into(), max_word_bytes: 24, extra: Vec::new() };
     let mut indexes = vec![index("PRIMARY", true, 8)];
-    if has_indexes {
+    if choice.has_indexes {
         indexes.extend([index("number", false, 16), index("value", true, 8), index("group", false, 8)]);
     }
     TableSpec {
@@ -274,6 +284,6 @@ fn spec(has_indexes: bool) -> TableSpec {
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),
-        fulltext: Vec::new(),
+        fulltext: choice.has_words.then(words).into_iter().collect(),
     }
 }

@@ -13,6 +13,11 @@ pub(crate) const GROUP_KEYS: u64 = 3;
 const GROUPS_IN_USE: u64 = 2;
 const TXNS_PER_GROUP: u64 = 40;
 
+/// Written values that are searched for, at most.
+const RECENT_MAX: usize = 24;
+/// Of which a search looks for so many, at most.
+const SEARCHED_MAX: u64 = 3;
+
 /// How a read finds its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Via {
@@ -30,6 +35,10 @@ pub(crate) enum Via {
     Group,
     /// The index by group and number alone.
     Covered,
+    /// The full-text index, by a word that all rows of the group have.
+    Words,
+    /// The same, by words that are values.
+    Found,
 }
 
 impl Via {
@@ -48,6 +57,14 @@ pub(crate) struct Reading {
     pub(crate) keys: Vec<u64>,
     pub(crate) via: Via,
     pub(crate) lock: Option<LockMode>,
+    /// Keys and values that are searched for.
+    pub(crate) words: Vec<(u64, u64)>,
+}
+
+impl Reading {
+    fn of_key(key: u64, lock: Option<LockMode>) -> Self {
+        Self { keys: vec![key], via: Via::Keys, lock, words: Vec::new() }
+    }
 }
 
 /// How a row is written.
@@ -87,6 +104,9 @@ pub(crate) struct Planner {
     rng: Rng,
     is_list: bool,
     has_indexes: bool,
+    has_words: bool,
+    /// The last values, and their keys.
+    recent: Vec<(u64, u64)>,
     levels: Vec<Isolation>,
     plans_count_max: u64,
     plans_count: u64,
@@ -95,11 +115,13 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub(crate) fn new(choice: &Choice) -> Self {
-        let Choice { seed, is_list, has_indexes, ref levels, txns_count, .. } = *choice;
+        let Choice { seed, is_list, has_indexes, has_words, ref levels, txns_count, .. } = *choice;
         Self {
             rng: Rng::new(seed),
             is_list,
             has_indexes,
+            has_words,
+            recent: Vec::new(),
             levels: levels.clone(),
             plans_count_max: txns_count,
             plans_count: 0,
@@ -148,6 +170,17 @@ impl Planner {
 
     fn read(&mut self, lock: Option<LockMode>) -> Step {
         let via = match lock {
+            None if self.has_words => self.one_of(&[
+                Via::Keys,
+                Via::Range,
+                Via::Rows,
+                Via::Group,
+                Via::Covered,
+                Via::Words,
+                Via::Words,
+                Via::Found,
+                Via::Found,
+            ]),
             None => self.one_of(&[Via::Keys, Via::Range, Via::Rows, Via::Numbers, Via::Group, Via::Covered]),
             Some(_) => {
                 self.one_of(&[Via::Keys, Via::Range, Via::Picked, Via::Numbers, Via::Group, Via::Covered])
@@ -156,7 +189,13 @@ impl Planner {
         let via = if self.has_indexes { via } else { via.by_key() };
         let first = self.group() * GROUP_KEYS;
         let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();
+        let mut words = Vec::new();
         match via {
+            Via::Found => {
+                words.extend(self.recent.iter().filter(|(key, _)| keys.contains(key)));
+                self.rng.shuffle(&mut words);
+                words.truncate(1 + self.rng.below(SEARCHED_MAX) as usize);
+            }
             Via::Keys => {
                 self.rng.shuffle(&mut keys);
                 keys.truncate(1 + self.rng.below(GROUP_KEYS) as usize);
@@ -167,7 +206,7 @@ impl Planner {
             }
             _ => {}
         }
-        Step::Read(Reading { keys, via, lock })
+        Step::Read(Reading { keys, via, lock, words })
     }
 
     /// The pattern of a lost update, or of write skew; or of a row that is locked, and stays so
@@ -176,7 +215,7 @@ impl Planner {
         let lock = self.one_of(&[None, None, Some(LockMode::Exclusive)]);
         let keys = [self.key(), self.key()];
         for key in keys {
-            steps.push(Step::Read(Reading { keys: vec![key], via: Via::Keys, lock }));
+            steps.push(Step::Read(Reading::of_key(key, lock)));
         }
         let key = self.one_of(&keys);
         let write = self.write(Some(key));
@@ -190,7 +229,7 @@ impl Planner {
             steps.push(write);
         }
         if self.rng.chance(0.3) {
-            steps.push(Step::Read(Reading { keys: vec![key], via: Via::Keys, lock: None }));
+            steps.push(Step::Read(Reading::of_key(key, None)));
         }
     }
 
@@ -200,7 +239,7 @@ impl Planner {
         let first = key / GROUP_KEYS * GROUP_KEYS;
         let mut keys = (first..first + GROUP_KEYS).collect::<Vec<_>>();
         keys.rotate_left(((key - first + 1 + self.rng.below(GROUP_KEYS - 1)) % GROUP_KEYS) as usize);
-        Step::Read(Reading { keys, via: Via::Picked, lock })
+        Step::Read(Reading { keys, via: Via::Picked, lock, words: Vec::new() })
     }
 
     fn write(&mut self, key: Option<u64>) -> Step {
@@ -209,7 +248,12 @@ impl Planner {
             true => self.one_of(&[How::Upsert, How::Upsert, How::Update, How::Replace]),
             false => self.one_of(&[How::Upsert, How::Update, How::Update, How::Replace, How::Delete]),
         };
-        Step::Write { key: key.unwrap_or_else(|| self.key()), value: self.values_count, how }
+        let (key, value) = (key.unwrap_or_else(|| self.key()), self.values_count);
+        if self.recent.len() == RECENT_MAX {
+            self.recent.remove(0);
+        }
+        self.recent.push((key, value));
+        Step::Write { key, value, how }
     }
 
     fn group(&mut self) -> u64 {

@@ -1,5 +1,6 @@
 //! Tables of one description with constraints between them, and a model of how these change.
 
+use super::steps;
 use super::*;
 use cheetah::base::reach;
 use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
@@ -144,8 +145,28 @@ impl Model {
         (0..count).map(one).collect()
     }
 
-    /// One change of the catalog, and things that change no constraint.
-    pub fn step(&mut self, db: &Db, rng: &mut Rng) {
+    /// Handles from before stay good, and have the new names.
+    fn rename(&mut self, db: &Db, from: &str, to: &str) {
+        let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
+        db.rename_table(from, to).unwrap();
+        let short = |name: &str| format!("{}_ibfk_", name.rsplit('/').next().unwrap());
+        let mut renamed = self.tables.remove(from).unwrap();
+        for def in &mut renamed.1 {
+            def.name = def.name.replace(&short(from), &short(to));
+        }
+        self.tables.insert(to.into(), renamed);
+        let all = self.tables.values_mut().flat_map(|table| &mut table.1);
+        all.filter(|def| def.parent == from).for_each(|def| def.parent = to.into());
+        for table in before {
+            assert_eq!(*table.foreign_keys(), self.tables[&table.name()].1);
+            assert!(!table.is_dropped() && db.begin().count(&table).is_ok());
+        }
+    }
+}
+
+impl steps::Model for Model {
+    /// One change of the catalog, or things that change no constraint.
+    fn step(&mut self, db: &Db, rng: &mut Rng) {
         let name = NAMES[rng.below(5) as usize];
         if !self.tables.contains_key(name) {
             let new = self.some(name, rng);
@@ -188,26 +209,8 @@ impl Model {
         }
     }
 
-    /// Handles from before stay good, and have the new names.
-    fn rename(&mut self, db: &Db, from: &str, to: &str) {
-        let before: Vec<_> = self.tables.keys().map(|name| db.table(name).unwrap()).collect();
-        db.rename_table(from, to).unwrap();
-        let short = |name: &str| format!("{}_ibfk_", name.rsplit('/').next().unwrap());
-        let mut renamed = self.tables.remove(from).unwrap();
-        for def in &mut renamed.1 {
-            def.name = def.name.replace(&short(from), &short(to));
-        }
-        self.tables.insert(to.into(), renamed);
-        let all = self.tables.values_mut().flat_map(|table| &mut table.1);
-        all.filter(|def| def.parent == from).for_each(|def| def.parent = to.into());
-        for table in before {
-            assert_eq!(*table.foreign_keys(), self.tables[&table.name()].1);
-            assert!(!table.is_dropped() && db.begin().count(&table).is_ok());
-        }
-    }
-
-    /// Whether the database has those tables and constraints.
-    pub fn check(&self, db: &Db) -> std::result::Result<(), String> {
+    /// Tables and constraints.
+    fn check(&self, db: &Db) -> std::result::Result<(), String> {
         let (now, names) = (lines(&db.constraints()), db.table_names());
         let expected: Vec<_> = self.lines().into_iter().map(|(_, line)| line).collect();
         if now != expected || !names.iter().eq(self.tables.keys()) {

@@ -1,6 +1,8 @@
-//! Parents and children, and threads that insert, move and delete them.
+//! Parents and children: threads that insert, move and delete them, and a model of rows that follow
+//! their parents.
 
 use super::constraints::{child, create, refers};
+use super::steps;
 use super::*;
 use cheetah::base::planted::plant;
 use cheetah::base::Error;
@@ -44,6 +46,24 @@ pub fn orphans(db: &Db) -> Vec<u64> {
         check(db, table).unwrap().unwrap();
     }
     orphans_for(&mut db.begin(), tables.each_ref())
+}
+
+/// Does something with each child of a parent.
+fn each_child(
+    txn: &mut Transaction,
+    side: &KeySide,
+    of: u64,
+    mut each: impl FnMut(&mut Transaction, u64, &Row) -> Result<()>,
+) -> Result<()> {
+    let (mut cursor, mut stored) = (txn.cursor_on_children(side)?, Vec::new());
+    let mut found = cursor.seek_to(SeekMode::AtLeast, &of.to_be_bytes(), SeekEnd::Prefix)?;
+    while found {
+        cursor.get_row(&mut stored)?;
+        let key = u64::from_be_bytes(cursor.clustered_key().try_into().unwrap());
+        each(txn, key, &Row::parse(&stored).0)?;
+        found = cursor.next()?;
+    }
+    Ok(())
 }
 
 const PARENTS: u64 = 3;
@@ -92,7 +112,8 @@ impl Work {
                     1 => update(txn, parent, of, &row, PARENTS + key, &child(PARENTS + key, 0, 0))?,
                     _ => {
                         delete(txn, parent, of, &row)?;
-                        return self.cascade(txn, of).map(|()| true);
+                        let each = |txn: &mut Transaction, key, row: &Row| delete(txn, kid, key, row);
+                        return each_child(txn, &self.child, of, each).map(|()| true);
                     }
                 }
                 self.judge(txn, &self.child, of, false)
@@ -112,19 +133,6 @@ impl Work {
                 }
             }
         }
-    }
-
-    /// Deletes the children of a parent that goes.
-    fn cascade(&self, txn: &mut Transaction, of: u64) -> Result<()> {
-        let (mut cursor, mut stored) = (txn.cursor_on_children(&self.child)?, Vec::new());
-        let mut found = cursor.seek_to(SeekMode::AtLeast, &of.to_be_bytes(), SeekEnd::Prefix)?;
-        while found {
-            cursor.get_row(&mut stored)?;
-            let key = u64::from_be_bytes(cursor.clustered_key().try_into().unwrap());
-            delete(txn, &self.child.table().unwrap(), key, &Row::parse(&stored).0)?;
-            found = cursor.next()?;
-        }
-        Ok(())
     }
 
     /// How often the bug was reached.
@@ -169,4 +177,127 @@ pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>
     });
     let all = [orphans(&work.db), work.orphans.into_inner().unwrap()].concat();
     (all, work.outcomes.map(|count| count.into_inner()), reached)
+}
+
+const GENERATIONS: [&str; 3] = ["db/a", "db/b", "db/c"];
+
+/// Each table's rows by key, with the key of their parent in the table before. Rows of the second
+/// table follow a parent that gets another key, and go with one that goes. Rows of the third one
+/// are left without a parent then: 0.
+#[derive(Clone, Default, Debug)]
+pub struct Generations {
+    tables_count: usize,
+    rows: [BTreeMap<u64, u64>; 3],
+}
+
+impl Generations {
+    /// One statement with its actions.
+    fn change(&mut self, db: &Db, txn: &mut Transaction, rng: &mut Rng) -> Result<()> {
+        let tables = GENERATIONS.map(|name| db.table(name).unwrap());
+        let (key, other, place) = (1 + rng.below(5), 1 + rng.below(5), rng.below(3));
+        let generation = rng.below(3) as usize;
+        let is_there = self.rows[generation].contains_key(&key);
+        if !is_there {
+            let parent = if generation == 0 { 0 } else { other };
+            if parent == 0 || self.rows[generation - 1].contains_key(&parent) {
+                self.rows[generation].insert(key, parent);
+                insert(txn, &tables[generation], key, &child(key, parent, place))?;
+            }
+            return Ok(());
+        }
+        let row = read_as(txn, &tables[generation], key, Read::Exclusive)?.unwrap();
+        if generation == 0 && rng.chance(0.4) && !self.rows[0].contains_key(&other) {
+            self.rows[0].remove(&key);
+            self.rows[0].insert(other, 0);
+            self.rows[1].values_mut().filter(|parent| **parent == key).for_each(|parent| *parent = other);
+            update(txn, &tables[0], key, &row, other, &child(other, 0, place))?;
+            return each_child(txn, &side_of(db, 1), key, |txn, key, row| {
+                update(txn, &tables[1], key, row, key, &child(key, other, place))
+            });
+        }
+        self.remove(generation, key);
+        delete(txn, &tables[generation], key, &row)?;
+        delete_children(db, txn, &tables, generation, key)
+    }
+
+    fn remove(&mut self, generation: usize, key: u64) {
+        self.rows[generation].remove(&key);
+        let of_it = |(child, parent): (&u64, &u64)| (*parent == key).then_some(*child);
+        match generation {
+            0 => {
+                let children: Vec<_> = self.rows[1].iter().filter_map(of_it).collect();
+                children.into_iter().for_each(|child| self.remove(1, child));
+            }
+            1 => self.rows[2].values_mut().filter(|parent| **parent == key).for_each(|parent| *parent = 0),
+            _ => {}
+        }
+    }
+}
+
+/// The child's side of the constraint of this generation.
+fn side_of(db: &Db, generation: usize) -> KeySide {
+    let constraints = db.constraints_of_child(&db.table(GENERATIONS[generation]).unwrap());
+    constraints[0].child.clone().unwrap()
+}
+
+fn delete_children(
+    db: &Db,
+    txn: &mut Transaction,
+    tables: &[Arc<Table>; 3],
+    generation: usize,
+    of: u64,
+) -> Result<()> {
+    match generation {
+        0 => each_child(txn, &side_of(db, 1), of, |txn, key, row| {
+            delete(txn, &tables[1], key, row)?;
+            delete_children(db, txn, tables, 1, key)
+        }),
+        1 => each_child(txn, &side_of(db, 2), of, |txn, key, row| {
+            update(txn, &tables[2], key, row, key, &child(key, 0, 0))
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl steps::Model for Generations {
+    /// A table that comes, or a transaction of some statements. Some of these are refused at their
+    /// end, and some transactions are rolled back.
+    fn step(&mut self, db: &Db, rng: &mut Rng) {
+        if let Some(name) = GENERATIONS.get(self.tables_count) {
+            let parent = self.tables_count.checked_sub(1).map(|no| GENERATIONS[no]);
+            let constraint = parent.map(|parent| refers(&name[3..], "of", (parent, "id")));
+            create(db, name, constraint.as_slice());
+            self.tables_count += 1;
+            return;
+        }
+        let (before, mut txn) = (self.clone(), db.begin());
+        for _ in 0..1 + rng.below(6) {
+            let (model, savepoint) = (self.clone(), txn.savepoint());
+            self.change(db, &mut txn, rng).unwrap();
+            if rng.chance(0.2) {
+                txn.rollback_to(savepoint).unwrap();
+                *self = model;
+            }
+        }
+        if rng.chance(0.2) {
+            txn.rollback().unwrap();
+            *self = before;
+        } else {
+            txn.commit().unwrap();
+        }
+    }
+
+    fn check(&self, db: &Db) -> std::result::Result<(), String> {
+        for (name, rows) in GENERATIONS.iter().zip(&self.rows).take(self.tables_count) {
+            let table = db.table(name).map_err(|error| error.to_string())?;
+            let found = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
+            let parent = |row: &Row| u64::from_be_bytes(row.name[..8].try_into().unwrap());
+            let found: BTreeMap<_, _> = found.iter().map(|(key, row)| (*key, parent(row))).collect();
+            if found != *rows {
+                return Err(format!("{name} has {found:?} in place of {rows:?}"));
+            }
+            check(db, &table).unwrap().map_err(|findings| format!("{name}: {findings:?}"))?;
+        }
+        Ok(())
+    }
 }

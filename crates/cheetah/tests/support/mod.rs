@@ -9,6 +9,7 @@ pub mod exploration;
 pub mod families;
 pub mod full_disk;
 pub mod history;
+pub mod steps;
 pub mod workload;
 
 use cheetah::base::{Config, Result};

@@ -2,9 +2,9 @@
 
 use super::words::WordPlace;
 use super::WordList;
-use crate::base::{Error, Result};
+use crate::base::{planted, Error, Result};
 use crate::db::reading::HowToRead;
-use crate::db::{Cursor, OnLocked, Read, SeekEnd, Transaction};
+use crate::db::{Cursor, Isolation, OnLocked, Read, SeekEnd, Transaction};
 use crate::format::row::{build_row, RowView, VarValue};
 use crate::fulltext::{Position, PositionList, Positions, Source, Word};
 use crate::table::definitions::fulltext as definitions;
@@ -13,6 +13,7 @@ use crate::table::shared::parts::Core;
 use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
 use crate::txn::ReadView;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Postings between two questions whether the statement is to end.
@@ -96,10 +97,26 @@ impl Transaction {
         texts: &'r mut dyn Texts,
     ) -> Result<PostingReader<'r>> {
         let postings = self.core.catalog.by_name(&table.fulltext_index(index_no)?.postings)?;
-        let mut reader =
-            PostingReader { txn: self, table, postings, end, view, texts, whole_row: Vec::new() };
+        let of_snapshot = view.is_none() && self.isolation == Isolation::RepeatableRead;
+        let (value, whole_row) = (Vec::new(), Vec::new());
+        let mut reader = PostingReader {
+            txn: self,
+            table,
+            postings,
+            end,
+            view,
+            newest: None,
+            texts,
+            read_count: 0,
+            value,
+            whole_row,
+        };
         // Postings of an emptied table are not there any more, whatever the snapshot.
         reader.how_to_read(table)?;
+        let may_differ = of_snapshot && reader.txn.may_have_changed(table);
+        if may_differ && !planted::is_on("full text: look for its own rows in the snapshot") {
+            reader.newest = Some(reader.txn.new_view());
+        }
         Ok(reader)
     }
 }
@@ -116,7 +133,14 @@ pub(super) struct PostingReader<'r> {
     end: &'r [u8],
     /// What is read, if it is not what the transaction sees.
     view: Option<Arc<ReadView>>,
+    /// What is there now, if the transaction may have changed rows that others have changed since
+    /// its snapshot: it sees their words, too.
+    newest: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,
+    /// Postings so far.
+    read_count: usize,
+    /// Positions that a posting does not hold itself.
+    value: Vec<u8>,
     /// The row whose words were asked for last.
     whole_row: Vec<u8>,
 }
@@ -129,10 +153,11 @@ impl PostingReader<'_> {
         }
     }
 
-    fn cursor(&mut self) -> Result<Cursor> {
+    /// The postings whose keys begin so, as the search sees them.
+    fn seen<'w>(&mut self, beginning: &'w [u8]) -> Result<Walk<'w>> {
         let postings = Arc::clone(&self.postings);
         let how = self.how_to_read(&postings)?;
-        self.txn.cursor_as(&postings, 0, how, OnLocked::Wait)
+        Walk::begin(self.txn.cursor_as(&postings, 0, how, OnLocked::Wait)?, beginning)
     }
 
     /// Calls `each(row's key, positions)` for all postings whose keys begin so.
@@ -156,30 +181,89 @@ impl PostingReader<'_> {
 
     /// Calls `each` for all whose keys begin so.
     fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
-        let mut cursor = self.cursor()?;
-        let mut found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
-        let (mut count, mut value) = (0, Vec::new());
-        while found && cursor.key().starts_with(beginning) {
-            count += 1;
-            if count % POSTINGS_PER_QUESTION == 0 {
-                self.txn.locker.check_interrupted()?;
+        let mut seen = self.seen(beginning)?;
+        let Some(newest) = self.newest.clone() else {
+            while seen.key().is_some() {
+                self.hand_out(&seen.cursor, each)?;
+                seen.next()?;
             }
-            let (word_bytes, positions) = parse(&self.postings, cursor.row())?;
-            let key = cursor.key();
-            if word_bytes > key.len() {
-                return Err(damaged(&self.postings));
+            return Ok(());
+        };
+        let how = self.txn.see(&self.postings, &newest)?;
+        let mut newest = Walk::begin(self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?, beginning)?;
+        while let Some((order, key)) = first_of(&seen, &newest) {
+            let is_same = order == Ordering::Equal && seen.cursor.row() == newest.cursor.row();
+            let is_now = is_same || self.sees_newest(key)?;
+            match is_now {
+                true if order != Ordering::Less => self.hand_out(&newest.cursor, each)?,
+                false if order != Ordering::Greater => self.hand_out(&seen.cursor, each)?,
+                _ => {}
             }
-            let positions = match positions.external {
-                false => positions.bytes,
-                true => {
-                    self.txn.fetch_large(&self.postings, positions.bytes, &mut value)?;
-                    &value
-                }
-            };
-            each(key, word_bytes, Positions::new(positions))?;
-            found = cursor.next()?;
+            if order != Ordering::Greater {
+                seen.next()?;
+            }
+            if order != Ordering::Less {
+                newest.next()?;
+            }
         }
         Ok(())
+    }
+
+    fn hand_out(&mut self, cursor: &Cursor, each: &mut EachPosting<'_>) -> Result<()> {
+        self.read_count += 1;
+        if self.read_count % POSTINGS_PER_QUESTION == 0 {
+            self.txn.locker.check_interrupted()?;
+        }
+        let (word_bytes, positions) = parse(&self.postings, cursor)?;
+        let positions = match positions.external {
+            false => positions.bytes,
+            true => {
+                self.txn.fetch_large(&self.postings, positions.bytes, &mut self.value)?;
+                &self.value
+            }
+        };
+        each(cursor.key(), word_bytes, Positions::new(positions))
+    }
+
+    /// Whether the transaction sees the newest version of the row of a posting.
+    fn sees_newest(&self, cursor: &Cursor) -> Result<bool> {
+        let (word_bytes, _) = parse(&self.postings, cursor)?;
+        let row_key = cursor.key().get(word_bytes..).unwrap_or_default();
+        Ok(!self.txn.has_changed_since(self.table, row_key, &self.txn.view)?)
+    }
+}
+
+/// The postings whose keys begin so, in their order.
+struct Walk<'w> {
+    cursor: Cursor,
+    beginning: &'w [u8],
+    found: bool,
+}
+
+impl<'w> Walk<'w> {
+    fn begin(mut cursor: Cursor, beginning: &'w [u8]) -> Result<Self> {
+        let found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
+        Ok(Self { cursor, beginning, found })
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        (self.found && self.cursor.key().starts_with(self.beginning)).then(|| self.cursor.key())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.found = self.cursor.next()?;
+        Ok(())
+    }
+}
+
+/// How the next postings of two walks lie to each other, and the one that comes first.
+fn first_of<'c>(one: &'c Walk<'_>, other: &'c Walk<'_>) -> Option<(Ordering, &'c Cursor)> {
+    match (one.key(), other.key()) {
+        (None, None) => None,
+        (Some(_), None) => Some((Ordering::Less, &one.cursor)),
+        (None, Some(_)) => Some((Ordering::Greater, &other.cursor)),
+        (Some(key), Some(than)) if key > than => Some((Ordering::Greater, &other.cursor)),
+        (Some(key), Some(than)) => Some((key.cmp(than), &one.cursor)),
     }
 }
 
@@ -237,12 +321,15 @@ pub(super) fn put_whole_row(
     })
 }
 
-/// The length of the word in a posting's key, and the value with its positions.
-fn parse<'p>(postings: &Table, row: &'p [u8]) -> Result<(usize, VarValue<'p>)> {
-    let view = RowView::parse(postings.row_format(), row).map_err(|_| damaged(postings))?;
-    let word_bytes = view.fixed().try_into().map(u16::from_be_bytes).map_err(|_| damaged(postings))?;
-    let positions = view.values().next().ok_or_else(|| damaged(postings))?;
-    Ok((word_bytes.into(), positions))
+/// The length of the word in the key of the posting, and the value with its positions.
+fn parse<'p>(postings: &Table, cursor: &'p Cursor) -> Result<(usize, VarValue<'p>)> {
+    let damaged = || damaged(postings);
+    let view = RowView::parse(postings.row_format(), cursor.row()).map_err(|_| damaged())?;
+    let word_bytes: usize = view.fixed().try_into().map(u16::from_be_bytes).map_err(|_| damaged())?.into();
+    if word_bytes > cursor.key().len() {
+        return Err(damaged());
+    }
+    Ok((word_bytes, view.values().next().ok_or_else(damaged)?))
 }
 
 fn damaged(postings: &Table) -> Error {

@@ -63,7 +63,8 @@ impl Transaction {
     ) -> Result<Found> {
         self.core.health.check()?;
         // Under SERIALIZABLE the search locks what it reads.
-        let is_newest = search.read != Read::Consistent && self.isolation != Isolation::Serializable;
+        let is_newest = search.read != Read::Consistent && self.isolation != Isolation::Serializable
+            || planted::is_on("full text: look for rows of a snapshot among the newest");
         let is_stale = planted::is_on("full text: look for rows to lock in the snapshot");
         let view = (is_newest && !is_stale).then(|| self.new_view());
         let mut reader = self.reader(table, search.index_no, (search.end, view.clone()), texts)?;

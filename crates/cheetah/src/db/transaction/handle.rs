@@ -349,6 +349,11 @@ impl Transaction {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
+    /// Whether it may have changed rows of the table.
+    pub(in crate::db) fn may_have_changed(&self, table: &Arc<Table>) -> bool {
+        self.slot.is_some() && self.holds(table.newest().id(), TableMode::IntentExclusive)
+    }
+
     /// Whether the whole table is its own: rows need no locks.
     pub(in crate::db) fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
         self.holds(table.id(), mode.into())

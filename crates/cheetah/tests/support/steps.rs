@@ -1,0 +1,56 @@
+//! A database and a model of it that go on step by step. Whenever power is cut, the database is as
+//! before the step under way, or as after it.
+
+use super::open;
+use cheetah::db::Db;
+use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::Rng;
+use std::cell::{Cell, RefCell};
+
+/// What a database should be.
+pub trait Model: Clone + Default {
+    /// Changes both; durable on return.
+    fn step(&mut self, db: &Db, rng: &mut Rng);
+    /// In what the database differs.
+    fn check(&self, db: &Db) -> Result<(), String>;
+}
+
+/// Plays the steps of a seed, with checkpoints and work in the background between them, and cuts
+/// power at some of the moments. The first difference.
+pub fn survives<M: Model>(seed: u64, steps: u64) -> Result<(), String> {
+    let models = RefCell::new(vec![M::default()]);
+    let difference = Cell::new(None);
+    let workload = |disk: &SimDisk| {
+        let (db, mut rng) = (open(disk).unwrap(), Rng::new(seed));
+        for step in 1..=steps {
+            let mut model = models.borrow().last().unwrap().clone();
+            model.step(&db, &mut rng);
+            models.borrow_mut().push(model.clone());
+            disk.acknowledge(step);
+            if let Err(found) = model.check(&db) {
+                difference.set(Some(format!("after step {step}: {found}")));
+                return;
+            }
+            if rng.chance(0.2) {
+                db.checkpoint().unwrap();
+            }
+            while rng.chance(0.3) && db.run_background().unwrap() {}
+        }
+    };
+    let judge = |image: &Image| {
+        let db = open(&image.disk).map_err(|error| error.to_string())?;
+        let models = models.borrow();
+        let done = image.acknowledged as usize;
+        let before = models[done].check(&db);
+        before.or_else(|before| match models.get(done + 1) {
+            Some(model) => model.check(&db).map_err(|after| format!("{before}\nnor {after}")),
+            None => Err(before),
+        })
+    };
+    let explored = explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge);
+    match difference.take() {
+        Some(difference) => Err(difference),
+        None => explored.map(drop).map_err(|failure| failure.to_string()),
+    }
+    .map_err(|difference| format!("seed {seed}: {difference}"))
+}

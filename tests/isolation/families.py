@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Interleavings of parents and children: as `interleavings.py`, on tables that foreign keys tie
+together.
+
+A parent's deletion, or its new key, is refused, or followed by its children, or leaves them NULL;
+one of the children's tables has children of its own. A difference must have a reason of `kinship`.
+Cheetah's run as a whole must be what its transactions do in the order of their commits, and CHECK
+TABLE must find no child without its parent. `--plant` leaves a row out of one table.
+
+    python3 tests/isolation/families.py [--scripts 150] [--seed 1] [--show]
+"""
+
+import random
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.dont_write_bytecode = True
+
+from cheetah_tools import say  # noqa: E402
+import interleavings  # noqa: E402
+from kinship import FamilyDifference  # noqa: E402
+from scripts import LEVELS, READS, Scene, Script  # noqa: E402
+from sessions import Session  # noqa: E402
+
+DUPLICATE, HAS_CHILDREN = 1062, 1451
+
+# Who refers to whom, and what follows when a parent goes or gets another key.
+TIES = {"c": ("p", "ON DELETE RESTRICT ON UPDATE CASCADE"), "d": ("p", "ON DELETE CASCADE ON UPDATE CASCADE"),
+        "e": ("p", "ON DELETE SET NULL ON UPDATE RESTRICT"), "g": ("d", "ON DELETE CASCADE ON UPDATE RESTRICT")}
+TABLES = {"p": "CREATE TABLE p (id INT PRIMARY KEY, v INT NOT NULL)"}
+TABLES |= {name: (f"CREATE TABLE {name} (id INT PRIMARY KEY, pid INT, v INT NOT NULL, KEY pid (pid), "
+                  f"CONSTRAINT of_{name} FOREIGN KEY (pid) REFERENCES {parent} (id) {actions})") for name, (parent, actions) in TIES.items()}
+ROWS = ["INSERT INTO p VALUES (10, 0), (20, 0), (30, 0), (40, 0), (50, 0), (60, 0)", "INSERT INTO c VALUES (1, 10, 0), (2, 10, 0), (4, 20, 0), (6, NULL, 0)",
+        "INSERT INTO d VALUES (1, 20, 0), (2, 30, 0), (4, 30, 0), (6, 40, 0)", "INSERT INTO e VALUES (1, 40, 0), (2, 50, 0), (4, 50, 0), (6, 30, 0)",
+        "INSERT INTO g VALUES (1, 1, 0), (2, 2, 0), (4, 2, 0), (6, NULL, 0)"]
+LOOKS = [(name, "PRIMARY", "") for name in TABLES] + [(name, "pid", "WHERE pid > -1000 OR pid IS NULL") for name in TIES]
+SCENE = Scene(TABLES, ROWS, LOOKS, "DELETE FROM d WHERE id = 6")
+
+
+class Generator:
+    """Makes one script of two or three sessions."""
+
+    def __init__(self, seed: int):
+        self.rng, self.seed = random.Random(f"family/{seed}"), seed
+
+    def script(self) -> Script:
+        """The script of this seed."""
+        rng = self.rng
+        names = "abc"[:rng.choice([2, 2, 2, 3])]
+        inside, steps = dict.fromkeys(names, False), []
+        for _ in range(rng.randint(6, 16)):
+            name = rng.choice(names)
+            steps.append((name, self.statement(name, inside)))
+        steps += [(name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])) for name in names if inside[name]]
+        return Script(self.seed, rng.choice(LEVELS), steps, scene=SCENE)
+
+    def statement(self, name: str, inside: dict) -> str:
+        """The session's next statement."""
+        rng = self.rng
+        if not inside[name]:
+            inside[name] = rng.random() < 0.8
+            if inside[name]:
+                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15 else "BEGIN"
+        elif rng.random() < 0.2:
+            inside[name] = False
+            return rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])
+        return rng.choices([self.parent, self.child], [40, 60])[0]()
+
+    def key(self) -> int:
+        """A parent's, or one between them."""
+        return self.rng.choice([self.rng.randint(1, 6) * 10, self.rng.randint(1, 6) * 10, self.rng.randint(1, 13) * 5])
+
+    def parent(self) -> str:
+        """A statement on parents."""
+        rng, key, where = self.rng, self.key(), f"FORCE INDEX (PRIMARY) WHERE id = {self.key()}"
+        return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", f"DELETE p FROM p {where}", f"DELETE p FROM p {where}", f"DELETE p FROM p {where}",
+                           f"UPDATE p FORCE INDEX (PRIMARY) SET id = {key} WHERE id = {self.key()}", f"UPDATE p FORCE INDEX (PRIMARY) SET v = v + 10 WHERE id = {key}",
+                           f"SELECT * FROM p {where}{rng.choice(READS)}"])
+
+    def child(self) -> str:
+        """A statement on children."""
+        rng, table = self.rng, self.rng.choice("cdeg")
+        key, parent = rng.randint(1, 8), self.parent_of(table)
+        where = rng.choice([f"FORCE INDEX (PRIMARY) WHERE id = {key}", f"FORCE INDEX (pid) WHERE pid = {parent}"])
+        before, condition = where.split(" WHERE ")
+        change = rng.choice([f"pid = {rng.choice([self.parent_of(table), self.parent_of(table), 'NULL'])}", "v = v + 10"])
+        return rng.choice([f"INSERT INTO {table} VALUES ({key}, {rng.choice([parent, parent, parent, 'NULL'])}, 1)"] * 3
+                          + [f"UPDATE {table} {before} SET {change} WHERE {condition}"] * 2 + [f"DELETE {table} FROM {table} {where}"]
+                          + [f"SELECT * FROM {table} {where}{rng.choice(READS)}"] * 2)
+
+    def parent_of(self, table: str) -> int:
+        """A key that a child may name."""
+        return self.rng.randint(1, 7) if table == "g" else self.key()
+
+
+class FamilySession(Session):
+    """A new key of a parent that is taken, and may not be given up either, has two reasons against
+    it. Which one comes first is up to the engine."""
+
+    def send(self, text: str) -> None:
+        """Start a statement."""
+        self.gives_key = text.startswith("UPDATE p ") and " SET id = " in text
+        super().send(text)
+
+    def take(self):
+        """The answer."""
+        outcome = super().take()
+        if self.gives_key and outcome.error == DUPLICATE:
+            outcome.error = HAS_CHILDREN
+        return outcome
+
+
+class FamilyStage(interleavings.Stage):
+    """Plays families."""
+
+    program, scene, generator, connect, difference = "families", SCENE, Generator, FamilySession, FamilyDifference
+
+    def dirty_rows(self, engine: str) -> dict:
+        """All tables as they are, as far as the engine shows them."""
+        return {name: self.root.must(f"SELECT * FROM {self.databases[engine]}.{name}").rows for name in self.scene.tables}
+
+    def plan(self, _text: str) -> tuple:
+        """Statements name an index and a key: there is one way to go about it."""
+        return ()
+
+
+def main(arguments: list) -> int:
+    """The command."""
+    return interleavings.main(arguments, FamilyStage)
+
+
+if __name__ == "__main__":
+    say.run_main(main)

@@ -1,0 +1,204 @@
+"""Random graphs of tables that foreign keys tie together: under kills, and on replicas.
+
+No orphan is ever found, by a query for each constraint that the server lists; replicas have the
+same rows, and no row event stands in a binary log for what a constraint's action does.
+
+`make servertests ARGS="graphs --rounds 50"` is longer: more kills, and more statements.
+"""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pymysql
+from cheetah_tools import setup
+from cheetah_tools.paths import SERVER
+from cheetah_tools.say import note
+from servers import Client, kill_under, wait_until
+from test_replication import catch_up, replicated
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "differential"))
+
+from graphs import Graph  # noqa: E402
+
+ROUNDS, WRITERS, STATEMENTS = 3, 4, 400
+OPTIONS = {"loose_cheetah_lock_wait_timeout": 2, "lock_wait_timeout": 2}
+# Refused by a constraint or a key, locked, changed, or not there for a moment; values that a mode
+# refuses; definitions that do not fit what is there.
+EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213, 1305, 1412, 1451, 1452, 1553,
+            1701, 1761, 1829, 1832, 1833, 1834}
+CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name, GROUP_CONCAT(column_name ORDER BY ordinal_position),
+                 GROUP_CONCAT(referenced_column_name ORDER BY ordinal_position) FROM information_schema.key_column_usage
+                 WHERE table_schema = 'd' AND referenced_table_name IS NOT NULL GROUP BY 1, 2, 3"""
+
+
+class Player(Client):
+    """Plays changes of rows, in transactions or not; the first one changes definitions, too."""
+
+    def __init__(self, server, number: int, graph: Graph, seed: int, until: int = 0):
+        super().__init__(server, number)
+        self.graph, self.rng, self.until, self.done = graph, random.Random(seed), until, Counter()
+        self.kinds = [graph.insert, graph.insert, graph.insert, graph.replace, graph.on_duplicate, graph.update, graph.update, graph.delete]
+        self.definitions = [graph.rename, graph.rebuild, graph.redefine, graph.tie, graph.untie]
+
+    def begin(self, cursor) -> None:
+        """Its level, and what it leaves in a binary log."""
+        level = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+        cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
+        cursor.execute(f"SET binlog_format = {self.rng.choice(['ROW', 'MIXED'])}")
+
+    def work(self, cursor) -> None:
+        """One statement, or a transaction of some."""
+        if self.number == 0 and self.rng.random() < 0.06:
+            return self.play(cursor, self.rng.choice(self.definitions)())
+        count = self.rng.choice([1, 1, 3])
+        if count > 1:
+            self.play(cursor, "BEGIN")
+        for _ in range(count):
+            self.play(cursor, self.rng.choice(self.kinds)())
+        if count > 1:
+            self.play(cursor, self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+        if self.until and sum(self.done.values()) > self.until:
+            self.stopping.set()
+
+    def play(self, cursor, made) -> None:
+        """Some statements; refusals are part of the game."""
+        for statement in made if isinstance(made, list) else [made]:
+            text = getattr(statement, "text", statement)
+            try:
+                cursor.execute(text.replace("{twin}", "d"))
+                self.done[0] += 1
+                if getattr(statement, "apply", None):
+                    statement.apply()
+            except pymysql.MySQLError as failure:
+                if failure.args[0] not in EXPECTED:
+                    raise
+                self.done[failure.args[0]] += 1
+
+
+def graph_on(server, rng) -> Graph:
+    """Five tables, their constraints, and some rows."""
+    graph = Graph(rng, None)
+    player = Player(server, 1, graph, 0)
+    with server.connect("d", autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET default_storage_engine = CHEETAH")
+        while len(graph.tables) < 5 or graph.constraints < graph.to_tie:
+            player.play(cursor, graph.next())
+        for _ in range(100):
+            player.play(cursor, graph.insert())
+    return graph
+
+
+def shared(graph: Graph, rng) -> Graph:
+    """The same tables for another connection, with random numbers of its own."""
+    other = Graph(rng, None)
+    other.tables, other.ties, other.constraints = graph.tables, graph.ties, graph.constraints
+    other.has_circles, other.collation = graph.has_circles, graph.collation
+    return other
+
+
+def players(server, graph: Graph, rng, until: int = 0) -> list:
+    """Connections that play at the same time."""
+    return [Player(server, number, shared(graph, random.Random(rng.getrandbits(32))), rng.getrandbits(32), until) for number in range(WRITERS)]
+
+
+def check_families(server) -> int:
+    """No child is without its parent, and CHECK TABLE says so; the number of constraints."""
+    constraints = server.sql(CONSTRAINTS)
+    for name, child, parent, own, others in constraints:
+        pairs = list(zip(own.split(","), others.split(",")))
+        named = " AND ".join(f"c.{mine} IS NOT NULL" for mine, _ in pairs)
+        same = " AND ".join(f"p.{other} = c.{mine}" for mine, other in pairs)
+        orphans = server.sql(f"SELECT * FROM {child} c WHERE {named} AND NOT EXISTS (SELECT 1 FROM {parent} p WHERE {same})", "d")
+        assert not orphans, f"{name}: {child} ({own}) has no parent in {parent} ({others}): {orphans}"
+    for name in tables_of(server):
+        verdict = server.sql(f"CHECK TABLE {name} EXTENDED", "d")
+        assert [row[2:] for row in verdict] == [("status", "OK")], verdict
+    return len(constraints)
+
+
+def tables_of(server) -> list:
+    """Of the graph."""
+    return sorted(row[0] for row in server.sql("SHOW TABLES LIKE 'n%'", "d"))
+
+
+def names_of(server, graph: Graph) -> None:
+    """What the tables are called after a kill: a rename may have been done and not answered."""
+    found = {name[1]: name for name in tables_of(server)}
+    assert len(found) == len(graph.tables), found
+    for node in graph.tables:
+        node.name = found[node.name[1]]
+
+
+def test_kills_leave_no_orphans(server, rng, rounds):
+    """kill -9 under writers of parents and children, and under changes of definitions."""
+    counted = Counter()
+    graph = graph_on(server, rng)
+    for kill in range(rounds):
+        if kill and kill % 5 == 0:
+            server.sql("DROP DATABASE d")
+            server.sql("CREATE DATABASE d")
+            graph = graph_on(server, rng)
+        playing = players(server, graph, rng)
+        kill_under(server, playing, rng.uniform(0.3, 1.5))
+        counted += sum((player.done for player in playing), Counter())
+        server.start()
+        names_of(server, graph)
+        check_families(server)
+    note(f"{rounds} kills, {counted.total()} statements: {dict(counted.most_common(6))}")
+    assert counted[0] > 30 * rounds and counted[1451] and counted[1452], counted
+
+
+def test_a_replica_has_the_same_families(new_server, rng, rounds):
+    """Its engine repeats the actions, and no event does; after a kill in the middle, too."""
+    primary, replica = replicated(new_server, "optimistic")
+    for part in range(-(-rounds // ROUNDS)):
+        if part:
+            primary.sql("DROP DATABASE d")
+            primary.sql("CREATE DATABASE d")
+        graph = graph_on(primary, rng)
+        playing = players(primary, graph, rng, STATEMENTS)
+        for player in playing:
+            player.start()
+        wait_until(lambda: sum(player.done.total() for player in playing) > STATEMENTS, "the players")
+        replica.kill()
+        for player in playing:
+            player.join(120)
+            assert not player.is_alive() and not player.failure, player.failure
+        replica.start()
+        replica.sql("START SLAVE")
+        catch_up(primary, replica)
+        assert not replica.sql("SHOW SLAVE STATUS")[0][19]
+        assert tables_of(primary) == tables_of(replica)
+        for name in tables_of(primary):
+            query = f"SELECT * FROM {name} ORDER BY id"
+            assert primary.sql(query, "d") == replica.sql(query, "d"), name
+        assert check_families(primary) == check_families(replica)
+    counted = sum((player.done for player in playing), Counter())
+    events = check_events(primary)
+    note(f"{counted.total()} statements: {dict(counted.most_common(6))}; {events} rows of events")
+    assert counted[0] > STATEMENTS and events > STATEMENTS // 4, counted
+
+
+def check_events(server) -> int:
+    """Row events are of their statement's own table, and no row is deleted twice by one; how many
+    rows there are."""
+    server.sql("FLUSH BINARY LOGS")
+    rows, statement, seen, kind = 0, "", set(), ""
+    for name in [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]:
+        done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v", "--base64-output=DECODE-ROWS", server.data / name],
+                              env=setup.library_environment(), capture_output=True, check=True)
+        for line in done.stdout.decode(errors="replace").splitlines():
+            if found := re.match(r"#Q> (.*)", line):
+                statement, seen = found[1], set()
+            elif found := re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) `d`\.`(n\w+)`", line):
+                kind, table, rows = found[1], found[2], rows + 1
+                assert re.search(rf"\b{table}\b", statement), f"a row event of {table} for: {statement}"
+            elif kind == "DELETE FROM" and (found := re.match(r"###   @1=(\S+)", line)):
+                assert (statement.startswith("REPLACE") or found[1] not in seen), f"row {found[1]} goes twice: {statement}"
+                seen.add(found[1])
+    return rows
