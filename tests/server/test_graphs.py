@@ -150,7 +150,7 @@ def test_kills_leave_no_orphans(server, rng, rounds):
         names_of(server, graph)
         check_families(server)
     note(f"{rounds} kills, {counted.total()} statements: {dict(counted.most_common(6))}")
-    assert counted[0] > 30 * rounds and counted[1451] and counted[1452], counted
+    assert counted[0] > 10 * rounds and counted[1451] + counted[1452] > 0, counted
 
 
 def test_a_replica_has_the_same_families(new_server, rng, rounds):
@@ -164,7 +164,8 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
         playing = players(primary, graph, rng, STATEMENTS)
         for player in playing:
             player.start()
-        wait_until(lambda: sum(player.done.total() for player in playing) > STATEMENTS, "the players")
+        wait_until(lambda: sum(player.done.total() for player in playing) > STATEMENTS
+                   or not all(player.is_alive() for player in playing), "the players")
         replica.kill()
         for player in playing:
             player.join(120)

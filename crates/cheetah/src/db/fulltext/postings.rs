@@ -107,7 +107,7 @@ impl Transaction {
             view,
             newest: None,
             texts,
-            read_count: 0,
+            looked_at: 0,
             value,
             whole_row,
         };
@@ -137,8 +137,8 @@ pub(super) struct PostingReader<'r> {
     /// its snapshot: it sees their words, too.
     newest: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,
-    /// Postings so far.
-    read_count: usize,
+    /// Postings that it has looked at.
+    looked_at: usize,
     /// Positions that a posting does not hold itself.
     value: Vec<u8>,
     /// The row whose words were asked for last.
@@ -184,18 +184,21 @@ impl PostingReader<'_> {
         let mut seen = self.seen(beginning)?;
         let Some(newest) = self.newest.clone() else {
             while seen.key().is_some() {
+                self.look()?;
                 self.hand_out(&seen.cursor, each)?;
                 seen.next()?;
             }
             return Ok(());
         };
         let how = self.txn.see(&self.postings, &newest)?;
-        let mut newest = Walk::begin(self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?, beginning)?;
-        while let Some((order, key)) = first_of(&seen, &newest) {
-            let is_same = order == Ordering::Equal && seen.cursor.row() == newest.cursor.row();
-            let is_now = is_same || self.sees_newest(key)?;
+        let newest = self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?;
+        let mut current = Walk::begin(newest, beginning)?;
+        while let Some((order, first)) = first_of(&seen, &current) {
+            self.look()?;
+            let is_same = order == Ordering::Equal && seen.cursor.row() == current.cursor.row();
+            let is_now = is_same || self.sees_newest(first)?;
             match is_now {
-                true if order != Ordering::Less => self.hand_out(&newest.cursor, each)?,
+                true if order != Ordering::Less => self.hand_out(&current.cursor, each)?,
                 false if order != Ordering::Greater => self.hand_out(&seen.cursor, each)?,
                 _ => {}
             }
@@ -203,17 +206,22 @@ impl PostingReader<'_> {
                 seen.next()?;
             }
             if order != Ordering::Less {
-                newest.next()?;
+                current.next()?;
             }
         }
         Ok(())
     }
 
-    fn hand_out(&mut self, cursor: &Cursor, each: &mut EachPosting<'_>) -> Result<()> {
-        self.read_count += 1;
-        if self.read_count % POSTINGS_PER_QUESTION == 0 {
-            self.txn.locker.check_interrupted()?;
+    /// Counts a posting that is looked at. `Interrupted` when the statement is to end.
+    fn look(&mut self) -> Result<()> {
+        self.looked_at += 1;
+        match self.looked_at % POSTINGS_PER_QUESTION {
+            0 => self.txn.locker.check_interrupted(),
+            _ => Ok(()),
         }
+    }
+
+    fn hand_out(&mut self, cursor: &Cursor, each: &mut EachPosting<'_>) -> Result<()> {
         let (word_bytes, positions) = parse(&self.postings, cursor)?;
         let positions = match positions.external {
             false => positions.bytes,
@@ -256,7 +264,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// How the next postings of two walks lie to each other, and the one that comes first.
+/// Compares the next postings of two walks, and gives the one that comes first.
 fn first_of<'c>(one: &'c Walk<'_>, other: &'c Walk<'_>) -> Option<(Ordering, &'c Cursor)> {
     match (one.key(), other.key()) {
         (None, None) => None,
