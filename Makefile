@@ -1,6 +1,11 @@
 # Cheetah's commands. `make` lists them; each does its own set-up (MariaDB is unpacked under var/; only missing build tools are installed).
 CHEETAH = python3 tools/cheetah.py
 
+# The server's series: SERVER=11.8 for another one than 10.11.
+ifdef SERVER
+export CHEETAH_SERVER = $(SERVER)
+endif
+
 # What `make lab` hands through.
 LAB = $(if $(FULL),--full) $(foreach name,$(EXPERIMENT),--experiment $(name)) $(if $(SCALE),--scale $(SCALE)) \
 	$(if $(REPEATS),--repeats $(REPEATS)) $(foreach key,$(ENGINES),--engine $(key)) $(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) \

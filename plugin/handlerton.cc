@@ -19,43 +19,43 @@ static handler *create_handler(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *r
   return new (root) ha_cheetah(hton, share);
 }
 
-static int commit(handlerton *, THD *thd, bool all) {
+static int commit(THD *thd, bool all) {
   Session *session = Session::existing(thd);
   return session == nullptr ? 0 : session->commit(thd, all);
 }
 
-static int rollback(handlerton *, THD *thd, bool all) {
+static int rollback(THD *thd, bool all) {
   Session *session = Session::existing(thd);
   return session == nullptr ? 0 : session->rollback(thd, all);
 }
 
-static int savepoint_set(handlerton *, THD *thd, void *place) {
+static int savepoint_set(THD *thd, void *place) {
   Session *session = Session::of(thd);
   if (session == nullptr) return HA_ERR_OUT_OF_MEM;
   *static_cast<CheetahSavepoint *>(place) = cheetah_savepoint(session->txn());
   return 0;
 }
 
-static int savepoint_rollback(handlerton *, THD *thd, void *place) {
+static int savepoint_rollback(THD *thd, void *place) {
   Session *session = Session::of(thd);
   if (session == nullptr) return HA_ERR_OUT_OF_MEM;
   return rollback_error(cheetah_rollback_to(session->txn(), static_cast<CheetahSavepoint *>(place)), thd);
 }
 
-static int savepoint_release(handlerton *, THD *, void *) { return 0; }
+static int savepoint_release(THD *, void *) { return 0; }
 
 // As InnoDB: locks stay, and with them the metadata locks of their tables.
-static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd) {
+static bool savepoint_rollback_can_release_mdl(THD *thd) {
   Session *session = Session::existing(thd);
   return session == nullptr || !cheetah_holds_locks(session->txn());
 }
 
-static int close_connection(handlerton *, THD *thd) {
+static int close_connection(THD *thd) {
   Session::close(thd);
   return 0;
 }
 
-static int start_consistent_snapshot(handlerton *, THD *thd) {
+static int start_consistent_snapshot(THD *thd) {
   Session *session = Session::of(thd);
   if (session == nullptr) return HA_ERR_OUT_OF_MEM;
   if (thd_tx_isolation(thd) <= ISO_READ_COMMITTED) {
@@ -129,14 +129,14 @@ void set_handlerton(handlerton *hton) {
   hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->savepoint_offset = sizeof(CheetahSavepoint);
   hton->create = create_handler;
-  hton->commit = commit;
-  hton->rollback = rollback;
-  hton->savepoint_set = savepoint_set;
-  hton->savepoint_rollback = savepoint_rollback;
-  hton->savepoint_release = savepoint_release;
-  hton->savepoint_rollback_can_release_mdl = savepoint_rollback_can_release_mdl;
-  hton->close_connection = close_connection;
-  hton->start_consistent_snapshot = start_consistent_snapshot;
+  hton->commit = of_transaction<commit>;
+  hton->rollback = of_transaction<rollback>;
+  hton->savepoint_set = of_transaction<savepoint_set>;
+  hton->savepoint_rollback = of_transaction<savepoint_rollback>;
+  hton->savepoint_release = of_transaction<savepoint_release>;
+  hton->savepoint_rollback_can_release_mdl = of_transaction<savepoint_rollback_can_release_mdl>;
+  hton->close_connection = of_transaction<close_connection>;
+  hton->start_consistent_snapshot = of_transaction<start_consistent_snapshot>;
   hton->flush_logs = flush_logs;
   hton->drop_table = drop_table;
   hton->drop_database = drop_database;
@@ -145,6 +145,7 @@ void set_handlerton(handlerton *hton) {
   hton->show_status = show_status;
   set_backup(hton);
   set_two_phase(hton);
+  set_costs(hton);
   hton->partition_flags = partition_flags;
   hton->alter_table_flags = alter_table_flags;
   hton->tablefile_extensions = hton_no_exts;

@@ -13,3 +13,5 @@
 #include <mysql/plugin.h>
 #include <sql_plugin.h>
 #include <log.h>
+
+#include "server_versions.h"

@@ -22,11 +22,21 @@ static ulong change_buffering;
 static char nothing[] = "", *snapshot_path = nothing;
 static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
+// What a variable may be; the names end with a null.
+template <size_t count>
+static TYPELIB list_of(const char *(&names)[count]) {
+  TYPELIB list = {};
+  list.count = count - 1;
+  list.name = "";
+  list.type_names = names;
+  return list;
+}
+
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
-static TYPELIB compression_type = {array_elements(compression_names) - 1, "", compression_names, nullptr};
+static TYPELIB compression_type = list_of(compression_names);
 // As the flag that the engine gets: 0 or 1.
 static const char *change_buffering_names[] = {"none", "all", NullS};
-static TYPELIB change_buffering_type = {array_elements(change_buffering_names) - 1, "", change_buffering_names, nullptr};
+static TYPELIB change_buffering_type = list_of(change_buffering_names);
 
 static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *value) {
   *static_cast<unsigned *>(place) = *static_cast<const unsigned *>(value);
@@ -201,7 +211,7 @@ static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
 static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                          "Refuse to lock or change a row that has changed since the transaction's snapshot (error 1020), "
                          "under REPEATABLE READ and SERIALIZABLE",
-                         nullptr, nullptr, false);
+                         nullptr, nullptr, snapshot_isolation_default);
 
 static MYSQL_THDVAR_BOOL(strict_mode, PLUGIN_VAR_OPCMDARG,
                          "Refuse a KEY_BLOCK_SIZE or ROW_FORMAT that InnoDB does not have (error 1005); OFF: warn of it and "

@@ -77,8 +77,12 @@ static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t
     return charset->casedn(reinterpret_cast<const char *>(word), bytes, place, room);
   }
   memcpy(place, word, bytes);
-  place[bytes] = 0;
-  return charset->cset->casedn_str(charset, place);
+  for (char *at = place, *end = place + bytes; at < end;) {
+    uint length = my_ismbchar(charset, at, end);
+    if (length == 0) *at = static_cast<char>(charset->to_lower[static_cast<uchar>(*at)]);
+    at += std::max(length, 1U);
+  }
+  return bytes;
 }
 
 // Leaves the weights of the word in `weights_`. Where the collation tells the two cases apart, but

@@ -59,7 +59,7 @@ void Definition::find_renamed_columns() {
 std::string Definition::new_column_name(const char *name) const {
   List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
   while (const Create_field *column = columns++) {
-    if (column->field != nullptr && my_strcasecmp(system_charset_info, column->field->field_name.str, name) == 0) {
+    if (column->field != nullptr && is_same_column(column->field->field_name.str, name)) {
       return column->field_name.str;
     }
   }
@@ -77,7 +77,7 @@ bool Definition::computes_stored_column_from(const char *name) const {
     form_->read_set = &form_->tmp_set;
     (*field)->vcol_info->expr->walk(&Item::register_field_in_read_map, 1, form_);
     for (Field **base = form_->field; *base != nullptr; base++) {
-      bool is_it = my_strcasecmp(system_charset_info, (*base)->field_name.str, name) == 0;
+      bool is_it = is_same_column((*base)->field_name.str, name);
       found |= is_it && bitmap_is_set(&form_->tmp_set, (*base)->field_index);
     }
   }
@@ -108,9 +108,7 @@ static int refuse(THD *thd, const char *reason) {
 }
 
 static std::string lower(const char *name) {
-  std::string result(name);
-  if (lower_case_table_names != 0) my_casedn_str(system_charset_info, &result[0]);
-  return result;
+  return lower_case_table_names != 0 ? lower_case(name) : name;
 }
 
 int Definition::add_constraint(const Foreign_key *key, bool is_copy) {

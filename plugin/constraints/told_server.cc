@@ -171,7 +171,7 @@ bool ha_cheetah::can_switch_engines() {
 bool ha_cheetah::is_fk_defined_on_table_or_index(uint key_no) {
   constraints_.refresh();
   if (key_no == MAX_KEY) return constraints_.exist();
-  if (table->key_info[key_no].flags & HA_FULLTEXT) return false;
+  if (is_fulltext(table->key_info[key_no])) return false;
   for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
     for (size_t no = 0; no < constraints_.count(role); no++) {
       CheetahForeignKey constraint = constraints_.get(role, no);

@@ -163,7 +163,7 @@ class Alteration {
 
   bool is_computed_when_read(const char *name) const {
     for (Field **field = altered_->vfield; *field != nullptr; field++) {
-      if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name) == 0) return !is_stored(*field);
+      if (is_same_column((*field)->field_name.str, name)) return !is_stored(*field);
     }
     return false;
   }
@@ -172,7 +172,7 @@ class Alteration {
     uint no = 0;
     for (const Create_field &column : change_->alter_info->create_list) {
       const Field *was = column.field, *is = altered_->field[no++];
-      if (was == nullptr || my_strcasecmp(system_charset_info, was->field_name.str, name.c_str()) != 0) continue;
+      if (was == nullptr || !is_same_column(was->field_name.str, name.c_str())) continue;
       Buffer before, after;
       describe_kind(const_cast<Field *>(was), &before);
       describe_kind(const_cast<Field *>(is), &after);
@@ -307,7 +307,7 @@ class Alteration {
     unsigned from = old_index_named(index->name());
     if (from == no_index) return no_index;
     uint old_no = from;
-    if (!(handler_->table->key_info[old_no].flags & HA_FULLTEXT)) return no_index;
+    if (!is_fulltext(handler_->table->key_info[old_no])) return no_index;
     unsigned place = static_cast<unsigned>(handler_->codec_.fulltext_index(old_no));
     const WordCodec &old = handler_->codec_.fulltext()[place];
     bool same = old.charset() == index->charset() && old.fields().size() == index->fields().size();

@@ -73,7 +73,7 @@ void TableCodec::init(TABLE *table) {
   fulltext_numbers_.clear();
   for (uint key_no = 0; key_no < share->keys; key_no++) {
     if (key_no == clustered_no_) continue;
-    if (table->key_info[key_no].flags & HA_FULLTEXT) {
+    if (is_fulltext(table->key_info[key_no])) {
       engine_indexes_[key_no] = static_cast<uint>(fulltext_numbers_.size());
       fulltext_numbers_.push_back(key_no);
     } else {
@@ -178,7 +178,7 @@ static bool has_columns(const TABLE *table, const uchar *names, const uchar *end
     ulonglong length;
     if (!read_varint(&names, end, &length) || length > static_cast<ulonglong>(end - names)) return false;
     std::string name(reinterpret_cast<const char *>(names), static_cast<size_t>(length));
-    if (my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()) != 0) return false;
+    if (!is_same_column((*field)->field_name.str, name.c_str())) return false;
     names += length;
   }
   return names == end;

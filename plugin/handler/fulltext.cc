@@ -127,7 +127,7 @@ static uint8_t mode_of(uint flags) {
 
 FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
   CountedWork counted(handler_stats);
-  if (key_no >= table->s->keys || !(table->key_info[key_no].flags & HA_FULLTEXT)) {
+  if (key_no >= table->s->keys || !is_fulltext(table->key_info[key_no])) {
     my_error(ER_TABLE_HAS_NO_FT, MYF(0));
     return nullptr;
   }

@@ -29,7 +29,7 @@ bool is_temporary_name(const std::string &name) {
 
 using namespace cheetah;
 
-ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) {}
+ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : CostedHandler(hton, share) {}
 
 // The server asks again whenever a statement locks the table: a read that locks must meet the rows
 // that it counts. Where reads keep nobody from ranges, what the server checks itself (UNIQUE ..
@@ -45,16 +45,17 @@ handler::Table_flags ha_cheetah::table_flags() const {
          HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION | HA_PRIMARY_KEY_IN_READ_INDEX |
          HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_TABLE_SCAN_ON_INDEX |
          HA_DUPLICATE_POS | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
-         HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT | HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK;
+         HA_CAN_FULLTEXT | HA_CAN_FULLTEXT_EXT | HA_CAN_SKIP_LOCKED | HA_CONCURRENT_OPTIMIZE | HA_CAN_TABLES_WITHOUT_ROLLBACK |
+         copies_offline;
 }
 
 const char *ha_cheetah::index_type(uint key_no) {
-  return table_share->key_info[key_no].flags & HA_FULLTEXT ? "FULLTEXT" : "BTREE";
+  return is_fulltext(table_share->key_info[key_no]) ? "FULLTEXT" : "BTREE";
 }
 
 // None of a full-text index: it is only searched.
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
-  if (table_share->key_info[key_no].flags & HA_FULLTEXT) return 0;
+  if (is_fulltext(table_share->key_info[key_no])) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
   return flags | (key_no == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
 }
@@ -149,9 +150,9 @@ int ha_cheetah::extra(enum ha_extra_function operation) {
     case HA_EXTRA_INSERT_WITH_UPDATE: changes_duplicates_ = true; break;
     case HA_EXTRA_NO_IGNORE_DUP_KEY: ignores_duplicates_ = changes_duplicates_ = false; break;
     case HA_EXTRA_WRITE_CANNOT_REPLACE: changes_duplicates_ = false; break;
-    case HA_EXTRA_BEGIN_COPY: copies_ = true; break;
-    case HA_EXTRA_END_COPY: return finish_load();
-    case HA_EXTRA_ABORT_COPY: abandon_load(); break;
+    case begin_copy: copies_ = true; break;
+    case end_copy: return finish_load();
+    case abort_copy: abandon_load(); break;
     default: break;
   }
   return 0;

@@ -62,7 +62,7 @@ using TxnHandle = std::unique_ptr<CheetahTxn, FreeTxn>;
 
 }  // namespace cheetah
 
-class ha_cheetah final : public handler, private cheetah::LargeValues {
+class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeValues {
  public:
   ha_cheetah(handlerton *hton, TABLE_SHARE *share);
 
@@ -145,9 +145,6 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   ha_rows records() override;
   ha_rows estimate_rows_upper_bound() override;
   ha_rows records_in_range(uint key_no, const key_range *low, const key_range *high, page_range *pages) override;
-  double scan_time() override;
-  double keyread_time(uint key_no, uint ranges, ha_rows rows) override;
-  double read_time(uint key_no, uint ranges, ha_rows rows) override;
 
   // Definition.
   int create(const char *path, TABLE *form, HA_CREATE_INFO *info) override;
@@ -293,6 +290,7 @@ class ha_cheetah final : public handler, private cheetah::LargeValues {
   bool is_partition() const;
 
   // statistics.cc
+  double clustered_pages() const override;
   int refresh_sizes();
   void look_for_cardinalities();
   void set_cardinalities();

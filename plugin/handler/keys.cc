@@ -29,8 +29,8 @@ void ha_cheetah::tell_keys_in_use() {
   in_use.init(0);
   in_use.set_prefix(table_share->keys);
   for (uint key_no = 0; key_no < table_share->keys; key_no++) {
-    bool is_fulltext = table->key_info[key_no].flags & HA_FULLTEXT;
-    if (!is_fulltext && disabled_[codec_.engine_index(key_no)]) in_use.clear_bit(key_no);
+    bool has_words = is_fulltext(table->key_info[key_no]);
+    if (!has_words && disabled_[codec_.engine_index(key_no)]) in_use.clear_bit(key_no);
   }
   if (table_share->keys_in_use == in_use) return;
   bool shared = table_share->tmp_table == NO_TMP_TABLE;
@@ -52,7 +52,7 @@ int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   std::vector<uint32_t> indexes;
   for (uint key_no = 0; key_no < table_share->keys; key_no++) {
     const KEY &key = table->key_info[key_no];
-    if (keep.is_set(key_no) || key.algorithm == HA_KEY_ALG_LONG_HASH || (key.flags & HA_FULLTEXT)) continue;
+    if (keep.is_set(key_no) || key.algorithm == HA_KEY_ALG_LONG_HASH || is_fulltext(key)) continue;
     if (key_no != codec_.clustered_no()) indexes.push_back(codec_.engine_index(key_no));
   }
   return indexes_changed(cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size()));

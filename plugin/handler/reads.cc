@@ -272,8 +272,8 @@ void ha_cheetah::remember_position(CheetahBytes clustered_key) {
 int ha_cheetah::index_init(uint key_no, bool) {
   active_index = key_no;
   cursor_.reset();
-  bool is_fulltext = table->key_info[key_no].flags & HA_FULLTEXT;  // then rows are read by ft_read
-  cursor_index_ = is_fulltext ? 0 : codec_.engine_index(key_no);
+  bool has_words = is_fulltext(table->key_info[key_no]);  // then rows are read by ft_read
+  cursor_index_ = has_words ? 0 : codec_.engine_index(key_no);
   if (disabled_[cursor_index_]) return HA_ERR_WRONG_INDEX;
   scan_ = Scan::none;
   in_runs_ = false;

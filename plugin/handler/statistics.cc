@@ -102,7 +102,7 @@ void ha_cheetah::look_for_cardinalities() {
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];
-    if (key.rec_per_key == nullptr || (key.flags & HA_FULLTEXT)) continue;
+    if (key.rec_per_key == nullptr || is_fulltext(key)) continue;
     for (uint part = 0; part < key.ext_key_parts; part++) {
       key.rec_per_key[part] = static_cast<ulong>(
           cheetah_rows_per_value(engine_table_.get(), codec_.engine_index(key_no), part + 1));
@@ -145,20 +145,6 @@ ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const ke
   return count == 0 ? 1 : count;
 }
 
-// As InnoDB: pages of the clustered index, at least one.
-double ha_cheetah::scan_time() {
-  if (sizes_.empty()) return handler::scan_time();
-  return static_cast<double>(std::max<ulonglong>(sizes_[0].logical_bytes / cost_page_bytes, 1));
-}
-
-// The server asks with the answer of records(), whatever that is.
-double ha_cheetah::keyread_time(uint key_no, uint ranges, ha_rows rows) {
-  return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows);
-}
-
-double ha_cheetah::read_time(uint key_no, uint ranges, ha_rows rows) {
-  if (key_no != table->s->primary_key) return handler::read_time(key_no, ranges, rows);
-  ha_rows total = estimate_rows_upper_bound();
-  if (total < rows) return scan_time();
-  return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
+double ha_cheetah::clustered_pages() const {
+  return sizes_.empty() ? 0 : static_cast<double>(std::max<ulonglong>(sizes_[0].logical_bytes / cost_page_bytes, 1));
 }

@@ -25,14 +25,14 @@ static CheetahXid cheetah_xid(const XID *xid) {
   return CheetahXid{static_cast<uint64_t>(xid->formatID), {name, global}, {name + global, branch}};
 }
 
-static int prepare(handlerton *, THD *thd, bool all) {
+static int prepare(THD *thd, bool all) {
   Session *session = Session::existing(thd);
   if (session == nullptr || !Session::ends_transaction(thd, all)) return 0;
   CheetahXid xid = cheetah_xid(thd->get_xid());
   return handler_error(cheetah_prepare(session->txn(), &xid), thd);
 }
 
-static void commit_ordered(handlerton *, THD *thd, bool) {
+static void commit_ordered(THD *thd, bool) {
   Session *session = Session::existing(thd);
   if (session != nullptr) cheetah_commit_ordered(session->txn());
 }
@@ -49,7 +49,7 @@ static void add_xid(void *context, const CheetahXid *xid) {
   list->next++;
 }
 
-static int recover(handlerton *, XID *xids, uint count) {
+static int recover(XID *xids, uint count) {
   XidList list{xids};
   return static_cast<int>(cheetah_recover(engine.db, count, add_xid, &list));
 }
@@ -65,12 +65,12 @@ static int end_by_xid(int32_t code) {
   return xa_failed;
 }
 
-static int commit_by_xid(handlerton *, XID *xid) {
+static int commit_by_xid(XID *xid) {
   CheetahXid name = cheetah_xid(xid);
   return end_by_xid(cheetah_commit_prepared(engine.db, &name));
 }
 
-static int rollback_by_xid(handlerton *, XID *xid) {
+static int rollback_by_xid(XID *xid) {
   CheetahXid name = cheetah_xid(xid);
   return end_by_xid(cheetah_rollback_prepared(engine.db, &name));
 }
@@ -82,11 +82,11 @@ static void commit_checkpoint_request(void *cookie) {
 }
 
 void set_two_phase(handlerton *hton) {
-  hton->prepare = prepare;
-  hton->commit_ordered = commit_ordered;
-  hton->recover = recover;
-  hton->commit_by_xid = commit_by_xid;
-  hton->rollback_by_xid = rollback_by_xid;
+  hton->prepare = of_transaction<prepare>;
+  hton->commit_ordered = of_transaction<commit_ordered>;
+  hton->recover = of_transaction<recover>;
+  hton->commit_by_xid = of_transaction<commit_by_xid>;
+  hton->rollback_by_xid = of_transaction<rollback_by_xid>;
   hton->commit_checkpoint_request = commit_checkpoint_request;
 }
 

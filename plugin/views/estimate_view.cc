@@ -50,7 +50,7 @@ static void warn(THD *thd, const TABLE *table, const char *reason) {
 // Why the table could not be of this engine, or nullptr.
 static const char *unsuitable(const TABLE *table) {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
-    if (table->key_info[key_no].flags & (HA_FULLTEXT | HA_SPATIAL)) return "FULLTEXT and SPATIAL keys are not supported";
+    if (is_fulltext(table->key_info[key_no]) || is_spatial(table->key_info[key_no])) return "FULLTEXT and SPATIAL keys are not supported";
   }
   if (table->s->keys_in_use.bits_set() < table->s->keys) return "some of its keys are disabled";
   return Sampler::unordered_key(table) != nullptr ? "a key cannot be read in order" : nullptr;

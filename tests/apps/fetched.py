@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from cheetah_tools import apt, environment, setup
-from cheetah_tools.paths import VAR
+from cheetah_tools.paths import COMMON, SERVER
 from cheetah_tools.say import Failure, step
 
-PLACE = VAR / "apps"
+PLACE = COMMON / "apps"
 HERE = Path(__file__).resolve().parent
 LOCK, SOURCES_LOCK = HERE / "requirements.lock", HERE / "sources.lock"
 
@@ -44,8 +44,8 @@ def unpack(packages: list, programs: list, root: Path) -> None:
 
 def libraries(root: Path) -> dict:
     """The environment in which programs of a folder find their libraries, and the server's."""
-    inner = setup.library_environment(root)["LD_LIBRARY_PATH"]
-    return {"LD_LIBRARY_PATH": f"{inner}:{setup.library_environment()['LD_LIBRARY_PATH']}"}
+    places = [setup.library_environment(place)["LD_LIBRARY_PATH"] for place in (root, SERVER)]
+    return {"LD_LIBRARY_PATH": ":".join(filter(None, places))}
 
 
 def version(root: Path, package: str) -> str:

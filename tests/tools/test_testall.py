@@ -51,6 +51,13 @@ def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
     assert testall.skips(report) == ["b: no mounts here"]
 
 
+def test_another_series_runs_what_needs_a_server(monkeypatch):
+    assert all(testall.is_chosen(step, []) for step in testall.STEPS)
+    monkeypatch.setattr(testall, "SERIES", "11.8")
+    chosen = {step.name for step in testall.STEPS if testall.is_chosen(step, [])}
+    assert {"build", "sql", "suites"} <= chosen and not {"format", "cargo test"} & chosen
+
+
 def test_lines_that_say_what_failed_are_told():
     text = "ok a\nFAILED b.py::c - d\n  because\n\n  twice\nok c\ntest d ... FAILED\n"
     assert testall.failures(text) == ["FAILED b.py::c - d", "  because", "  twice",

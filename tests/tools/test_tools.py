@@ -40,6 +40,8 @@ def test_the_index_of_decisions_has_each_of_them():
 class Archive:
     """Has nothing but empty packages; of `refused` not even these."""
 
+    release, folder = "bookworm", Path("/nowhere")
+
     def __init__(self, refused: str):
         self.refused = refused
 
@@ -112,6 +114,40 @@ def test_lines_get_their_twin_and_media_are_left_out():
     text = "# c\ndeb [signed-by=/k] u s main # note\ndeb cdrom:[x]/ s main\n"
     twins = "deb [signed-by=/k] u s main\ndeb-src [signed-by=/k] u s main\n"
     assert apt.one_line_sources(text) == twins
+
+
+def test_another_release_comes_from_the_same_archives():
+    stanzas = "Types: deb\nSuites: bookworm bookworm-updates\n\nTypes: deb\nSuites: sdk-bookworm\n"
+    assert apt.of_release(stanzas, "bookworm", "trixie").strip() == (
+        "Types: deb\nSuites: trixie trixie-updates")
+    lines = "deb u bookworm-security main\ndeb v nodistro main\n"
+    assert apt.of_release(lines, "bookworm", "trixie").strip() == "deb u trixie-security main"
+
+
+def test_files_of_a_lock_are_fetched_from_beside_those_of_the_lists(tmp_path, monkeypatch):
+    (tmp_path / "a.lock").write_text("# why\nversion 1:2-3\nabc  lib_2-3_all.deb\n")
+    calls = []
+
+    def run(_archive, *words, **_):
+        calls.append(words)
+        if "--print-uris" in words:
+            return SimpleNamespace(stdout="'scheme:/pool/lib_9.deb' lib_9.deb 1 x\n")
+        Path(words[3]).touch()
+        return SimpleNamespace(stdout="")
+    monkeypatch.setattr(apt.Archive, "_run", run)
+    archive = apt.Archive()
+    assert archive.pin(tmp_path / "a.lock") == "1:2-3"
+    archive.download(["lib=1:2-3"], tmp_path)
+    assert calls[-1][2:] == ("scheme:/pool/lib_2-3_all.deb", str(tmp_path / "lib_2-3_all.deb"),
+                             "SHA256:abc")
+
+
+def test_programs_with_a_loader_of_their_own_get_no_libraries_from_the_environment(tmp_path):
+    folder = tmp_path / "usr/lib/x86_64-linux-gnu"
+    folder.mkdir(parents=True)
+    assert str(folder) in setup.library_environment(tmp_path)["LD_LIBRARY_PATH"]
+    (folder / "ld-linux-x86-64.so.2").touch()
+    assert str(folder) not in setup.library_environment(tmp_path)["LD_LIBRARY_PATH"]
 
 
 def test_an_unanswered_commit_is_kept_whole_or_not_at_all():

@@ -3,9 +3,13 @@
 The machine's own apt sources are copied into `var/apt` with source packages switched on, so that
 nothing of the machine's package set-up changes and no archive is named here: proxies, keys and
 credentials are the machine's. Works without root, and where `apt-get update` was never run.
+
+The packages of another Debian release come from the same archives: the copy then has that release's
+name in the place of the machine's.
 """
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -18,17 +22,22 @@ MACHINE_SOURCES = Path("/etc/apt")
 
 
 class Archive:
-    """apt-get and apt-cache on private lists, cache and sources."""
+    """apt-get and apt-cache on private lists, cache and sources of one Debian release."""
 
-    def __init__(self):
-        self.sources = APT / "sources"
+    def __init__(self, release: str = ""):
+        """`release`: a code name; empty: that of this machine."""
+        self.release = release or machine_release()
+        self.folder = APT if self.release == machine_release() else APT / self.release
+        self.pinned = {}   # name of a file -> SHA-256; see `pin`
+        self.sources = self.folder / "sources"
         self.options = []
         for key, value in {
             "Dir::Etc::sourcelist": "/dev/null",
             "Dir::Etc::sourceparts": self.sources,
-            "Dir::State::lists": APT / "lists",
-            "Dir::Cache": APT / "cache",
-            "Dir::Log": APT / "log",
+            "Dir::State::lists": self.folder / "lists",
+            "Dir::State::status": self.folder / "status",
+            "Dir::Cache": self.folder / "cache",
+            "Dir::Log": self.folder / "log",
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
             "Acquire::Retries": "3",
@@ -38,11 +47,12 @@ class Archive:
     def update(self) -> None:
         """Copy the machine's sources and fetch their indexes."""
         shutil.rmtree(self.sources, ignore_errors=True)
-        for folder in (self.sources, APT / "lists" / "partial", APT / "cache" / "archives" / "partial", APT / "log"):
-            folder.mkdir(parents=True, exist_ok=True)
-        if not copy_sources(self.sources):
+        for name in ("sources", "lists/partial", "cache/archives/partial", "log"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "status").touch()   # nothing is installed: the newest version is the choice
+        if not copy_sources(self.sources, self.release):
             raise Failure(f"no usable package source in {MACHINE_SOURCES}/sources.list or sources.list.d/*: "
-                          "this set-up needs a Debian 12 machine with apt sources")
+                          "this set-up needs a Debian machine with apt sources")
         done = self._run("apt-get", "update", "-q")
         if done.returncode != 0:
             # One broken third-party source must not stop us: what is missing shows when it is asked
@@ -63,10 +73,36 @@ class Archive:
         return [re.split(r"[ :|(]", choice.strip())[0]
                 for choice in (found.group(1).split(",") if found else [])]
 
+    def pin(self, lock: Path) -> str:
+        """Let `download` find the files of a lock, which the archive's lists do not name any more;
+        the version of their packages."""
+        lines = [line.split() for line in lock.read_text().splitlines() if not line.startswith("#")]
+        self.pinned = {name: checksum for checksum, name in lines[1:]}
+        return lines[0][1]
+
+    def fetch_pinned(self, name: str, beside: str, folder: Path) -> None:
+        """Fetch a file of the lock from where the files of the package `beside` are."""
+        listed = self._run("apt-get", "download", "--print-uris", beside).stdout
+        found = re.match(r"'(\S+/)[^/]+'", listed)
+        if not found:
+            raise Failure(f"the archive's lists do not name {beside}")
+        target = folder / name
+        self._run("/usr/lib/apt/apt-helper", "download-file", found.group(1) + name, str(target),
+                  f"SHA256:{self.pinned[name]}")
+        if not target.exists():
+            raise Failure(f"the archive has no {name} any more, or another one")
+
     def download(self, packages: list, folder: Path) -> list:
         """Fetch .deb files (`name` or `name=version`) into `folder`; Failure if any is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
+        pinned = {package: name for package in packages if "=" in package
+                  for name in self.pinned if name.startswith(re.sub(r"=(\d+:)?", "_", package) + "_")}
+        for package, name in pinned.items():
+            self.fetch_pinned(name, package.split("=")[0], folder)
+        packages = [package for package in packages if package not in pinned]
+        if not packages:
+            return sorted(set(folder.iterdir()) - before)
         done = self._run("apt-get", "download", "-q", *packages, cwd=folder)
         if done.returncode != 0:
             raise Failure("cannot download " + ", ".join(packages) + ":\n" + last_lines(done.stderr, 6))
@@ -80,7 +116,7 @@ class Archive:
 
     def _run(self, tool: str, *arguments, cwd=None):
         if not shutil.which(tool):
-            raise Failure(f"{tool} not found: this set-up needs a Debian 12 machine")
+            raise Failure(f"{tool} not found: this set-up needs a Debian machine")
         words = [tool, *map(str, self.options), *arguments]
         environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
         return subprocess.run(words, cwd=cwd, env=environment, text=True, capture_output=True,
@@ -93,7 +129,12 @@ def last_lines(text: str, count: int) -> str:
     return "\n".join(re.sub(r"\b[a-z+-]+://\S*/", "../", line) for line in lines)
 
 
-def copy_sources(target: Path) -> int:
+def machine_release() -> str:
+    """The code name of the Debian release that runs here."""
+    return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+
+
+def copy_sources(target: Path, release: str) -> int:
     """Write every enabled source of the machine into `target` with its sources; how many files."""
     files = [MACHINE_SOURCES / "sources.list", *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
@@ -105,10 +146,19 @@ def copy_sources(target: Path) -> int:
         except OSError:
             continue
         text = one_line_sources(text) if file.suffix == ".list" else deb822_sources(text)
+        if release != machine_release():
+            text = of_release(text, machine_release(), release)
         if text.strip():
             (target / f"{number:02}-{file.stem}{file.suffix}").write_text(text)
             written += 1
     return written
+
+
+def of_release(text: str, machine: str, release: str) -> str:
+    """Of sources those that have the machine's release, with the other one's name."""
+    suite = re.compile(rf"(?<![\w-]){re.escape(machine)}(?![\w.])")
+    parts = re.split(r"(\n\s*\n)" if re.search("^Types:", text, re.M) else r"(\n)", text)
+    return "".join(suite.sub(release, part) for part in parts if suite.search(part) or not part.strip())
 
 
 def one_line_sources(text: str) -> str:

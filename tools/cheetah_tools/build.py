@@ -20,7 +20,7 @@ FLAGS = ["-std=gnu++17", "-fPIC", "-O2", "-g1", "-DDBUG_OFF", "-DMYSQL_DYNAMIC_P
          "-Wall", "-Wextra", "-Wno-unused-parameter", "-ffunction-sections", "-fdata-sections"]
 # The size of the class that every plugin shares with the server, per release; wrong flags give
 # another one.
-SIZE_OF_THD = {"10.11.18": 27312}
+SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}
 # Without `*_service` the plugin loads and crashes at the first service call.
 EXPORTS = "{ global: _maria_plugin_*; _maria_sizeof_*; *_service; local: *; };\n"
 LAYOUT_CHECK = """#define MYSQL_SERVER 1

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 from . import apt
-from .paths import PROJECT, VAR, show
+from .paths import COMMON, PROJECT, show
 from .say import Failure, note, step
 
-PLACE = VAR / "venv"
+PLACE = COMMON / "venv"
 LOCK, TEST_LOCK = PROJECT / "lab/requirements.lock", PROJECT / "tests/requirements.lock"
 APPS_LOCK = PROJECT / "tests/apps/requirements.lock"   # an environment of its own: tests/apps
 BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}   # program -> package

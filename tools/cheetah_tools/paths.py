@@ -1,17 +1,31 @@
-"""Where things are. What the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`."""
+"""Where things are. What the tools make lies under `var/` (or `$CHEETAH_VAR`) and `build/`.
+
+`$CHEETAH_SERVER` chooses the server's series (`make .. SERVER=11.8`). What belongs to another one
+than the first lies in folders of its name.
+"""
 
 import os
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
-VAR = Path(os.environ.get("CHEETAH_VAR") or PROJECT / "var").resolve()
-BUILD = PROJECT / "build"
+FIRST_SERIES = "10.11"
+SERIES = os.environ.get("CHEETAH_SERVER") or FIRST_SERIES
+
+
+def of_series(folder: Path) -> Path:
+    """The part of a folder that belongs to the chosen series."""
+    return folder if SERIES == FIRST_SERIES else folder / SERIES
+
+
+COMMON = Path(os.environ.get("CHEETAH_VAR") or PROJECT / "var").resolve()   # of all series
+VAR = of_series(COMMON)
+BUILD = of_series(PROJECT / "build")
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or PROJECT / "target").resolve()
 
 SERVER = VAR / "server"        # unpacked packages: usr/sbin/mariadbd, usr/bin/mariadb ...
 HEADERS = VAR / "headers"      # private headers of the server's source
 SOURCE = VAR / "source"        # the source package itself (data of the demonstration)
-APT = VAR / "apt"              # private package lists and download cache
+APT = COMMON / "apt"           # private package lists and download cache
 RUN = VAR / "run"              # `make up`: data, socket, my.cnf
 STAMP = VAR / "setup.json"     # what set-up installed, written last
 

@@ -2,9 +2,12 @@
 needs.
 
 A storage engine loads only into the very version it was built for, and Debian may offer a newer
-binary than it has source for. So the newest 10.11 release is taken whose binary AND source can
-really be downloaded; every package is fetched with that exact version. Each part is made beside its
-place and renamed, so an interrupted run starts that part again and a finished one costs nothing.
+binary than it has source for. So the newest release of the series is taken whose binary AND source
+can really be downloaded; every package is fetched with that exact version. Each part is made beside
+its place and renamed, so an interrupted run starts that part again and a finished one costs nothing.
+
+A series of another Debian release than this machine's brings that release's C library and its
+loader with it (`own_loader.py`).
 """
 
 import hashlib
@@ -16,11 +19,12 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from . import apt
-from .paths import APT, HEADERS, SERVER, SOURCE, STAMP, VAR, show
+from . import apt, own_loader
+from .paths import HEADERS, SERIES, SERVER, SOURCE, STAMP, VAR, show
 from .say import Failure, note, step
 
-SERIES = "10.11."
+# The Debian release that each series of the server comes from.
+RELEASES = {"10.11": "bookworm", "11.8": "trixie"}
 # All of one version: a mix of releases does not start or does not load plugins.
 MARIADB_PACKAGES = [
     "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
@@ -40,6 +44,14 @@ OPTIONAL = {
     "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"], "usr/lib/mysql/plugin/ha_rocksdb.so"),
     "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
 }
+# What another release than the machine's brings with it.
+C_LIBRARY = ["libc6", "libgcc-s1", "libstdc++6", "patchelf"]
+# Packages that have another name, or are not there any more, in a release.
+RENAMED = {"trixie": {
+    "libaio1": "libaio1t64", "libssl3": "libssl3t64", "libglib2.0-0": "libglib2.0-0t64",
+    "libldap-2.5-0": "libldap2", "libgnutls30": "libgnutls30t64", "libhogweed6": "libhogweed6t64",
+    "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64",
+    "libicu72": "libicu76", "librocksdb7.8": "librocksdb9.10", "libunistring2": "libunistring5"}}
 # For libraries that even a small Debian usually has: fetched only when the loader misses them.
 PACKAGE_OF_LIBRARY = {
     "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0", "libpcre2-posix.so.3": "libpcre2-posix3",
@@ -51,13 +63,13 @@ PACKAGE_OF_LIBRARY = {
     # What sysbench's PostgreSQL driver asks for, and what that asks for.
     "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3", "libk5crypto.so.3": "libk5crypto3",
     "libkrb5support.so.0": "libkrb5support0", "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
-    "libldap-2.5.so.0": "libldap-2.5-0", "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
+    "libldap-2.5.so.0": "libldap-2.5-0", "libldap.so.2": "libldap2", "liblber.so.2": "libldap2", "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
     "libgnutls.so.30": "libgnutls30", "libp11-kit.so.0": "libp11-kit0", "libidn2.so.0": "libidn2-0",
     "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6", "libnettle.so.8": "libnettle8",
     "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10", "libffi.so.8": "libffi8",
     # What applications ask for (tests/apps): PHP with its extensions, mydumper, Perl's driver.
     "libargon2.so.1": "libargon2-1", "libsodium.so.23": "libsodium23", "libmagic.so.1": "libmagic1",
-    "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1", "libexslt.so.0": "libxslt1.1",
+    "libxxhash.so.0": "libxxhash0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1", "libexslt.so.0": "libxslt1.1",
     "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72", "libicui18n.so.72": "libicu72",
     "libicudata.so.72": "libicu72", "libicuio.so.72": "libicu72", "libreadline.so.8": "libreadline8",
     "libpcre.so.3": "libpcre3", "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
@@ -91,7 +103,7 @@ def ensure() -> dict:
             return state
     machine_tools()
     VAR.mkdir(parents=True, exist_ok=True)
-    archive = apt.Archive()
+    archive = apt.Archive(release())
     step("reading the package lists (privately; the machine's own stay as they are)")
     archive.update()
     package_version = choose_source(archive)
@@ -100,13 +112,27 @@ def ensure() -> dict:
     unpack_server(archive, package_version)
     state = {"recipe": wanted, "version": version, "package_version": package_version}
     replace_text(STAMP, json.dumps(state, indent=1) + "\n")
-    shutil.rmtree(APT / "debs", ignore_errors=True)
+    shutil.rmtree(archive.folder / "debs", ignore_errors=True)
     return state
+
+
+def release() -> str:
+    """The Debian release of the chosen series; Failure if there is no such series."""
+    if SERIES not in RELEASES:
+        raise Failure(f"SERVER={SERIES}: the series are {', '.join(RELEASES)}")
+    return RELEASES[SERIES]
+
+
+def is_foreign() -> bool:
+    """Whether the server comes from another Debian release than this machine."""
+    return release() != apt.machine_release()
 
 
 def recipe() -> str:
     """Changes when the list of what set-up installs changes, so that an old `var/` is completed."""
-    text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, SERIES))
+    text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, f"{SERIES}."))
+    if is_foreign():
+        text += repr((C_LIBRARY, str(SERVER)))   # its programs name the place of their loader
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -130,13 +156,12 @@ def machine_tools() -> None:
 
 def choose_source(archive: apt.Archive) -> str:
     """Download the newest source there is a binary for; its package version."""
-    offered = [v for v in archive.versions("mariadb-server") if SERIES in v]
+    offered = [v for v in archive.versions("mariadb-server") if f"{SERIES}." in v]
     if not offered:
-        raise Failure(f"no MariaDB {SERIES}x among the packages of this machine's sources: "
-                      "it needs Debian 12 (bookworm), main archive")
+        raise Failure(f"no MariaDB {SERIES}.x among the packages of this machine's sources: "
+                      f"it needs Debian's main archive, release {release()}")
     for version in offered:
-        marker = SOURCE / "package-version"
-        if marker.exists() and marker.read_text().strip() == version:
+        if is_at_hand(version):
             return version
         step(f"downloading the source of MariaDB {version} (about 115 MB)")
         fresh = VAR / "source.new"
@@ -147,7 +172,31 @@ def choose_source(archive: apt.Archive) -> str:
             swap(fresh, SOURCE)
             return version
         note(f"not to be had: {why}")
-    raise Failure("none of these MariaDB versions has its source in the archives: " + ", ".join(offered))
+    return pinned_source(archive, offered)
+
+
+def is_at_hand(version: str) -> bool:
+    """Whether the source of that version was downloaded before."""
+    marker = SOURCE / "package-version"
+    return marker.exists() and marker.read_text().strip() == version
+
+
+def pinned_source(archive: apt.Archive, offered: list) -> str:
+    """Download the source of the version that a lock names, which the archive may still have."""
+    lock = Path(__file__).with_name(f"mariadb-{SERIES}.lock")
+    if not lock.exists():
+        raise Failure("none of these MariaDB versions has its source in the archives: " + ", ".join(offered))
+    version = archive.pin(lock)
+    if is_at_hand(version):
+        return version
+    step(f"downloading the source of MariaDB {version} (about 120 MB), which {show(lock)} names")
+    fresh = VAR / "source.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    archive.fetch_pinned(next(name for name in archive.pinned if ".orig.tar." in name), "mariadb-server", fresh)
+    (fresh / "package-version").write_text(version + "\n")
+    swap(fresh, SOURCE)
+    return version
 
 
 def source_tarball() -> Path:
@@ -192,16 +241,22 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     if marker.exists() and marker.read_text() == recipe() + package_version:
         return
     step(f"downloading the packages of MariaDB {package_version} (about 60 MB): " + " ".join(MARIADB_PACKAGES))
-    note("and " + " ".join(OTHER_PACKAGES))
-    debs = APT / "debs"
+    others = [name_in(archive, package) for package in OTHER_PACKAGES] + (C_LIBRARY if is_foreign() else [])
+    note("and " + " ".join(others))
+    debs = archive.folder / "debs"
     shutil.rmtree(debs, ignore_errors=True)
-    archive.download([f"{p}={package_version}" for p in MARIADB_PACKAGES] + OTHER_PACKAGES, debs)
+    archive.download([f"{p}={package_version}" for p in MARIADB_PACKAGES] + others, debs)
     fresh = VAR / "server.new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
     complete(archive, CHECKED_PROGRAMS, fresh)
     (fresh / ABSENT).write_text(json.dumps(add_optional(archive, package_version, fresh), indent=1) + "\n")
+    share = fresh / "usr/share/mysql"
+    if not share.exists():   # newer packages have it under another name
+        share.symlink_to("mariadb")
+    if is_foreign():
+        own_loader.give(fresh, SERVER)
     (fresh / "recipe").write_text(recipe() + package_version)
     swap(fresh, SERVER)
 
@@ -220,8 +275,9 @@ def add_optional(archive: apt.Archive, package_version: str, root: Path) -> dict
     """Unpack what can be had of `OPTIONAL`; name -> why, of the rest."""
     absent = {}
     for name, (of_release, others, program) in OPTIONAL.items():
-        folder = APT / "debs" / program.rpartition("/")[2]
         try:
+            folder = archive.folder / "debs" / program.rpartition("/")[2]
+            others = [name_in(archive, package) for package in others]
             archive.download([f"{package}={package_version}" for package in of_release] + others, folder)
             unpack_debs(sorted(folder.glob("*.deb")), root)
             complete(archive, [program], root)
@@ -238,6 +294,11 @@ def absent() -> dict:
     return json.loads(place.read_text()) if place.exists() else {}
 
 
+def name_in(archive: apt.Archive, package: str) -> str:
+    """What a package is called in the archive's release."""
+    return RENAMED.get(archive.release, {}).get(package, package)
+
+
 def unpack_debs(debs: list, root: Path) -> None:
     """dpkg -x each package; scripts of the packages never run."""
     for deb in debs:
@@ -250,6 +311,9 @@ def missing_libraries(root: Path, programs: list) -> set:
     for program in programs:
         if not (root / program).exists():
             raise Failure(f"{program} is in none of the downloaded packages")
+        if own_loader.of(root):
+            missing |= own_loader.missing_libraries(root, program)
+            continue
         listed = subprocess.run(["ldd", str(root / program)], env=library_environment(root), text=True,
                                 capture_output=True, check=False).stdout
         missing |= set(re.findall(r"^\s*(\S+) => not found", listed, re.M))
@@ -262,18 +326,17 @@ def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
     if unknown:
         raise Failure("the private server needs shared libraries this machine lacks: " + ", ".join(unknown) +
                       "; install the Debian packages that contain them, then run this again")
-    packages = sorted({PACKAGE_OF_LIBRARY[name] for name in missing})
+    packages = sorted({name_in(archive, PACKAGE_OF_LIBRARY[name]) for name in missing})
     note("adding libraries: " + " ".join(packages))
-    folder = APT / "debs" / "libraries"
+    folder = archive.folder / "debs" / "libraries"
     archive.download(packages, folder)
     unpack_debs(sorted(folder.glob("*.deb")), root)
 
 
 def library_environment(root: Path = SERVER) -> dict:
-    """The environment in which programs of the private server run."""
-    places = [root / "usr/lib/x86_64-linux-gnu", root / "usr/lib/aarch64-linux-gnu", root / "lib/x86_64-linux-gnu",
-              root / "lib/aarch64-linux-gnu"]
-    kept = [str(p) for p in places if p.is_dir()]
+    """The environment in which programs of the private server run. Those with a loader of their own
+    find their libraries without it, and others must not meet these."""
+    kept = [] if own_loader.of(root) else own_loader.library_folders(root)
     if os.environ.get("LD_LIBRARY_PATH"):
         kept.append(os.environ["LD_LIBRARY_PATH"])
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(kept), "LC_ALL": "C.UTF-8"}

@@ -3,6 +3,8 @@ failed, and the sum.
 
 A step that runs pytest is counted by its report (JUnit's XML), cargo's tests by their own lines;
 any other step counts as one.
+
+With another series of the server than the first, only the steps that need a server run.
 """
 
 import os
@@ -15,7 +17,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 from . import stuck
-from .paths import PROJECT, TARGET, VAR, show
+from .paths import FIRST_SERIES, PROJECT, SERIES, TARGET, VAR, show
 
 LOGS = VAR / "test"
 TOOL = [sys.executable, "tools/cheetah.py"]
@@ -130,11 +132,18 @@ def main(arguments: list) -> int:
     """The command; arguments name single steps, which then need no others."""
     LOGS.mkdir(parents=True, exist_ok=True)
     total, started = Sum(), time.monotonic()
-    run_all([step for step in STEPS if not arguments or step.name in arguments], total)
+    run_all([step for step in STEPS if is_chosen(step, arguments)], total)
     print("\n".join(total.reasons), end="\n" if total.reasons else "")
     print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
+
+
+def is_chosen(step: Step, names: list) -> bool:
+    """Whether to run a step, when these were named, or all."""
+    if names:
+        return step.name in names
+    return SERIES == FIRST_SERIES or "build" in (step.name, step.needs)
 
 
 def run_all(steps: list, total: Sum) -> None:

@@ -1,0 +1,18 @@
+"""A plugin loads only into the server that it was built for."""
+
+import pytest
+from cheetah_tools.paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES
+from cheetah_tools.setup import RELEASES
+
+
+def test_the_plugin_of_another_series_is_refused(new_server):
+    builds = [PROJECT / "build" / ("" if series == FIRST_SERIES else series) / PLUGIN.name
+              for series in RELEASES if series != SERIES]
+    others = [plugin for plugin in builds if plugin.exists()]
+    if not others:
+        pytest.skip("no plugin of another series is built here: make build SERVER=11.8")
+    for plugin in others:
+        server = new_server(plugin=plugin)
+        server.start()
+        assert not server.has_engine("CHEETAH")
+        assert "Couldn't load plugins from" in server.log.read_text()
