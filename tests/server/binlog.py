@@ -14,14 +14,15 @@ def closed_files(server) -> list:
     return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
 
 
-def replay(server, target, files: list, position: int = 4) -> None:
-    """Execute binary logs on another server, the first one from a position on. A crash may leave
-    an event without its end at the end of a file: what is before it is executed, and a transaction
-    without its end is not."""
+def replay(server, target, files: list, position: int = 4, stop: int = 0) -> None:
+    """Execute binary logs on another server, the first one from a position on, the last one up to
+    `stop` (0: its end). A crash may leave an event without its end at the end of a file: what is
+    before it is executed, and a transaction without its end is not."""
     for name in files:
-        start = position if name == files[0] else 4
-        reader = subprocess.Popen([SERVER / "usr/bin/mariadb-binlog", "--no-defaults",
-                                   f"--start-position={start}", server.data / name],
+        words = [f"--start-position={position if name == files[0] else 4}"]
+        words += [f"--stop-position={stop}"] if stop and name == files[-1] else []
+        reader = subprocess.Popen([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", *words,
+                                   server.data / name],
                                   env=setup.library_environment(), stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL)
         with reader:

@@ -91,9 +91,9 @@ CONDITIONS = {
         ({DELIVERED}) o ON o.w = c_w_id AND o.d = c_d_id AND o.c = c_id WHERE c_balance +
         c_ytd_payment <> COALESCE(owed, 0)""",
 }
-# Lock waits, deadlocks, and a row that has changed since the snapshot: the transaction is given up
-# and another one tried.
-RETRIED = (1205, 1213, 1020)
+# Lock waits, deadlocks, and a row or a definition that has changed since the snapshot: the
+# transaction is given up and another one tried.
+RETRIED = (1205, 1213, 1020, 1412)
 
 
 def create(server, engine: str) -> None:
