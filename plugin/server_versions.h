@@ -24,7 +24,7 @@ template <auto function>
 constexpr auto of_transaction = function;
 
 // What the optimizer is told of costs: what it works out itself. Milliseconds that a row or a key
-// takes, as measured for InnoDB: plans are the same.
+// takes, as measured for InnoDB, so that plans should be the same.
 inline void set_costs(handlerton *hton) {
   hton->update_optimizer_costs = [](OPTIMIZER_COSTS *costs) {
     costs->row_next_find_cost = 0.00007013;

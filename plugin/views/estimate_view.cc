@@ -50,7 +50,8 @@ static void warn(THD *thd, const TABLE *table, const char *reason) {
 // Why the table could not be of this engine, or nullptr.
 static const char *unsuitable(const TABLE *table) {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
-    if (is_fulltext(table->key_info[key_no]) || is_spatial(table->key_info[key_no])) return "FULLTEXT and SPATIAL keys are not supported";
+    const KEY &key = table->key_info[key_no];
+    if (is_fulltext(key) || is_spatial(key)) return "FULLTEXT and SPATIAL keys cannot be estimated";
   }
   if (table->s->keys_in_use.bits_set() < table->s->keys) return "some of its keys are disabled";
   return Sampler::unordered_key(table) != nullptr ? "a key cannot be read in order" : nullptr;

@@ -14,8 +14,8 @@ ACTIONS = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE"
            " ON DELETE SET NULL ON UPDATE CASCADE", " ON DELETE CASCADE ON UPDATE SET NULL",
            " ON DELETE NO ACTION ON UPDATE NO ACTION"]
 REFUSALS = ["", " ON DELETE RESTRICT", " ON UPDATE RESTRICT", " ON DELETE NO ACTION ON UPDATE NO ACTION"]
-COLLATIONS = ["utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_general_nopad_ci",
-              "latin1_swedish_ci", "latin1_bin"]
+COLLATIONS = ["utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin",
+              "utf8mb4_general_nopad_ci", "latin1_swedish_ci", "latin1_bin"]
 CIRCLES = 0.25   # of all graphs
 COLUMNS = "(id, a, b, code, of, v)"
 
@@ -93,8 +93,9 @@ class Graph:
         name = f"x{self.constraints}" if rng.random() < 0.8 else ""
         constraint = f"CONSTRAINT {name} " if name else ""
         how = rng.choice(["", ", ALGORITHM = COPY"])
+        actions = rng.choice(REFUSALS if self.has_circles else ACTIONS)
         return Statement(f"ALTER TABLE {child.name} ADD {constraint}FOREIGN KEY ({own}) REFERENCES "
-                         f"{parent.name} ({columns}){rng.choice(REFUSALS if self.has_circles else ACTIONS)}{how}", apply=self.end)
+                         f"{parent.name} ({columns}){actions}{how}", apply=self.end)
 
     def leads(self, child, parent) -> bool:
         """Whether a table refers to another one, by others too."""
@@ -127,9 +128,13 @@ class Graph:
         """Keys and columns that come and go, tables that are emptied; refused where a constraint
         needs what is there."""
         name = self.node().name
-        change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7", "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)",
-                                  "DROP KEY ab", "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
-        return Statement(f"TRUNCATE TABLE {name}" if self.rng.random() < 0.15 else f"ALTER TABLE {name} {change}", apply=self.end)
+        change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7",
+                                  "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)", "DROP KEY ab",
+                                  "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
+        statement = f"ALTER TABLE {name} {change}"
+        if self.rng.random() < 0.15:
+            statement = f"TRUNCATE TABLE {name}"
+        return Statement(statement, apply=self.end)
 
     def end(self) -> None:
         """Changes of definitions commit."""
@@ -171,7 +176,8 @@ class Graph:
 
     def on_duplicate(self) -> Statement:
         """INSERT .. ON DUPLICATE KEY UPDATE."""
-        return Statement(f"INSERT INTO {self.node().name} {COLUMNS} VALUES {self.row()} ON DUPLICATE KEY UPDATE {self.change()}")
+        return Statement(f"INSERT INTO {self.node().name} {COLUMNS} VALUES {self.row()} "
+                         f"ON DUPLICATE KEY UPDATE {self.change()}")
 
     def change(self) -> str:
         """What UPDATE sets."""

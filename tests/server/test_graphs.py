@@ -29,10 +29,12 @@ ROUNDS, WRITERS, STATEMENTS = 3, 4, 400
 OPTIONS = {"loose_cheetah_lock_wait_timeout": 2, "lock_wait_timeout": 2}
 # Refused by a constraint or a key, locked, changed, or not there for a moment; values that a mode
 # refuses; definitions that do not fit what is there.
-EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213, 1305, 1412, 1451, 1452, 1553,
-            1701, 1761, 1829, 1832, 1833, 1834}
-CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name, GROUP_CONCAT(column_name ORDER BY ordinal_position),
-                 GROUP_CONCAT(referenced_column_name ORDER BY ordinal_position) FROM information_schema.key_column_usage
+EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213, 1305,
+            1412, 1451, 1452, 1553, 1701, 1761, 1829, 1832, 1833, 1834}
+CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name,
+                 GROUP_CONCAT(column_name ORDER BY ordinal_position),
+                 GROUP_CONCAT(referenced_column_name ORDER BY ordinal_position)
+                 FROM information_schema.key_column_usage
                  WHERE table_schema = 'd' AND referenced_table_name IS NOT NULL GROUP BY 1, 2, 3"""
 
 
@@ -42,7 +44,8 @@ class Player(Client):
     def __init__(self, server, number: int, graph: Graph, seed: int, until: int = 0):
         super().__init__(server, number)
         self.graph, self.rng, self.until, self.done = graph, random.Random(seed), until, Counter()
-        self.kinds = [graph.insert, graph.insert, graph.insert, graph.replace, graph.on_duplicate, graph.update, graph.update, graph.delete]
+        self.kinds = [graph.insert, graph.insert, graph.insert, graph.replace, graph.on_duplicate,
+                      graph.update, graph.update, graph.delete]
         self.definitions = [graph.rename, graph.rebuild, graph.redefine, graph.tie, graph.untie]
 
     def begin(self, cursor) -> None:
@@ -103,7 +106,9 @@ def shared(graph: Graph, rng) -> Graph:
 
 def players(server, graph: Graph, rng, until: int = 0) -> list:
     """Connections that play at the same time."""
-    return [Player(server, number, shared(graph, random.Random(rng.getrandbits(32))), rng.getrandbits(32), until) for number in range(WRITERS)]
+    graphs = [shared(graph, random.Random(rng.getrandbits(32))) for _ in range(WRITERS)]
+    return [Player(server, number, own, rng.getrandbits(32), until)
+            for number, own in enumerate(graphs)]
 
 
 def check_families(server) -> int:
@@ -113,7 +118,8 @@ def check_families(server) -> int:
         pairs = list(zip(own.split(","), others.split(",")))
         named = " AND ".join(f"c.{mine} IS NOT NULL" for mine, _ in pairs)
         same = " AND ".join(f"p.{other} = c.{mine}" for mine, other in pairs)
-        orphans = server.sql(f"SELECT * FROM {child} c WHERE {named} AND NOT EXISTS (SELECT 1 FROM {parent} p WHERE {same})", "d")
+        orphans = server.sql(f"SELECT * FROM {child} c WHERE {named} AND NOT EXISTS "
+                             f"(SELECT 1 FROM {parent} p WHERE {same})", "d")
         assert not orphans, f"{name}: {child} ({own}) has no parent in {parent} ({others}): {orphans}"
     for name in tables_of(server):
         verdict = server.sql(f"CHECK TABLE {name} EXTENDED", "d")
@@ -191,7 +197,8 @@ def check_events(server) -> int:
     server.sql("FLUSH BINARY LOGS")
     rows, statement, seen, kind = 0, "", set(), ""
     for name in [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]:
-        done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v", "--base64-output=DECODE-ROWS", server.data / name],
+        done = subprocess.run([SERVER / "usr/bin/mariadb-binlog", "--no-defaults", "-v",
+                               "--base64-output=DECODE-ROWS", server.data / name],
                               env=setup.library_environment(), capture_output=True, check=True)
         for line in done.stdout.decode(errors="replace").splitlines():
             if found := re.match(r"#Q> (.*)", line):
@@ -200,6 +207,7 @@ def check_events(server) -> int:
                 kind, table, rows = found[1], found[2], rows + 1
                 assert re.search(rf"\b{table}\b", statement), f"a row event of {table} for: {statement}"
             elif kind == "DELETE FROM" and (found := re.match(r"###   @1=(\S+)", line)):
-                assert (statement.startswith("REPLACE") or found[1] not in seen), f"row {found[1]} goes twice: {statement}"
+                is_new = statement.startswith("REPLACE") or found[1] not in seen
+                assert is_new, f"row {found[1]} goes twice: {statement}"
                 seen.add(found[1])
     return rows

@@ -55,7 +55,7 @@ STEPS = [
     Step("format", ["cargo", "fmt", "--all", "--check"]),
     Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D",
                     "warnings"]),
-    Step("tools", [*PYTEST, "tests/tools"]),
+    Step("tools", [*PYTEST, "tests/tools"], beside=True),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"]),
     Step("build", [*TOOL, "build"]),
     Step("sql", [*PYTEST, "tests/sql"], needs="build", beside=True),
@@ -68,7 +68,7 @@ STEPS = [
                   "tests/apps/test_dumps.py::test_tools_of_the_server"],
          needs="build", beside=True),
     Step("lab", [*PYTEST, "tests/lab"], needs="build", beside=True),
-    Step("suites", [*TOOL, "suites", "--quick"], needs="build"),
+    Step("suites", [*TOOL, "suites", "--quick"], needs="build", beside=True),
 ]
 
 

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn cheetah_list_latencies(
     })
 }
 
-/// Tells the stalls of each kind, also where there were none.
+/// Tells the stalls of each reason, also where there were none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_stalls(
     db: *mut CheetahDb,

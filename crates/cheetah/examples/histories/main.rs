@@ -81,7 +81,10 @@ impl Run {
 fn main() -> std::process::ExitCode {
     let words = std::env::args().skip(1).collect::<Vec<_>>();
     let Some(choice) = Choice::of(&words) else {
-        eprintln!("usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] [--threads] [--no-indexes] [--words] [--seed N] [--txns N]");
+        eprintln!(
+            "usage: --model list|register --levels NAME[,NAME ..] [--snapshot-isolation] [--bug NAME] \
+             [--threads] [--no-indexes] [--words] [--seed N] [--txns N]"
+        );
         return std::process::ExitCode::from(2);
     };
     match play(&choice) {

@@ -1,5 +1,5 @@
-//! Why a thread is held up, or what it does that takes long: told to the
-//! observer that the caller of the engine has named, so that it can show it.
+//! Why a thread is held up, or what it does that takes long: told to the observer that the caller
+//! of the engine has named, so that it can show it.
 //!
 //! One observer for the process: it finds out by the calling thread whose work it is, so that no
 //! layer has to hand it down. Threads of the engine tell of their stages too; the observer knows
@@ -24,12 +24,6 @@ pub enum Stage {
     Memory,
     /// Rolls changes back.
     RollingBack,
-}
-
-impl Stage {
-    /// All of them, in their order.
-    pub const ALL: [Stage; 5] =
-        [Stage::RowLock, Stage::TableLock, Stage::LogSpace, Stage::Memory, Stage::RollingBack];
 }
 
 /// What an observer wants to have back at the end of a stage.

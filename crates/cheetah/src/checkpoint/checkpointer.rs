@@ -98,7 +98,7 @@ impl Checkpointer {
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended| {
-            // As long as there is something to write: no stall.
+            // Timed as one step. It takes as long as there is something to write.
             self.steps.time(&*self.parts.clock, || {
                 ended.save_waiting(usize::MAX, &mut || ())?;
                 match threads {

@@ -67,8 +67,8 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Tells of stalls that have lasted too long. Does no I/O and waits for nobody, so that it gets
-    /// on when nothing else does.
+    /// Reports stalls that take too long to the listener, who may do I/O. It takes no latch and
+    /// waits for nothing of the database, so that it gets on when nothing else does.
     pub(in crate::db) fn watch_step(&self) -> Result<bool> {
         self.core.health.stalls().look(self.core.clock.now_ns());
         Ok(false)

@@ -3,7 +3,8 @@
 //! Invariants
 //!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. What ends
 //!       meanwhile is in the next line of its reason.
-//!   I2  Stalls that last come first: those that hang are what somebody has to know.
+//!   I2  Stalls that last come first: those that hang are what somebody has to know. Of several
+//!       reasons, the one comes first that was reported the longest time ago: none hides another.
 //!   I3  Only what the engine owes its users is reported: waits for room in the log and in memory,
 //!       for the disk and for checkpoints. Locks and rollbacks are what users do to each other;
 //!       when many wait for locks, that is reported, too.
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 /// Least time between two lines.
-pub const LINES_APART_NS: u64 = 1_000_000_000;
+const LINES_APART_NS: u64 = 1_000_000_000;
 /// So many threads that wait for locks for too long are reported.
 pub const LOCK_WAITERS_REPORTED_MIN: u64 = 10;
 /// Time between two lines about stalls of one reason that last; then twice as long each time.
@@ -43,6 +44,8 @@ struct State {
 #[derive(Default, Debug)]
 struct OfReason {
     ended: TooLong,
+    /// When there was a line of it last; 0: never.
+    reported_ns: u64,
     /// When those that last are reported next, and how long after that again.
     next_ns: u64,
     pause_ns: u64,
@@ -158,20 +161,23 @@ impl State {
         if self.last_ns.is_some_and(|last_ns| ns_between(last_ns, now_ns) < LINES_APART_NS) {
             return None;
         }
-        let is_due =
-            |reason: &Reason| is_reported(*reason) && now_ns >= self.by_reason[*reason as usize].next_ns;
-        let line = if let Some(reason) = Reason::ALL.into_iter().find(is_due) {
-            let of_reason = &mut self.by_reason[reason as usize];
-            let pause_ns = of_reason.pause_ns.max(AGAIN_NS);
-            (of_reason.next_ns, of_reason.pause_ns) = (now_ns + pause_ns, 2 * pause_ns);
-            lasting[reason as usize].line(reason, "has been waiting", "have been waiting")
-        } else {
-            let has_ended = |reason: &Reason| self.by_reason[*reason as usize].ended.count > 0;
-            let reason = Reason::ALL.into_iter().find(has_ended)?;
-            let ended = std::mem::take(&mut self.by_reason[reason as usize].ended);
-            ended.line(reason, "waited", "waited")
-        };
-        self.last_ns = Some(now_ns);
-        Some(line)
+        let last = self.next_reason(|reason, it| is_reported(reason) && now_ns >= it.next_ns);
+        let reason = last.or_else(|| self.next_reason(|_, it| it.ended.count > 0))?;
+        let of_reason = &mut self.by_reason[reason as usize];
+        (self.last_ns, of_reason.reported_ns) = (Some(now_ns), now_ns);
+        if last.is_none() {
+            let ended = std::mem::take(&mut of_reason.ended);
+            return Some(ended.line(reason, "waited", "waited"));
+        }
+        let pause_ns = of_reason.pause_ns.max(AGAIN_NS);
+        (of_reason.next_ns, of_reason.pause_ns) = (now_ns + pause_ns, 2 * pause_ns);
+        Some(lasting[reason as usize].line(reason, "has been waiting", "have been waiting"))
+    }
+
+    /// I2: whose turn it is, of those that something is due of.
+    fn next_reason(&self, is_due: impl Fn(Reason, &OfReason) -> bool) -> Option<Reason> {
+        let of_reason = |reason: Reason| &self.by_reason[reason as usize];
+        let due = Reason::ALL.into_iter().filter(|reason| is_due(*reason, of_reason(*reason)));
+        due.min_by_key(|reason| of_reason(*reason).reported_ns)
     }
 }

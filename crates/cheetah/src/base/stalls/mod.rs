@@ -25,7 +25,7 @@ use places::{Lasting, Places, Taken};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub use lines::{LINES_APART_NS, LOCK_WAITERS_REPORTED_MIN};
+pub use lines::LOCK_WAITERS_REPORTED_MIN;
 
 /// An operation that takes so long is a stall.
 pub const LONG_NS: u64 = 1_000_000_000;
@@ -155,14 +155,7 @@ impl Stalls {
         clock: &'s dyn Clock,
     ) -> Operation<'s> {
         let stall = Lasting { reason, connection: stages::connection(), since_ns: clock.now_ns() };
-        Operation {
-            stalls: self,
-            latency,
-            clock,
-            stall,
-            place: self.operations.take(stall),
-            has_ended: false,
-        }
+        Operation { stalls: self, latency, clock, stall, place: Some(self.operations.take(stall)) }
     }
 
     /// Those of a reason, by a clock that shows `now_ns`.
@@ -263,8 +256,8 @@ pub struct Operation<'s> {
     latency: &'s Latency,
     clock: &'s dyn Clock,
     stall: Lasting,
-    place: Taken<'s>,
-    has_ended: bool,
+    /// `None` when it has ended.
+    place: Option<Taken<'s>>,
 }
 
 impl fmt::Debug for Operation<'_> {
@@ -276,36 +269,33 @@ impl fmt::Debug for Operation<'_> {
 impl Operation<'_> {
     /// Ends it; how long it has taken.
     pub fn end(mut self) -> u64 {
-        self.has_ended = true;
         self.record()
     }
 
     /// Ends the operation, does something that is none, and begins the next operation.
     pub fn between<R>(&mut self, other: impl FnOnce() -> R) -> R {
         self.record();
-        self.has_ended = true;
-        self.place = Taken::default();
         let done = other();
         self.stall.since_ns = self.clock.now_ns();
-        self.place = self.stalls.operations.take(self.stall);
-        self.has_ended = false;
+        self.place = Some(self.stalls.operations.take(self.stall));
         done
     }
 
-    fn record(&self) -> u64 {
+    fn record(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         let ns = ns_between(self.stall.since_ns, now_ns);
         self.latency.record(ns);
         if ns >= self.stall.reason.least_ns() {
             self.stalls.end(self.stall, now_ns);
         }
+        self.place = None;
         ns
     }
 }
 
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        if !self.has_ended {
+        if self.place.is_some() {
             self.record();
         }
     }

@@ -40,7 +40,6 @@ pub(super) struct Lasting {
 }
 
 /// A place that a stall has, if there was one; free again when this is dropped.
-#[derive(Default)]
 pub(super) struct Taken<'p>(Option<&'p Place>);
 
 impl Places {

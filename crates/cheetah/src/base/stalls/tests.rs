@@ -170,6 +170,29 @@ fn lines_are_a_second_apart_and_those_that_last_come_first() {
 }
 
 #[test]
+fn no_reason_hides_another() {
+    let (stalls, heard) = announced(SECOND_NS);
+    let clock = SimClock::default();
+    let look = |stage| {
+        stall(&stalls, stage, &clock, SECOND_NS);
+        stalls.look(clock.now_ns());
+        heard.lock().pop().unwrap_or_default()
+    };
+    look(Stage::LogSpace);
+    stall(&stalls, Stage::Memory, &clock, SECOND_NS);
+    assert!(look(Stage::LogSpace).ends_with("waited 1.000 s for free memory"));
+    assert!(look(Stage::LogSpace).starts_with("stall: 2 threads waited for room in the log"));
+    let lasting = (stalls.begin(Stage::LogSpace, &clock), stalls.begin(Stage::Memory, &clock));
+    for what in ["free memory", "room in the log"] {
+        clock.sleep_ns(SECOND_NS);
+        stalls.look(clock.now_ns());
+        let line = heard.lock().pop().unwrap_or_default();
+        assert!(line.contains("has been waiting") && line.ends_with(what), "{line}");
+    }
+    drop(lasting);
+}
+
+#[test]
 fn an_operation_whose_pause_panics_is_recorded_once() {
     let (stalls, latency, clock) = (Stalls::default(), Latency::default(), SimClock::default());
     let panicking = std::panic::AssertUnwindSafe(|| {

@@ -157,7 +157,11 @@ impl PostingReader<'_> {
     fn seen<'w>(&mut self, beginning: &'w [u8]) -> Result<Walk<'w>> {
         let postings = Arc::clone(&self.postings);
         let how = self.how_to_read(&postings)?;
-        Walk::begin(self.txn.cursor_as(&postings, 0, how, OnLocked::Wait)?, beginning)
+        self.walk(how, beginning)
+    }
+
+    fn walk<'w>(&mut self, how: HowToRead, beginning: &'w [u8]) -> Result<Walk<'w>> {
+        Walk::begin(self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?, beginning)
     }
 
     /// Calls `each(row's key, positions)` for all postings whose keys begin so.
@@ -191,8 +195,7 @@ impl PostingReader<'_> {
             return Ok(());
         };
         let how = self.txn.see(&self.postings, &newest)?;
-        let newest = self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?;
-        let mut current = Walk::begin(newest, beginning)?;
+        let mut current = self.walk(how, beginning)?;
         while let Some((order, first)) = first_of(&seen, &current) {
             self.look()?;
             let is_same = order == Ordering::Equal && seen.cursor.row() == current.cursor.row();

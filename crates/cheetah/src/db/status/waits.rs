@@ -30,7 +30,7 @@ struct CounterNames {
 
 /// The names behind a prefix.
 macro_rules! counter_names {
-    ($prefix:literal) => {
+    ($prefix:expr) => {
         CounterNames {
             count: concat!($prefix, "_count"),
             sum_us: concat!($prefix, "_us"),
@@ -52,7 +52,7 @@ impl Db {
         self.named_latencies().into_iter().map(|(name, _, counts)| (name, counts)).collect()
     }
 
-    /// Where its threads have not got on since the database was opened. Does not block.
+    /// Where its threads have been held up since the database was opened. Does not block.
     pub fn stalls(&self) -> Vec<StallStatus> {
         let core = &self.0.core;
         let of = |reason: Reason| {
@@ -60,7 +60,7 @@ impl Db {
             let StallCounts { current, current_ns_max, ended, last } =
                 core.health.stalls().counts(reason, now_ns);
             let last = last.map(|last| (now_ns.saturating_sub(last.ended_ns), last.connection));
-            StallStatus { reason: name_of(reason), current, current_ns_max, ended, last }
+            StallStatus { reason: names_of(reason).name, current, current_ns_max, ended, last }
         };
         Reason::ALL.map(of).to_vec()
     }
@@ -84,10 +84,11 @@ impl Db {
         let latencies = self.named_latencies().into_iter();
         let mut all: Vec<_> = latencies.flat_map(|(_, names, counts)| names.with_values(&counts)).collect();
         for reason in Reason::ALL {
-            let (names, current, current_us_max) = stall_names(reason);
+            let names = names_of(reason);
             let counts = self.0.core.health.stalls().counts(reason, self.0.core.clock.now_ns());
-            all.extend(names.with_values(&counts.ended));
-            all.extend([(current, counts.current), (current_us_max, counts.current_ns_max / 1_000)]);
+            all.extend(names.ended.with_values(&counts.ended));
+            let current_us_max = counts.current_ns_max / 1_000;
+            all.extend([(names.current, counts.current), (names.current_us_max, current_us_max)]);
         }
         all
     }
@@ -116,35 +117,41 @@ impl Db {
     }
 }
 
-/// What users see of a reason.
-fn name_of(reason: Reason) -> &'static str {
-    match reason {
-        Reason::RowLock => "row lock",
-        Reason::TableLock => "table lock",
-        Reason::LogSpace => "log space",
-        Reason::Memory => "memory",
-        Reason::Rollback => "rollback",
-        Reason::Disk => "disk",
-        Reason::Checkpoint => "checkpoint",
-    }
+/// What a reason is called where users see it.
+struct ReasonNames {
+    /// In the view.
+    name: &'static str,
+    /// Counters of stalls that have ended.
+    ended: CounterNames,
+    /// How many last.
+    current: &'static str,
+    /// For how long the longest of these has.
+    current_us_max: &'static str,
 }
 
-/// The names of the counters of a reason: those of stalls that have ended; how many last, and for
-/// how long the longest.
-macro_rules! stall_names {
-    ($prefix:literal) => {
-        (counter_names!($prefix), concat!($prefix, "_current"), concat!($prefix, "_current_us_max"))
+/// Two words, or one, become the names.
+macro_rules! reason_names {
+    ($first:literal $(, $second:literal)?) => {
+        reason_names!(concat!($first $(, " ", $second)?); concat!("stall_", $first $(, "_", $second)?))
+    };
+    ($name:expr; $prefix:expr) => {
+        ReasonNames {
+            name: $name,
+            ended: counter_names!($prefix),
+            current: concat!($prefix, "_current"),
+            current_us_max: concat!($prefix, "_current_us_max"),
+        }
     };
 }
 
-fn stall_names(reason: Reason) -> (CounterNames, &'static str, &'static str) {
+fn names_of(reason: Reason) -> ReasonNames {
     match reason {
-        Reason::RowLock => stall_names!("stall_row_lock"),
-        Reason::TableLock => stall_names!("stall_table_lock"),
-        Reason::LogSpace => stall_names!("stall_log_space"),
-        Reason::Memory => stall_names!("stall_memory"),
-        Reason::Rollback => stall_names!("stall_rollback"),
-        Reason::Disk => stall_names!("stall_disk"),
-        Reason::Checkpoint => stall_names!("stall_checkpoint"),
+        Reason::RowLock => reason_names!("row", "lock"),
+        Reason::TableLock => reason_names!("table", "lock"),
+        Reason::LogSpace => reason_names!("log", "space"),
+        Reason::Memory => reason_names!("memory"),
+        Reason::Rollback => reason_names!("rollback"),
+        Reason::Disk => reason_names!("disk"),
+        Reason::Checkpoint => reason_names!("checkpoint"),
     }
 }

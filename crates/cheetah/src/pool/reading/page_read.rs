@@ -60,12 +60,7 @@ impl Pool {
         let ImageRef { pid, tree, .. } = *image;
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
         self.scratch.with_buffer(|bytes| {
-            let read = {
-                let _operation =
-                    self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
-                self.segments.read_unchecked(image, bytes)
-            };
-            read.map_err(|error| name_page(error, image))?;
+            self.read_bytes(image, bytes)?;
             let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;
             // Before anything that it may name is asked for.
@@ -120,11 +115,7 @@ impl Pool {
 
     fn read_stored_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<ImageRead> {
         debug_assert_eq!(latches_held(), 0, "L4: no image is read under a latch");
-        let operation =
-            self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
-        let read = self.segments.read_unchecked(image, bytes);
-        let read_ns = operation.end();
-        read.map_err(|error| name_page(error, image))?;
+        let read_ns = self.read_bytes(image, bytes)?;
         page_work::count(|work| {
             (work.pages_read, work.read_ns) = (work.pages_read + 1, work.read_ns + read_ns)
         });
@@ -132,6 +123,15 @@ impl Pool {
         self.cache_curve.note_read(image.pid);
         let (header, class) = codec::check(bytes, image, self.page_bytes)?;
         Ok(ImageRead { header, class, is_new: true })
+    }
+
+    /// Appends what is stored of an image, unchecked, to a buffer. How long that took.
+    fn read_bytes(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<u64> {
+        let operation =
+            self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
+        let read = self.segments.read_unchecked(image, bytes);
+        let ns = operation.end();
+        read.map(|()| ns).map_err(|error| name_page(error, image))
     }
 
     /// Counts an image that was read from disk.
