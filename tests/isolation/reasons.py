@@ -16,13 +16,13 @@ statements so far agree with it:
     entry.
 - upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in
     InnoDB they are a deadlock.
-- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match;
-    Cheetah gives it back.
+- kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match, and
+  one that it has not got with NOWAIT; Cheetah gives it back.
 - deleted: a row, or an entry, whose deletion has been committed before the one who has locked it
     came. InnoDB locks it as long as
   it is not purged, Cheetah passes it, and locks the range around it where ranges are locked.
-- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, or has
-    waited in vain. Cheetah locks no entries.
+- entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, has waited
+  in vain, or has passed it with SKIP LOCKED. Cheetah locks no entries.
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks
     for the place like any insert.
 - plan: the server reads one of the two statements' tables by another access, as it is estimated
@@ -267,9 +267,13 @@ class Difference:
         strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
         if not self.asks_for(asking, wait, versions) or not self.touches(strong, versions):
             return PRECISE_RANGES
-        if self.level == "READ COMMITTED" and not any(s.matches(row) for s in held for row in self.versions(wait, look.states[s.number:])):
-            return KEPT
-        if wait.index != "PRIMARY" and all(s.is_vain for s in held if self.touches([s], versions)):
+        holding = [s for s in held if self.touches([s], versions)]
+        if self.level == "READ COMMITTED":
+            if not any(s.matches(row) for s in held for row in self.versions(wait, look.states[s.number:])):
+                return KEPT
+            if all(s.is_vain and s.text.endswith(" NOWAIT") for s in holding):
+                return KEPT
+        if wait.index != "PRIMARY" and all(s.is_vain or self.has_passed(s, wait, look) for s in holding):
             return ENTRY
         return PRECISE_RANGES if any(self.is_next(s, wait, look) for s in held) else ""
 
@@ -301,6 +305,13 @@ class Difference:
         there = [{comparable(row[KEYS["u"]]) for row in state} for state in look.states[:asking.number + 1]]
         gone = set().union(*there) - there[-1]
         return wait.value not in values and any(value in gone and value < wait.value for value in values)
+
+    def has_passed(self, statement: Statement, wait, look: Look) -> bool:
+        """Whether a read has passed locked rows, and this one may be among them."""
+        if not statement.text.endswith(" SKIP LOCKED"):
+            return False
+        matching = [row for row in look.states[statement.number] if statement.matches(row)]
+        return len(look.entries[statement.number].outcome.rows or ()) < len(matching)
 
     def judge_entry(self, wait, look: Look) -> str:
         """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not

@@ -1,9 +1,10 @@
 //! Bits that flip at rest, anywhere in any file of a database: each is detected or proven harmless.
 //! The rows read are never other than those written, an untouched table stays readable, and nothing
-//! panics.
+//! panics. What is damaged costs the rows of its page, CHECK and scrubbing name it, and a salvage
+//! brings all others.
 //!
-//! `CHEETAH_FLIPS` says how many flips to try (4,000 unless set), `CHEETAH_FLIP_SEED` which one to
-//! start with.
+//! `CHEETAH_FLIPS` says how many flips to try (unless set: 4,000, and 150 with a salvage after
+//! each), `CHEETAH_FLIP_SEED` which one to start with.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -11,9 +12,10 @@ mod support;
 
 use cheetah::base::{Config, Error};
 use cheetah::db::{Db, Env};
+use cheetah::salvage::{salvage, Disks};
 use cheetah_io::sim::{SimClock, SimDisk};
-use cheetah_io::{Disk, Rng};
-use std::collections::BTreeMap;
+use cheetah_io::{Clock, Disk, Rng};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::workload::Contents;
 use support::*;
@@ -25,6 +27,11 @@ fn setting(name: &str, default: u64) -> u64 {
 /// A database with three tables; half of the last changes are only in the log, which a mark ends:
 /// damage to what was synced last of all looks like a torn end without it (see log/read.rs).
 fn written() -> (SimDisk, Contents) {
+    written_with(60, 9)
+}
+
+/// As [`written`], with so many rows in each table, of which every so many-th is large.
+fn written_with(count: u64, large_every: u64) -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
     let db = Db::open(env, Config::tiny()).unwrap();
@@ -32,11 +39,11 @@ fn written() -> (SimDisk, Contents) {
     for name in ["a", "b", "c"] {
         let table = db.create_table(&spec(name)).unwrap();
         let mut txn = db.begin();
-        let rows =
-            (0..60).map(|key| (key, Row::new(key, if key % 9 == 0 { 3000 } else { 25 }))).collect::<Rows>();
+        let row = |key| (key, Row::new(key, if key % large_every == 0 { 3000 } else { 25 }));
+        let rows = (0..count).map(row).collect::<Rows>();
         for (key, row) in &rows {
             insert(&mut txn, &table, *key, row).unwrap();
-            if *key == 40 && name != "c" {
+            if *key == count * 2 / 3 && name != "c" {
                 txn.commit().unwrap();
                 db.checkpoint().unwrap();
             }
@@ -48,6 +55,39 @@ fn written() -> (SimDisk, Contents) {
     db.run_background().unwrap();
     drop(db);
     (disk, contents)
+}
+
+/// The files that are not empty, with their lengths.
+fn files_of(disk: &SimDisk) -> Vec<(String, u64)> {
+    let lengths = disk.paths().into_iter().filter_map(|path| {
+        let length = disk.open(&path).ok()?.len().ok()?;
+        (length > 0).then_some((path, length))
+    });
+    lengths.collect()
+}
+
+struct Flip<'a> {
+    seed: u64,
+    path: &'a str,
+    offset: u64,
+    bit: u8,
+}
+
+impl Flip<'_> {
+    /// A disk with it.
+    fn of(&self, disk: &SimDisk) -> SimDisk {
+        let damaged = disk.snapshot();
+        damaged.flip(self.path, self.offset, self.bit).unwrap();
+        damaged
+    }
+
+    fn fail(&self, what: &str) -> ! {
+        let Self { seed, path, offset, bit } = self;
+        panic!(
+            "bit {bit} of byte {offset} of {path}: {what}\nrepeat with: CHEETAH_FLIP_SEED={seed} \
+             CHEETAH_FLIPS=1 cargo test -p cheetah --test bit_flips"
+        )
+    }
 }
 
 /// What became of one flip.
@@ -97,25 +137,14 @@ fn expected(error: Error) -> Result<(), String> {
 #[test]
 fn a_flipped_bit_is_detected_or_harmless() {
     let (disk, contents) = written();
-    let lengths = disk.paths().into_iter().filter_map(|path| {
-        let length = disk.open(&path).ok()?.len().ok()?;
-        (length > 0).then_some((path, length))
-    });
-    let files = lengths.collect::<Vec<_>>();
+    let files = files_of(&disk);
     let (first, count) = (setting("CHEETAH_FLIP_SEED", 1), setting("CHEETAH_FLIPS", 4000));
     let mut outcomes: BTreeMap<(String, Outcome), u64> = BTreeMap::new();
     for seed in first..first + count {
         let mut rng = Rng::new(seed);
         let (path, length) = &files[rng.below(files.len() as u64) as usize];
-        let (offset, bit) = (rng.below(*length), rng.below(8) as u8);
-        let damaged = disk.snapshot();
-        damaged.flip(path, offset, bit).unwrap();
-        let found = outcome(&damaged, &contents).unwrap_or_else(|what| {
-            panic!(
-                "bit {bit} of byte {offset} of {path}: {what}\nrepeat with: CHEETAH_FLIP_SEED={seed} CHEETAH_FLIPS=1 \
-                 cargo test -p cheetah --test bit_flips"
-            )
-        });
+        let flip = Flip { seed, path, offset: rng.below(*length), bit: rng.below(8) as u8 };
+        let found = outcome(&flip.of(&disk), &contents).unwrap_or_else(|what| flip.fail(&what));
         let kind = path.split('/').next().unwrap_or_default().to_owned();
         *outcomes.entry((kind, found)).or_default() += 1;
     }
@@ -147,4 +176,178 @@ fn damage_of_one_table_leaves_the_others_readable() {
         }
     }
     assert!(refused > 0, "no flip has hit a table");
+}
+
+/// A database that was closed: nothing of it is in the log alone.
+fn at_rest() -> (SimDisk, Contents) {
+    let (disk, contents) = written_with(600, 30);
+    open(&disk).unwrap().close().unwrap();
+    (disk, contents)
+}
+
+/// What damage of a database costs: rows by table and key.
+#[derive(Default)]
+struct Cost {
+    /// Those that a read by their key refuses.
+    unreadable: BTreeSet<(String, u64)>,
+    /// Those that a salvage does not bring.
+    lost: BTreeSet<(String, u64)>,
+    is_refused: bool,
+}
+
+fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
+    let mut cost = Cost::default();
+    let clock = SimClock::default();
+    let env = Env { disk: Arc::new(damaged.snapshot()), clock: Arc::new(clock.clone()) };
+    match Db::open(env, Config::tiny()) {
+        Ok(db) => {
+            cost.unreadable = unreadable_rows(&db, contents)?;
+            // A startup that needs what is damaged has named it already (N3).
+            let is_quarantined = !db.quarantined_tables().is_empty();
+            let checked = is_named_by_check(&db, contents)?;
+            let scrubbed = is_quarantined || is_named_by_scrubbing(&db, &clock)?;
+            if !cost.unreadable.is_empty() && !(checked && scrubbed) {
+                return Err(format!("CHECK names it: {checked}, scrubbing: {scrubbed}"));
+            }
+        }
+        Err(error) => {
+            expected(error)?;
+            cost.is_refused = true;
+        }
+    }
+    cost.lost = lost_rows(damaged, contents)?;
+    // Whatever a salvage reads from above it reads as a statement does; it finds more without.
+    match cost.is_refused || cost.lost.is_subset(&cost.unreadable) {
+        true => Ok(cost),
+        false => {
+            let lost: Vec<_> = cost.lost.difference(&cost.unreadable).take(9).collect();
+            Err(format!("a salvage leaves rows out that can be read: {lost:?}"))
+        }
+    }
+}
+
+/// Reads each row by its key. Those that cannot be read are neighbours, of one page.
+fn unreadable_rows(db: &Db, contents: &Contents) -> Result<BTreeSet<(String, u64)>, String> {
+    let mut unreadable = BTreeSet::new();
+    for (name, rows) in contents {
+        let table = db.table(name).map_err(|error| error.to_string())?;
+        let mut txn = db.begin();
+        let mut places = Vec::new();
+        for (place, (key, row)) in rows.iter().enumerate() {
+            match read(&mut txn, &table, *key) {
+                Ok(found) if found.as_ref() == Some(row) => {}
+                Ok(found) => return Err(format!("row {key} of {name}: {found:?}, and nobody noticed")),
+                Err(error) => {
+                    expected(error)?;
+                    places.push(place);
+                    unreadable.insert((name.clone(), *key));
+                }
+            }
+        }
+        let is_run = places.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        if !is_run {
+            return Err(format!("rows {places:?} of {name} cannot be read: more than a page"));
+        }
+    }
+    Ok(unreadable)
+}
+
+fn is_named_by_check(db: &Db, contents: &Contents) -> Result<bool, String> {
+    let mut is_named = false;
+    for name in contents.keys() {
+        let table = db.table(name).map_err(|error| error.to_string())?;
+        match check(db, &table) {
+            Ok(found) => is_named |= found.is_err(),
+            Err(error) => {
+                expected(error)?;
+                is_named = true;
+            }
+        }
+    }
+    Ok(is_named)
+}
+
+/// Whether a whole pass of the scrubber finds something.
+fn is_named_by_scrubbing(db: &Db, clock: &SimClock) -> Result<bool, String> {
+    const STEPS_MAX: usize = 5000;
+    let count =
+        |name| db.status().into_iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| count);
+    db.set_scrub_rate(1 << 30);
+    let mut before = None;
+    for _ in 0..STEPS_MAX {
+        // Others in the background may meet the damage, too.
+        db.run_background().map_or_else(expected, |_| Ok(()))?;
+        clock.advance_ns(1_000_000);
+        let read = count("pool_scrubbed_images");
+        if before == Some(read) {
+            return Ok(count("pool_damaged_images") > 0);
+        }
+        before = Some(read);
+    }
+    Err("the pass does not end".to_owned())
+}
+
+fn lost_rows(damaged: &SimDisk, contents: &Contents) -> Result<BTreeSet<(String, u64)>, String> {
+    let new = SimDisk::new();
+    let disks = Disks {
+        damaged: Arc::new(damaged.clone()),
+        scratch: Arc::new(SimDisk::new()),
+        new: Arc::new(new.clone()),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SimClock::default());
+    salvage(&disks, &clock, &Config::tiny(), &mut |_| ()).map_err(|error| format!("salvage: {error}"))?;
+    let db = open(&new).map_err(|error| error.to_string())?;
+    let mut lost = BTreeSet::new();
+    for (name, rows) in contents {
+        let found = match db.table(name) {
+            Ok(table) => all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?,
+            Err(_) => Rows::new(),
+        };
+        if found.iter().any(|(key, row)| rows.get(key) != Some(row)) {
+            return Err(format!("the salvaged table {name} has rows that never were"));
+        }
+        lost.extend(rows.keys().filter(|key| !found.contains_key(key)).map(|key| (name.clone(), *key)));
+    }
+    Ok(lost)
+}
+
+#[test]
+fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvaged() {
+    let (disk, contents) = at_rest();
+    let files = files_of(&disk);
+    let bytes: u64 = files.iter().map(|(_, length)| length).sum();
+    let (first, count) = (setting("CHEETAH_FLIP_SEED", 1), setting("CHEETAH_FLIPS", 150));
+    let mut costs: BTreeMap<&str, Vec<Cost>> = BTreeMap::new();
+    for seed in first..first + count {
+        let mut rng = Rng::new(seed);
+        // Any byte of the database.
+        let mut offset = rng.below(bytes);
+        let (path, _) = files
+            .iter()
+            .find(|(_, length)| {
+                let is_here = offset < *length;
+                offset -= if is_here { 0 } else { *length };
+                is_here
+            })
+            .unwrap();
+        let flip = Flip { seed, path, offset, bit: rng.below(8) as u8 };
+        let cost = cost(&flip.of(&disk), &contents).unwrap_or_else(|what| flip.fail(&what));
+        costs.entry(path.split(['/', '-']).next().unwrap_or_default()).or_default().push(cost);
+    }
+    let rows: usize = contents.values().map(BTreeMap::len).sum();
+    println!("{count} flips in a database of {bytes} bytes and {rows} rows");
+    for (kind, costs) in costs {
+        let mut unreadable: Vec<_> = costs.iter().map(|cost| cost.unreadable.len()).collect();
+        unreadable.sort_unstable();
+        println!(
+            "{kind}: {} flips; {} refuse the startup, {} cost rows: {} in the median, {} at most; not \
+             salvaged: {}",
+            costs.len(),
+            costs.iter().filter(|cost| cost.is_refused).count(),
+            unreadable.iter().filter(|rows| **rows > 0).count(),
+            unreadable[unreadable.len() / 2],
+            unreadable[unreadable.len() - 1],
+            costs.iter().map(|cost| cost.lost.len()).sum::<usize>(),
+        );
+    }
 }

@@ -10,7 +10,7 @@ use crate::format::control::ControlBlock;
 use crate::format::manifest::Manifest;
 use crate::format::state::State;
 use crate::log::{self, Log, PinnedLog};
-use crate::page_map::{self, MapStore};
+use crate::page_map::{self, Loaded, MapStore};
 use crate::segment::{NamedSegment, Segments};
 use std::path::Path;
 use std::sync::Arc;
@@ -103,8 +103,10 @@ impl Snapshot {
         notes: &[(String, String)],
     ) -> Result<()> {
         target.create_directories()?;
-        // All of the map is read, so it is known to be intact.
-        let state = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
+        // All of the map is read, so it is known to be intact. The snapshot has no copies of it:
+        // whoever opens it makes them.
+        let Loaded { state, damage, .. } = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
+        damage.map_or(Ok(()), Err)?;
         let state = State::decode(&state)?;
         for segment in &self.segments {
             target.take(&segment.path, segment.bytes, segment.is_final)?;

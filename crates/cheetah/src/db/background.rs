@@ -212,14 +212,21 @@ impl Background {
         self.noted("taking statistics", taking_statistics::step(&self.core, &self.ends))
     }
 
-    /// Reads an image, if that is due, to find damage.
+    /// Reads an image, if that is due, to find damage; at the end of a pass, the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());
         match core.pool.scrub_step(core.clock.now_ns())? {
             Scrubbed::Nothing => return Ok(false),
-            Scrubbed::Intact | Scrubbed::PassEnded { is_clean: false } => {}
-            Scrubbed::PassEnded { is_clean: true } => errors.clear(PLACE),
+            Scrubbed::Intact => {}
+            Scrubbed::PassEnded { is_clean } => {
+                if is_clean {
+                    errors.clear(PLACE);
+                }
+                if let Err(error) = core.checkpointer.map().scrub() {
+                    errors.note(PLACE, &error);
+                }
+            }
             Scrubbed::Damaged(tree, error) => {
                 let place = core.catalog.by_tree(tree).map_or_else(
                     || format!("tree {tree}"),

@@ -7,15 +7,27 @@ use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
 use crate::format::MapEntry;
 
+/// What a map has beside its pages, and how its files are.
+#[derive(Default, Debug)]
+pub struct Loaded {
+    /// The state: opaque bytes of the layers above.
+    pub state: Vec<u8>,
+    /// What was not as it was written in one of two files, and was read from the other one.
+    pub damage: Option<Error>,
+    /// Numbers of the files without an intact header of both.
+    pub alone: Vec<u64>,
+}
+
 /// Reads the whole map that `control` names, in the order of the files, and calls `visit` for
-/// entries and removals of pages: a later change of a page replaces an earlier one. Returns the
-/// state. `Corruption` when anything is not as it was written. Blocks for I/O.
+/// entries and removals of pages: a later change of a page replaces an earlier one. `Corruption`
+/// when anything is as it was written in neither of two files. Blocks for I/O.
 pub fn load(
     durable: &Durable,
     control: &ControlBlock,
     visit: &mut dyn FnMut(PageId, Option<MapEntry>),
-) -> Result<Vec<u8>> {
-    let mut state = Vec::new();
+) -> Result<Loaded> {
+    let mut loaded = Loaded::default();
+    let state = &mut loaded.state;
     let mut newest = Epoch(0);
     for (number, part) in control.parts().enumerate() {
         let kind = if number == 0 && control.base.is_some() { FileKind::Base } else { FileKind::Log };
@@ -32,9 +44,14 @@ pub fn load(
                 Item::End => {}
             }
         }
+        reader.compare_twins();
+        loaded.damage = loaded.damage.take().or_else(|| reader.take_damage());
+        if reader.is_alone() {
+            loaded.alone.push(part.file);
+        }
     }
     ensure(newest == control.epoch, "the map does not end with the epoch that CONTROL names")?;
-    Ok(state)
+    Ok(loaded)
 }
 
 fn ensure(condition: bool, what: &str) -> Result<()> {

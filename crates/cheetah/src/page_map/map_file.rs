@@ -1,4 +1,4 @@
-//! Reading and writing the blocks of a map file.
+//! Reading and writing the blocks of a map file and of its copy.
 
 use crate::base::{planted, Epoch, Error, PageId, Result};
 use crate::durable::Durable;
@@ -10,9 +10,12 @@ use crate::format::map_block::{
 use crate::format::Defect;
 use cheetah_io::File;
 use std::sync::Arc;
+use std::{io, iter};
 
 /// Bytes collected before a write, and read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
+/// What helps against damage of both files.
+const ADVICE: &str = "restore a backup";
 /// Bytes of state in a chunk.
 const STATE_CHUNK_BYTES: usize = 64 << 10;
 
@@ -22,6 +25,11 @@ pub(super) fn path(number: u64, kind: FileKind) -> String {
         FileKind::Base => format!("map-{number}.base"),
         FileKind::Log => format!("map-{number}.log"),
     }
+}
+
+/// Name of the copy of a map file.
+pub(super) fn copy_path(path: &str) -> String {
+    format!("{path}.copy")
 }
 
 /// A file of the map, as a control block names it.
@@ -35,7 +43,7 @@ pub struct NamedFile {
     pub is_final: bool,
 }
 
-/// The files of the map that `control` names.
+/// The files of the map that `control` names, without their copies.
 pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     let named = |part: &MapPart, kind| NamedFile {
         path: path(part.file, kind),
@@ -46,17 +54,23 @@ pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     base.chain(control.logs.iter().map(|part| named(part, FileKind::Log))).collect()
 }
 
-/// The number in the name of a map file, if it is one.
+/// The number in the name of a map file or of a copy, if it is one.
 pub(super) fn parse_name(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("map-")?;
+    let rest = rest.strip_suffix(".copy").unwrap_or(rest);
     let digits = rest.strip_suffix(".base").or_else(|| rest.strip_suffix(".log"))?;
     digits.parse().ok()
 }
 
-/// An open map file.
+/// A map file that is written, with its copy (P6).
 pub(super) struct MapFile {
     pub(super) number: u64,
-    pub(super) path: String,
+    twins: Vec<Twin>,
+}
+
+/// A map file, or its copy: the same bytes.
+struct Twin {
+    path: String,
     file: Arc<dyn File>,
 }
 
@@ -65,9 +79,15 @@ impl MapFile {
     /// starts.
     pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
         let path = path(header.number, header.kind);
-        let file = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
-        let file = Self { number: header.number, path, file };
-        match file.write_at(0, &header.encode()) {
+        let mut file = Self { number: header.number, twins: Vec::new() };
+        let is_alone = planted::is_on("map: write one file");
+        let copy = (!is_alone).then(|| copy_path(&path));
+        let created = iter::once(path).chain(copy).try_for_each(|path| {
+            let created = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
+            file.twins.push(Twin { path, file: created });
+            Ok(())
+        });
+        match created.and_then(|()| file.write_at(0, &header.encode())) {
             Ok(()) => Ok((file, header.crc())),
             Err(error) => {
                 file.remove(durable);
@@ -76,51 +96,69 @@ impl MapFile {
         }
     }
 
-    fn open(durable: &Durable, number: u64, kind: FileKind, uuid: &[u8; 16]) -> Result<(Self, FileHeader)> {
-        let path = path(number, kind);
-        let file = durable.disk().open(&path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::corrupt(&path, "CONTROL names this file, but it is missing")
-            }
-            _ => Error::io("open", &path, e),
-        })?;
-        let file = Self { number, path, file };
-        let mut bytes = [0; FILE_HEADER_BYTES];
-        file.read_at(0, &mut bytes)?;
-        let header = FileHeader::decode(&bytes).map_err(|defect| defect.in_place(&file.path))?;
-        if (header.kind, header.number, &header.uuid) != (kind, number, uuid) {
-            return Err(Error::corrupt(&file.path, "belongs to another database or another place"));
-        }
-        Ok((file, header))
-    }
-
-    /// Makes what was written durable, but not the name of the file.
+    /// Makes what was written durable, but not the names of the files.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
-        durable.map_barrier(&*self.file, &self.path)
+        self.twins.iter().try_for_each(|twin| durable.map_barrier(&*twin.file, &twin.path))
     }
 
     /// Gives back space after `end`; only a saving, so errors do not matter.
     pub(super) fn trim(&self, end: u64) {
-        let _ = self.file.set_len(end);
+        for twin in &self.twins {
+            let _ = twin.file.set_len(end);
+        }
     }
 
     /// Removes a file that nothing names. If it fails, the next startup removes it.
     pub(super) fn remove(&self, durable: &Durable) {
-        let _ = durable.disk().unlink(&self.path);
+        for twin in &self.twins {
+            let _ = durable.disk().unlink(&twin.path);
+        }
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(offset, bytes).map_err(|e| Error::io("write", &self.path, e))
+        self.twins.iter().try_for_each(|twin| {
+            twin.file.write_at(offset, bytes).map_err(|e| Error::io("write", &twin.path, e))
+        })
+    }
+}
+
+impl Twin {
+    /// Opens a file, or a copy, that CONTROL names so; `None` when there is none.
+    fn open(durable: &Durable, path: &str, named: &Named<'_>) -> Result<Option<Self>> {
+        let file = match durable.disk().open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(|e| Error::io("open", path, e))?,
+        };
+        let twin = Self { path: path.to_owned(), file };
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        twin.read_at(0, &mut bytes)?;
+        let header = FileHeader::decode(&bytes).map_err(|defect| defect.in_place(path))?;
+        let Named { part, kind, uuid } = *named;
+        if (header.kind, header.number, &header.uuid) != (kind, part.file, uuid) {
+            return Err(Error::corrupt(path, "belongs to another database or another place"));
+        }
+        if part.start == FILE_HEADER_BYTES as u64 && part.start_crc != header.crc() {
+            return Err(Error::corrupt(path, "CONTROL names another incarnation of this file"));
+        }
+        Ok(Some(twin))
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, bytes).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
+            io::ErrorKind::UnexpectedEof => {
                 Error::corrupt(&self.path, "the file ends before the position that CONTROL names")
             }
             _ => Error::io("read", &self.path, e),
         })
     }
+}
+
+/// How CONTROL names a part of the map.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    part: &'a MapPart,
+    kind: FileKind,
+    uuid: &'a [u8; 16],
 }
 
 /// Writes one block, piece by piece.
@@ -198,9 +236,15 @@ pub(super) enum Item<'a> {
     End,
 }
 
-/// Reads the blocks of one part of the map, and checks every byte of it.
+/// Reads the blocks of one part of the map, and checks every byte of it. What one of the two files
+/// lacks is read from the other one (P6).
 pub(super) struct PartReader {
-    file: MapFile,
+    /// One of the files, or both.
+    twins: Vec<Twin>,
+    /// Which of them is read.
+    twin: usize,
+    /// What was not as it was written in one of them, if anything was.
+    damage: Option<Error>,
     part: MapPart,
     /// Position of the next chunk.
     at: u64,
@@ -221,14 +265,24 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the file of a part.
+    /// Opens the files of a part. `Unsupported` when a newer version wrote them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
-        let (file, header) = MapFile::open(durable, part.file, kind, uuid)?;
-        if part.start == FILE_HEADER_BYTES as u64 && part.start_crc != header.crc() {
-            return Err(Error::corrupt(&file.path, "CONTROL names another incarnation of this file"));
-        }
+        let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
+        let file = Twin::open(durable, &path, &named);
+        let file = file.and_then(|file| {
+            file.ok_or_else(|| Error::corrupt(&path, "CONTROL names this file, but it is missing"))
+        });
+        let copy = Twin::open(durable, &copy_path(&path), &named);
+        let (twins, damage) = match (file, copy) {
+            (Ok(file), Ok(copy)) => (iter::once(file).chain(copy).collect(), None),
+            (Ok(file), Err(damage)) => (vec![file], Some(damage)),
+            (Err(damage), Ok(Some(copy))) if is_damage(&damage) => (vec![copy], Some(damage)),
+            (Err(error), _) => return Err(error),
+        };
         Ok(Self {
-            file,
+            twins,
+            twin: 0,
+            damage,
             part: *part,
             at: part.start,
             crc: part.start_crc,
@@ -238,6 +292,42 @@ impl PartReader {
             entries: Vec::new(),
             block: None,
         })
+    }
+
+    /// What was not as it was written in one of the two files, as far as they have been read.
+    pub(super) fn take_damage(&mut self) -> Option<Error> {
+        self.damage.take().map(|damage| add(damage, "its twin is read instead"))
+    }
+
+    /// Compares the two files, of which the first has been read to the end of the part. What
+    /// differs is damage of the copy.
+    pub(super) fn compare_twins(&mut self) {
+        if self.damage.is_none() {
+            self.damage = self.compare().err();
+        }
+    }
+
+    fn compare(&mut self) -> Result<()> {
+        let [file, copy] = self.twins.as_slice() else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let mut at = self.part.start;
+        while at < self.part.end {
+            let length = (WINDOW_BYTES as u64).min(self.part.end - at) as usize;
+            self.window.resize(length, 0);
+            bytes.resize(length, 0);
+            file.read_at(at, &mut self.window)?;
+            copy.read_at(at, &mut bytes)?;
+            if bytes != self.window {
+                return Err(Error::corrupt(&copy.path, format!("differs near byte {at}")));
+            }
+            at += length as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether there is one file only.
+    pub(super) fn is_alone(&self) -> bool {
+        self.twins.len() == 1
     }
 
     /// The next item; `None` at the end of the part. Corruption when anything is not as it was
@@ -271,14 +361,32 @@ impl PartReader {
 
     /// Reads and checks the chunk at `at`, with its content in `content`.
     fn read_chunk(&mut self) -> Result<ChunkHeader> {
+        let read = self.read_chunk_of_twin();
+        let Err(damage) = &read else { return read };
+        if !is_damage(damage) {
+            return read;
+        }
+        for _ in 1..self.twins.len() {
+            self.twin = (self.twin + 1) % self.twins.len();
+            self.window.clear();
+            let other = self.read_chunk_of_twin();
+            if other.is_ok() {
+                self.damage = self.damage.take().or(read.err());
+                return other;
+            }
+        }
+        read.map_err(|error| add(error, ADVICE))
+    }
+
+    fn read_chunk_of_twin(&mut self) -> Result<ChunkHeader> {
         let head = self.bytes(CHUNK_HEADER_BYTES)?;
         let head = head.first_chunk().ok_or(Defect::new("ends early"));
-        let header = head.and_then(ChunkHeader::decode).map_err(|defect| self.corrupt(&defect))?;
+        let header = head.and_then(ChunkHeader::decode).map_err(|defect| self.defective(&defect))?;
         let length = CHUNK_HEADER_BYTES + header.stored_bytes();
         self.bytes(length)?;
         let from = (self.at - self.window_start) as usize;
         let opened = header.open(&self.window[from..from + length], self.crc, &mut self.content);
-        opened.map_err(|defect| self.corrupt(&defect))?;
+        opened.map_err(|defect| self.defective(&defect))?;
         self.at += length as u64;
         self.crc = header.crc;
         Ok(header)
@@ -291,7 +399,7 @@ impl PartReader {
             let limit = self.part.end.max(self.at + count as u64) - self.at;
             self.window.resize((WINDOW_BYTES as u64).min(limit).max(count as u64) as usize, 0);
             self.window_start = self.at;
-            self.file.read_at(self.at, &mut self.window)?;
+            self.twins[self.twin].read_at(self.at, &mut self.window)?;
         }
         let from = (self.at - self.window_start) as usize;
         Ok(&self.window[from..from + count])
@@ -332,7 +440,23 @@ impl PartReader {
     }
 
     fn corrupt(&self, defect: &Defect) -> Error {
-        let detail = format!("{defect}, near byte {}; restore a backup", self.at);
-        Error::corrupt(&self.file.path, detail)
+        add(self.defective(defect), ADVICE)
     }
+
+    fn defective(&self, defect: &Defect) -> Error {
+        Error::corrupt(&self.twins[self.twin].path, format!("{defect}, near byte {}", self.at))
+    }
+}
+
+/// Adds words to what an error says of damage.
+fn add(error: Error, words: &str) -> Error {
+    match error {
+        Error::Corruption { place, detail } => Error::corrupt(place, format!("{detail}; {words}")),
+        other => other,
+    }
+}
+
+/// Whether an error of one file may be answered by the other one.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corruption { .. } | Error::Io { .. })
 }

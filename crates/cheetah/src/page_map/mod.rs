@@ -18,9 +18,11 @@
 //!   P4  Every startup is an incarnation of its own, durable before anything else is written;
 //!       numbers of epochs and files are never reused, not even those of attempts.
 //!   P5  A new base is merged from files (M5), never from memory, which is already ahead.
+//!   P6  Each file has a copy with the same bytes, durable as it is: what one of them lacks is read
+//!       from the other. Once something is in one file only, a new base is written.
 //!
-//! Errors    Corruption when bytes that CONTROL names are not what was written; DiskFull and Io
-//!           leave the committed epoch as it was; Fatal after a failed sync.
+//! Errors    Corruption when bytes that CONTROL names are in neither file as written; DiskFull and
+//!           Io leave the committed epoch as it was; Fatal after a failed sync.
 
 mod control_file;
 mod load;
@@ -34,6 +36,6 @@ pub use crate::format::control::{ControlBlock, Identity};
 pub use crate::format::map_block::Change;
 pub use crate::format::MapEntry;
 pub use control_file::{control_bytes, PATH as CONTROL_PATH};
-pub use load::load as read;
+pub use load::{load as read, Loaded};
 pub use map_file::{named_files, NamedFile};
 pub use store::{Commit, MapStore, Opened};

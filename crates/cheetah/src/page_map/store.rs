@@ -4,7 +4,7 @@
 
 use super::control_file::ControlFile;
 use super::map_file::{self, BlockWriter, MapFile};
-use super::{load, merge, Change, Identity, MapEntry};
+use super::{load, merge, Change, Identity, Loaded, MapEntry};
 use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, PARTS_MAX};
@@ -22,6 +22,8 @@ const LOG_SEGMENT_PART: u64 = 64;
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
+/// Where damage is told of.
+const PLACE: &str = "page map";
 /// Roughly what a change takes during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
 
@@ -80,6 +82,10 @@ struct Inner {
     state_bytes: u64,
     /// The newest epoch that a copy of CONTROL may name since the database was opened.
     may_be_named: Epoch,
+    /// Numbers of files that CONTROL names and that have no copy, or none that is intact.
+    alone: Vec<u64>,
+    /// Whether something that CONTROL names is as it was written in one file only (P6).
+    is_flawed: bool,
 }
 
 /// A log file of this startup, with the end of what CONTROL names of it.
@@ -112,7 +118,16 @@ impl MapStore {
         let (epoch, identity) = (control.epoch, control.identity);
         let (log_start, next_segment) = (control.log_start, control.next_segment);
         let first_epoch = Epoch(epoch.0 + 1).max(Epoch(identity.incarnation << 32));
-        let inner = Inner { file, control, log: None, next_map_file, state_bytes: 0, may_be_named: Epoch(0) };
+        let inner = Inner {
+            file,
+            control,
+            log: None,
+            next_map_file,
+            state_bytes: 0,
+            may_be_named: Epoch(0),
+            alone: Vec::new(),
+            is_flawed: false,
+        };
         let shares = Shares::of(config.buffer_pool_bytes);
         let store = MapStore {
             durable,
@@ -127,12 +142,26 @@ impl MapStore {
     /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call
     /// for a page replaces an earlier one. Returns the state of the committed epoch (empty in a new
     /// database). Every byte that CONTROL names is checked; Corruption means that some is not what
-    /// was written.
+    /// was written, in a file and in its copy. Damage of one of them is a background error, until a
+    /// new base is written, which is due then.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
-        let state = load::load(&self.durable, &control, visit)?;
-        self.inner.lock().state_bytes = state.len() as u64;
+        let Loaded { state, damage, alone } = load::load(&self.durable, &control, visit)?;
+        if let Some(damage) = &damage {
+            self.durable.health().background_errors().note(PLACE, damage);
+        }
+        let mut inner = self.inner.lock();
+        inner.state_bytes = state.len() as u64;
+        inner.is_flawed = damage.is_some() || !alone.is_empty();
+        inner.alone = alone;
         Ok(state)
+    }
+
+    /// Reads the map that is committed, and each file's copy, to find damage: see
+    /// [`load`](Self::load). Merges wait meanwhile, commits do not.
+    pub fn scrub(&self) -> Result<()> {
+        let _one = self.merging.lock();
+        self.load(&mut |_, _| ()).map(drop)
     }
 
     /// The committed epoch.
@@ -140,9 +169,11 @@ impl MapStore {
         self.inner.lock().control.epoch
     }
 
-    /// Bytes of the map's files.
+    /// Bytes of the map's files, with their copies.
     pub fn file_bytes(&self) -> u64 {
-        self.inner.lock().control.parts().map(|part| part.end).sum()
+        let inner = self.inner.lock();
+        let copies = |part: &MapPart| if inner.alone.contains(&part.file) { 1 } else { 2 };
+        inner.control.parts().map(|part| part.end * copies(part)).sum()
     }
 
     /// Hands the control block of the committed epoch to `take`, while no epoch commits: what it
@@ -270,6 +301,8 @@ impl MapStore {
         control.logs = without(&before.logs, &merged.logs);
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
+        (inner.alone, inner.is_flawed) = (Vec::new(), false);
+        self.durable.health().background_errors().clear(PLACE);
         Ok(true)
     }
 
@@ -279,7 +312,8 @@ impl MapStore {
         let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
         let allowed = base_bytes * LOG_PERCENT_MAX / 100;
         let allowed = allowed.max(self.log_bytes_min).max(inner.state_bytes * LOG_STATES_MAX);
-        log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
+        let is_flawed = inner.is_flawed && !planted::is_on("map: leave a file alone");
+        is_flawed || log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
     }
 }
 
@@ -310,8 +344,10 @@ impl Inner {
         let base = before.base.iter().map(|part| (part, FileKind::Base));
         let logs = before.logs.iter().map(|part| (part, FileKind::Log));
         for (part, kind) in base.chain(logs).filter(|(part, _)| !names(&self.control, part.file)) {
+            let path = map_file::path(part.file, kind);
             // If this fails, the next startup removes the file.
-            let _ = durable.let_go(&map_file::path(part.file, kind));
+            let _ = durable.let_go(&map_file::copy_path(&path));
+            let _ = durable.let_go(&path);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
 use super::{merge, Commit, MapEntry, MapStore, Opened};
+use crate::base::planted::plant;
 use crate::base::{Config, Epoch, Error, Health, Lsn, PageId, RaisedAtEnd, Result, SegmentId, TreeId};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, COPY_BYTES};
@@ -218,4 +219,105 @@ fn an_unfinished_creation_starts_anew() {
     disk.put("CONTROL.new", b"unfinished").unwrap();
     assert_eq!(open(&disk).unwrap().epoch, Epoch(0));
     assert!(disk.contents("CONTROL.new").is_err());
+}
+
+/// A map of a base and a log, and what it is.
+fn map_of_two_files() -> (SimDisk, (Map, Vec<u8>)) {
+    let disk = SimDisk::new();
+    let (mut map, mut rng, mut epoch) = (Map::new(), Rng::new(7), 1);
+    let opened = open(&disk).unwrap();
+    load(&opened.store).unwrap();
+    commit_some(&opened.store, &mut map, &mut rng, 300, epoch);
+    while !opened.store.merge_if_due().unwrap() {
+        epoch += 1;
+        commit_some(&opened.store, &mut map, &mut rng, 300, epoch);
+    }
+    let state = commit_some(&opened.store, &mut map, &mut rng, 300, epoch + 1);
+    (disk, (map, state))
+}
+
+fn map_files(disk: &SimDisk) -> Vec<String> {
+    disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect()
+}
+
+/// Damages, or removes, one file of the map after the other. Its twin has all of it, and then each
+/// file is there twice again. `Err` says what was otherwise.
+fn judge_twins() -> std::result::Result<(), String> {
+    let (disk, whole) = map_of_two_files();
+    let open_whole = |disk: &SimDisk, what: &str| -> std::result::Result<_, String> {
+        let durable = durable(disk);
+        let opened = MapStore::open(Arc::clone(&durable), &Config::tiny(), [9; 16]).unwrap();
+        let loaded = load(&opened.store).map_err(|error| format!("{what}: {error}"))?;
+        assert!(loaded == whole, "{what}: another map");
+        Ok((opened.store, durable))
+    };
+    for (path, is_removed) in map_files(&disk).iter().flat_map(|path| [(path, false), (path, true)]) {
+        let damaged = disk.snapshot();
+        match is_removed {
+            true => damaged.remove(path).unwrap(),
+            false => damaged.flip(path, 90, 3).unwrap(),
+        }
+        let (store, durable) = open_whole(&damaged, path)?;
+        let told = durable.health().background_errors().list();
+        let is_told = told.iter().any(|(_, text)| text.contains(path.as_str()));
+        assert!(is_told || is_removed && path.ends_with(".copy"), "{path}: {told:?}");
+        if !store.merge_if_due().unwrap() {
+            return Err(format!("{path}: no new base is due"));
+        }
+        assert!(!store.merge_if_due().unwrap(), "{path}: one more base is due");
+        assert!(durable.health().background_errors().list().is_empty());
+        for other in map_files(&damaged) {
+            let again = damaged.snapshot();
+            again.remove(&other).unwrap();
+            open_whole(&again, &format!("{path}, then {other}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn p6_what_one_file_lacks_is_read_from_its_twin_and_written_anew() {
+    judge_twins().unwrap();
+}
+
+#[test]
+fn p6_scrubbing_finds_what_is_damaged_while_the_map_is_open() {
+    let (disk, _) = map_of_two_files();
+    for path in map_files(&disk) {
+        let damaged = disk.snapshot();
+        let durable = durable(&damaged);
+        let store = MapStore::open(Arc::clone(&durable), &Config::tiny(), [9; 16]).unwrap().store;
+        load(&store).unwrap();
+        store.scrub().unwrap();
+        assert!(durable.health().background_errors().list().is_empty() && !store.merge_if_due().unwrap());
+        damaged.flip(&path, 90, 1).unwrap();
+        store.scrub().unwrap();
+        let told = durable.health().background_errors().list();
+        assert!(told.iter().any(|(place, text)| *place == "page map" && text.contains(&path)), "{told:?}");
+        assert!(store.merge_if_due().unwrap());
+        store.scrub().unwrap();
+        assert!(durable.health().background_errors().list().is_empty());
+    }
+}
+
+#[test]
+fn p6_planted_bugs_are_caught() {
+    for name in ["map: write one file", "map: leave a file alone"] {
+        let bug = plant(name);
+        assert!(judge_twins().is_err() && bug.reached_count() > 0, "{name}");
+    }
+}
+
+/// A chunk that is damaged in one file and another that is damaged in the other.
+#[test]
+fn p6_the_twins_may_be_damaged_at_different_places() {
+    let (disk, whole) = map_of_two_files();
+    let base = map_files(&disk).into_iter().find(|path| path.ends_with(".base")).unwrap();
+    let bytes = disk.contents(&base).unwrap().len() as u64;
+    disk.flip(&base, 90, 0).unwrap();
+    disk.flip(&format!("{base}.copy"), bytes - 30, 0).unwrap();
+    assert!(load(&open(&disk).unwrap().store).unwrap() == whole);
+    disk.flip(&base, bytes - 30, 0).unwrap();
+    let error = load(&open(&disk).unwrap().store).unwrap_err().to_string();
+    assert!(error.contains(&base) && error.contains("restore a backup"), "{error}");
 }

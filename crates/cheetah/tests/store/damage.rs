@@ -46,10 +46,34 @@ fn damage_of_both_copies_of_the_control_file_is_refused() {
     assert!(message.contains("both copies are damaged"), "{message}");
 }
 
-#[test]
-fn every_flipped_byte_of_the_map_is_detected_unless_no_map_names_it() {
-    let (disk, history, newest) = database();
+/// The files of the map, without their copies.
+fn map_files(disk: &SimDisk) -> Vec<String> {
     let files: Vec<_> = disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect();
+    assert!(files.iter().all(|file| file.ends_with(".copy") || files.contains(&copy_of(file))), "{files:?}");
+    files.into_iter().filter(|file| !file.ends_with(".copy")).collect()
+}
+
+fn copy_of(file: &str) -> String {
+    format!("{file}.copy")
+}
+
+#[test]
+fn p6_a_flipped_byte_of_the_map_is_read_from_the_other_file() {
+    let (disk, history, newest) = database();
+    for path in map_files(&disk).iter().flat_map(|file| [file.clone(), copy_of(file)]) {
+        for offset in 0..disk.contents(&path).unwrap().len() as u64 {
+            let damaged = disk.snapshot();
+            damaged.flip(&path, offset, (offset % 8) as u8).unwrap();
+            let refused = is_refused(&damaged, &history, newest, &format!("{path} byte {offset}"));
+            assert!(!refused, "{path} byte {offset}");
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_the_map_that_is_flipped_in_both_files_is_detected_unless_no_map_names_it() {
+    let (disk, history, newest) = database();
+    let files = map_files(&disk);
     assert!(
         files.iter().any(|f| f.ends_with(".base")) && files.iter().any(|f| f.ends_with(".log")),
         "{files:?}"
@@ -59,6 +83,7 @@ fn every_flipped_byte_of_the_map_is_detected_unless_no_map_names_it() {
         for offset in 0..disk.contents(&path).unwrap().len() as u64 {
             let damaged = disk.snapshot();
             damaged.flip(&path, offset, (offset % 8) as u8).unwrap();
+            damaged.flip(&copy_of(&path), offset, (offset % 7) as u8).unwrap();
             match is_refused(&damaged, &history, newest, &format!("{path} byte {offset}")) {
                 true => refused += 1,
                 false => harmless += 1,
@@ -91,6 +116,8 @@ fn every_flipped_byte_of_a_segment_is_detected_unless_nothing_live_is_there() {
 fn files_that_are_missing_cut_or_exchanged_are_refused() {
     let (disk, history, newest) = database();
     let mut unneeded = Vec::new();
+    // Without the copies: all files are needed.
+    map_files(&disk).iter().for_each(|file| disk.remove(&copy_of(file)).unwrap());
     for path in disk.paths() {
         let missing = disk.snapshot();
         missing.remove(&path).unwrap();

@@ -27,15 +27,28 @@ fn barriers_stand_in_the_order_of_the_documentation() {
         "segment 'seg/00000001.seg'",
         "directory 'seg'",
         "map 'map-1.log'",
+        "map 'map-1.log.copy'",
         "directory ''",
         "control 'CONTROL'",
         "control 'CONTROL'",
     ];
     assert_eq!(trace(&store), first);
     checkpoint(&mut store);
-    let later = ["segment 'seg/00000001.seg'", "map 'map-1.log'", "control 'CONTROL'", "control 'CONTROL'"];
+    let later = [
+        "segment 'seg/00000001.seg'",
+        "map 'map-1.log'",
+        "map 'map-1.log.copy'",
+        "control 'CONTROL'",
+        "control 'CONTROL'",
+    ];
     assert_eq!(trace(&store), later);
     assert!(store.map.merge_if_due().unwrap());
-    let merge = ["map 'map-2.base'", "directory ''", "control 'CONTROL'", "control 'CONTROL'"];
+    let merge = [
+        "map 'map-2.base'",
+        "map 'map-2.base.copy'",
+        "directory ''",
+        "control 'CONTROL'",
+        "control 'CONTROL'",
+    ];
     assert_eq!(trace(&store), merge);
 }
