@@ -69,9 +69,18 @@ def test_damaged_control_is_named(prepared):
 
 
 def test_damaged_map_is_named(prepared):
-    """The newest map file."""
+    """A file of the map is read from its copy, and written anew; not if both are damaged."""
     server, folder = prepared
-    for place in folder.glob("map-*.log"):
+    damaged = sorted(folder.glob("map-*.log"))
+    for place in damaged:
+        change(place, 40, 16)
+    server.start()
+    assert server.value("SELECT COUNT(*) FROM d.one") == 30000
+    wait_until(lambda: not any(place.exists() for place in damaged), "no new base is written")
+    text = server.log.read_text(errors="replace")
+    assert all(f"page map: corruption in {place.name}" in text for place in damaged[:1]), text[-2000:]
+    server.stop()
+    for place in folder.glob("map-*"):
         change(place, 40, 16)
     starts_without_engine(server, "map")
 

@@ -206,7 +206,8 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
             let is_quarantined = !db.quarantined_tables().is_empty();
             let checked = is_named_by_check(&db, contents)?;
             let scrubbed = is_quarantined || is_named_by_scrubbing(&db, &clock)?;
-            if !cost.unreadable.is_empty() && !(checked && scrubbed) {
+            let is_named = checked && scrubbed;
+            if !is_named && !cost.unreadable.is_empty() {
                 return Err(format!("CHECK names it: {checked}, scrubbing: {scrubbed}"));
             }
         }

@@ -5,7 +5,8 @@
 //!   I1  One entry for each place, its last failure. It goes when the place has done its work
 //!       again.
 //!   I2  A failure is announced when it is new; the same text again is not, however often the work
-//!       is repeated.
+//!       is repeated. The last one of each place before there is a listener waits for it, also when
+//!       the place has done its work since.
 //! Locks     one mutex, never held while the listener runs.
 
 use super::Error;
@@ -18,13 +19,20 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 /// The failures that last.
 #[derive(Default)]
 pub struct BackgroundErrors {
-    last: Mutex<BTreeMap<&'static str, String>>,
+    noted: Mutex<Noted>,
     listener: OnceLock<Listener>,
+}
+
+#[derive(Default, Debug)]
+struct Noted {
+    last: BTreeMap<&'static str, String>,
+    /// What no listener has heard.
+    unheard: BTreeMap<&'static str, String>,
 }
 
 impl std::fmt::Debug for BackgroundErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.last.lock().fmt(f)
+        self.noted.lock().fmt(f)
     }
 }
 
@@ -32,33 +40,36 @@ impl BackgroundErrors {
     /// Notes that `place`, a few words for people, has met `error`.
     pub fn note(&self, place: &'static str, error: &Error) {
         let text = error.to_string();
-        let before = self.last.lock().insert(place, text.clone());
+        let mut noted = self.noted.lock();
+        let before = noted.last.insert(place, text.clone());
         if before.as_ref() != Some(&text) {
-            self.announce(place, &text);
+            noted.unheard.insert(place, text);
         }
+        drop(noted);
+        self.announce();
     }
 
     /// Notes that `place` has done its work.
     pub fn clear(&self, place: &'static str) {
-        self.last.lock().remove(place);
+        self.noted.lock().last.remove(place);
     }
 
     /// What lasts: places and their last failures.
     pub fn list(&self) -> Vec<(&'static str, String)> {
-        self.last.lock().iter().map(|(place, text)| (*place, text.clone())).collect()
+        self.noted.lock().last.iter().map(|(place, text)| (*place, text.clone())).collect()
     }
 
-    /// From now on `listener` hears of every new failure, after those there are. The first listener
-    /// counts.
+    /// From now on `listener` hears of every new failure, after those that there have been. The first
+    /// listener counts.
     pub fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener));
-        self.list().iter().for_each(|(place, text)| self.announce(place, text));
+        self.announce();
     }
 
-    fn announce(&self, place: &str, text: &str) {
-        if let Some(listener) = self.listener.get() {
-            listener(&format!("{place}: {text}"));
-        }
+    fn announce(&self) {
+        let Some(listener) = self.listener.get() else { return };
+        let unheard = std::mem::take(&mut self.noted.lock().unheard);
+        unheard.iter().for_each(|(place, text)| listener(&format!("{place}: {text}")));
     }
 }
 
@@ -81,5 +92,17 @@ mod tests {
         assert!(errors.list().is_empty());
         errors.note("checkpoint", &error());
         assert_eq!((heard.lock().len(), errors.list().len()), (2, 1));
+    }
+
+    #[test]
+    fn what_is_over_before_anybody_listens_is_announced() {
+        let errors = BackgroundErrors::default();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        errors.note("page map", &Error::corrupt("map-7.log", "bad checksum"));
+        errors.clear("page map");
+        let sink = Arc::clone(&heard);
+        errors.announce_to(move |text| sink.lock().push(text.to_owned()));
+        assert_eq!(*heard.lock(), ["page map: corruption in map-7.log: bad checksum"]);
+        assert!(errors.list().is_empty());
     }
 }
