@@ -13,7 +13,7 @@ from cheetah_lab import engines, room, trial as trial_module
 from cheetah_lab.inputs import dumps, own
 from cheetah_lab.model import FAILS, HOLDS, OPEN, Scale
 from cheetah_lab.trial import Refused, Trial
-from cheetah_tools import dump, engines as tools_engines
+from cheetah_tools import dump, engines as tools_engines, setup
 from cheetah_tools.formatdata import write_dump
 from cheetah_tools.paths import shared_data
 from cheetah_tools.say import Failure
@@ -70,6 +70,8 @@ def contents(server, database):
 
 @pytest.mark.parametrize("way", ["", ".gz", ".bz2", ".xz", ".zst", ".7z"])
 def test_a_dump_arrives_however_it_is_packed(server, genuine, tmp_path, way):
+    if way == ".7z" and "7-Zip" in setup.absent():
+        pytest.skip("7-Zip could not be had")
     place = export.pack(tmp_path / f"d.sql{way}", [genuine[:1000], genuine[1000:]])
     assert load(server, place) == len(genuine)
     assert contents(server, "own") == contents(server, "made") and len(contents(server, "own")) == 3
@@ -89,7 +91,7 @@ def refusals(genuine):
         "empty": (b"", "is empty"), "UTF-16": (genuine.decode(errors="replace").encode("utf-16"), "UTF-16"), "no dump": (b"hello world\n", "no dump"),
         "Latin-1": (latin, r"1 values do not arrive.*Incorrect string value.*another encoding"),
         "two databases": (b"USE `one`;\nCREATE TABLE t (n int);\nUSE `two`;\nCREATE TABLE t (n int);\n", r"several databases \(one, two"),
-        "a newer MySQL": (b"CREATE TABLE t (s varchar(9)) COLLATE=utf8mb4_0900_ai_ci;\n", "Unknown collation.*replace that collation"),
+        "a newer MySQL": (b"CREATE TABLE t (s varchar(9)) COLLATE=utf8mb4_1500_ai_ci;\n", "Unknown collation.*replace that collation"),
         "GTIDs of MySQL": (b"SET @@GLOBAL.GTID_PURGED='x';\n", "set-gtid-purged=OFF"), "broken SQL": (b"CREATE TABLE t (n int;\n", "error in your SQL syntax"),
         "a duplicate": (b"CREATE TABLE t (n int PRIMARY KEY);\nINSERT INTO t VALUES (1),(1);\n", "Duplicate entry"),
     }

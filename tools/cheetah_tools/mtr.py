@@ -18,13 +18,15 @@ import tempfile
 from pathlib import Path
 
 from . import setup
-from .paths import PLUGIN, PROJECT, SERVER, VAR, show
+from .paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES, SERVER, VAR, show
 from .say import Failure, note, step
 from .server import plugin_folder
 
 HOME = VAR / "mtr"
 TREE = HOME / "tree"
-TEST_ROOT = TREE / "share/mysql/mysql-test"
+# Where the server's packages have them; Debian 13 renamed the folder, and the driver goes by its name.
+PLACE = "share/mysql/mysql-test" if SERIES == FIRST_SERIES else "share/mariadb/mariadb-test"
+SHIPPED, TEST_ROOT = SERVER / "usr" / PLACE, TREE / PLACE
 SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs", "engines/iuds", "handler"]
 COPIED = ["storage_engine", "engines", "handler"]
 # InnoDB's tests of foreign keys and full-text keys, from other suites: they run on another engine
@@ -93,8 +95,9 @@ def compare(wanted: list, results: dict, engine: str) -> int:
 
 
 def expected() -> dict:
-    """The listed exceptions: test -> reason."""
-    lines = EXPECTED.read_text().splitlines() if EXPECTED.exists() else []
+    """The listed exceptions, with those of this series of the server alone: test -> reason."""
+    files = [EXPECTED, EXPECTED.with_name(f"expected-{SERIES}.tsv")]
+    lines = [line for file in files if file.exists() for line in file.read_text().splitlines()]
     pairs = [line.split("\t", 1) for line in lines if line.strip() and not line.startswith("#")]
     return {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
 
@@ -134,7 +137,6 @@ def build_tree() -> None:
     """The tree the test driver runs from: symlinks, and private copies of the suites we run."""
     step("laying out MariaDB's test suite under " + show(TREE))
     shutil.rmtree(TREE, ignore_errors=True)
-    source = SERVER / "usr/share/mysql"
     (TEST_ROOT / "suite").mkdir(parents=True)
     # The driver wants one folder of plugin suites; the real ones would add overlays of other
     # engines.
@@ -143,11 +145,11 @@ def build_tree() -> None:
     (TREE / "bin").symlink_to(SERVER / "usr/bin")
     (TREE / "sbin").symlink_to(SERVER / "usr/sbin")
     (TREE / "lib/mysql/plugin").symlink_to(plugin_folder())
-    link_all(source, TREE / "share/mysql", but=["mysql-test"])
-    link_all(source / "mysql-test", TEST_ROOT, but=["suite", "plugin"])
-    link_all(source / "mysql-test/suite", TEST_ROOT / "suite", but=COPIED)
+    link_all(SHIPPED.parent, TEST_ROOT.parent, but=[SHIPPED.name])
+    link_all(SHIPPED, TEST_ROOT, but=["suite", "plugin"])
+    link_all(SHIPPED / "suite", TEST_ROOT / "suite", but=COPIED)
     for name in COPIED:
-        shutil.copytree(source / "mysql-test/suite" / name, TEST_ROOT / "suite" / name)
+        shutil.copytree(SHIPPED / "suite" / name, TEST_ROOT / "suite" / name)
     # The reason of these was a stale result: it is refreshed here.
     (TEST_ROOT / "suite/storage_engine/disabled.def").unlink(missing_ok=True)
 
@@ -163,7 +165,7 @@ def link_all(source: Path, target: Path, but: list) -> None:
 def select_engine(engine: str) -> None:
     """Point the copied suites at an engine."""
     suites = TEST_ROOT / "suite"
-    original = SERVER / "usr/share/mysql/mysql-test/suite"
+    original = SHIPPED / "suite"
     text = (original / "storage_engine/define_engine.inc").read_text()
     (suites / "storage_engine/define_engine.inc").write_text(f"let $ENGINE = {engine};\n{text}")
     # The driver's own combinations would add engines; ours comes on the command line.
@@ -184,7 +186,7 @@ def translate(own_suite: str, names: list, engine: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     (home / "t").mkdir(parents=True)
     (home / "r").mkdir()
-    original = SERVER / "usr/share/mysql/mysql-test"
+    original = SHIPPED
     for name in names:
         suite, test = name.split(".", 1)
         folder = original / ("main" if suite == "main" else f"suite/{suite}")

@@ -35,6 +35,15 @@ def words(root: Path, *arguments) -> list:
     return [str(of(root)), "--inhibit-cache", "--library-path", folders, *map(str, arguments)]
 
 
+def linked(root: Path) -> list:
+    """Words for the compiler of a program that is to use the loader and the libraries below `root`;
+    none where programs use the machine's."""
+    loader = of(root)
+    if loader is None:
+        return []
+    return [f"-Wl,--dynamic-linker={loader}", "-Wl,--disable-new-dtags", "-Wl,-rpath," + ":".join(library_folders(root))]
+
+
 def missing_libraries(root: Path, program: str) -> set:
     """Names of libraries that the program finds outside `root`, or not at all."""
     # Unlike --list, this does not end at the first that is nowhere.

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from . import setup
+from . import own_loader, setup
 from .paths import BUILD, PROJECT, SERVER
 from .say import Failure
 
@@ -33,7 +33,8 @@ def build():
     BUILD.mkdir(exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         library = next(SERVER.glob("usr/lib/*/libmariadb.so.3"))
-        words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library), "-o", str(target)]
+        words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library),
+                 *own_loader.linked(SERVER), "-o", str(target)]
         if subprocess.run(words, check=False).returncode != 0:
             raise Failure("tools/load/point_select.cc does not compile")
     return target

@@ -13,9 +13,10 @@ mod support;
 use cheetah::base::{Config, Error};
 use cheetah::db::{Db, Env};
 use cheetah::salvage::{salvage, Disks};
-use cheetah_io::sim::{SimClock, SimDisk};
+use cheetah_io::sim::{Effect, Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Clock, Disk, Rng};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use support::workload::Contents;
 use support::*;
@@ -195,6 +196,28 @@ struct Cost {
     is_refused: bool,
 }
 
+impl Cost {
+    /// What damage of a file may cost, by what the file is. Images are judged by what they hold.
+    fn judge(&self, path: &str) -> Result<(), String> {
+        let kind = path.split(['/', '-']).next().unwrap_or_default();
+        let Self { unreadable, lost, is_refused } = self;
+        let is_within = match kind {
+            "CONTROL" | "map" => !is_refused && unreadable.is_empty() && lost.is_empty(),
+            "wal" => unreadable.is_empty() && lost.is_empty(),
+            "chg" => !is_refused && lost.is_empty(),
+            "seg" => true,
+            _ => false,
+        };
+        match is_within {
+            true => Ok(()),
+            false => {
+                let (unreadable, lost) = (unreadable.len(), lost.len());
+                Err(format!("{unreadable} rows unreadable, {lost} lost, startup refused: {is_refused}"))
+            }
+        }
+    }
+}
+
 fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
     let mut cost = Cost::default();
     let clock = SimClock::default();
@@ -217,7 +240,7 @@ fn cost(damaged: &SimDisk, contents: &Contents) -> Result<Cost, String> {
         }
     }
     cost.lost = lost_rows(damaged, contents)?;
-    // Whatever a salvage reads from above it reads as a statement does; it finds more without.
+    // A salvage finds at least the rows that statements can read.
     match cost.is_refused || cost.lost.is_subset(&cost.unreadable) {
         true => Ok(cost),
         false => {
@@ -333,8 +356,11 @@ fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvage
             .unwrap();
         let flip = Flip { seed, path, offset, bit: rng.below(8) as u8 };
         let cost = cost(&flip.of(&disk), &contents).unwrap_or_else(|what| flip.fail(&what));
+        cost.judge(path).unwrap_or_else(|what| flip.fail(&what));
         costs.entry(path.split(['/', '-']).next().unwrap_or_default()).or_default().push(cost);
     }
+    let has_cost = |cost: &Cost| !cost.unreadable.is_empty();
+    assert!(count < 100 || costs["seg"].iter().any(has_cost), "no flip has hit a row");
     let rows: usize = contents.values().map(BTreeMap::len).sum();
     println!("{count} flips in a database of {bytes} bytes and {rows} rows");
     for (kind, costs) in costs {
@@ -351,4 +377,46 @@ fn a_flip_at_rest_costs_the_rows_of_its_page_is_named_and_all_others_are_salvage
             costs.iter().map(|cost| cost.lost.len()).sum::<usize>(),
         );
     }
+}
+
+/// A database at rest whose map has a file that is flipped, or that has no copy.
+fn with_flawed_map(flaw: impl Fn(&SimDisk, &str)) -> (SimDisk, Contents, String) {
+    let (disk, contents) = at_rest();
+    let file = disk.paths().into_iter().find(|path| path.starts_with("map-") && !path.ends_with(".copy"));
+    let file = file.unwrap();
+    flaw(&disk, &file);
+    (disk, contents, file)
+}
+
+fn is_there(disk: &SimDisk, path: &str) -> bool {
+    disk.paths().iter().any(|known| known == path)
+}
+
+#[test]
+fn a_map_without_a_copy_is_opened_on_a_full_disk_and_gets_it_later() {
+    let (disk, contents, file) = with_flawed_map(|disk, file| disk.remove(&format!("{file}.copy")).unwrap());
+    // The next base is a file more.
+    disk.inject(Fault::on(Op::Create).path(".base").effect(Effect::Fail(ErrorKind::StorageFull)).forever());
+    let db = open(&disk).unwrap();
+    for (name, rows) in &contents {
+        assert_eq!(all_rows(&mut db.begin(), &db.table(name).unwrap()).unwrap(), *rows);
+    }
+    assert!(is_there(&disk, &file) && disk.faults_met() > 0);
+    disk.clear_faults();
+    db.close().unwrap();
+    assert!(!is_there(&disk, &file));
+}
+
+#[test]
+fn a_map_that_is_damaged_while_nobody_writes_is_mended_by_the_scrubber() {
+    let (disk, _) = at_rest();
+    let clock = SimClock::default();
+    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
+    let db = Db::open(env, Config::tiny()).unwrap();
+    let file = disk.paths().into_iter().find(|path| path.starts_with("map-")).unwrap();
+    disk.flip(&file, 90, 1).unwrap();
+    assert!(!is_named_by_scrubbing(&db, &clock).unwrap());
+    clock.advance_ns(1_000_000);
+    db.run_background().unwrap();
+    assert!(!is_there(&disk, &file), "{:?}", db.background_errors());
 }

@@ -10,7 +10,7 @@ use crate::format::control::ControlBlock;
 use crate::format::manifest::Manifest;
 use crate::format::state::State;
 use crate::log::{self, Log, PinnedLog};
-use crate::page_map::{self, Loaded, MapStore};
+use crate::page_map::{self, MapStore};
 use crate::segment::{NamedSegment, Segments};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Snapshot {
             let segments = segments.named(control.epoch, control.next_segment);
             // The log was durable up to the switch of this epoch before it committed.
             let log = log.durable_since(control.log_start);
-            let paths = page_map::named_files(control).into_iter().map(|file| file.path);
+            let paths = page_map::named_files(control).into_iter().flat_map(|file| [file.path, file.copy]);
             let paths = paths.chain(segments.iter().map(|segment| segment.path.clone()));
             let paths = paths.chain(log.files.iter().map(|file| file.path.clone()));
             let pin = durable.pin(paths.chain(change_files::paths(durable)?))?;
@@ -103,11 +103,9 @@ impl Snapshot {
         notes: &[(String, String)],
     ) -> Result<()> {
         target.create_directories()?;
-        // All of the map is read, so it is known to be intact. The snapshot has no copies of it:
-        // whoever opens it makes them.
-        let Loaded { state, damage, .. } = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
-        damage.map_or(Ok(()), Err)?;
-        let state = State::decode(&state)?;
+        // All of the map is read, so it is known to be intact: in one of two files at least.
+        let map = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
+        let state = State::decode(&map.state)?;
         for segment in &self.segments {
             target.take(&segment.path, segment.bytes, segment.is_final)?;
         }
@@ -118,6 +116,10 @@ impl Snapshot {
         }
         for file in page_map::named_files(&self.control) {
             target.take(&file.path, file.bytes, file.is_final)?;
+            // Whoever opens the snapshot makes the copies that it lacks.
+            if map.is_damaged && map.without_copy.is_empty() {
+                target.take(&file.copy, file.bytes, file.is_final)?;
+            }
         }
         let withdrawn_count = self.take_log(target, &state, is_own)?;
         target.sync_directories()?;

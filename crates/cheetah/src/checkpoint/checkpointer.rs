@@ -169,12 +169,8 @@ impl Checkpointer {
         write: impl FnOnce(&mut EndedEpoch<'_>) -> Result<()>,
     ) -> Result<()> {
         self.parts.health.check()?;
-        // Each startup adds a file to the map, of which there may be only so many. It may end
-        // before the background merges them.
-        match self.merge_map_if_due() {
-            Err(Error::DiskFull(_)) => {}
-            merged => drop(merged?),
-        }
+        // It may end before the background merges them.
+        self.merge_map_if_there_is_room()?;
         let switch = self.begin_step();
         let (ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
         drop(switch);
@@ -240,6 +236,15 @@ impl Checkpointer {
     /// Merges the files of the page map when there are too many; whether it did. Blocks for I/O.
     pub(crate) fn merge_map_if_due(&self) -> Result<bool> {
         self.parts.map.merge_if_due()
+    }
+
+    /// The same, for who goes on without on a full disk. Each startup adds a file to the map, and
+    /// there may be only so many.
+    pub(crate) fn merge_map_if_there_is_room(&self) -> Result<()> {
+        match self.merge_map_if_due() {
+            Err(Error::DiskFull(_)) => Ok(()),
+            merged => merged.map(drop),
+        }
     }
 
     /// The page map.

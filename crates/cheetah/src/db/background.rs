@@ -223,9 +223,8 @@ impl Background {
                 if is_clean {
                     errors.clear(PLACE);
                 }
-                if let Err(error) = core.checkpointer.map().scrub() {
-                    errors.note(PLACE, &error);
-                }
+                core.checkpointer.map().scrub();
+                self.noted("merging the page map", core.checkpointer.merge_map_if_due())?;
             }
             Scrubbed::Damaged(tree, error) => {
                 let place = core.catalog.by_tree(tree).map_or_else(

@@ -12,15 +12,16 @@ use crate::format::MapEntry;
 pub struct Loaded {
     /// The state: opaque bytes of the layers above.
     pub state: Vec<u8>,
-    /// What was not as it was written in one of two files, and was read from the other one.
-    pub damage: Option<Error>,
-    /// Numbers of the files without an intact header of both.
-    pub alone: Vec<u64>,
+    /// Whether anything was damaged in one of two files, and read from the other one.
+    pub is_damaged: bool,
+    /// Numbers of the files of which there is only one.
+    pub without_copy: Vec<u64>,
 }
 
 /// Reads the whole map that `control` names, in the order of the files, and calls `visit` for
-/// entries and removals of pages: a later change of a page replaces an earlier one. `Corruption`
-/// when anything is as it was written in neither of two files. Blocks for I/O.
+/// entries and removals of pages: a later change of a page replaces an earlier one. Damage of one of
+/// two files is a background error; `Corruption` when both are damaged at the same place. Blocks for
+/// I/O.
 pub fn load(
     durable: &Durable,
     control: &ControlBlock,
@@ -44,10 +45,10 @@ pub fn load(
                 Item::End => {}
             }
         }
-        reader.compare_twins();
-        loaded.damage = loaded.damage.take().or_else(|| reader.take_damage());
-        if reader.is_alone() {
-            loaded.alone.push(part.file);
+        reader.compare_files();
+        loaded.is_damaged |= reader.is_damaged();
+        if reader.is_without_copy() {
+            loaded.without_copy.push(part.file);
         }
     }
     ensure(newest == control.epoch, "the map does not end with the epoch that CONTROL names")?;

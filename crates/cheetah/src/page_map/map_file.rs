@@ -1,6 +1,6 @@
 //! Reading and writing the blocks of a map file and of its copy.
 
-use crate::base::{planted, Epoch, Error, PageId, Result};
+use crate::base::{planted, Epoch, Error, Health, PageId, Result};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, MapPart};
 use crate::format::map_block::{
@@ -14,6 +14,8 @@ use std::{io, iter};
 
 /// Bytes collected before a write, and read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
+/// Where damage is told of.
+pub(super) const PLACE: &str = "page map";
 /// What helps against damage of both files.
 const ADVICE: &str = "restore a backup";
 /// Bytes of state in a chunk.
@@ -37,16 +39,19 @@ pub(super) fn copy_path(path: &str) -> String {
 pub struct NamedFile {
     /// Its path.
     pub path: String,
+    /// Path of its copy.
+    pub copy: String,
     /// What is named ends here.
     pub bytes: u64,
     /// Whether nothing is appended to it any more.
     pub is_final: bool,
 }
 
-/// The files of the map that `control` names, without their copies.
+/// The files of the map that `control` names.
 pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     let named = |part: &MapPart, kind| NamedFile {
         path: path(part.file, kind),
+        copy: copy_path(&path(part.file, kind)),
         bytes: part.end,
         is_final: kind == FileKind::Base,
     };
@@ -65,11 +70,11 @@ pub(super) fn parse_name(name: &str) -> Option<u64> {
 /// A map file that is written, with its copy (P6).
 pub(super) struct MapFile {
     pub(super) number: u64,
-    twins: Vec<Twin>,
+    pair: Vec<OneFile>,
 }
 
 /// A map file, or its copy: the same bytes.
-struct Twin {
+struct OneFile {
     path: String,
     file: Arc<dyn File>,
 }
@@ -79,12 +84,12 @@ impl MapFile {
     /// starts.
     pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
         let path = path(header.number, header.kind);
-        let mut file = Self { number: header.number, twins: Vec::new() };
+        let mut file = Self { number: header.number, pair: Vec::new() };
         let is_alone = planted::is_on("map: write one file");
         let copy = (!is_alone).then(|| copy_path(&path));
         let created = iter::once(path).chain(copy).try_for_each(|path| {
             let created = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
-            file.twins.push(Twin { path, file: created });
+            file.pair.push(OneFile { path, file: created });
             Ok(())
         });
         match created.and_then(|()| file.write_at(0, &header.encode())) {
@@ -98,49 +103,54 @@ impl MapFile {
 
     /// Makes what was written durable, but not the names of the files.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
-        self.twins.iter().try_for_each(|twin| durable.map_barrier(&*twin.file, &twin.path))
+        let count = if planted::is_on("map: sync one file") { 1 } else { self.pair.len() };
+        self.pair.iter().take(count).try_for_each(|one| durable.map_barrier(&*one.file, &one.path))
     }
 
     /// Gives back space after `end`; only a saving, so errors do not matter.
     pub(super) fn trim(&self, end: u64) {
-        for twin in &self.twins {
-            let _ = twin.file.set_len(end);
+        for one in &self.pair {
+            let _ = one.file.set_len(end);
         }
     }
 
     /// Removes a file that nothing names. If it fails, the next startup removes it.
     pub(super) fn remove(&self, durable: &Durable) {
-        for twin in &self.twins {
-            let _ = durable.disk().unlink(&twin.path);
+        for one in &self.pair {
+            let _ = durable.disk().unlink(&one.path);
         }
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.twins.iter().try_for_each(|twin| {
-            twin.file.write_at(offset, bytes).map_err(|e| Error::io("write", &twin.path, e))
+        self.pair.iter().try_for_each(|one| {
+            one.file.write_at(offset, bytes).map_err(|e| Error::io("write", &one.path, e))
         })
     }
 }
 
-impl Twin {
-    /// Opens a file, or a copy, that CONTROL names so; `None` when there is none.
-    fn open(durable: &Durable, path: &str, named: &Named<'_>) -> Result<Option<Self>> {
-        let file = match durable.disk().open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(|e| Error::io("open", path, e))?,
-        };
-        let twin = Self { path: path.to_owned(), file };
+impl OneFile {
+    /// Opens a file; `None` when there is none.
+    fn open(durable: &Durable, path: String) -> Result<Option<Self>> {
+        match durable.disk().open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", path, error)),
+            Ok(file) => Ok(Some(Self { path, file })),
+        }
+    }
+
+    /// Reads the header. `Corruption` when it is not that of the file which CONTROL names so.
+    fn check_header(&self, named: &Named<'_>) -> Result<()> {
         let mut bytes = [0; FILE_HEADER_BYTES];
-        twin.read_at(0, &mut bytes)?;
-        let header = FileHeader::decode(&bytes).map_err(|defect| defect.in_place(path))?;
+        self.read_at(0, &mut bytes)?;
+        let header = FileHeader::decode(&bytes).map_err(|defect| defect.in_place(&self.path))?;
         let Named { part, kind, uuid } = *named;
         if (header.kind, header.number, &header.uuid) != (kind, part.file, uuid) {
-            return Err(Error::corrupt(path, "belongs to another database or another place"));
+            return Err(Error::corrupt(&self.path, "belongs to another database or another place"));
         }
         if part.start == FILE_HEADER_BYTES as u64 && part.start_crc != header.crc() {
-            return Err(Error::corrupt(path, "CONTROL names another incarnation of this file"));
+            return Err(Error::corrupt(&self.path, "CONTROL names another incarnation of this file"));
         }
-        Ok(Some(twin))
+        Ok(())
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
@@ -236,15 +246,15 @@ pub(super) enum Item<'a> {
     End,
 }
 
-/// Reads the blocks of one part of the map, and checks every byte of it. What one of the two files
-/// lacks is read from the other one (P6).
+/// Reads the blocks of one part of the map, and checks every byte of it. What is damaged in one of
+/// the two files is read from the other one, and is a background error (P6).
 pub(super) struct PartReader {
+    health: Arc<Health>,
     /// One of the files, or both.
-    twins: Vec<Twin>,
+    pair: Vec<OneFile>,
     /// Which of them is read.
-    twin: usize,
-    /// What was not as it was written in one of them, if anything was.
-    damage: Option<Error>,
+    read: usize,
+    is_damaged: bool,
     part: MapPart,
     /// Position of the next chunk.
     at: u64,
@@ -265,24 +275,35 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the files of a part. `Unsupported` when a newer version wrote them.
+    /// Opens the files of a part. `Corruption` when there is none, `Unsupported` when a newer version
+    /// wrote one of them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
         let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
-        let file = Twin::open(durable, &path, &named);
-        let file = file.and_then(|file| {
-            file.ok_or_else(|| Error::corrupt(&path, "CONTROL names this file, but it is missing"))
-        });
-        let copy = Twin::open(durable, &copy_path(&path), &named);
-        let (twins, damage) = match (file, copy) {
-            (Ok(file), Ok(copy)) => (iter::once(file).chain(copy).collect(), None),
-            (Ok(file), Err(damage)) => (vec![file], Some(damage)),
-            (Err(damage), Ok(Some(copy))) if is_damage(&damage) => (vec![copy], Some(damage)),
-            (Err(error), _) => return Err(error),
-        };
-        Ok(Self {
-            twins,
-            twin: 0,
-            damage,
+        let missing = || Error::corrupt(&path, "CONTROL names this file, but it is missing");
+        let (mut pair, mut damage) = (Vec::new(), Vec::new());
+        for (one, is_needed) in [(path.clone(), true), (copy_path(&path), false)] {
+            match OneFile::open(durable, one) {
+                Ok(Some(one)) => {
+                    match one.check_header(&named) {
+                        // Its chunks may be whole: they are checked without the header.
+                        Err(error) if is_damage(&error) => damage.push(error),
+                        checked => checked?,
+                    }
+                    pair.push(one);
+                }
+                Ok(None) if is_needed => damage.push(missing()),
+                Ok(None) => {}
+                Err(error) => damage.push(error),
+            }
+        }
+        if pair.is_empty() {
+            return Err(add(damage.pop().unwrap_or_else(missing), ADVICE));
+        }
+        let mut reader = Self {
+            health: Arc::clone(durable.health()),
+            pair,
+            read: 0,
+            is_damaged: false,
             part: *part,
             at: part.start,
             crc: part.start_crc,
@@ -291,24 +312,41 @@ impl PartReader {
             content: Vec::new(),
             entries: Vec::new(),
             block: None,
-        })
+        };
+        damage.into_iter().for_each(|error| reader.note(error));
+        Ok(reader)
     }
 
-    /// What was not as it was written in one of the two files, as far as they have been read.
-    pub(super) fn take_damage(&mut self) -> Option<Error> {
-        self.damage.take().map(|damage| add(damage, "its twin is read instead"))
+    /// Notes what is damaged in one of the files.
+    fn note(&mut self, damage: Error) {
+        self.is_damaged = true;
+        let error = add(damage, "the other file of the two is read instead");
+        self.health.background_errors().note(PLACE, &error);
     }
 
-    /// Compares the two files, of which the first has been read to the end of the part. What
-    /// differs is damage of the copy.
-    pub(super) fn compare_twins(&mut self) {
-        if self.damage.is_none() {
-            self.damage = self.compare().err();
+    /// Whether anything was damaged in one of the two files, as far as they have been read.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// Whether there is one file only.
+    pub(super) fn is_without_copy(&self) -> bool {
+        self.pair.len() == 1
+    }
+
+    /// Compares the two files, of which the first has been read to the end of the part. What differs
+    /// is damage of the copy.
+    pub(super) fn compare_files(&mut self) {
+        if self.is_damaged || planted::is_on("map: do not compare") {
+            return;
+        }
+        if let Err(damage) = self.compare() {
+            self.note(damage);
         }
     }
 
     fn compare(&mut self) -> Result<()> {
-        let [file, copy] = self.twins.as_slice() else { return Ok(()) };
+        let [file, copy] = self.pair.as_slice() else { return Ok(()) };
         let mut bytes = Vec::new();
         let mut at = self.part.start;
         while at < self.part.end {
@@ -318,16 +356,11 @@ impl PartReader {
             file.read_at(at, &mut self.window)?;
             copy.read_at(at, &mut bytes)?;
             if bytes != self.window {
-                return Err(Error::corrupt(&copy.path, format!("differs near byte {at}")));
+                return Err(Error::corrupt(&copy.path, format!("differs from the file near byte {at}")));
             }
             at += length as u64;
         }
         Ok(())
-    }
-
-    /// Whether there is one file only.
-    pub(super) fn is_alone(&self) -> bool {
-        self.twins.len() == 1
     }
 
     /// The next item; `None` at the end of the part. Corruption when anything is not as it was
@@ -361,24 +394,22 @@ impl PartReader {
 
     /// Reads and checks the chunk at `at`, with its content in `content`.
     fn read_chunk(&mut self) -> Result<ChunkHeader> {
-        let read = self.read_chunk_of_twin();
-        let Err(damage) = &read else { return read };
-        if !is_damage(damage) {
-            return read;
-        }
-        for _ in 1..self.twins.len() {
-            self.twin = (self.twin + 1) % self.twins.len();
+        let error = match self.read_chunk_here() {
+            Err(error) if is_damage(&error) => error,
+            read => return read,
+        };
+        for _ in 1..self.pair.len() {
+            self.read = (self.read + 1) % self.pair.len();
             self.window.clear();
-            let other = self.read_chunk_of_twin();
-            if other.is_ok() {
-                self.damage = self.damage.take().or(read.err());
-                return other;
+            if let Ok(header) = self.read_chunk_here() {
+                self.note(error);
+                return Ok(header);
             }
         }
-        read.map_err(|error| add(error, ADVICE))
+        Err(add(error, ADVICE))
     }
 
-    fn read_chunk_of_twin(&mut self) -> Result<ChunkHeader> {
+    fn read_chunk_here(&mut self) -> Result<ChunkHeader> {
         let head = self.bytes(CHUNK_HEADER_BYTES)?;
         let head = head.first_chunk().ok_or(Defect::new("ends early"));
         let header = head.and_then(ChunkHeader::decode).map_err(|defect| self.defective(&defect))?;
@@ -399,7 +430,7 @@ impl PartReader {
             let limit = self.part.end.max(self.at + count as u64) - self.at;
             self.window.resize((WINDOW_BYTES as u64).min(limit).max(count as u64) as usize, 0);
             self.window_start = self.at;
-            self.twins[self.twin].read_at(self.at, &mut self.window)?;
+            self.pair[self.read].read_at(self.at, &mut self.window)?;
         }
         let from = (self.at - self.window_start) as usize;
         Ok(&self.window[from..from + count])
@@ -444,12 +475,12 @@ impl PartReader {
     }
 
     fn defective(&self, defect: &Defect) -> Error {
-        Error::corrupt(&self.twins[self.twin].path, format!("{defect}, near byte {}", self.at))
+        Error::corrupt(&self.pair[self.read].path, format!("{defect}, near byte {}", self.at))
     }
 }
 
 /// Adds words to what an error says of damage.
-fn add(error: Error, words: &str) -> Error {
+pub(super) fn add(error: Error, words: &str) -> Error {
     match error {
         Error::Corruption { place, detail } => Error::corrupt(place, format!("{detail}; {words}")),
         other => other,

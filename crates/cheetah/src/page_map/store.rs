@@ -3,7 +3,7 @@
 //! Locks     `merging`, then `inner`. `inner` is held while a commit writes and syncs.
 
 use super::control_file::ControlFile;
-use super::map_file::{self, BlockWriter, MapFile};
+use super::map_file::{self, BlockWriter, MapFile, PLACE};
 use super::{load, merge, Change, Identity, Loaded, MapEntry};
 use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::Durable;
@@ -22,8 +22,8 @@ const LOG_SEGMENT_PART: u64 = 64;
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
-/// Where damage is told of.
-const PLACE: &str = "page map";
+/// What helps against damage of a file and its copy, while the database is open.
+const WHILE_IT_RUNS: &str = "until it is closed the database knows all pages: dump its tables now";
 /// Roughly what a change takes during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
 
@@ -82,9 +82,9 @@ struct Inner {
     state_bytes: u64,
     /// The newest epoch that a copy of CONTROL may name since the database was opened.
     may_be_named: Epoch,
-    /// Numbers of files that CONTROL names and that have no copy, or none that is intact.
-    alone: Vec<u64>,
-    /// Whether something that CONTROL names is as it was written in one file only (P6).
+    /// Numbers of files that CONTROL names and of which there is only one.
+    without_copy: Vec<u64>,
+    /// Whether something that CONTROL names is in one file only (P6).
     is_flawed: bool,
 }
 
@@ -125,7 +125,7 @@ impl MapStore {
             next_map_file,
             state_bytes: 0,
             may_be_named: Epoch(0),
-            alone: Vec::new(),
+            without_copy: Vec::new(),
             is_flawed: false,
         };
         let shares = Shares::of(config.buffer_pool_bytes);
@@ -142,26 +142,36 @@ impl MapStore {
     /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call
     /// for a page replaces an earlier one. Returns the state of the committed epoch (empty in a new
     /// database). Every byte that CONTROL names is checked; Corruption means that some is not what
-    /// was written, in a file and in its copy. Damage of one of them is a background error, until a
+    /// was written, in a file and in its copy. Damage of one of them is a background error until a
     /// new base is written, which is due then.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
-        let Loaded { state, damage, alone } = load::load(&self.durable, &control, visit)?;
-        if let Some(damage) = &damage {
-            self.durable.health().background_errors().note(PLACE, damage);
-        }
+        let loaded = load::load(&self.durable, &control, visit)?;
         let mut inner = self.inner.lock();
-        inner.state_bytes = state.len() as u64;
-        inner.is_flawed = damage.is_some() || !alone.is_empty();
-        inner.alone = alone;
-        Ok(state)
+        inner.note_files(&loaded);
+        inner.state_bytes = loaded.state.len() as u64;
+        Ok(loaded.state)
     }
 
-    /// Reads the map that is committed, and each file's copy, to find damage: see
-    /// [`load`](Self::load). Merges wait meanwhile, commits do not.
-    pub fn scrub(&self) -> Result<()> {
-        let _one = self.merging.lock();
-        self.load(&mut |_, _| ()).map(drop)
+    /// Reads the committed map and compares all copies, to find damage. That is a background error,
+    /// and if one of two files has it a new base is due. Blocks for I/O; commits and merges go on.
+    pub fn scrub(&self) {
+        let control = self.inner.lock().control.clone();
+        let loaded = load::load(&self.durable, &control, &mut |_, _| ());
+        let mut inner = self.inner.lock();
+        if inner.control.base != control.base {
+            return; // merged meanwhile: what was read may have gone
+        }
+        let errors = self.durable.health().background_errors();
+        match loaded {
+            Ok(loaded) => {
+                inner.note_files(&loaded);
+                if !inner.is_flawed {
+                    errors.clear(PLACE);
+                }
+            }
+            Err(error) => errors.note(PLACE, &map_file::add(error, WHILE_IT_RUNS)),
+        }
     }
 
     /// The committed epoch.
@@ -172,7 +182,7 @@ impl MapStore {
     /// Bytes of the map's files, with their copies.
     pub fn file_bytes(&self) -> u64 {
         let inner = self.inner.lock();
-        let copies = |part: &MapPart| if inner.alone.contains(&part.file) { 1 } else { 2 };
+        let copies = |part: &MapPart| if inner.without_copy.contains(&part.file) { 1 } else { 2 };
         inner.control.parts().map(|part| part.end * copies(part)).sum()
     }
 
@@ -301,7 +311,7 @@ impl MapStore {
         control.logs = without(&before.logs, &merged.logs);
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
-        (inner.alone, inner.is_flawed) = (Vec::new(), false);
+        inner.keep_flaws_of_named_files();
         self.durable.health().background_errors().clear(PLACE);
         Ok(true)
     }
@@ -312,12 +322,29 @@ impl MapStore {
         let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
         let allowed = base_bytes * LOG_PERCENT_MAX / 100;
         let allowed = allowed.max(self.log_bytes_min).max(inner.state_bytes * LOG_STATES_MAX);
-        let is_flawed = inner.is_flawed && !planted::is_on("map: leave a file alone");
+        let is_flawed = inner.is_flawed && !planted::is_on("map: leave a file without its copy");
         is_flawed || log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
     }
 }
 
 impl Inner {
+    /// Notes how the files are that have been read. What is flawed is not continued: a merge leaves
+    /// nothing of it.
+    fn note_files(&mut self, loaded: &Loaded) {
+        self.without_copy.clone_from(&loaded.without_copy);
+        self.is_flawed = loaded.is_damaged || !loaded.without_copy.is_empty();
+        if self.is_flawed {
+            self.log = None;
+        }
+    }
+
+    /// After a merge of what was flawed.
+    fn keep_flaws_of_named_files(&mut self) {
+        let control = &self.control;
+        self.without_copy.retain(|number| control.parts().any(|part| part.file == *number));
+        self.is_flawed = !self.without_copy.is_empty();
+    }
+
     fn take_number(&mut self) -> u64 {
         self.next_map_file += 1;
         self.next_map_file - 1

@@ -166,8 +166,7 @@ impl Parts {
         core.catalog.settle_counts(&core.transactions.active.slots());
         match cleanup {
             Cleanup::Now => finish(&core)?,
-            // Each startup adds a file to the map, and there may be only so many.
-            Cleanup::Later => drop(core.checkpointer.merge_map_if_due()?),
+            Cleanup::Later => core.checkpointer.merge_map_if_there_is_room()?,
         }
         Ok(core)
     }

@@ -4,7 +4,7 @@
 //!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. What ends
 //!       meanwhile is in the next line of its reason.
 //!   I2  Stalls that last come first: those that hang are what somebody has to know. Of several
-//!       reasons, the one comes first that was reported the longest time ago: none hides another.
+//!       reasons, the one reported least recently comes first: none hides another.
 //!   I3  Only what the engine owes its users is reported: waits for room in the log and in memory,
 //!       for the disk and for checkpoints. Locks and rollbacks are what users do to each other;
 //!       when many wait for locks, that is reported, too.
@@ -161,11 +161,11 @@ impl State {
         if self.last_ns.is_some_and(|last_ns| ns_between(last_ns, now_ns) < LINES_APART_NS) {
             return None;
         }
-        let last = self.next_reason(|reason, it| is_reported(reason) && now_ns >= it.next_ns);
-        let reason = last.or_else(|| self.next_reason(|_, it| it.ended.count > 0))?;
+        let that_lasts = self.next_reason(|reason, it| is_reported(reason) && now_ns >= it.next_ns);
+        let reason = that_lasts.or_else(|| self.next_reason(|_, it| it.ended.count > 0))?;
         let of_reason = &mut self.by_reason[reason as usize];
         (self.last_ns, of_reason.reported_ns) = (Some(now_ns), now_ns);
-        if last.is_none() {
+        if that_lasts.is_none() {
             let ended = std::mem::take(&mut of_reason.ended);
             return Some(ended.line(reason, "waited", "waited"));
         }
@@ -174,7 +174,7 @@ impl State {
         Some(lasting[reason as usize].line(reason, "has been waiting", "have been waiting"))
     }
 
-    /// I2: whose turn it is, of those that something is due of.
+    /// I2: the due reason that was reported least recently.
     fn next_reason(&self, is_due: impl Fn(Reason, &OfReason) -> bool) -> Option<Reason> {
         let of_reason = |reason: Reason| &self.by_reason[reason as usize];
         let due = Reason::ALL.into_iter().filter(|reason| is_due(*reason, of_reason(*reason)));
