@@ -4,8 +4,8 @@
 //! Invariants
 //!   I1  One entry for each place, its last failure. It goes when the place has done its work
 //!       again.
-//!   I2  A failure is announced when it is new; the same text again is not, however often the work
-//!       is repeated. Until there is a listener, the last failure of each place is kept for it, even
+//!   I2  A failure is announced when it is new; the same text again is not, however often the
+//!       work is repeated. Until there is a listener, the last failure of each place is kept for it, even
 //!       if the place has done its work since.
 //! Locks     one mutex, never held while the listener runs.
 
@@ -59,8 +59,8 @@ impl BackgroundErrors {
         self.noted.lock().last.iter().map(|(place, text)| (*place, text.clone())).collect()
     }
 
-    /// From now on `listener` hears of every new failure, after those that there have been. The first
-    /// listener counts.
+    /// From now on `listener` hears of every new failure, after those that there have been. The
+    /// first listener counts.
     pub fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener));
         self.announce();

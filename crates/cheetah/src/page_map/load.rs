@@ -19,9 +19,9 @@ pub struct Loaded {
 }
 
 /// Reads the whole map that `control` names, in the order of the files, and calls `visit` for
-/// entries and removals of pages: a later change of a page replaces an earlier one. Damage of one of
-/// two files is a background error; `Corruption` when both are damaged at the same place. Blocks for
-/// I/O.
+/// entries and removals of pages: a later change of a page replaces an earlier one. Damage of one
+/// of two files is a background error; `Corruption` when both are damaged at the same place. Blocks
+/// for I/O.
 pub fn load(
     durable: &Durable,
     control: &ControlBlock,

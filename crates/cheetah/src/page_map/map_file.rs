@@ -275,8 +275,8 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the files of a part. `Corruption` when there is none, `Unsupported` when a newer version
-    /// wrote one of them.
+    /// Opens the files of a part. `Corruption` when there is none, `Unsupported` when a newer
+    /// version wrote one of them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
         let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
         let missing = || Error::corrupt(&path, "CONTROL names this file, but it is missing");
@@ -334,8 +334,8 @@ impl PartReader {
         self.pair.len() == 1
     }
 
-    /// Compares the two files, of which the first has been read to the end of the part. What differs
-    /// is damage of the copy.
+    /// Compares the two files, of which the first has been read to the end of the part. What
+    /// differs is damage of the copy.
     pub(super) fn compare_files(&mut self) {
         if self.is_damaged || planted::is_on("map: do not compare") {
             return;
