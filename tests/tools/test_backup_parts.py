@@ -141,7 +141,8 @@ def test_files_are_cloned_or_that_is_refused_without_a_trace(tmp_path):
         assert not (tmp_path / "two").exists()
 
 
-def test_statements_of_a_clone_are_sql_whatever_the_names(tmp_path):
+def test_statements_of_a_clone_are_sql_whatever_the_names():
     said = clone.how_to_go_on(["db1", "3306"], "0-1-5")
     assert "gtid_slave_pos = '0-1-5';" in said and "MASTER_HOST = 'db1', MASTER_PORT = 3306" in said
     assert "X'" in clone.how_to_go_on(["d'b", "3306"], "")
+    assert "MASTER_PORT" not in clone.how_to_go_on(["db1", "0"], "")

@@ -148,9 +148,9 @@ def give_to(owner, data: Path) -> None:
 def how_to_go_on(address: list, gtid: str) -> str:
     """The statements that make a server on the clone a replica."""
     host, port = address
+    at = f"MASTER_PORT = {port}, " if port != "0" else ""   # 0: it has no network now
     return (f"SET GLOBAL gtid_slave_pos = {quoted(gtid)};\n"
-            f"CHANGE MASTER TO MASTER_HOST = {quoted(host)}, MASTER_PORT = {port}, "
-            "MASTER_USE_GTID = slave_pos;\n"
+            f"CHANGE MASTER TO MASTER_HOST = {quoted(host)}, {at}MASTER_USE_GTID = slave_pos;\n"
             "-- The account follows: CHANGE MASTER TO MASTER_USER = .., MASTER_PASSWORD = ..;\n"
             "-- and then: START SLAVE;\n")
 

@@ -9,9 +9,10 @@ import contextlib
 import datetime
 import os
 import shutil
+import time
 from pathlib import Path
 
-from cheetah_migrate.say import Failure, Progress, line, size
+from cheetah_migrate.say import Failure, Progress, line, size, span
 
 from . import copying, record, snapshot
 from .record import CHEETAH, SERVER, File, Record
@@ -169,7 +170,9 @@ def pinned(options, server: Server, rest: Path):
     begun = server.time()
     mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
                    LOG_COPY_INTERVAL, *options.more)
+    started = time.monotonic()
     folder = server.create_snapshot()
+    line(f"  the engine's snapshot: {span(time.monotonic() - started)}")
     try:
         manifest = snapshot.read(folder)
         yield folder, manifest, check_position(manifest, rest, begun)
