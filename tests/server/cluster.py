@@ -302,9 +302,10 @@ class Cluster:
 
 
 def kill(server) -> bool:
-    """SIGKILL from any thread; False where there was no process."""
+    """SIGKILL from any thread, until the process is gone; False where there was none."""
     process = server.process
     if process is None or process.poll() is not None:
         return False
     os.kill(process.pid, signal.SIGKILL)
+    process.wait()
     return True

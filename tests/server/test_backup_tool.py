@@ -84,6 +84,7 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
     folder.mkdir()
     said_last = backup(loaded, "restore", later, "--data-dir", restored.data)
     assert "the server can be started" in said_last
+    assert not undo_files_beside(restored)
     restored.start()
     name, position = position_of(said)
     replay(loaded, restored, [name], position)
@@ -91,6 +92,11 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
     for table in ("a", "c"):
         assert restored.sql(f"CHECKSUM TABLE d.{table}") == loaded.sql(f"CHECKSUM TABLE d.{table}")
         check_table(restored, table, "d")
+
+
+def undo_files_beside(server) -> list:
+    """InnoDB's undo tablespaces that are in no data folder."""
+    return [path for path in server.folder.rglob("undo0*") if path.parent != server.data]
 
 
 def test_a_stream_is_a_backup(loaded, tmp_path):
@@ -191,6 +197,7 @@ def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
         shared = set(segments(primary).items()) & set(segments(first).items())
         become_replica(first)
     catch_up(primary, first)
+    assert not undo_files_beside(first)
     assert shared, "no data file is linked"
     assert not list((primary.data / "#cheetah/snapshots").iterdir())
     assert not [path for path in first.data.iterdir() if path.name == "#cheetah-clone"]

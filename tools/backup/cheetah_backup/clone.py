@@ -20,7 +20,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, snapshot
 from .make import make_empty, pinned, prepare
-from .server import Server, mariadb_backup
+from .server import Server, data_option, mariadb_backup
 
 WORK = "#cheetah-clone"            # in the data folder, until all is in its place
 STATEMENTS = "cheetah-clone.sql"   # there: how the replica goes on
@@ -46,7 +46,7 @@ def clone(options) -> None:
         prepare(options, work / "server")
         mariadb_backup(options, "put into their place",
                        f"--defaults-file={work / 'server/backup-my.cnf'}", "--move-back",
-                       f"--target-dir={work / 'server'}", f"--datadir={data}",
+                       f"--target-dir={work / 'server'}", data_option(data),
                        "--force-non-empty-directories")
         statements = how_to_go_on(address, position[2])
         (data / STATEMENTS).write_text(head + statements)

@@ -89,6 +89,12 @@ class Server:
         return folder
 
 
+def data_option(data: Path) -> str:
+    """The option by which mariadb-backup knows a data folder. It puts undo tablespaces beside the
+    folder unless the name ends with a slash: MariaDB 11.8 has such files by default."""
+    return f"--datadir={data}/"
+
+
 def mariadb_backup(options, what: str, *words) -> None:
     """Run mariadb-backup to its end. Failure with the end of what it says when it does not
     succeed."""
