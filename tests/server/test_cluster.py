@@ -3,7 +3,7 @@ at any moment, and nothing that was acknowledged is lost.
 
 Clients move amounts between accounts of one shard, and keep a ledger. At the end a single server
 with InnoDB executes the statements of all transactions that were committed: its tables are those of
-the shards. Transactions across shards are tested without replicas, by kills of the front
+the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard. Transactions across shards are tested without replicas, by kills of the front
 (docs/scaling.md says why).
 
 `make cluster KILLS=100 SEED=7`.
@@ -16,7 +16,8 @@ from collections import Counter
 
 import pymysql
 import pytest
-from cheetah_tools import setup
+import tpcc
+from cheetah_tools import dump, setup
 from cheetah_tools.say import note
 from cluster import SHARDS, Cluster, kill
 from servers import Client, check_table, kill_under, wait_until
@@ -24,7 +25,7 @@ from test_replication import free_port
 
 ROUNDS = 3
 SEED = int(time.time())
-CLIENTS, ACCOUNTS = 6, 2000
+CLIENTS, TERMINALS, ACCOUNTS = 4, 4, 2000
 # Some kills wait for a cluster that is whole and has worked, others meet a repair.
 REPAIR_IS_MET, TRANSACTIONS_BETWEEN, PAUSE_SECONDS_MAX = 0.3, 30, 1.5
 ACCOUNT = """account (shard TINYINT, id INT, balance INT NOT NULL, changes INT NOT NULL,
@@ -33,10 +34,9 @@ JOURNAL = """journal (shard TINYINT, client INT, number INT, id INT, amount INT 
              PRIMARY KEY (shard, client, number, id), KEY (id))"""
 FILL = """INSERT INTO {}.account SELECT {}, seq, 0, 0, UNHEX(MD5(seq))
           FROM mysql.seq_1_to_{}"""
-PARTS = ", ".join(f"PARTITION p{n} VALUES IN ({n}) COMMENT 'srv \"shard{n}\"'"
-                  for n in range(SHARDS))
-SPIDER = """CREATE TABLE d.{0} ENGINE=SPIDER COMMENT='wrapper "mysql", table "{1}"'
-            PARTITION BY LIST (shard) ({2})"""
+# Which column says in whose shard a row is. Everybody reads items: the front has them itself.
+WAREHOUSE = {"warehouse": "w_id", "district": "d_w_id", "customer": "c_w_id", "history": "h_w_id",
+             "orders": "o_w_id", "new_order": "no_w_id", "order_line": "ol_w_id", "stock": "s_w_id"}
 CHANGE = """UPDATE account SET balance = balance + {amount}, changes = changes + 1,
             owner = UNHEX(MD5(CONCAT(id, '/', changes))) WHERE shard = {shard} AND id = {id}"""
 TOUCH = """UPDATE account SET changes = changes + 1, owner = UNHEX(MD5(CONCAT(id, '/', changes)))
@@ -49,7 +49,50 @@ FED_AT_ONCE = 500
 pytestmark = pytest.mark.skipif("Spider" in setup.absent(), reason="Spider could not be had")
 
 
-class Mover(Client):
+def over_shards(database: str, definition: str, column: str, first: int) -> str:
+    """A table of the front whose rows are on the shards, by a column that counts from `first`."""
+    name = definition.split()[0]
+    parts = ", ".join(f"PARTITION p{n} VALUES IN ({n + first}) COMMENT 'srv \"shard{n}\"'"
+                      for n in range(SHARDS))
+    return (f"CREATE TABLE {database}.{definition} ENGINE=SPIDER COMMENT='wrapper \"mysql\", table "
+            f"\"{name}\"' PARTITION BY LIST ({column}) ({parts})")
+
+
+class Returning(Client):
+    """Connects again after each error: the cluster is being repaired."""
+
+    autocommit, returned = False, 0
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self.connection = self.server.connect(self.database, autocommit=False)
+                with self.connection.cursor() as cursor:
+                    self.begin(cursor)
+                    while not self.stopping.is_set():
+                        self.work(cursor)
+                self.connection.close()
+            except (pymysql.MySQLError, OSError):
+                self.returned += 1
+                time.sleep(0.02)
+            except Exception as failure:  # of the test itself
+                self.failure = repr(failure)
+                raise
+
+
+class Terminal(Returning, tpcc.Client):
+    """TPC-C at one warehouse: its transactions stay in one shard."""
+
+    database = tpcc.DATABASE
+
+    def _place(self) -> tuple:
+        return self.number % SHARDS + 1, *super()._place()[1:]
+
+    def _supplier(self, w: int) -> int:
+        return w
+
+
+class Mover(Returning):
     """Moves amounts, and knows of each transaction what it was and what became of it."""
 
     def __init__(self, front, number: int, seed: float):
@@ -58,22 +101,7 @@ class Mover(Client):
         self.statements = {}     # of those for which COMMIT was sent
         self.acknowledged = set()
 
-    def run(self) -> None:
-        """Work, and connect again after each error: the cluster is being repaired."""
-        while not self.stopping.is_set():
-            try:
-                connection = self.server.connect("d", autocommit=False)
-                with connection.cursor() as cursor:
-                    while not self.stopping.is_set():
-                        self.move(connection, cursor)
-                connection.close()
-            except (pymysql.MySQLError, OSError):
-                time.sleep(0.02)
-            except Exception as failure:  # of the test itself
-                self.failure = repr(failure)
-                raise
-
-    def move(self, connection, cursor) -> None:
+    def work(self, cursor) -> None:
         """One transaction."""
         self.tried += 1
         key = self.rng.randrange(SHARDS), self.number, self.tried
@@ -81,7 +109,7 @@ class Mover(Client):
         for statement in statements:
             cursor.execute(statement)
         self.statements[key] = statements
-        connection.commit()
+        self.connection.commit()
         self.acknowledged.add(key)
 
     def transaction(self, shard: int, client: int, number: int) -> list:
@@ -137,11 +165,17 @@ class Killer(threading.Thread):
 
 @pytest.fixture
 def cluster(new_server, rng):
-    """A cluster with the tables of the transfers; its servers end as those of `new_server`."""
+    """A cluster with all tables; its servers end as those of `new_server`."""
     made = Cluster(rng)
-    made.create([f"CREATE TABLE d.{table} ENGINE=CHEETAH" for table in (ACCOUNT, JOURNAL)], [])
-    made.front.sql(SPIDER.format(ACCOUNT, "account", PARTS))
-    made.front.sql(SPIDER.format(JOURNAL, "journal", PARTS))
+    of_tpcc = {name: f"{name} ({tpcc.TABLES[name]})" for name in tpcc.TABLES}
+    made.create([f"CREATE TABLE d.{table} ENGINE=CHEETAH"
+                 for table in (ACCOUNT, JOURNAL, *(of_tpcc[name] for name in WAREHOUSE))],
+                [over_shards("d", ACCOUNT, "shard", 0), over_shards("d", JOURNAL, "shard", 0),
+                 f"CREATE DATABASE {tpcc.DATABASE}",
+                 f"CREATE TABLE {tpcc.DATABASE}.{of_tpcc['item']} ENGINE=InnoDB",
+                 *(over_shards(tpcc.DATABASE, of_tpcc[name], WAREHOUSE[name], 1)
+                   for name in WAREHOUSE)])
+    tpcc.fill_all(made.front)
     for shard in range(SHARDS):
         made.front.sql(FILL.format("d", shard, ACCOUNTS))
     yield made
@@ -151,24 +185,27 @@ def cluster(new_server, rng):
 def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request):
     """Whoever is killed."""
     movers = [Mover(cluster.front, number, rng.random()) for number in range(CLIENTS)]
+    terminals = [Terminal(cluster.front, number, rng.random()) for number in range(TERMINALS)]
     killer = Killer(cluster, movers, random.Random(rng.random()), rounds)
-    started = time.monotonic()
-    for thread in (*movers, killer):
+    clients, started = [*movers, *terminals], time.monotonic()
+    for thread in (*clients, killer):
         thread.start()
     cluster.tend_until(lambda: not killer.is_alive() and cluster.is_whole())
     wait_until(lambda: killer.acknowledged(), "work")
-    for mover in movers:
-        mover.stopping.set()
-    cluster.tend_until(lambda: not any(mover.is_alive() for mover in movers))
+    for client in clients:
+        client.stopping.set()
+    cluster.tend_until(lambda: not any(client.is_alive() for client in clients))
     cluster.tend_until(cluster.is_whole)
     seconds = time.monotonic() - started
-    assert not any(mover.failure for mover in movers), [mover.failure for mover in movers]
+    assert not any(client.failure for client in clients), [client.failure for client in clients]
     for shard in cluster.shards:
         shard.wait_until_in_sync()
     committed = check_ledger(cluster, movers)
     check_sums(cluster, feed(new_server(), committed))
+    check_tpcc(cluster, terminals)
     seed = request.config.option.seed or SEED
-    note(f"seed {seed}: " + result(cluster, killer, movers, committed, seconds))
+    note(f"seed {seed}: " + result(cluster, killer, movers, committed, seconds)
+         + f"; {sum(each.done for each in terminals)} transactions of TPC-C beside them")
 
 
 def check_ledger(cluster, movers: list) -> list:
@@ -209,6 +246,10 @@ def check_sums(cluster, single) -> None:
     """Primary and replica of a shard, and the single server, have the same tables."""
     for shard in cluster.shards:
         single.sql(f"CREATE DATABASE s{shard.number}")
+        mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
+        assert mine == others, f"shard {shard.number}: primary {mine}, replica {others}"
+        for name in WAREHOUSE:
+            check_table(shard.primary, name, "d")
         for table in ("account", "journal"):
             part = f"s{shard.number}.{table}"
             single.sql(f"CREATE TABLE {part} LIKE d.{table}")
@@ -221,6 +262,23 @@ def check_sums(cluster, single) -> None:
                                          f"replica have {sums}"
         assert shard.primary.status("Rpl_semi_sync_master_no_tx") == 0, "not all waited"
     assert cluster.front.sql(SUMS.format("d.account")) == single.sql(SUMS.format("d.account"))
+
+
+def check_tpcc(cluster, terminals: list) -> None:
+    """Its conditions hold on each shard, and all that was acknowledged is there."""
+    orders, payments = set(), Counter()
+    for shard in cluster.shards:
+        connection = shard.primary.connect("d")
+        with connection.cursor() as cursor:
+            found = tpcc.violations(cursor)
+        connection.close()
+        assert not found, f"shard {shard.number}: violated: {found}"
+        orders.update(shard.primary.sql("SELECT o_w_id, o_d_id, o_id FROM d.orders"))
+        payments.update(dict(shard.primary.sql("SELECT h_data, COUNT(*) FROM d.history GROUP BY 1")))
+    for terminal in terminals:
+        assert terminal.orders <= orders, f"lost: {sorted(terminal.orders - orders)[:5]}"
+        there = payments[f"client {terminal.number}"]
+        assert terminal.payments <= there <= terminal.payments + terminal.returned
 
 
 def result(cluster, killer, movers: list, committed: list, seconds: float) -> str:
@@ -282,7 +340,7 @@ def front_of_two(new_server):
             shard.sql(statement)
         front.sql(LINK.format(number, number + 1, shard.options["port"]))
     front.sql("CREATE DATABASE d")
-    front.sql(SPIDER.format(PAIR, "pair", PARTS))
+    front.sql(over_shards("d", PAIR, "shard", 0))
     return front, shards
 
 
