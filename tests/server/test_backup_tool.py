@@ -227,6 +227,19 @@ def test_a_clone_on_another_file_system_is_copied(primary, new_server):
         clone.stop()
 
 
+@pytest.mark.skipif(not is_root(), reason="only root gives files to others")
+def test_a_clone_belongs_to_the_owner_of_its_folder(primary, tmp_path):
+    """Files that the server goes on using stay its own: then they are copied."""
+    target, other = tmp_path / "clone", 65534
+    target.mkdir()
+    os.chown(target, other, other)
+    backup(primary, "clone", "--data-dir", target)
+    paths = [target, *target.rglob("*")]
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {(other, other)}
+    assert {path.stat().st_uid for path in primary.data.rglob("*")} == {os.geteuid()}
+    assert all(path.stat().st_nlink == 1 for path in paths if path.is_file())
+
+
 @contextlib.contextmanager
 def small_disk(place: Path, mib: int):
     """A folder of so many MiB."""
