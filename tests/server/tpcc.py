@@ -111,6 +111,7 @@ def fill_all(server) -> None:
     with connection.cursor() as cursor:
         fill(cursor, "item",
              [(i, f"item {i}", price(rng, 1, 100), "data") for i in range(1, ITEMS + 1)])
+        connection.commit()
         for w in range(1, WAREHOUSES + 1):
             fill(cursor, "warehouse", [(w, f"w{w}", 0.1, 10 * CUSTOMERS * DISTRICTS)])
             fill(cursor, "stock", [(w, i, rng.randint(10, 100), f"dist {i}", 0, 0, 0, "data")
