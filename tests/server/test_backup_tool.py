@@ -1,22 +1,29 @@
 """cheetah-backup: backups under load, restored into a server that goes on with the binary log;
 kills, damage and bad targets."""
 
+import contextlib
+import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from binlog import replay
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
-from servers import check_table, wait_until
-from test_backup import BINLOG, make_tables, rows, writers
+from cheetah_tools.say import Failure
+from servers import check_table, is_root, wait_until
+from test_backup import BINLOG, OTHER_FILE_SYSTEM, make_tables, rows, writers
+from test_replication import catch_up, free_port
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
 SECONDS_MAX = 120
-NEED_SERVER = {"full", "incremental", "stream"}
+NEED_SERVER = {"full", "incremental", "stream", "clone"}
 
 pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
 
@@ -77,6 +84,7 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
     folder.mkdir()
     said_last = backup(loaded, "restore", later, "--data-dir", restored.data)
     assert "the server can be started" in said_last
+    assert not undo_files_beside(restored)
     restored.start()
     name, position = position_of(said)
     replay(loaded, restored, [name], position)
@@ -84,6 +92,11 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
     for table in ("a", "c"):
         assert restored.sql(f"CHECKSUM TABLE d.{table}") == loaded.sql(f"CHECKSUM TABLE d.{table}")
         check_table(restored, table, "d")
+
+
+def undo_files_beside(server) -> list:
+    """InnoDB's undo tablespaces that are in no data folder."""
+    return [path for path in server.folder.rglob("undo0*") if path.parent != server.data]
 
 
 def test_a_stream_is_a_backup(loaded, tmp_path):
@@ -136,3 +149,139 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     loaded.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
     assert "cheetah_snapshot_max_age" in backup(loaded, "full", tmp_path / "third", status=1)
     assert not (tmp_path / "third").exists()
+
+
+@pytest.fixture
+def primary(new_server):
+    """A server that replicas can read, with rows that nobody changes."""
+    server = new_server({**BINLOG, "skip_networking": "OFF", "bind_address": "127.0.0.1",
+                         "port": free_port()})
+    server.start()
+    server.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
+    server.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+    server.sql("CREATE DATABASE d")
+    make_tables(server, "InnoDB")
+    server.sql("CREATE TABLE d.c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
+               "ENGINE=CHEETAH")
+    server.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    return server
+
+
+def become_replica(clone) -> None:
+    """Start a server on a clone, and execute what was left there."""
+    clone.start()
+    done = clone.client(stdin=open(clone.data / "cheetah-clone.sql", "rb"), stderr=subprocess.PIPE)
+    assert done.communicate()[1] == b"" and done.returncode == 0
+    clone.sql("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='replica', "
+              "MASTER_PASSWORD='replica'")
+    clone.sql("START SLAVE")
+
+
+def segments(server) -> dict:
+    """Name -> number, of the files with pages."""
+    return {path.name: path.stat().st_ino for path in (server.data / "#cheetah/seg").iterdir()}
+
+
+def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
+    """One with links, and one of the first with copies."""
+    first = new_server({"server_id": 8, "log_bin": "bin", "log_slave_updates": "ON"},
+                       folder=tmp_path / "first")
+    second = new_server({"server_id": 9}, folder=tmp_path / "second")
+    for clone in (first, second):
+        clone.folder.mkdir()
+    with writers(primary):
+        said = backup(primary, "clone", "--data-dir", first.data)
+        assert re.search(r"cloned into \S+ in \d+\.\d s", said), said
+        assert re.search(r"GTID 0-7-\d+\n", said) and "MASTER_USE_GTID = slave_pos;" in said
+        shared = set(segments(primary).items()) & set(segments(first).items())
+        become_replica(first)
+    catch_up(primary, first)
+    assert not undo_files_beside(first)
+    assert shared, "no data file is linked"
+    assert not list((primary.data / "#cheetah/snapshots").iterdir())
+    assert not [path for path in first.data.iterdir() if path.name == "#cheetah-clone"]
+    said = backup(first, "clone", "--copy", "--data-dir", second.data)
+    assert not set(segments(first).values()) & set(segments(second).values())
+    second.start()
+    position = re.search(r"GTID (\S+)", said)[1]
+    assert position == primary.value("SELECT @@gtid_binlog_pos")
+    assert position == first.value("SELECT @@gtid_slave_pos")
+    for clone in (first, second):
+        assert rows(clone) == rows(primary)
+        for table in ("a", "b", "c"):
+            assert (clone.sql(f"CHECKSUM TABLE d.{table}")
+                    == primary.sql(f"CHECKSUM TABLE d.{table}"))
+            check_table(clone, table, "d")
+
+
+@pytest.mark.skipif(not OTHER_FILE_SYSTEM.is_dir(), reason="there is no second file system")
+def test_a_clone_on_another_file_system_is_copied(primary, new_server):
+    with tempfile.TemporaryDirectory(dir=OTHER_FILE_SYSTEM) as folder:
+        clone = new_server({"server_id": 8}, folder=Path(folder, "clone"))
+        clone.folder.mkdir()
+        said = backup(primary, "clone", "--data-dir", clone.data)
+        assert "of which 0 B were copied" not in said
+        clone.start()
+        assert rows(clone) == rows(primary)
+        clone.stop()
+
+
+@pytest.mark.skipif(not is_root(), reason="only root gives files to others")
+def test_a_clone_belongs_to_the_owner_of_its_folder(primary, tmp_path):
+    """Files that the server goes on using stay its own: then they are copied."""
+    target, other = tmp_path / "clone", 65534
+    target.mkdir()
+    os.chown(target, other, other)
+    backup(primary, "clone", "--data-dir", target)
+    paths = [target, *target.rglob("*")]
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in paths} == {(other, other)}
+    assert {path.stat().st_uid for path in primary.data.rglob("*")} == {os.geteuid()}
+    assert all(path.stat().st_nlink == 1 for path in paths if path.is_file())
+
+
+@contextlib.contextmanager
+def small_disk(place: Path, mib: int):
+    """A folder of so many MiB."""
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_server, tmp_path):
+    target, snapshots = tmp_path / "clone", primary.data / "#cheetah/snapshots"
+    assert "is not empty" in backup(primary, "clone", "--data-dir", primary.data, status=1)
+    assert "make it first" in backup(primary, "clone", "--data-dir", target / "data", status=1)
+    if is_root():
+        with small_disk(tmp_path / "small", 4) as disk:
+            said = backup(primary, "clone", "--data-dir", disk, status=1)
+            assert "error: " in said and "No space left on device" in said, said
+            assert not list(disk.iterdir()) and not list(snapshots.glob("*"))
+    program = start(primary, "clone", "--data-dir", target)
+    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
+    program.send_signal(signal.SIGTERM)
+    assert b"nothing is left" in program.communicate()[0] and not target.exists()
+    program = start(primary, "clone", "--data-dir", target, "--copy", "--rate", "200K")
+    wait_until(lambda: list(target.glob("#cheetah/seg/*")), "the engine's files")
+    primary.kill()
+    program.send_signal(signal.SIGKILL)
+    program.communicate()
+    half = new_server({"server_id": 8}, folder=tmp_path / "half")
+    half.folder.mkdir()
+    os.rename(target, half.data)
+    with pytest.raises(Failure):
+        half.start()
+    primary.start()
+    assert "is not empty" in backup(primary, "clone", "--data-dir", half.data, status=1)
+    program = start(primary, "clone", "--data-dir", target)
+    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
+    primary.kill()
+    assert b"error: " in program.communicate()[0] and program.returncode == 1
+    assert not target.exists()
+    del primary.options["log_bin"]
+    primary.start()
+    assert "log_bin is OFF" in backup(primary, "clone", "--data-dir", target, status=1)
+    assert not target.exists() and not list(snapshots.glob("*"))

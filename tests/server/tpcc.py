@@ -98,14 +98,20 @@ RETRIED = (1205, 1213, 1020, 1412)
 
 def create(server, engine: str) -> None:
     """The tables with their first rows, which fulfil every condition."""
-    rng = random.Random(1)
     server.sql(f"CREATE DATABASE {DATABASE}")
     for name, columns in TABLES.items():
         server.sql(f"CREATE TABLE {name} ({columns}) ENGINE={engine}", DATABASE)
+    fill_all(server)
+
+
+def fill_all(server) -> None:
+    """The first rows of all tables."""
+    rng = random.Random(1)
     connection = server.connect(DATABASE, autocommit=False)
     with connection.cursor() as cursor:
         fill(cursor, "item",
              [(i, f"item {i}", price(rng, 1, 100), "data") for i in range(1, ITEMS + 1)])
+        connection.commit()
         for w in range(1, WAREHOUSES + 1):
             fill(cursor, "warehouse", [(w, f"w{w}", 0.1, 10 * CUSTOMERS * DISTRICTS)])
             fill(cursor, "stock", [(w, i, rng.randint(10, 100), f"dist {i}", 0, 0, 0, "data")
@@ -214,6 +220,9 @@ class Client(servers.Client):
         return self.rng.randint(1, WAREHOUSES), self.rng.randint(1, DISTRICTS), self.rng.randint(
             1, CUSTOMERS)
 
+    def _supplier(self, w: int) -> int:
+        return w if self.rng.random() < 0.9 else self.rng.randint(1, WAREHOUSES)
+
     def _new_order(self, cursor) -> tuple:
         rng, (w, d, c) = self.rng, self._place()
         count, refused = rng.randint(5, 15), rng.random() < 0.01
@@ -235,7 +244,7 @@ class Client(servers.Client):
 
     def _order_line(self, cursor, w: int, d: int, o: int, number: int) -> None:
         i, quantity = self.rng.randint(1, ITEMS), self.rng.randint(1, 10)
-        supplier = w if self.rng.random() < 0.9 else self.rng.randint(1, WAREHOUSES)
+        supplier = self._supplier(w)
         cost = self._one(cursor, "SELECT i_price FROM item WHERE i_id = %s", i)[0]
         left, dist = self._one(cursor, "SELECT s_quantity, s_dist FROM stock WHERE s_w_id = %s "
                                "AND s_i_id = %s FOR UPDATE", supplier, i)

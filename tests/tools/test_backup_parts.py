@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from cheetah_backup import copying, make, record, snapshot
+from cheetah_backup import clone, copying, make, record, snapshot
 from cheetah_backup.program import byte_count, parser
 from cheetah_backup.record import File, Record
 from cheetah_migrate.say import Failure
@@ -107,3 +107,42 @@ def test_help_says_what_each_command_does(capsys):
     options = parser().parse_args(["full", "there", "--rate", "20M", "--more=--parallel=4"])
     assert (options.target, options.rate, options.more) == ("there", 20 << 20, ["--parallel=4"])
     assert byte_count("2G") == 2 << 30
+
+
+def test_of_two_positions_each_domain_has_the_later_gtid():
+    for found, wanted in ((("", ""), ""), (("0-1-5", ""), "0-1-5"), (("", "0-7-3"), "0-7-3"),
+                          (("0-1-5,1-1-2", "0-7-12,2-7-9"), "0-7-12,1-1-2,2-7-9"),
+                          (("0-1-10", "0-1-9"), "0-1-10")):
+        assert make.later_gtids(*found) == wanted
+
+
+def test_files_are_moved_where_nobody_else_has_them(tmp_path):
+    """A file with a second name stays the server's when copies are wanted."""
+    for copies in (False, True):
+        source, target = tmp_path / f"source-{copies}", tmp_path / f"target-{copies}"
+        source.mkdir()
+        (source / "alone").write_text("alone")
+        (source / "linked").write_text("linked")
+        os.link(source / "linked", source / "other")
+        data = clone.Data(target, source.stat(), copies)
+        for name in ("alone", "linked"):
+            data.take(source / name, target / name, copying.Pace(None))
+            assert (target / name).read_text() == name
+        assert not (source / "alone").exists()
+        shared = (target / "linked").stat().st_ino == (source / "other").stat().st_ino
+        assert shared != copies and data.copied_bytes == (6 if copies else 0)
+
+
+def test_files_are_cloned_or_that_is_refused_without_a_trace(tmp_path):
+    (tmp_path / "one").write_text("one")
+    if copying.clone(tmp_path / "one", tmp_path / "two"):
+        assert (tmp_path / "two").read_text() == "one"
+    else:
+        assert not (tmp_path / "two").exists()
+
+
+def test_statements_of_a_clone_are_sql_whatever_the_names():
+    said = clone.how_to_go_on(["db1", "3306"], "0-1-5")
+    assert "gtid_slave_pos = '0-1-5';" in said and "MASTER_HOST = 'db1', MASTER_PORT = 3306" in said
+    assert "X'" in clone.how_to_go_on(["d'b", "3306"], "")
+    assert "MASTER_PORT" not in clone.how_to_go_on(["db1", "0"], "")

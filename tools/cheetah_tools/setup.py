@@ -37,11 +37,12 @@ OTHER_PACKAGES = [
     "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
     "sysbench", "libluajit-5.1-2", "libpq5",
 ]
-# What is only compared with, or only reads a kind of file: set-up goes on without it, and `absent`
+# What is only compared with, or what few tests need: set-up goes on without it, and `absent`
 # says why it is not there. Name: packages (those of MariaDB's release first), and what they are
 # for.
 OPTIONAL = {
     "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"], "usr/lib/mysql/plugin/ha_rocksdb.so"),
+    "Spider": (["mariadb-plugin-spider"], [], "usr/lib/mysql/plugin/ha_spider.so"),
     "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
 }
 # What another release than the machine's brings with it.

@@ -9,9 +9,10 @@ import contextlib
 import datetime
 import os
 import shutil
+import time
 from pathlib import Path
 
-from cheetah_migrate.say import Failure, Progress, line, size
+from cheetah_migrate.say import Failure, Progress, line, size, span
 
 from . import copying, record, snapshot
 from .record import CHEETAH, SERVER, File, Record
@@ -114,19 +115,10 @@ class Making:
         """Make it; the record is written last."""
         started = datetime.datetime.now(datetime.timezone.utc)
         rest = self.work / SERVER
-        with Server(self.options) as server:
-            begun = server.time()
-            mariadb_backup(self.options, "the other engines", "--backup", f"--target-dir={rest}",
-                           LOG_COPY_INTERVAL, *self.options.more)
-            folder = server.create_snapshot()
-            try:
-                manifest = snapshot.read(folder)
-                position = check_position(manifest, rest, begun)
-                self.take_engine(folder, manifest, base)
-            finally:
-                snapshot.remove(folder)
-        mariadb_backup(self.options, "made ready to start from", "--prepare",
-                       f"--target-dir={rest}")
+        with (Server(self.options) as server,
+              pinned(self.options, server, rest) as (folder, manifest, position)):
+            self.take_engine(folder, manifest, base)
+        prepare(self.options, rest)
         self.take_rest(rest)
         made = Record(kind, started.strftime("%Y-%m-%dT%H:%M:%SZ"), server.version,
                       str(base.folder) if base else "", position[:2], position[2], self.files)
@@ -171,6 +163,28 @@ class Making:
         progress.end(size(total))
 
 
+@contextlib.contextmanager
+def pinned(options, server: Server, rest: Path):
+    """Run mariadb-backup into `rest`. Gives the engine's snapshot of the very same moment, which
+    goes at the end: its folder, its manifest, and the position of the binary log."""
+    begun = server.time()
+    mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
+                   LOG_COPY_INTERVAL, *options.more)
+    started = time.monotonic()
+    folder = server.create_snapshot()
+    line(f"  the engine's snapshot: {span(time.monotonic() - started)}")
+    try:
+        manifest = snapshot.read(folder)
+        yield folder, manifest, check_position(manifest, rest, begun)
+    finally:
+        snapshot.remove(folder)
+
+
+def prepare(options, rest: Path) -> None:
+    """Have mariadb-backup make ready what it has copied."""
+    mariadb_backup(options, "made ready to start from", "--prepare", f"--target-dir={rest}")
+
+
 def check_position(manifest, rest: Path, begun: str) -> list:
     """File, position and GTID of the binary log ("" where there is none). Failure when the snapshot
     is not that of this run."""
@@ -183,11 +197,23 @@ def check_position(manifest, rest: Path, begun: str) -> list:
     pinned = notes.get("binlog", "").split()
     if not told:
         return [*pinned, "", ""][:2] + [notes.get("gtid", "")]
-    fields = told.read_text().split()
+    fields = told.read_text().split(maxsplit=2)
     if pinned and fields[:2] != pinned:
         raise Failure(f"mariadb-backup noted {' '.join(fields[:2])}, the engine "
                       f"{' '.join(pinned)}: another backup ran meanwhile. Begin again")
-    return [*fields, "", "", ""][:2] + [fields[2] if len(fields) > 2 else notes.get("gtid", "")]
+    told_gtid = fields[2] if len(fields) > 2 else ""
+    return [*fields, "", ""][:2] + [later_gtids(told_gtid, notes.get("gtid", ""))]
+
+
+def later_gtids(*positions: str) -> str:
+    """Of each domain the later GTID. mariadb-backup notes what the server has applied as a replica
+    or written itself; what was executed from another server's log is in the binary log alone."""
+    gtids = (one.strip() for position in positions for one in position.split(",") if one.strip())
+    latest = {}
+    for gtid in gtids:
+        domain, _, number = map(int, gtid.split("-"))
+        latest[domain] = max(latest.get(domain, (0, "")), (number, gtid))
+    return ",".join(latest[domain][1] for domain in sorted(latest))
 
 
 def tell_position(made: Record) -> None:

@@ -10,9 +10,9 @@ import sys
 from cheetah_migrate.client import Lost, ServerError
 from cheetah_migrate.say import Failure
 
-from . import make, use
+from . import clone, make, use
 
-ABOUT = """Backs up a running server with all its engines, verifies backups, and restores them.
+ABOUT = """Backs up a running server with all its engines, verifies and restores backups, and clones it.
 
 mariadb-backup leaves the data of CHEETAH tables out. This program calls it for the rest, and adds
 the engine's part: the state of the very moment whose binary log position mariadb-backup notes.
@@ -28,12 +28,14 @@ EXAMPLES = """examples:
   cheetah-backup stream --work backup-work | ssh host 'tar -xf - -C /backups/monday'
   cheetah-backup verify /backups/tuesday
   cheetah-backup restore /backups/tuesday --data-dir /var/lib/mysql
+  cheetah-backup clone --data-dir /var/lib/mysql-replica
 
 It runs on the server's machine, as a user who may read its data (root or mysql), and connects as
 the client program mariadb does. Read docs/backup.md; the package has it too.
 """
 COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.stream,
-            "verify": use.verify, "restore": use.restore, "show": use.show}
+            "verify": use.verify, "restore": use.restore, "show": use.show,
+            "clone": clone.clone}
 FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -74,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
             ("stream", making, "back the server up as a tar archive to standard output"),
             ("verify", [target, paced], "read every byte of a backup and compare checksums"),
             ("restore", [target, paced, program], "put a backup into an empty data folder"),
+            ("clone", making, "make a data folder in which a replica of the server can start"),
             ("show", [target], "say what a backup is")):
         command = commands.add_parser(label, parents=parents, help=says, description=says)
         if label == "incremental":
@@ -86,6 +89,12 @@ def parser() -> argparse.ArgumentParser:
         if label == "restore":
             command.add_argument("--data-dir", required=True, metavar="FOLDER",
                                  help="of the server that is to start from it; new or empty")
+        if label == "clone":
+            command.add_argument("--data-dir", required=True, metavar="FOLDER",
+                                 help="of the replica; new or empty, best on the disk of the "
+                                      "server's own, as files are linked then")
+            command.add_argument("--copy", action="store_true",
+                                 help="copy data files also where they could be linked")
     found.set_defaults(secret=None)
     return found
 

@@ -69,6 +69,15 @@ class Server:
         """Now, by the server's clock, as in manifests."""
         return self.connection.value("SELECT DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-%dT%H:%i:%sZ')")
 
+    def writes_binlog(self) -> bool:
+        """Whether there is a binary log, from which a replica could go on."""
+        return self.connection.value("SELECT @@log_bin") == "1"
+
+    def address(self) -> list:
+        """Host and port at which replicas find it, as far as it knows."""
+        host, port = self.connection.run("SELECT COALESCE(@@report_host, @@hostname), @@port")[0]
+        return [self.options.host or host, self.options.port or port]
+
     def create_snapshot(self) -> Path:
         """Have the snapshot written that is pinned; its folder."""
         name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
@@ -80,13 +89,21 @@ class Server:
         return folder
 
 
+def data_option(data: Path) -> str:
+    """The option by which mariadb-backup knows a data folder. It puts undo tablespaces beside the
+    folder unless the name ends with a slash: MariaDB 11.8 has such files by default."""
+    return f"--datadir={data}/"
+
+
 def mariadb_backup(options, what: str, *words) -> None:
     """Run mariadb-backup to its end. Failure with the end of what it says when it does not
     succeed."""
-    # How to connect is for its backup; the others read the option file alone.
+    # How to connect is for its backup; the others read the option file alone, or one of their own.
     connection = client_options(options)
     if "--backup" not in words:
         connection = [word for word in connection if word.startswith("--defaults")]
+    if words[0].startswith("--defaults"):
+        connection = []
     command = [options.mariadb_backup, *connection, *words]
     environment = dict(os.environ)
     if options.secret is not None and "--backup" in words:

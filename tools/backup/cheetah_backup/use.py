@@ -9,7 +9,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 from . import copying, record, snapshot
 from .make import is_of_length, make_empty, tell_position
 from .record import CHEETAH, NAME, SERVER
-from .server import mariadb_backup
+from .server import data_option, mariadb_backup
 
 SHOWN_MAX = 10
 
@@ -76,7 +76,7 @@ def restore(options) -> None:
     put(folder, data, ours[0], pace)
     copying.sync_tree(data)
     mariadb_backup(options, "the other engines", "--copy-back", f"--target-dir={folder / SERVER}",
-                   f"--datadir={data}", "--force-non-empty-directories")
+                   data_option(data), "--force-non-empty-directories")
     for file in ours[1:]:
         put(folder, data, file, pace)
     copying.sync_tree(data)

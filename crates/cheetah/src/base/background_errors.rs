@@ -5,8 +5,8 @@
 //!   I1  One entry for each place, its last failure. It goes when the place has done its work
 //!       again.
 //!   I2  A failure is announced when it is new; the same text again is not, however often the
-//!       work is repeated. Until there is a listener, the last failure of each place is kept for it, even
-//!       if the place has done its work since.
+//!       work is repeated. Until there is a listener, the last failure of each place is kept for
+//!       it, even if the place has done its work since.
 //! Locks     one mutex, never held while the listener runs.
 
 use super::Error;

@@ -1,0 +1,317 @@
+"""A cluster on this machine: a front with Spider, two shards, and of each a primary with a
+semi-synchronous replica. It repairs itself, by the rules of docs/scaling.md.
+
+  - The front has no rows. It reaches a shard at an address that leads to its primary, or nowhere: a
+    symlink to a socket here, a floating IP or a proxy elsewhere.
+  - A commit is acknowledged when the replica has it (AFTER_SYNC), and waits for ever otherwise.
+  - A replica is *in sync* once it had all that the primary had, while its acknowledgements counted.
+    It stays so until its process ends. Only such a one takes a primary's place.
+  - A primary that died without a replica in sync is started again: it has all that was
+    acknowledged.
+  - A dead primary that was replaced may have what nobody acknowledged. Started as a replica, the
+    server takes back what the engines had not committed (`init_rpl_role`). If its position is not
+    in the new primary's log even so, that one refuses it, and it is cloned anew.
+  - An address leads somewhere only while the replica is in sync, or is coming back with its data.
+    A clone is made while it leads nowhere, as commits that wait hold up a backup.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pymysql
+import servers
+from cheetah_tools.say import Failure
+from cheetah_tools.server import scratch
+from test_backup_tool import SECONDS_MAX, start
+from test_replication import free_port
+
+SHARDS = 2
+FOR_EVER_MS = 10 ** 9
+NODE = {"log_bin": "bin", "binlog_format": "ROW", "sync_binlog": 1, "log_slave_updates": "ON",
+        "gtid_strict_mode": "ON", "gtid_pos_auto_engines": "CHEETAH", "relay_log": "relay",
+        "slave_parallel_threads": 4, "slave_parallel_mode": "optimistic",
+        "skip_slave_start": None, "slave_net_timeout": 10, "skip_networking": "OFF",
+        "bind_address": "127.0.0.1", "rpl_semi_sync_master_wait_point": "AFTER_SYNC",
+        "rpl_semi_sync_master_wait_no_slave": "ON", "rpl_semi_sync_master_timeout": FOR_EVER_MS,
+        "loose_cheetah_lock_wait_timeout": 5}
+AS_PRIMARY = {"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_slave_enabled": "OFF",
+              "init_rpl_role": "MASTER", "read_only": "OFF"}
+AS_REPLICA = {"rpl_semi_sync_master_enabled": "OFF", "rpl_semi_sync_slave_enabled": "ON",
+              "init_rpl_role": "SLAVE", "read_only": "ON"}
+# Neither account may write to a server that is read only.
+ACCOUNTS = ["CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'",
+            "GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'",
+            "CREATE USER front@localhost IDENTIFIED BY 'front'",
+            "CREATE DATABASE d", "GRANT SELECT, INSERT, UPDATE, DELETE ON d.* TO front@localhost"]
+LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'localhost', "
+        "SOCKET '{1}', USER 'front', PASSWORD 'front', DATABASE 'd')")
+TAKEN_BACK = b"Successfully truncated binlog"   # in the error log
+# Errors of a replica whose data are not those of the primary at its position.
+DIVERGED = (1236, 1062, 1032, 1950)
+# On a busy machine a start may take half a minute.
+JOIN_SECONDS_MAX = 60
+WHOLE_SECONDS_MAX = 300
+
+
+class Refused(Exception):
+    """A server cannot be a replica with the data that it has."""
+
+
+class Shard:
+    """Two servers, of which one is the primary."""
+
+    def __init__(self, number: int, folder: Path, rng):
+        self.number, self.rng, self.address = number, rng, folder / f"shard{number}"
+        self.primary, self.replica = (self.make(number * 2 + place + 1) for place in (0, 1))
+        self.in_sync = self.is_lost = False
+        self.closed_at, self.closed_s = time.monotonic(), []
+        self.failovers = self.clones = self.restarts = self.taken_back = self.refused = 0
+
+    def make(self, server_id: int):
+        """A server of the shard."""
+        return servers.make({**NODE, "server_id": server_id, "port": free_port(),
+                             "gtid_domain_id": self.number + 1})
+
+    def create(self, statements: list) -> None:
+        """Begin: a primary with tables, and a replica that reads its log from the beginning."""
+        self.primary.start()
+        self.start(self.replica, AS_REPLICA)
+        for statement in [*ACCOUNTS, *statements]:
+            self.primary.sql(statement)
+        self.be_primary(self.primary)
+        self.attach()
+
+    def is_whole(self) -> bool:
+        """Whether both work, and the address leads to the primary."""
+        return (self.in_sync and is_up(self.primary) and is_up(self.replica)
+                and self.address.is_symlink())
+
+    def tend(self) -> None:
+        """Repair what is broken now, one step or several. Failure when a server died meanwhile: the
+        next call sees to that."""
+        if not is_up(self.primary):
+            self.close()
+            if self.in_sync and is_up(self.replica):
+                self.fail_over()
+            else:
+                self.in_sync = False
+                self.start(self.primary, AS_PRIMARY)
+                self.primary.sql("RESET SLAVE ALL")
+        elif not is_up(self.replica):
+            self.in_sync = False
+            self.bring_replica_back()
+        elif not self.in_sync:
+            self.join()
+        elif not self.address.is_symlink():
+            self.open()
+
+    def start(self, server, role: dict) -> None:
+        """Start one of the two in a role."""
+        server.kill()
+        server.options.update(role)
+        server.start()
+
+    def close(self) -> None:
+        """From now on the address leads nowhere."""
+        if self.address.is_symlink():
+            self.address.unlink()
+            self.closed_at = time.monotonic()
+
+    def open(self) -> None:
+        """The address leads to the primary."""
+        self.address.symlink_to(self.primary.socket)
+        self.closed_s.append(time.monotonic() - self.closed_at)
+
+    def fail_over(self) -> None:
+        """The replica executes all that it has received, and is the primary then."""
+        new = self.replica
+        new.sql("STOP SLAVE IO_THREAD")
+        received = slave_status(new)["Gtid_IO_Pos"]
+        if received and new.value(f"SELECT MASTER_GTID_WAIT('{received}', 60)") != 0:
+            raise Failure(f"server {new.options['server_id']} does not come to {received}: "
+                          f"{slave_status(new)['Last_SQL_Error']}")
+        new.sql("STOP SLAVE")
+        self.primary, self.replica, self.in_sync = new, self.primary, False
+        self.failovers += 1
+        new.sql("RESET SLAVE ALL")
+        self.be_primary(new)
+
+    @staticmethod
+    def be_primary(server) -> None:
+        """A server that runs takes this role, now and when it is started again."""
+        server.options.update(AS_PRIMARY)
+        for name in ("rpl_semi_sync_slave_enabled", "rpl_semi_sync_master_enabled", "read_only"):
+            server.sql(f"SET GLOBAL {name} = {AS_PRIMARY[name]}")
+
+    def bring_replica_back(self) -> None:
+        """With the data that it has, or, as its disk is lost now and then, as a clone."""
+        if not self.is_lost and self.rng.random() < 0.6:
+            self.restart_replica()
+        else:
+            self.is_lost = True
+            self.clone()
+        self.attach()
+        self.join()
+
+    def restart_replica(self) -> None:
+        """Start it with its data, at the position where these are."""
+        before = self.replica.log.stat().st_size
+        self.start(self.replica, AS_REPLICA)
+        self.replica.sql("SET GLOBAL gtid_slave_pos = @@gtid_current_pos")
+        self.taken_back += TAKEN_BACK in self.replica.log.read_bytes()[before:]
+        self.restarts += 1
+
+    def clone(self) -> None:
+        """Make the replica anew. Commits that wait for it would hold up the clone: so the primary
+        is started again, at an address that nobody knows."""
+        if self.address.is_symlink():
+            self.close()
+            self.start(self.primary, AS_PRIMARY)
+        self.replica.kill()
+        shutil.rmtree(self.replica.data, ignore_errors=True)
+        program = start(self.primary, "clone", "--data-dir", self.replica.data)
+        try:
+            said = program.communicate(timeout=SECONDS_MAX)[0].decode()
+        except subprocess.TimeoutExpired as failure:
+            program.kill()
+            program.communicate()
+            raise Failure(f"the clone did not end within {SECONDS_MAX} s") from failure
+        if program.returncode != 0:
+            raise Failure(said)
+        self.start(self.replica, AS_REPLICA)
+        position = re.search(r"GTID (\S*)", said)[1]
+        self.replica.sql(f"SET GLOBAL gtid_slave_pos = '{position}'")
+        self.is_lost = False
+        self.clones += 1
+
+    def attach(self) -> None:
+        """Let the replica begin to read."""
+        self.replica.sql("STOP SLAVE")
+        self.replica.sql("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_CONNECT_RETRY=1, "
+                         f"MASTER_PORT={self.primary.options['port']}, MASTER_USER='replica', "
+                         "MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
+        self.replica.sql("START SLAVE")
+
+    def join(self) -> None:
+        """Wait until the replica is in sync; one that was refused is lost."""
+        try:
+            self.wait_until_in_sync()
+        except Refused:
+            self.is_lost = True
+            self.refused += 1
+            self.replica.kill()
+            return
+        self.in_sync = True
+
+    def wait_until_in_sync(self) -> None:
+        """Its acknowledgements count, and it has all that was there then."""
+        deadline = time.monotonic() + JOIN_SECONDS_MAX
+        while not self.primary.status("Rpl_semi_sync_master_clients"):
+            self.expect_no_error(deadline)
+        position = self.primary.value("SELECT @@gtid_binlog_pos")
+        while self.replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 0.05)") != 0:
+            self.expect_no_error(deadline)
+
+    def expect_no_error(self, deadline: float) -> None:
+        """Refused, when the replica does not go on."""
+        state = slave_status(self.replica)
+        for kind in ("IO", "SQL"):
+            if state[f"Last_{kind}_Errno"] in DIVERGED:
+                raise Refused(state[f"Last_{kind}_Error"])
+        if not is_up(self.primary) or time.monotonic() > deadline:
+            raise Failure(f"the replica did not join: {state['Last_IO_Error']}, "
+                          f"{state['Last_SQL_Error']}")
+        time.sleep(0.02)
+
+
+def slave_status(server) -> dict:
+    """SHOW SLAVE STATUS, by its columns."""
+    connection = server.connect(cursorclass=pymysql.cursors.DictCursor)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW SLAVE STATUS")
+            return cursor.fetchone()
+    finally:
+        connection.close()
+
+
+def is_up(server) -> bool:
+    """Whether its process is there."""
+    return server.process is not None and not server.died()
+
+
+class Cluster:
+    """The front and the shards. All servers are started in one thread."""
+
+    def __init__(self, rng):
+        self.folder = scratch("cluster")
+        self.shards = [Shard(number, self.folder, rng) for number in range(SHARDS)]
+        self.front = servers.make({"plugin_load_add": "ha_spider"}, plugin=None)
+        self.trouble, self.whole_at = "", time.monotonic()
+
+    def create(self, of_shards: list, of_front: list) -> None:
+        """Begin, with these tables."""
+        for shard in self.shards:
+            shard.create(of_shards)
+        self.front.start()
+        for shard in self.shards:
+            self.front.sql(LINK.format(shard.number, shard.address))
+        for statement in ["CREATE DATABASE d", *of_front]:
+            self.front.sql(statement)
+        self.tend_until(self.is_whole)
+
+    def is_whole(self) -> bool:
+        """Whether all works."""
+        return is_up(self.front) and all(shard.is_whole() for shard in self.shards)
+
+    def tend_until(self, condition) -> None:
+        """Repair what breaks, until the condition is true."""
+        self.whole_at = time.monotonic()
+        while not condition():
+            self.tend()
+            time.sleep(0.01)
+
+    def tend(self) -> None:
+        """Repair what is broken now."""
+        for repair in (self.tend_front, *(shard.tend for shard in self.shards)):
+            try:
+                repair()
+            except (Failure, pymysql.MySQLError, OSError) as failure:
+                self.trouble = str(failure)
+        if self.is_whole():
+            self.whole_at = time.monotonic()
+        assert time.monotonic() < self.whole_at + WHOLE_SECONDS_MAX, \
+            f"not whole for {WHOLE_SECONDS_MAX} s: {self.trouble}"
+
+    def tend_front(self) -> None:
+        """A front that was killed starts again: it has nothing to lose."""
+        if not is_up(self.front):
+            self.front.kill()
+            self.front.start()
+
+    def roles(self) -> dict:
+        """What is there to be killed: name of the role -> server."""
+        found = {("front", 0): self.front}
+        for shard in self.shards:
+            found["primary", shard.number] = shard.primary
+            found["replica", shard.number] = shard.replica
+        return found
+
+    def remove(self) -> None:
+        """Delete the addresses."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def kill(server) -> bool:
+    """SIGKILL from any thread, until the process is gone; False where there was none."""
+    process = server.process
+    if process is None or process.poll() is not None:
+        return False
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return True

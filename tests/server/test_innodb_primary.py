@@ -1,0 +1,124 @@
+"""An InnoDB primary and a replica whose tables are Cheetah's: the first step of those who try the
+engine. Under TPC-C, in each format of the binary log, the replica has the same rows at the same
+position, while both are at work.
+"""
+
+import contextlib
+
+import pytest
+import tpcc
+from cheetah_tools import dump
+from cheetah_tools.say import note
+from cluster import slave_status
+from servers import wait_until
+from test_replication import CATCH_UP_SECONDS, PRIMARY, REPLICA, catch_up, free_port, options
+from test_tpcc import check_conditions
+
+CLIENTS, TRANSACTIONS_BETWEEN = 4, 40
+ROUNDS = 2   # comparisons in each format
+
+
+class Terminal(tpcc.Client):
+    """TPC-C. What READ COMMITTED changes cannot be logged as statements."""
+
+    form = "ROW"
+
+    def begin(self, cursor) -> None:
+        super().begin(cursor)
+        if self.form == "STATEMENT":
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+@pytest.fixture
+def adopted(new_server):
+    """A primary without the engine, and a replica that has converted what it has got."""
+    port = free_port()
+    primary = new_server(options(PRIMARY, skip_networking="OFF", bind_address="127.0.0.1",
+                                 port=port), plugin=None)
+    replica = new_server(options(REPLICA, slave_parallel_threads=4, read_only="ON",
+                                 slave_parallel_mode="optimistic", skip_slave_start=None,
+                                 gtid_pos_auto_engines="CHEETAH",
+                                 default_storage_engine="CHEETAH"))
+    for server in (primary, replica):
+        server.start()
+    primary.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
+    primary.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+    tpcc.create(primary, "InnoDB")
+    replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, "
+                "MASTER_USER='replica', MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
+    replica.sql("START SLAVE")
+    catch_up(primary, replica)
+    replica.sql("STOP SLAVE")
+    connection = replica.connect(tpcc.DATABASE)
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = OFF")
+        for table in tpcc.TABLES:
+            cursor.execute(f"ALTER TABLE {table} ENGINE=CHEETAH")
+    connection.close()
+    replica.sql("START SLAVE")
+    return primary, replica
+
+
+def test_a_replica_of_innodb_has_the_same_rows_while_both_work(adopted, rounds):
+    primary, replica = adopted
+    primary.sql("CREATE TABLE later (a INT PRIMARY KEY)", tpcc.DATABASE)
+    for form in ("STATEMENT", "MIXED", "ROW"):
+        primary.sql(f"SET GLOBAL binlog_format = {form}")
+        with terminals(primary, form) as working:
+            for _ in range(rounds):
+                done = sum(client.done for client in working)
+                wait_until(lambda before=done: sum(client.done for client in working)
+                           >= before + TRANSACTIONS_BETWEEN, "transactions")
+                compare(primary, replica, form)
+    catch_up(primary, replica)
+    engines = dict(replica.sql("SELECT table_name, engine FROM information_schema.tables WHERE "
+                               f"table_schema = '{tpcc.DATABASE}'"))
+    assert set(engines.values()) == {"CHEETAH"} and "later" in engines, engines
+    assert dump.checksums(primary, tpcc.DATABASE) == dump.checksums(replica, tpcc.DATABASE)
+    check_conditions(replica)
+
+
+@contextlib.contextmanager
+def terminals(server, form: str):
+    """Clients that are at work during the block."""
+    working = [Terminal(server, number, f"{form}/{number}") for number in range(CLIENTS)]
+    for client in working:
+        client.form = form
+        client.start()
+    yield working
+    for client in working:
+        client.stopping.set()
+    for client in working:
+        client.join(60)
+        assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"
+    note(f"{form}: {sum(client.done for client in working)} transactions")
+
+
+def compare(primary, replica, form: str) -> None:
+    """Nobody stops for it: a snapshot of the primary, and the replica at its very position."""
+    replica.sql("STOP SLAVE")
+    position, wanted = snapshot_sums(primary)
+    replica.sql(f"START SLAVE UNTIL master_gtid_pos = '{position}'")
+    wait_until(lambda: slave_status(replica)["Slave_SQL_Running"] == "No",
+               f"{form}: the replica at {position}", CATCH_UP_SECONDS)
+    assert replica.value("SELECT @@gtid_slave_pos") == position, replica.log_tail()
+    found = dump.checksums(replica, tpcc.DATABASE)
+    assert found == wanted, f"{form}, at {position}: {found} and {wanted}"
+    replica.sql("STOP SLAVE")
+    replica.sql("START SLAVE")
+
+
+def snapshot_sums(server) -> tuple:
+    """A position of the binary log as a GTID, and the checksums of all tables there."""
+    connection = server.connect(tpcc.DATABASE)
+    with connection.cursor() as cursor:
+        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        cursor.execute("SHOW STATUS LIKE 'Binlog\\_snapshot\\_%'")
+        at = {name.lower(): value for name, value in cursor.fetchall()}
+        cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (at["binlog_snapshot_file"],
+                                                          int(at["binlog_snapshot_position"])))
+        position = cursor.fetchone()[0]
+        cursor.execute("CHECKSUM TABLE " + ", ".join(dump.base_tables(server, tpcc.DATABASE)))
+        sums = {name.removeprefix(tpcc.DATABASE + "."): sum_ for name, sum_ in cursor.fetchall()}
+    connection.close()
+    return position, sums

@@ -1,0 +1,160 @@
+"""A clone of the running server: a data folder on its machine, in which a replica can start.
+
+It is a backup that is restored on the way. Data files are written once and never changed, so the
+clone has them as links. Whatever a server writes to again is the clone's own.
+
+The engine's manifest comes first and its file CONTROL last, when all else is in its place: with the
+one and without the other the engine refuses to start.
+"""
+
+import contextlib
+import datetime
+import errno
+import os
+import shutil
+import time
+from pathlib import Path
+
+from cheetah_migrate.client import text
+from cheetah_migrate.say import Failure, Progress, line, size
+
+from . import copying, snapshot
+from .make import make_empty, pinned, prepare
+from .server import Server, data_option, mariadb_backup
+
+WORK = "#cheetah-clone"            # in the data folder, until all is in its place
+STATEMENTS = "cheetah-clone.sql"   # there: how the replica goes on
+LAST = "CONTROL"
+
+
+def clone(options) -> None:
+    """The command."""
+    started, made = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    data = Path(options.data_dir).resolve()
+    was_there = data.is_dir()
+    make_empty(data)
+    with emptied_after_failure(data, was_there):
+        work = data / WORK
+        work.mkdir(mode=copying.FOLDER_MODE)
+        with Server(options) as server:
+            check(server)
+            owner = (data if was_there else server.engine_folder).stat()
+            head = f"-- A clone of MariaDB {server.version}, made at {made:%Y-%m-%dT%H:%M:%SZ}.\n"
+            address = server.address()
+            with pinned(options, server, work / "server") as (folder, manifest, position):
+                take_engine(options, folder, manifest, Data(data, owner, options.copy))
+        prepare(options, work / "server")
+        mariadb_backup(options, "put into their place",
+                       f"--defaults-file={work / 'server/backup-my.cnf'}", "--move-back",
+                       f"--target-dir={work / 'server'}", data_option(data),
+                       "--force-non-empty-directories")
+        statements = how_to_go_on(address, position[2])
+        (data / STATEMENTS).write_text(head + statements)
+        give_to(owner, data)
+        copying.sync_tree(data)
+        (work / LAST).rename(data / "#cheetah" / LAST)
+        shutil.rmtree(work)
+        copying.sync_folder(data / "#cheetah")
+        copying.sync_folder(data)
+    line(f"cloned into {data} in {time.monotonic() - started:.1f} s")
+    line(f"position: {' '.join(position[:2])}, GTID {position[2]}")
+    line(f"next: start a server there, with a server_id of its own, and execute {STATEMENTS}:\n"
+         f"{statements}")
+
+
+def check(server: Server) -> None:
+    """Failure when nothing can be a replica of the server."""
+    if not server.writes_binlog():
+        raise Failure("the server writes no binary log (log_bin is OFF), so no replica could go on "
+                      "from a clone: start it with log_bin, or take a backup with `full`")
+
+
+@contextlib.contextmanager
+def emptied_after_failure(data: Path, was_there: bool):
+    """Leave the folder as it was found, unless all goes well."""
+    try:
+        yield
+    except BaseException:
+        for place in data.iterdir():
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink(missing_ok=True)
+        if not was_there:
+            data.rmdir()
+        raise
+
+
+class Data:
+    """The data folder, to which files of a snapshot go. The snapshot is nobody else's, and goes
+    afterwards."""
+
+    def __init__(self, folder: Path, owner, copies: bool):
+        self.folder, self.owner, self.copies = folder, owner, copies
+        self.copied_bytes = 0
+
+    def take(self, source: Path, target: Path, pace: copying.Pace) -> None:
+        """Have the file at `target`: itself, a clone of it, or a copy."""
+        target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
+        there = source.stat()
+        if (self.may_move(there) and move(source, target)
+                or not self.copies and copying.clone(source, target)):
+            pace.skipped(there.st_size)
+            return
+        copying.copy(source, target, pace)
+        self.copied_bytes += there.st_size
+
+    def may_move(self, there) -> bool:
+        """Whether the file itself can be the clone's. One with a second name is the server's, too,
+        and cannot have another owner."""
+        of_owner = (there.st_uid, there.st_gid) == (self.owner.st_uid, self.owner.st_gid)
+        return there.st_nlink == 1 or (of_owner and not self.copies)
+
+
+def move(source: Path, target: Path) -> bool:
+    """Rename a file; False where it would be on another file system."""
+    try:
+        source.rename(target)
+    except OSError as failure:
+        if failure.errno != errno.EXDEV:
+            raise
+        return False
+    return True
+
+
+def take_engine(options, folder: Path, manifest, data: Data) -> None:
+    """Take the engine's files into the data folder: its manifest first; CONTROL has to wait."""
+    paths = [snapshot.MANIFEST, *(path for path in manifest.paths if path != LAST)]
+    total = sum((folder / path).stat().st_size for path in [*paths, LAST])
+    progress = Progress("Cheetah's files", total)
+    pace = copying.Pace(options.rate, progress)
+    target = data.folder / "#cheetah"
+    for path in paths:
+        data.take(folder / path, target / path, pace)
+    data.take(folder / LAST, data.folder / WORK / LAST, pace)
+    progress.end(f"{size(total)}, of which {size(data.copied_bytes)} were copied")
+
+
+def give_to(owner, data: Path) -> None:
+    """Everything belongs to the owner of the data folder. Files that are the server's, too, do so
+    already."""
+    if os.geteuid() != 0:
+        return
+    for place, folders, names in os.walk(data):
+        for path in (place, *(os.path.join(place, name) for name in (*folders, *names))):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def how_to_go_on(address: list, gtid: str) -> str:
+    """The statements that make a server on the clone a replica."""
+    host, port = address
+    at = f"MASTER_PORT = {port}, " if port != "0" else ""   # 0: it has no network now
+    return (f"SET GLOBAL gtid_slave_pos = {quoted(gtid)};\n"
+            f"CHANGE MASTER TO MASTER_HOST = {quoted(host)}, {at}MASTER_USE_GTID = slave_pos;\n"
+            "-- The account follows: CHANGE MASTER TO MASTER_USER = .., MASTER_PASSWORD = ..;\n"
+            "-- and then: START SLAVE;\n")
+
+
+def quoted(word: str) -> str:
+    """A string as SQL. Names of hosts and GTIDs have nothing to be escaped."""
+    return f"'{word}'" if word.isascii() and "'" not in word and "\\" not in word else text(word)
