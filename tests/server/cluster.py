@@ -220,6 +220,9 @@ class Shard:
     def expect_no_error(self, deadline: float) -> None:
         """Refused, when the replica does not go on."""
         state = slave_status(self.replica)
+        if not state:   # nobody has come to attach it
+            self.attach()
+            return
         for kind in ("IO", "SQL"):
             if state[f"Last_{kind}_Errno"] in DIVERGED:
                 raise Refused(state[f"Last_{kind}_Error"])
@@ -235,7 +238,7 @@ def slave_status(server) -> dict:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SHOW SLAVE STATUS")
-            return cursor.fetchone()
+            return cursor.fetchone() or {}
     finally:
         connection.close()
 
@@ -281,7 +284,7 @@ class Cluster:
         for repair in (self.tend_front, *(shard.tend for shard in self.shards)):
             try:
                 repair()
-            except (Failure, pymysql.MySQLError, OSError) as failure:
+            except (Failure, pymysql.MySQLError, OSError, subprocess.SubprocessError) as failure:
                 self.trouble = str(failure)
         if self.is_whole():
             self.whole_at = time.monotonic()

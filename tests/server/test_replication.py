@@ -1,5 +1,7 @@
 """A replica that applies in parallel into Cheetah: same rows, no standstill, no lost position."""
 
+import contextlib
+import os
 import random
 import socket
 import threading
@@ -12,6 +14,8 @@ from cheetah_tools.say import note
 PRIMARY, REPLICA = 1, 2
 WRITERS = 6
 CATCH_UP_SECONDS = 600   # some seconds is what it takes
+# Each process begins somewhere else.
+PORTS = iter(range(10_000 + os.getpid() % 500 * 30, 32_000))
 # A replica that has applied so many more transactions is in the middle of those of a load.
 IN_THE_MIDDLE = 20
 
@@ -54,10 +58,13 @@ def replicated(new_server, mode: str, **more) -> tuple:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of this machine that nobody has, another one at each call. Outgoing connections, which
+    could take it while its server is down, have higher ones."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 class Writer(threading.Thread):

@@ -49,7 +49,7 @@ def clone(options) -> None:
                        f"--target-dir={work / 'server'}", data_option(data),
                        "--force-non-empty-directories")
         statements = how_to_go_on(address, position[2])
-        (data / STATEMENTS).write_text(head + statements)
+        write_durably(data / STATEMENTS, head + statements)
         give_to(owner, data)
         copying.sync_tree(data)
         (work / LAST).rename(data / "#cheetah" / LAST)
@@ -62,11 +62,23 @@ def clone(options) -> None:
          f"{statements}")
 
 
+def write_durably(path: Path, words: str) -> None:
+    """A new file; its name is made durable with its folder."""
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(words)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def check(server: Server) -> None:
     """Failure when nothing can be a replica of the server."""
     if not server.writes_binlog():
         raise Failure("the server writes no binary log (log_bin is OFF), so no replica could go on "
                       "from a clone: start it with log_bin, or take a backup with `full`")
+    if server.keeps_changes_from_its_log():
+        raise Failure("the server is a replica and does not log what it executes "
+                      "(log_slave_updates is OFF), so a replica of it would miss that: start it with "
+                      "log_slave_updates, or clone its primary")
 
 
 @contextlib.contextmanager

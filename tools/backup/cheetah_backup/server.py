@@ -73,6 +73,10 @@ class Server:
         """Whether there is a binary log, from which a replica could go on."""
         return self.connection.value("SELECT @@log_bin") == "1"
 
+    def keeps_changes_from_its_log(self) -> bool:
+        """Whether it executes another server's log and does not write that to its own."""
+        return self.connection.value("SELECT @@gtid_slave_pos <> '' AND NOT @@log_slave_updates") == "1"
+
     def address(self) -> list:
         """Host and port at which replicas find it, as far as it knows."""
         host, port = self.connection.run("SELECT COALESCE(@@report_host, @@hostname), @@port")[0]
