@@ -38,8 +38,9 @@ fuzz:   ## every decoder under libFuzzer, FUZZ_SECONDS each (needs a nightly com
 lab:   ; @$(CHEETAH) lab run --build $(LAB)   ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name, SCALE=0.1, ENGINES="..", REPEATS, DUMP, XML, LIVE
 lab-compare: ; @$(CHEETAH) lab compare "$(A)" "$(B)" $(foreach name,$(EXPERIMENT),--experiment $(name))   ## two runs of the lab: what moved beyond the noise, as a page (A=name B=name)
 labtests: build ; @$(CHEETAH) pytest tests/lab $(ARGS)   ## the lab's own tests (ARGS="test_page")
+upgrades: build ; @$(CHEETAH) pytest tests/upgrades $(ARGS)   ## install, upgrade, remove the package on a small Debian (needs root; ARGS="NAME ..")
 deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: fuzz help setup build up sql down demo test bench deb install crash cluster big check-data suites differential isolation sqltests servertests lab lab-compare labtests apps clean
+.PHONY: fuzz help setup build up sql down demo test bench deb install crash cluster big check-data suites differential isolation sqltests servertests lab lab-compare labtests apps clean upgrades

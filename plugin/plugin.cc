@@ -6,6 +6,7 @@
 #include "errors.h"
 #include "views/information_schema.h"
 #include "ddl/orphans.h"
+#include "layout/layout.h"
 #include "transactions/session.h"
 #include "transactions/stages.h"
 #include "settings.h"
@@ -33,7 +34,18 @@ static void log_stall(void *, CheetahBytes text) {
   sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
+// A server of another layout would have its memory corrupted.
+static bool is_refused(const handlerton *hton) {
+  const char *difference = layout_difference(hton);
+  if (difference == nullptr) return false;
+  sql_print_error("CHEETAH: the plugin was built for another server than this one, with the headers of %s: %s differs. "
+                  "Nothing was opened or changed. Install the plugin for this server, see docs/upgrades.md",
+                  MYSQL_SERVER_VERSION, difference);
+  return true;
+}
+
 static int open_engine(void *hton) {
+  if (is_refused(static_cast<handlerton *>(hton))) return 1;
   CheetahConfig config = open_config();
   int32_t code = cheetah_open(&config, &engine.db);
   if (code != CHEETAH_OK) {
@@ -79,7 +91,9 @@ maria_declare_plugin(cheetah){
     status_variables,
     cheetah::system_variables,
     "0.1",
-    MariaDB_PLUGIN_MATURITY_EXPERIMENTAL,
+    // The least that a stable server loads: its one setting for this holds for all plugins, so a
+    // lower one here would have to be a lower one for others, too.
+    MariaDB_PLUGIN_MATURITY_GAMMA,
 },
     information_schema_tables, information_schema_indexes, information_schema_trx, information_schema_locks,
     information_schema_lock_waits, information_schema_cmp, information_schema_cmp_reset, information_schema_cmp_per_index,

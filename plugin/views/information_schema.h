@@ -45,7 +45,7 @@ constexpr st_maria_plugin describe_view(const char *name, const char *descriptio
           nullptr,
           nullptr,
           "0.1",
-          MariaDB_PLUGIN_MATURITY_EXPERIMENTAL};
+          MariaDB_PLUGIN_MATURITY_GAMMA};
 }
 
 // The engine's own tables are in no database of the server.

@@ -260,7 +260,6 @@ def test_installed_in_a_running_server_it_says_what_it_cannot(server):
             cursor.execute(text)
     server.kill()
     plugin, server.plugin = server.plugin, False
-    server.options["plugin_maturity"] = "unknown"
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")
     assert "1 prepared transaction" in server.log_tail(30)

@@ -16,13 +16,13 @@ from . import setup
 from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERVER, TARGET, show
 from .say import Failure, step
 
-FLAGS = ["-std=gnu++17", "-fPIC", "-O2", "-g1", "-DDBUG_OFF", "-DMYSQL_DYNAMIC_PLUGIN", "-DHAVE_CONFIG_H",
-         "-Wall", "-Wextra", "-Wno-unused-parameter", "-ffunction-sections", "-fdata-sections"]
+# Those that users' machines build with, too (packaging/cheetah-shim), and those of developers.
+FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(), "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 # The size of the class that every plugin shares with the server, per release; wrong flags give
 # another one.
 SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}
-# Without `*_service` the plugin loads and crashes at the first service call.
-EXPORTS = "{ global: _maria_plugin_*; _maria_sizeof_*; *_service; local: *; };\n"
+# Without its `*_service` the plugin loads and crashes at the first service call.
+EXPORTS = PROJECT / "packaging/exports.map"
 LAYOUT_CHECK = """#define MYSQL_SERVER 1
 #include <my_global.h>
 #include <sql_class.h>
@@ -124,20 +124,22 @@ def out_of_date(target: Path) -> bool:
 
 def link(objects: list, library: Path) -> None:
     """Link into a fresh file and rename: a server that has the old one mapped keeps it."""
-    parts = [*objects, library, Path(__file__)]
+    parts = [*objects, library, EXPORTS, Path(__file__)]
     if PLUGIN.exists() and all(part.stat().st_mtime <= PLUGIN.stat().st_mtime for part in parts):
         return
     step(f"linking {show(PLUGIN)}")
-    exports = BUILD / "exports.map"
-    exports.write_text(EXPORTS)
-    services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
     fresh = PLUGIN.with_suffix(".new")
-    words = ["g++", "-shared", *map(str, objects), str(library), str(services), f"-Wl,--version-script={exports}",
-             "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread", "-ldl", "-lm",
-             "-o", str(fresh)]
+    words = link_words(objects, library, fresh)
     if subprocess.run(words, check=False).returncode != 0:
         raise Failure("linking failed (messages above)")
     fresh.rename(PLUGIN)
+
+
+def link_words(objects: list, library: Path, target: Path) -> list:
+    """The command that links a plugin."""
+    services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
+    return ["g++", "-shared", *map(str, objects), str(library), str(services), f"-Wl,--version-script={EXPORTS}",
+            "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread", "-ldl", "-lm", "-o", str(target)]
 
 
 def clean(_arguments=()) -> None:

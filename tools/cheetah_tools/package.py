@@ -1,7 +1,9 @@
-"""`make deb` and `make install`: the plugin for a distribution's server of exactly the version it
-was built for."""
+"""`make deb`: a package with the plugin for one or several versions of a distribution's server, and
+what it takes to build it for others. `make install`: the plugin into an installed server of exactly
+the version it was built for."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,60 +15,129 @@ from .say import Failure
 NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
 PROGRAMS = (PROJECT / "tools/migrate/cheetah-migrate", PROJECT / "tools/backup/cheetah-backup")
-CONFIGURATION = """# Cheetah storage engine. The server loads plugins of stable maturity only, unless told otherwise.
-#
-# FORCE: without the engine the server does not start. It would run without the tables. After a crash
-# it would also complete the recovery of the binary log without the engine, and the next start with
-# the engine would be refused. After removing the package, remove this file too (apt purge does).
-#
-# Give settings of the engine the prefix loose_, as in loose_cheetah_buffer_pool_size = 4G. Then it
-# is FORCE alone that decides whether the server starts without the engine.
-[mariadbd]
-plugin_maturity = experimental
-plugin_load_add = ha_cheetah.so
-cheetah = FORCE
-"""
+PACKAGING = PROJECT / "packaging"
+CONFIGURATION = "etc/mysql/mariadb.conf.d/60-cheetah.cnf"
+HOOK = "etc/apt/apt.conf.d/60cheetah"
+SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
+OWN = "usr/lib/cheetah"
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
+Installed-Size: {kibibytes}
 Maintainer: {maintainer}
-Depends: libc6, libstdc++6, mariadb-server-core (= {server}), mariadb-client-core, python3
-Recommends: mariadb-backup
+Depends: libc6, libstdc++6, libgcc-s1, mariadb-client-core, python3
+Recommends: mariadb-server, g++, mariadb-backup
+Breaks: {others}
 Section: database
 Priority: optional
+Cheetah-Servers: {servers}
 Description: Cheetah storage engine for MariaDB
  Durable, crash-safe, compressed tables: ENGINE=CHEETAH. The program
  cheetah-migrate brings tables and their foreign keys from InnoDB, and back;
  cheetah-backup backs a running server up, with all its engines.
- A storage engine loads only into the very server version it was built for,
- which is {server}.
+ .
+ A storage engine loads only into the very server version it was built for.
+ This package has plugins for {listed},
+ takes the right one when the server changes, builds one for another version
+ (with g++ and the server's source package), and has apt refuse a server that
+ it can have none for.
 """
 
 
 def deb(_arguments=()) -> None:
-    """Build build/mariadb-plugin-cheetah_*.deb."""
+    """The command: build the package, with a plugin for the private server, and for those versions
+    that the environment's SERVERS names."""
+    target, servers = make()
+    print(f"{show(target)}, with plugins for mariadb-server-core " + ", ".join(servers))
+
+
+def make() -> tuple:
+    """Build build/mariadb-plugin-cheetah_*.deb; where it is, and the servers that it is for."""
     plugin = build.build()
-    server = setup.ensure()["package_version"]
-    architecture = output(["dpkg", "--print-architecture"])
-    version = workspace_version()
+    servers = [setup.ensure()["package_version"]]
     root = BUILD / "deb"
     shutil.rmtree(root, ignore_errors=True)
-    place(root / PLUGIN_FOLDER / plugin.name, plugin.read_bytes(), 0o644)
-    subprocess.run(["strip", "--strip-debug", str(root / PLUGIN_FOLDER / plugin.name)], check=True)
+    place_core(root / OWN)
+    place_plugin(root, servers[0], plugin)
+    place(root / "usr/sbin/cheetah-shim", (PACKAGING / "cheetah-shim").read_bytes(), 0o755)
+    place(root / OWN / "apt-hook", (PACKAGING / "apt-hook").read_bytes(), 0o755)
+    for version in os.environ.get("SERVERS", "").split():
+        if version not in servers:
+            build_shim(root, version)
+            servers.append(version)
     place_programs(root / "usr")
-    place(root / "etc/mysql/mariadb.conf.d/60-cheetah.cnf", CONFIGURATION.encode(), 0o644)
+    place(root / CONFIGURATION, (PACKAGING / "60-cheetah.cnf").read_bytes(), 0o644)
+    place(root / HOOK, (PACKAGING / "60cheetah").read_bytes(), 0o644)
     for file in documents():
         place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
     place(root / "usr/share/doc" / NAME / "copyright", copyright_text().encode(), 0o644)
-    control = CONTROL.format(name=NAME, version=version, architecture=architecture, maintainer=maintainer(), server=server)
+    return pack(root, servers), servers
+
+
+def pack(root: Path, servers: list) -> Path:
+    """Write what dpkg wants to know, and make the package."""
+    architecture, version = output(["dpkg", "--print-architecture"]), workspace_version()
+    control = CONTROL.format(name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
+                             kibibytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024,
+                             others=", ".join(other_series(servers)), servers=" ".join(servers),
+                             listed=", ".join(servers))
     place(root / "DEBIAN/control", control.encode(), 0o644)
-    place(root / "DEBIAN/conffiles", b"/etc/mysql/mariadb.conf.d/60-cheetah.cnf\n", 0o644)
+    place(root / "DEBIAN/conffiles", f"/{CONFIGURATION}\n/{HOOK}\n".encode(), 0o644)
+    place(root / "DEBIAN/triggers", (PACKAGING / "triggers").read_bytes(), 0o644)
+    for name in SCRIPTS:
+        text = (PACKAGING / name).read_text().replace("@VERSION@", version)
+        place(root / "DEBIAN" / name, text.encode(), 0o755)
     target = BUILD / f"{NAME}_{version}_{architecture}.deb"
     done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)], text=True,
                           capture_output=True, check=False)
     if done.returncode != 0:
         raise Failure("dpkg-deb: " + done.stderr.strip())
-    print(f"{show(target)}, for mariadb-server-core {server} only")
+    return target
+
+
+def other_series(servers: list) -> list:
+    """The servers that the package cannot be beside: those of other series. (Not what it depends on:
+    its trigger, which the server's package awaits, would wait for that package.)"""
+    series = {tuple(map(int, re.match(r"(?:\d+:)?(\d+)\.(\d+)\.", version).groups())) for version in servers}
+    if len(series) != 1:
+        raise Failure("one package is for one series of the server: " + ", ".join(servers))
+    major, minor = series.pop()
+    return [f"mariadb-server-core (<< 1:{major}.{minor})", f"mariadb-server-core (>= 1:{major}.{minor + 1}~)"]
+
+
+def place_core(folder: Path) -> None:
+    """What any server's plugin is linked from: the engine as one object, and the shim's source."""
+    library = build.rust_library()
+    names = sorted(set(re.findall(r" T (cheetah_\w+)$", output(["nm", "--defined-only", str(library)]), re.M)))
+    folder.mkdir(parents=True)
+    core = folder / "core.o"
+    subprocess.run(["ld", "-r", "--gc-sections", "--strip-debug", *(word for name in names for word in ("-u", name)),
+                    "-o", str(core), str(library)], check=True)
+    core.chmod(0o644)
+    sources = PROJECT / "plugin"
+    for file in sorted(file for file in sources.rglob("*") if file.is_file()):
+        place(folder / "source" / file.relative_to(sources), file.read_bytes(), 0o644)
+    for name in ("flags.txt", "exports.map"):
+        place(folder / "source" / name, (PACKAGING / name).read_bytes(), 0o644)
+
+
+def place_plugin(root: Path, version: str, plugin: Path) -> None:
+    """Put a server's plugin into the package, without what only a debugger reads."""
+    target = root / OWN / "shims" / version.partition(":")[2] / plugin.name
+    place(target, plugin.read_bytes(), 0o644)
+    subprocess.run(["strip", "--strip-debug", str(target)], check=True)
+
+
+def build_shim(root: Path, version: str) -> None:
+    """Build the plugin for another version as its users would, with the package's own program."""
+    log = BUILD / "cheetah-shim.log"
+    done = subprocess.run([root / "usr/sbin/cheetah-shim", "build", version], check=False,
+                          env={**os.environ, "CHEETAH_ROOT": str(root), "CHEETAH_LOG": str(log)})
+    if done.returncode != 0:
+        raise Failure(f"no plugin for mariadb-server-core {version}; see {show(log)}")
+    built = root / OWN / "built"
+    place_plugin(root, version, built / version.partition(":")[2] / "ha_cheetah.so")
+    shutil.rmtree(built)
 
 
 def copyright_text() -> str:
@@ -99,8 +170,7 @@ def install(_arguments=()) -> None:
     except PermissionError as failure:
         raise Failure(f"cannot write to {failure.filename}: run as root, sudo make install") from failure
     print(f"installed {target} with cheetah-migrate and cheetah-backup\n"
-          "next, in the server: INSTALL SONAME 'ha_cheetah';  "
-          "(with plugin_maturity=experimental in its settings)")
+          "next, in the server: INSTALL SONAME 'ha_cheetah';")
 
 
 def place_programs(prefix: Path) -> None:
@@ -122,7 +192,8 @@ def installed_version() -> str:
 def documents() -> list:
     """What belongs beside the package."""
     licences = (f"LICENSES/{file.name}" for file in (PROJECT / "LICENSES").glob("*"))
-    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "LICENSE", *licences]
+    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "docs/upgrades.md", "packaging/Containerfile",
+             "packaging/container-start", "LICENSE", *licences]
     return [PROJECT / name for name in names if (PROJECT / name).is_file()]
 
 

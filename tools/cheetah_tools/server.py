@@ -202,7 +202,7 @@ class PrivateServer:
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",
             "character_sets_dir": SERVER / "usr/share/mysql/charsets", "plugin_dir": plugin_folder(self.plugin or PLUGIN),
-            "plugin_maturity": "unknown", "skip_networking": None, "max_allowed_packet": "256M",
+            "skip_networking": None, "max_allowed_packet": "256M",
             "innodb_fast_shutdown": 1, "secure_file_priv": "", "local_infile": 1, "tmpdir": self.folder,
         }
         if os.geteuid() == 0:

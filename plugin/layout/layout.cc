@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "layout/layout.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+// Exported by the server; no header for plugins declares them.
+MYSQL_THD create_background_thd();
+void destroy_background_thd(MYSQL_THD thd);
+
+namespace cheetah {
+
+// How large the server has made one of its symbols; 0 if it does not tell.
+static size_t bytes_in_server(const char *symbol) {
+  void *address = dlsym(RTLD_DEFAULT, symbol);
+  Dl_info object;
+  void *entry = nullptr;
+  if (address == nullptr || dladdr1(address, &object, &entry, RTLD_DL_SYMENT) == 0) return 0;
+  return entry == nullptr ? 0 : static_cast<const ElfW(Sym) *>(entry)->st_size;
+}
+
+// The next virtual function after those of the class: its place is their number.
+template <class Class>
+struct Next : Class {
+  virtual void next() = 0;
+};
+
+// How large the class's table of virtual functions is here. In the C++ ABI of Linux a pointer to a
+// virtual function is its offset in the table, plus 1; two words stand before offset 0.
+template <class Class>
+static size_t virtual_table_bytes() {
+  void (Next<Class>::*next)() = &Next<Class>::next;
+  size_t offset;
+  static_assert(sizeof(next) >= sizeof(offset), "a pointer to a member function");
+  memcpy(&offset, &next, sizeof(offset));
+  return offset - 1 + 2 * sizeof(void *);
+}
+
+// What the server has written into it before it calls the plugin: members near its end, too.
+static bool is_handlerton(const handlerton *hton) {
+  return hton->tablefile_extensions == hton_no_exts && hton->discover_table_names != nullptr &&
+         hton->drop_table != nullptr && hton->slot == HA_SLOT_UNDEF;
+}
+
+// Members of a connection, as the server's functions see them and as the headers do.
+static bool is_connection(const THD *thd) {
+  return thd_get_thread_id(thd) == thd->thread_id &&
+         thd_query_id(thd) == static_cast<unsigned long long>(thd->query_id) &&
+         thd_tx_isolation(thd) == static_cast<int>(thd->tx_isolation) &&
+         thd_test_options(thd, -1) == static_cast<long long>(thd->variables.option_bits);
+}
+
+static bool connections_agree() {
+  if (current_thd != nullptr) return is_connection(current_thd);
+  THD *thd = create_background_thd();
+  bool agree = is_connection(thd);
+  destroy_background_thd(thd);
+  return agree;
+}
+
+const char *layout_difference(const handlerton *hton) {
+  // Both are parts of THD, and most of it.
+  if (bytes_in_server("global_system_variables") != sizeof(system_variables)) return "the size of its session variables";
+  if (bytes_in_server("global_status_var") != sizeof(system_status_var)) return "the size of its status variables";
+  if (bytes_in_server("_ZTV7handler") != virtual_table_bytes<handler>()) return "the functions of its class handler";
+  if (bytes_in_server("_ZTV5Field") != virtual_table_bytes<Field>()) return "the functions of its class Field";
+  if (!is_handlerton(hton)) return "its structure handlerton";
+  if (!connections_agree()) return "its class THD";
+  return nullptr;
+}
+
+}  // namespace cheetah

@@ -1,0 +1,49 @@
+"""A server whose classes are laid out otherwise than in the headers that the plugin was built with,
+though its version is the same: the plugin refuses it, and says what differs."""
+
+import re
+import shutil
+import subprocess
+
+from cheetah_tools import build
+from cheetah_tools.paths import BUILD, HEADERS, PROJECT
+
+# What the message names: the header, a pattern of the line where another thing is planted, and that.
+PLANTED = {
+    "its class THD": ("sql_class.h", "  MDL_context mdl_context;", "ulonglong planted;"),
+    "the functions of its class handler": ("handler.h", "  virtual ~handler", "virtual void planted() {}"),
+    "the functions of its class Field": ("field.h", "  virtual ~Field", "virtual void planted() {}"),
+    "its structure handlerton": ("handler.h", r"struct handlerton[^;{]*\{", "char planted[64];"),
+    "the size of its session variables": ("sql_class.h", r"typedef struct system_variables\s*\{", "char planted[64];"),
+}
+
+
+def test_another_layout_is_refused(new_server, request, tmp_path):
+    """One of the differences; all of them with --large."""
+    wanted = list(PLANTED)[:None if request.config.getoption("--large") else 1]
+    for number, difference in enumerate(wanted):
+        server = new_server(plugin=plugin_with(tmp_path / str(number), *PLANTED[difference]))
+        server.start()
+        assert not server.has_engine("CHEETAH")
+        assert f"{difference} differs" in server.log.read_text()
+        assert not (server.data / "#cheetah").exists(), "nothing was opened"
+        server.stop()
+
+
+def plugin_with(folder, header: str, line: str, planted: str):
+    """The plugin whose check was compiled with a header where something is planted."""
+    for name in ("include", "sql"):
+        shutil.copytree(HEADERS / name, folder / name)
+    place = folder / "sql" / header
+    text, found = re.subn(rf"(?m)^{line}", rf"{planted}\n\g<0>" if line[0] == " " else rf"\g<0>{planted}",
+                          place.read_text(), count=1)
+    assert found, f"{header} has no such line: {line}"
+    place.write_text(text)
+    flags = [word.replace(str(HEADERS / "include"), str(folder / "include")).replace(str(HEADERS / "sql"), str(folder / "sql"))
+             for word in build.include_flags()]
+    unit, plugin = folder / "layout.o", folder / "ha_cheetah.so"
+    subprocess.run(["g++", *build.FLAGS, *flags, "-c", str(PROJECT / "plugin/layout/layout.cc"), "-o", str(unit)], check=True)
+    objects = [unit, *(file for file in BUILD.glob("*.o") if file.name != unit.name)]
+    library = build.TARGET / "release/libcheetah_ffi.a"
+    subprocess.run(build.link_words(objects, library, plugin), check=True)
+    return plugin

@@ -1,0 +1,280 @@
+"""Upgrades as they happen: apt and dpkg on a machine of their own, with the real packages of the
+server. Each time the tables are there, or the change was refused with its reason."""
+
+import shutil
+from pathlib import Path
+
+import machine as machines
+import pytest
+from cheetah_tools import package
+from cheetah_tools.say import Failure
+
+SERVER, CORE, ENGINE = "mariadb-server", "mariadb-server-core", package.NAME
+SETTINGS = "/etc/mysql/mariadb.conf.d/60-cheetah.cnf"
+ROWS = "1000\t500500\t15893"
+COUNT = "SELECT COUNT(*), SUM(id), SUM(LENGTH(name)) FROM shop.item"
+ANYWAY = "-o Cheetah::Upgrade=anyway"
+
+
+@pytest.fixture(scope="module")
+def base():
+    """The machine that all are copies of."""
+    reason = machines.why_not()
+    if reason:
+        pytest.skip(f"no machine to upgrade: {reason}")
+    try:
+        machines.ensure()
+    except Failure as failure:
+        pytest.skip(f"no machine to upgrade: its packages cannot be had: {failure}")
+    return machines.versions()
+
+
+@pytest.fixture(scope="module")
+def ours(base) -> str:
+    """The server's version that there is a plugin for."""
+    return base[0]
+
+
+@pytest.fixture(scope="module")
+def other(base) -> str:
+    """A version that is on offer without its source."""
+    if not base[1]:
+        pytest.skip("the archives offer no second version of the server")
+    return base[1]
+
+
+@pytest.fixture(scope="module")
+def engine(base, tmp_path_factory):
+    """The engine's package, as `make deb` makes it."""
+    return Path(shutil.copy(package.make()[0], tmp_path_factory.mktemp("engine")))
+
+
+@pytest.fixture
+def machine(base, tmp_path):
+    """A machine with a server that runs."""
+    made = machines.Machine(machines.PLACE / "tmp" / tmp_path.name)
+    try:
+        made.offer("now")
+        made.run("service mariadb start")
+        assert made.server_runs()
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def shop(machine, engine):
+    """The same with the engine, and a table."""
+    machine.install(engine)
+    create_tables(machine)
+    return machine
+
+
+def create_tables(machine) -> None:
+    """A database with a table of each engine."""
+    machine.sql("CREATE DATABASE shop; USE shop; CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(60), KEY (name)) "
+                "ENGINE=CHEETAH; INSERT INTO item SELECT seq, CONCAT('the name of ', seq, '.') FROM seq_1_to_1000; "
+                "CREATE TABLE plain ENGINE=InnoDB SELECT 7 AS a")
+
+
+def assert_tables(machine) -> None:
+    """The server runs, with the tables, and lets no other plugins load than without the engine."""
+    assert machine.server_runs(), machine.log()
+    assert machine.sql(COUNT) == ROWS
+    assert machine.sql("SELECT engine FROM information_schema.tables WHERE table_name = 'item'") == "CHEETAH"
+    assert machine.sql("BEGIN; INSERT INTO shop.item VALUES (0, ''); ROLLBACK; SELECT @@plugin_maturity") == "gamma"
+    assert machine.sql("CHECK TABLE shop.item").endswith("status\tOK")
+    assert not machine.run("dpkg --audit"), "all packages are configured"
+
+
+def assert_down(machine, reason: str) -> None:
+    """The server does not start, and its log says why."""
+    machine.run("service mariadb start", fails=True)
+    assert not machine.server_runs()
+    assert reason in machine.log()
+
+
+def test_install(machine, engine):
+    maturity = machine.sql("SELECT @@plugin_maturity")
+    machine.install(engine)
+    create_tables(machine)
+    assert_tables(machine)
+    assert machine.sql("SELECT @@plugin_maturity") == maturity == "gamma"
+    machine.run("service mariadb restart")
+    assert_tables(machine)
+
+
+def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
+    later = machines.later(ours, "later")
+    shop.install(machines.changed(engine, tmp_path / "engine.deb", servers=[ours, later]), "--reinstall")
+    shop.offer("now", "later")
+    said = shop.apt("upgrade")
+    assert shop.version(CORE) == later
+    assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
+    assert said.rindex(f"Processing triggers for {ENGINE}") < said.index(f"Setting up {SERVER} (")
+    assert_tables(shop)
+
+
+def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, tmp_path):
+    """The new package has no plugin for the old server any more."""
+    later = machines.later(ours, "later")
+    newer = machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9")
+    shutil.copy(newer, shop.inside("/root"))
+    shop.offer("now", "later")
+    shop.apt(f"install --no-install-recommends /root/{newer.name} {SERVER} {CORE}")
+    assert (shop.version(CORE), shop.version(ENGINE)) == (later, "0.9")
+    assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+
+
+def test_a_server_that_a_plugin_is_built_for(shop, ours):
+    rebuilt = machines.later(ours, "rebuilt")
+    shop.offer("now", "rebuilt")
+    said = shop.apt("upgrade")
+    assert f"building a plugin for {CORE} {rebuilt}" in said
+    assert shop.version(CORE) == rebuilt
+    assert shop.plugin() == f"/usr/lib/cheetah/built/{rebuilt[2:]}/ha_cheetah.so"
+    assert_tables(shop)
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+
+
+@pytest.mark.parametrize("command", ["upgrade", "dist-upgrade", f"install {SERVER} {CORE}"])
+def test_a_server_without_a_plugin_is_refused(shop, ours, other, command):
+    shop.offer("now", "other")
+    said = shop.apt(command, fails=True)
+    assert f"this run of apt is refused: it would change {CORE} to {other}" in said
+    assert "the archives do not have the source package" in said
+    assert shop.version(CORE) == shop.version(SERVER) == ours
+    assert_tables(shop)
+    shop.run(f"apt-mark hold {CORE} {SERVER}")
+    shop.apt("upgrade")     # all else
+    assert_tables(shop)
+
+
+def test_without_a_compiler_it_is_refused_too(shop, ours):
+    shop.run("mv /usr/bin/g++ /usr/bin/g++.away")
+    shop.offer("now", "rebuilt")
+    assert "g++ is missing" in shop.apt("upgrade", fails=True)
+    assert shop.version(CORE) == ours
+    assert_tables(shop)
+
+
+def test_a_server_without_a_plugin_anyway(shop, ours, other):
+    """Then it does not start, and the way back has the tables."""
+    shop.offer("now", "other")
+    shop.run(f"apt-get -y -q {ANYWAY} upgrade; true")
+    assert shop.version(CORE) == other and shop.plugin() == ""
+    assert_down(shop, "ha_cheetah.so")
+    shop.run("dpkg --configure -a; true")
+    names = " ".join(f"{name}={ours}" for name in machines.OF_SERVER)
+    shop.apt(f"install {names}")
+    assert_tables(shop)
+
+
+def test_dpkg_alone_does_not_ask(shop, ours, other):
+    """It runs no hook of apt: the server does not start, and nothing is lost."""
+    said = shop.run("dpkg -i /archive/other/mariadb-server-core_*.deb /archive/other/mariadb-server_*.deb "
+                    "/archive/other/mariadb-client*.deb /archive/other/libmariadb3_*.deb /archive/other/mariadb-common_*.deb "
+                    "/archive/other/mariadb-backup_*.deb; true")
+    assert f"there is no plugin for {CORE} {other}" in said
+    assert_down(shop, "ha_cheetah.so")
+    shop.apt(f"install {' '.join(f'{name}={ours}' for name in machines.OF_SERVER)}")
+    assert_tables(shop)
+
+
+def test_the_next_series_is_refused(shop, ours):
+    shop.offer("now", "series")
+    said = shop.apt("dist-upgrade", fails=True)
+    assert f"remove {ENGINE} by the way" in said
+    assert shop.version(CORE) == ours and shop.version(ENGINE)
+    assert_tables(shop)
+
+
+def test_removal_and_reinstallation(shop, engine):
+    said = shop.apt(f"remove {ENGINE}")
+    assert "the tables stay" in said
+    shop.run("service mariadb stop")
+    assert_down(shop, "ha_cheetah.so")
+    shop.offer("now")       # apt works without the hook
+    shop.install(engine)
+    shop.run("service mariadb start")
+    assert_tables(shop)
+
+
+def test_purge_and_reinstallation(shop, engine):
+    shop.apt(f"purge {ENGINE}")
+    for place in (SETTINGS, "/usr/lib/cheetah", "/etc/apt/apt.conf.d/60cheetah", "/usr/lib/mysql/plugin/ha_cheetah.so",
+                  "/var/log/cheetah-shim.log"):
+        shop.run(f"test -e {place}", fails=True)
+    shop.run("service mariadb restart")
+    assert "Unknown storage engine 'CHEETAH'" in shop.sql(COUNT, fails=True)
+    assert shop.sql("SELECT a FROM shop.plain") == "7"
+    shop.install(engine)
+    assert_tables(shop)
+
+
+def test_removal_of_the_server(shop):
+    shop.apt(f"remove {SERVER} {CORE}")
+    assert shop.version(ENGINE) and shop.plugin() == ""
+    shop.apt(f"install --no-install-recommends {SERVER}")
+    assert shop.plugin()
+    shop.run("service mariadb start")
+    assert_tables(shop)
+
+
+def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path):
+    """The server goes on with the engine that it has; a first installation is undone."""
+    newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"])
+    shop.offer("later")     # without a source
+    assert "goes on with the engine as it was before" in shop.install(newer)
+    assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+
+
+def test_a_first_installation_without_a_plugin(machine, engine, other):
+    machine.offer("now", "other")
+    machine.apt("upgrade")
+    said = machine.install(engine, fails=True)
+    assert f"no plugin could be built for {other}" in said and "its settings are aside" in said
+    machine.run("service mariadb restart")
+    assert machine.server_runs()
+    machine.apt(f"purge {ENGINE}")
+    assert not machine.run(f"ls {SETTINGS}* 2>/dev/null; true")
+
+
+def test_an_older_engine(shop, engine, ours, tmp_path):
+    """It has the tables; those in a format that it does not know it leaves alone."""
+    older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
+    said = shop.install(older)
+    assert "0.0.9 is older than" in said
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+    shop.run("service mariadb stop")
+    control = shop.inside("/var/lib/mysql/#cheetah/CONTROL")
+    before = control.read_bytes()
+    newer = machines.with_unknown_feature(before)
+    control.write_bytes(newer)
+    assert_down(shop, "written by a newer version of Cheetah")
+    assert control.read_bytes() == newer
+    control.write_bytes(before)
+    shop.run("service mariadb start")
+    assert_tables(shop)
+
+
+def test_a_container(machine, engine, tmp_path):
+    """Its start makes a database, and finds it again; without a setting for the password, it says so."""
+    machine.install(engine)
+    machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
+    script = package.PACKAGING / "container-start"
+    shutil.copy(script, machine.inside("/usr/sbin"))
+    assert "MARIADB_ROOT_PASSWORD" in machine.run("container-start 2>&1", fails=True)
+    for _ in range(2):
+        machine.run("MARIADB_ROOT_PASSWORD=secret setsid container-start > /root/log 2>&1 &")
+        machine.wait_for("mariadb -h localhost -uroot -psecret -e 'SELECT 1'")
+        machine.run("mariadb -uroot -psecret -e 'CREATE DATABASE IF NOT EXISTS shop; CREATE TABLE IF NOT EXISTS shop.item "
+                    "(id INT PRIMARY KEY) ENGINE=CHEETAH; INSERT INTO shop.item SELECT COUNT(*) FROM shop.item'")
+        machine.run("pkill -TERM mariadbd; while pgrep mariadbd; do sleep 0.2; done")
+    assert machine.run("grep -c 'ready for connections' /var/lib/mysql/error.log").strip() == "2"
