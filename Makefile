@@ -23,7 +23,9 @@ down:  ; @$(CHEETAH) down      ## stop it
 demo:  ; @$(CHEETAH) demo $(if $(DUMP),--dump "$(DUMP)")   ## the main job: real text in InnoDB and Cheetah, then kill -9 (DUMP=file.sql.gz)
 test: setup ; @$(CHEETAH) test   ## every check and test; the last line is the sum
 bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan, point selects and transactions beside InnoDB (ARGS="--sets oltp")
-crash: build ; @$(CHEETAH) pytest tests/server/test_crash.py tests/server/test_transfers.py -s --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large)   ## kill -9 a loaded server ROUNDS times (LARGE=1: also with data of 20 times the cache)
+crash: $(if $(IMAGES),,build)   ## kill -9 a loaded server ROUNDS times (LARGE=1: also with data of 20 times the cache); IMAGES=n: so many images of power cuts in the simulation, goes on where it stopped
+	@$(if $(IMAGES),$(CHEETAH) images --images $(IMAGES) --jobs $(or $(JOBS),1),$(CHEETAH) pytest tests/server/test_crash.py tests/server/test_transfers.py -s --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large))
+soak: build ; @$(CHEETAH) soak --hours $(or $(HOURS),1) $(if $(SEED),--seed $(SEED))   ## rounds of everything, drawn at random, for HOURS: kills, DDL, backups, statements beside InnoDB
 cluster: build ; @$(CHEETAH) pytest tests/server/test_cluster.py -s --rounds $(or $(KILLS),10) $(if $(SEED),--seed $(SEED))   ## two shards behind Spider, each with a replica: KILLS of any server, nothing acknowledged is lost
 big: build ; @$(CHEETAH) pytest tests/server/test_pool_memory.py -s --large   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
 check-data: build ; @$(CHEETAH) pytest tests/server/test_data_sets.py -s --large   ## load the data sets beside the project, compare checksums
@@ -43,4 +45,4 @@ deb:   ; @$(CHEETAH) deb       ## build/mariadb-plugin-cheetah_*.deb
 install: ; @$(CHEETAH) install   ## into the installed server, if it is of the very same version
 clean: ; @$(CHEETAH) clean     ## delete what was built
 
-.PHONY: fuzz help setup build up sql down demo test bench deb install crash cluster big check-data suites differential isolation sqltests servertests lab lab-compare labtests apps clean upgrades
+.PHONY: fuzz help setup build up sql down demo test bench deb install crash cluster big check-data suites differential isolation sqltests servertests lab lab-compare labtests apps clean upgrades soak

@@ -19,6 +19,8 @@ COMMANDS = {
     "suites": "mtr:main",
     "demo": "demo:main",
     "bench": "bench:main",
+    "images": "images:main",
+    "soak": "soak:main",
     "lab": "lab:main",
     "lock": "lock:main",
     "pytest": "environment:pytest",

@@ -146,3 +146,13 @@ def clean(_arguments=()) -> None:
     """Delete what was built; the downloaded server stays (delete `var/` for that)."""
     shutil.rmtree(BUILD, ignore_errors=True)
     subprocess.run(["cargo", "clean", "--quiet"], cwd=PROJECT, check=False)
+
+
+def commit_of_project() -> str:
+    """The commit that is checked out, with a + when its files are changed."""
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True,
+                              check=False)
+        return done.stdout.strip()
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + (
+        "+" if git("status", "--porcelain", "--untracked-files=no") else "")

@@ -2,17 +2,23 @@
 //! images.
 //!
 //! `CHEETAH_CRASH_IMAGES` says how many images to check at least (20,000 unless set),
-//! `CHEETAH_CRASH_SEED` which seed to start from. A failure prints the command that repeats it.
+//! `CHEETAH_CRASH_SEED` which seed to start from, `CHEETAH_CRASH_SEEDS` how many of them to take at
+//! most, `CHEETAH_CRASH_THREADS` how many at a time (2 unless set). A failure prints the command
+//! that repeats it. `make crash IMAGES=n` runs this for hours.
 
 mod support;
 
 use cheetah::base::reach;
+use cheetah_io::sim::Report;
 use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::Once;
 use std::time::Instant;
+use support::constraints;
 use support::exploration::explore_seed;
+use support::families::Generations;
+use support::steps::explore_steps;
 
 /// Paths that the workloads must have taken, or they prove less than they seem to.
 const RARE: [&str; 10] = [
@@ -53,6 +59,16 @@ fn replay(seed: u64) -> String {
     )
 }
 
+/// What a seed names: transactions of all kinds, or now and then changes of definitions and loads,
+/// or parents and their children.
+fn explored(seed: u64) -> Result<Report, String> {
+    match seed % 10 {
+        8 => explore_steps::<constraints::Model>(seed, 16),
+        9 => explore_steps::<Generations>(seed, 16),
+        _ => explore_seed(seed, 40).map_err(|failure| failure.to_string()),
+    }
+}
+
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
 }
@@ -62,32 +78,34 @@ fn every_power_cut_leaves_a_prefix_of_what_was_committed() {
     announce_seed_on_panic();
     let wanted = setting("CHEETAH_CRASH_IMAGES", 20_000);
     let first_seed = setting("CHEETAH_CRASH_SEED", 1);
-    let (next_seed, images, points) = (AtomicU64::new(first_seed), AtomicU64::new(0), AtomicU64::new(0));
+    let seeds_max = setting("CHEETAH_CRASH_SEEDS", u64::MAX - first_seed);
+    let [seeds, images, points] = [const { AtomicU64::new(0) }; 3];
     let started = Instant::now();
     let work = || {
         while images.load(SeqCst) < wanted {
-            let seed = next_seed.fetch_add(1, SeqCst);
+            let taken = |count| (count < seeds_max).then_some(count + 1);
+            let Ok(before) = seeds.fetch_update(SeqCst, SeqCst, taken) else { break };
+            let seed = first_seed + before;
             SEED.set(seed);
-            let report =
-                explore_seed(seed, 40).unwrap_or_else(|failure| panic!("{failure}\n{}", replay(seed)));
+            let report = explored(seed).unwrap_or_else(|failure| panic!("{failure}\n{}", replay(seed)));
             images.fetch_add(report.images_count as u64, SeqCst);
             points.fetch_add(report.points_count as u64, SeqCst);
         }
     };
-    let threads = if wanted == 1 { 1 } else { 2 };
+    let threads = if wanted == 1 { 1 } else { setting("CHEETAH_CRASH_THREADS", 2) };
     std::thread::scope(|scope| {
         let handles = (0..threads).map(|_| scope.spawn(work)).collect::<Vec<_>>();
         handles.into_iter().for_each(|handle| handle.join().unwrap());
     });
-    if wanted >= 10_000 {
+    if images.load(SeqCst) >= 20_000 {
         let missed = RARE.iter().filter(|name| reach::count(name) == 0).collect::<Vec<_>>();
         assert!(missed.is_empty() || !cfg!(debug_assertions), "never reached: {missed:?}");
     }
-    let seeds = next_seed.load(SeqCst) - first_seed;
     println!(
-        "{} crash images at {} moments of {seeds} workloads from seed {first_seed} in {:.0} s: all good",
+        "{} crash images at {} moments of {} workloads from seed {first_seed} in {:.0} s: all good",
         images.load(SeqCst),
         points.load(SeqCst),
+        seeds.load(SeqCst),
         started.elapsed().as_secs_f64()
     );
 }

@@ -3,7 +3,7 @@
 
 use super::open;
 use cheetah::db::Db;
-use cheetah_io::sim::{explore, Image, Plan, SimDisk};
+use cheetah_io::sim::{explore, Image, Plan, Report, SimDisk};
 use cheetah_io::Rng;
 use std::cell::{Cell, RefCell};
 
@@ -15,9 +15,14 @@ pub trait Model: Clone + Default {
     fn check(&self, db: &Db) -> Result<(), String>;
 }
 
+/// As [`explore_steps`], without what was explored.
+pub fn survives<M: Model>(seed: u64, steps: u64) -> Result<(), String> {
+    explore_steps::<M>(seed, steps).map(drop)
+}
+
 /// Plays the steps of a seed, with checkpoints and work in the background between them, and cuts
 /// power at some of the moments. The first difference.
-pub fn survives<M: Model>(seed: u64, steps: u64) -> Result<(), String> {
+pub fn explore_steps<M: Model>(seed: u64, steps: u64) -> Result<Report, String> {
     let models = RefCell::new(vec![M::default()]);
     let difference = Cell::new(None);
     let workload = |disk: &SimDisk| {
@@ -50,7 +55,7 @@ pub fn survives<M: Model>(seed: u64, steps: u64) -> Result<(), String> {
     let explored = explore(&Plan::quick(seed, 30), &SimDisk::new(), workload, judge);
     match difference.take() {
         Some(difference) => Err(difference),
-        None => explored.map(drop).map_err(|failure| failure.to_string()),
+        None => explored.map_err(|failure| failure.to_string()),
     }
     .map_err(|difference| format!("seed {seed}: {difference}"))
 }

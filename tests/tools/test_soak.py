@@ -1,0 +1,103 @@
+"""The logic of `make soak`: which rounds are drawn, when it ends, what its ledger says."""
+
+import itertools
+
+import pytest
+from cheetah_tools import soak, stuck
+from cheetah_tools.paths import PROJECT
+from cheetah_tools.say import Failure
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """Keeps logs and ledger out of the project's."""
+    monkeypatch.setattr(soak, "LOGS", tmp_path)
+    monkeypatch.setattr(soak, "LEDGER", tmp_path / "soak.tsv")
+
+
+class Clock:
+    """Stands still but for what rounds take."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0
+        monkeypatch.setattr(soak.time, "monotonic", lambda: self.now)
+
+
+def test_a_seed_draws_the_same_rounds_and_all_kinds_come():
+    first, again, other = ([(scenario.name, seed) for scenario, seed in
+                            itertools.islice(soak.drawn(number), 300)] for number in (7, 7, 8))
+    assert first == again != other
+    assert {name for name, _ in first} == {scenario.name for scenario in soak.SCENARIOS}
+    assert all(0 < seed < soak.SEED_MAX for _, seed in first)
+
+
+def test_the_files_of_all_scenarios_are_there():
+    for scenario in soak.SCENARIOS:
+        files = [word for word in scenario.words if word.endswith(".py")]
+        assert files and all((PROJECT / file).is_file() for file in files)
+
+
+def test_no_round_begins_once_the_time_is_up(monkeypatch, capsys):
+    clock, commands = Clock(monkeypatch), []
+
+    def run(_number, command):
+        clock.now += 1000
+        commands.append(command)
+        return True, 3, 1
+
+    assert soak.soak(0.5, 5, run) == 0
+    assert len(commands) == 2 and commands[0] != commands[1]
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("soak: 2 rounds at ") and said.endswith(
+        "from seed 5 in 0.56 hours: 6 tests passed, 0 rounds failed, 2 tests skipped")
+    head, *rows = [line.split("\t") for line in soak.LEDGER.read_text().splitlines()]
+    assert head == soak.HEAD
+    assert [row[2:8] for row in rows] == [["5", "1", "3", "1", "1000", "good"],
+                                          ["5", "2", "3", "1", "1000", "good"]]
+    assert rows[1][8].split() == commands[1]
+
+
+def test_a_failure_ends_it_with_the_command_that_repeats_it(monkeypatch, capsys):
+    clock, results = Clock(monkeypatch), iter([(True, 4, 0), (False, 2, 0)])
+    commands = []
+
+    def run(_number, command):
+        clock.now += 1
+        commands.append(command)
+        return next(results)
+
+    assert soak.soak(8, 5, run) == 1
+    said = capsys.readouterr().out
+    assert "again with: python3 " + " ".join(commands[1]) in said
+    assert "6 tests passed, 1 rounds failed" in said
+    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[7] == "failed"
+
+
+def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):
+    clock = Clock(monkeypatch)
+
+    def run(_number, _command):
+        clock.now += 4000
+        return True, 0, 2
+
+    assert soak.soak(1, 5, run) == 1
+    assert "soak: 0 rounds " in capsys.readouterr().out
+    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[7] == "skipped"
+
+
+def test_a_round_that_hangs_is_ended_and_says_what_it_was_at(monkeypatch):
+    monkeypatch.setattr(soak, "SECONDS_MAX", 0.5)
+    monkeypatch.setattr(stuck, "describe", lambda pid: f"process {pid} sleeps")
+    ok, passed, skipped = soak.run(1, ["-c", "import time; time.sleep(600)"])
+    assert (ok, passed, skipped) == (False, 0, 0)
+    assert " sleeps" in soak.log_of(1).read_text()
+
+
+def test_a_round_counts_by_its_report_or_as_one():
+    assert soak.run(1, ["-c", "print('differential: 500 statements')"]) == (True, 1, 0)
+    assert soak.run(2, ["-c", "raise SystemExit(1)"]) == (False, 0, 0)
+
+
+def test_no_time_is_refused():
+    with pytest.raises(Failure, match="HOURS"):
+        soak.main(["--hours", "0"])
