@@ -9,20 +9,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 from binlog import replay
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
-from cheetah_tools.say import Failure
+from cheetah_tools.say import Failure, note
 from servers import check_table, is_root, wait_until
 from test_backup import BINLOG, OTHER_FILE_SYSTEM, make_tables, rows, writers
 from test_replication import catch_up, free_port
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
-SECONDS_MAX = 120
+SECONDS_MAX, LARGE_SECONDS_MAX = 120, 3600
+GIGABYTES = 5
 NEED_SERVER = {"full", "incremental", "stream", "clone"}
 
 pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
@@ -40,10 +42,10 @@ def start(server, command: str, *arguments, **popen):
                             **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **popen})
 
 
-def backup(server, command: str, *arguments, status=0) -> str:
+def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> str:
     """Run the program to its end, which must be this status (None: any); what it says."""
     program = start(server, command, *arguments)
-    said = program.communicate(timeout=SECONDS_MAX)[0].decode()
+    said = program.communicate(timeout=seconds)[0].decode()
     assert status in (None, program.returncode), said
     return said
 
@@ -287,3 +289,51 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     primary.start()
     assert "log_bin is OFF" in backup(primary, "clone", "--data-dir", target, status=1)
     assert not target.exists() and not list(snapshots.glob("*"))
+
+
+def settled(server) -> None:
+    """Wait until the background has brought together what the load has left."""
+    segments = server.data / "#cheetah/seg"
+    seen = None
+    while seen != (now := sorted((path.name, path.stat().st_size) for path in segments.iterdir())):
+        seen = now
+        time.sleep(10)
+
+
+def new_bytes(place, base) -> dict:
+    """Of the engine's files of a backup, by folder: those that are no links into the one before."""
+    old, new = {path.stat().st_ino for path in (base / "cheetah").rglob("*")}, {}
+    for path in (place / "cheetah").rglob("*"):
+        if path.is_file() and path.stat().st_ino not in old:
+            new[path.parent.name] = new.get(path.parent.name, 0) + path.stat().st_size
+    return new
+
+
+@pytest.mark.options(BINLOG, large={"loose_cheetah_buffer_pool_size": "1G",
+                                    "loose_cheetah_log_file_size": "64M",
+                                    "loose_cheetah_log_size_max": "1G"})
+def test_an_incremental_has_what_has_changed(server, large, tmp_path):
+    """One row of a hundred has changed: neighbours, which share pages, and rows all over the
+    table, which share few. Of 5 GB."""
+    if not large:
+        pytest.skip("--large")
+    count = GIGABYTES * 1000000
+    server.sql("CREATE TABLE c (a INT PRIMARY KEY, b VARBINARY(1000) NOT NULL) ENGINE=CHEETAH", "d")
+    for first in range(1, count, 50000):
+        server.sql("INSERT INTO c SELECT seq, RANDOM_BYTES(1000) FROM "
+                   f"seq_{first}_to_{first + 49999}", "d")
+    full, places = tmp_path / "full", {}
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    settled(server)
+    backup(server, "full", full, seconds=LARGE_SECONDS_MAX)
+    whole = sum(path.stat().st_size for path in (full / "cheetah").rglob("*") if path.is_file())
+    for name, where in (("neighbours", f"a <= {count // 100}"), ("all over", "a * 7919 % 100 = 1")):
+        server.sql(f"UPDATE c SET b = RANDOM_BYTES(1000) WHERE {where}", "d")
+        place, base = tmp_path / name.replace(" ", "-"), [full, *places.values()][-1]
+        backup(server, "incremental", place, "--base", base, seconds=LARGE_SECONDS_MAX)
+        new = new_bytes(place, base)
+        share = sum(new.values()) / whole
+        note(f"{name}: an incremental of {whole / 1e9:.2f} GB has {100 * share:.1f} % of it: {new}")
+        places[name] = place
+        assert name != "neighbours" or share < 0.05
+    assert "is whole" in backup(server, "verify", places["all over"], seconds=LARGE_SECONDS_MAX)
