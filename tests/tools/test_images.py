@@ -87,6 +87,8 @@ def test_only_a_whole_chunk_that_says_so_is_good():
                                 (101, 0, GOOD.format(CHUNK - 1, 101))]:
         assert images.outcome(first, status, text)[0] is None
     again = "repeat with: CHEETAH_CRASH_SEED=7 CHEETAH_CRASH_IMAGES=1 cargo test\n"
-    _, said = images.outcome(101, 134, f"x\npanic while exploring seed 7; {again}other\n{again}")
-    assert said == ("FAILED from seed 101, exit status 134:\n"
-                    f"panic while exploring seed 7; {again}{again}").rstrip()
+    wrong = "seed 7: plan seed 7: power cut before operation 9\n  3 rows, but it counts 4\n"
+    panic = f"panic while exploring seed 7; {again}"
+    text = f"x\n{panic}{wrong}  after 5 good images\n{again}"
+    assert images.outcome(101, 134, text)[1] == (
+        f"FAILED from seed 101, exit status 134:\n{panic}{wrong}{again}".rstrip())

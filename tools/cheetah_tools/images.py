@@ -25,7 +25,9 @@ HEAD = ["date", "commit", "first_seed", "seeds", "images", "failures"]
 CHUNK_SEEDS = 20
 RESULT = re.compile(r"^(\d+) crash images at \d+ moments of (\d+) workloads from seed (\d+) in "
                     r"\d+ s: all good$", re.M)
-TOLD = re.compile(r"^panic while exploring seed .*|^plan seed .*|^repeat with: .*", re.M)
+# What a failure says: the seed, the moment of the power cut with what was wrong, the command.
+TOLD = re.compile(r"^panic while exploring seed .*|^(?:seed \d+: )?plan seed .*\n.*"
+                  r"|^repeat with: .*", re.M)
 LOG_LINES = 40
 
 
