@@ -196,12 +196,14 @@ def test_a_plugin_that_comes_along_counts(root):
     (root.folder / "offline").touch()
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, f"{OLD} {NEW}")).returncode == 0
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
+    root.shim("shims", NEW)   # which goes with the package that is replaced
+    assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
 
 
-def test_apt_is_refused_to_remove_the_engine_by_the_way(root):
+def test_apt_is_refused_to_remove_the_engine_in_the_same_run(root):
     root.shim("shims", NEW)
     done = root.hook(change(package.NAME, "1", "-", REMOVE), change(CORE, OLD, NEW, "/archive/core.deb"))
-    assert done.returncode == 1 and "remove mariadb-plugin-cheetah by the way" in done.stderr
+    assert done.returncode == 1 and "remove mariadb-plugin-cheetah in the same run" in done.stderr
 
 
 @pytest.mark.parametrize("lines", [
