@@ -58,16 +58,21 @@ def position_of(said: str) -> tuple:
 
 @pytest.fixture
 def loaded(new_server):
-    """A server with a binary log, a table of each engine, and rows that nobody changes."""
+    """A server with a binary log."""
     server = new_server(BINLOG)
     server.start()
+    fill(server)
+    return server
+
+
+def fill(server) -> None:
+    """A table of each engine, and one with rows that nobody changes."""
     server.sql("CREATE DATABASE d")
     make_tables(server, "InnoDB")
     server.sql("CREATE TABLE d.c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
                "ENGINE=CHEETAH")
     server.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
     server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
-    return server
 
 
 def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server, tmp_path):
@@ -155,18 +160,13 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
 
 @pytest.fixture
 def primary(new_server):
-    """A server that replicas can read, with rows that nobody changes."""
+    """A server that replicas can read."""
     server = new_server({**BINLOG, "skip_networking": "OFF", "bind_address": "127.0.0.1",
                          "port": free_port()})
     server.start()
     server.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
     server.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
-    server.sql("CREATE DATABASE d")
-    make_tables(server, "InnoDB")
-    server.sql("CREATE TABLE d.c (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
-               "ENGINE=CHEETAH")
-    server.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    fill(server)
     return server
 
 

@@ -3,8 +3,8 @@ at any moment, and nothing that was acknowledged is lost.
 
 Clients move amounts between accounts of one shard, and keep a ledger. At the end a single server
 with InnoDB executes the statements of all transactions that were committed: its tables are those of
-the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard. Transactions across shards are tested without replicas, by kills of the front
-(docs/scaling.md says why).
+the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard. Transactions
+across shards are tested without replicas, by kills of the front (docs/scaling.md says why).
 
 `make cluster KILLS=100 SEED=7`.
 """

@@ -9,6 +9,7 @@ import pymysql
 import pytest
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
+from checksum import crc32c
 from servers import is_root, wait_until
 
 
@@ -33,16 +34,6 @@ def change(place, offset: int, count: int = 64) -> None:
         old = handle.read(count)
         handle.seek(offset)
         handle.write(bytes(byte ^ 0x5A for byte in old))
-
-
-def crc32c(content: bytes) -> int:
-    """The checksum of the files (Castagnoli's polynomial, reflected)."""
-    crc = 0xFFFFFFFF
-    for byte in content:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def starts_without_engine(server, word: str) -> None:

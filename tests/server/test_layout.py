@@ -39,11 +39,13 @@ def plugin_with(folder, header: str, line: str, planted: str):
                           place.read_text(), count=1)
     assert found, f"{header} has no such line: {line}"
     place.write_text(text)
-    flags = [word.replace(str(HEADERS / "include"), str(folder / "include")).replace(str(HEADERS / "sql"), str(folder / "sql"))
-             for word in build.include_flags()]
+    moved = {str(HEADERS / name): str(folder / name) for name in ("include", "sql")}
+    flags = [moved.get(word, word) for word in build.include_flags()]
     unit, plugin = folder / "layout.o", folder / "ha_cheetah.so"
-    subprocess.run(["g++", *build.FLAGS, *flags, "-c", str(PROJECT / "plugin/layout/layout.cc"), "-o", str(unit)], check=True)
-    objects = [unit, *(file for file in BUILD.glob("*.o") if file.name != unit.name)]
+    source = PROJECT / "plugin/layout/layout.cc"
+    subprocess.run(["g++", *build.FLAGS, *flags, "-c", str(source), "-o", str(unit)], check=True)
+    names = {file.stem for file in (PROJECT / "plugin").rglob("*.cc")} - {source.stem}
+    objects = [unit, *(BUILD / f"{name}.o" for name in sorted(names))]
     library = build.TARGET / "release/libcheetah_ffi.a"
     subprocess.run(build.link_words(objects, library, plugin), check=True)
     return plugin

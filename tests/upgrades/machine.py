@@ -14,6 +14,7 @@ from pathlib import Path
 from cheetah_tools import apt, package, setup
 from cheetah_tools.paths import COMMON, SOURCE
 from cheetah_tools.say import Failure, step
+from checksum import crc32c
 
 PLACE = COMMON / "upgrades"
 BASE = PLACE / "base"          # the machine, with the server, before the engine
@@ -25,7 +26,8 @@ OF_SERVER = ["mariadb-server", "mariadb-server-core", "mariadb-client", "mariadb
 HEADERS = ["libmariadb-dev", "libmariadbd-dev"]
 OTHERS = ["g++", "procps", "python3"]
 # Nobody reaches it from outside, its files lie in an overlay, and tests read its log.
-SETTINGS = "[mariadbd]\nskip_networking\ninnodb_flush_method = fsync\ninnodb_fast_shutdown = 1\nlog_error = /var/lib/mysql/error.log\n"
+SETTINGS = ("[mariadbd]\nskip_networking\ninnodb_flush_method = fsync\ninnodb_fast_shutdown = 1\n"
+            "log_error = /var/lib/mysql/error.log\n")
 SETTINGS += "[mariadbd-safe]\nlog_error = /var/lib/mysql/error.log\n"
 LATER = {"later": ".1", "rebuilt": ".2", "series": ""}
 NEXT_SERIES = "1:11.8.0-1"
@@ -74,8 +76,8 @@ def ensure() -> None:
 
 
 def make_archive(source: apt.Archive, ours: str, other: str) -> None:
-    """Fetch the packages of `ours`, with their source, and of `other`, whose source is named only; and make the same packages
-    under later versions, of which `rebuilt` has the source, too."""
+    """Fetch the packages of `ours`, with their source, and of `other`, whose source is named only.
+    Make the same packages under later versions, of which `rebuilt` has the source, too."""
     step("fetching packages for tests of upgrades (about 60 MB)")
     folder = ARCHIVE / "now"
     source.download([f"{name}={ours}" for name in OF_SERVER + HEADERS], folder)
@@ -315,13 +317,3 @@ def with_unknown_feature(control: bytes) -> bytes:
         block[-4:] = crc32c(block[:-4]).to_bytes(4, "little")
         copies.append(bytes(block))
     return b"".join(copies) + control[2 * COPY_BYTES:]
-
-
-def crc32c(data: bytes) -> int:
-    """The checksum of the engine's blocks."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF

@@ -60,7 +60,8 @@ def make() -> tuple:
     place_core(root / OWN)
     place_plugin(root, servers[0], plugin)
     place(root / "usr/sbin/cheetah-shim", (PACKAGING / "cheetah-shim").read_bytes(), 0o755)
-    place(root / OWN / "apt-hook", (PACKAGING / "apt-hook").read_bytes(), 0o755)
+    for name in ("apt-hook", "container-start"):
+        place(root / OWN / name, (PACKAGING / name).read_bytes(), 0o755)
     for version in os.environ.get("SERVERS", "").split():
         if version not in servers:
             build_shim(root, version)
@@ -192,8 +193,8 @@ def installed_version() -> str:
 def documents() -> list:
     """What belongs beside the package."""
     licences = (f"LICENSES/{file.name}" for file in (PROJECT / "LICENSES").glob("*"))
-    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "docs/upgrades.md", "packaging/Containerfile",
-             "packaging/container-start", "LICENSE", *licences]
+    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "docs/upgrades.md",
+             "packaging/Containerfile", "LICENSE", *licences]
     return [PROJECT / name for name in names if (PROJECT / name).is_file()]
 
 

@@ -94,6 +94,28 @@ fn z1_a_snapshot_has_what_was_committed_when_it_was_pinned() {
     }
 }
 
+/// The map is damaged while the database is open: in one file or in its copy.
+#[test]
+fn a_snapshot_of_a_damaged_map_is_whole() {
+    for end in ["", ".copy"] {
+        let (disk, contents) = start();
+        let shape = Shape { seed: 5, steps: 40, sessions: 1, ddl: false };
+        let mut workload = Workload::open(&disk, &shape, contents).unwrap();
+        workload.run(&shape).unwrap();
+        workload.db().checkpoint().unwrap();
+        let is_one = |path: &&String| path.starts_with("map-") && path.ends_with(".copy");
+        let files: Vec<_> = disk.paths().iter().filter(is_one).cloned().collect();
+        for copy in &files {
+            disk.flip(&format!("{}{end}", copy.trim_end_matches(".copy")), 90, 2).unwrap();
+        }
+        let snapshot = workload.db().pin_snapshot().unwrap();
+        write(&snapshot, "snap").unwrap();
+        compare(&disk, "snap", workload.versions.last().unwrap(), false).unwrap();
+        assert!(!files.is_empty());
+        std::mem::forget(workload);
+    }
+}
+
 /// Accounts of a bank; a counter of transfers is in the row behind them.
 const ACCOUNTS: u64 = 40;
 const TRANSFERS: u64 = ACCOUNTS;

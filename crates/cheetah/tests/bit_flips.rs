@@ -197,7 +197,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// What damage of a file may cost, by what the file is. Images are judged by what they hold.
+    /// What damage of a file may cost, by what the file is. An image of the catalog may cost the
+    /// startup and a table, so images are not judged here.
     fn judge(&self, path: &str) -> Result<(), String> {
         let kind = path.split(['/', '-']).next().unwrap_or_default();
         let Self { unreadable, lost, is_refused } = self;

@@ -117,7 +117,7 @@ impl Snapshot {
         for file in page_map::named_files(&self.control) {
             target.take(&file.path, file.bytes, file.is_final)?;
             // Whoever opens the snapshot makes the copies that it lacks.
-            if map.is_damaged && map.without_copy.is_empty() {
+            if map.is_damaged && !map.without_copy.contains(&file.number) {
                 target.take(&file.copy, file.bytes, file.is_final)?;
             }
         }

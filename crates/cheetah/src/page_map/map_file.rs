@@ -37,6 +37,8 @@ pub(super) fn copy_path(path: &str) -> String {
 /// A file of the map, as a control block names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedFile {
+    /// Its number.
+    pub number: u64,
     /// Its path.
     pub path: String,
     /// Path of its copy.
@@ -50,6 +52,7 @@ pub struct NamedFile {
 /// The files of the map that `control` names.
 pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     let named = |part: &MapPart, kind| NamedFile {
+        number: part.file,
         path: path(part.file, kind),
         copy: copy_path(&path(part.file, kind)),
         bytes: part.end,

@@ -1,0 +1,11 @@
+"""The checksum of the engine's files, for tests that damage or change these."""
+
+
+def crc32c(content: bytes) -> int:
+    """The checksum of the files (Castagnoli's polynomial, reflected)."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
