@@ -64,6 +64,20 @@ def test_chunks_that_were_stopped_are_run_again(tmp_path):
     assert run(path, 2000) == (0, [1, 3], 4000)
 
 
+def test_a_last_line_that_was_cut_short_is_left_out_and_its_chunk_run_again(tmp_path):
+    path = tmp_path / "ledger.tsv"
+    assert run(path, 2000) == (0, [0, 1], 2000)
+    before, whole = path.read_text().splitlines(keepends=True)[:2], path.read_text()
+    for length in range(len("".join(before)), len(whole)):
+        path.write_text(whole[:length])
+        assert run(path, 1000, commit="def5678") == (0, [1], 2000)
+        lines = path.read_text().splitlines(keepends=True)
+        assert lines[:2] == before and len(lines) == 3 and "\tdef5678\t" in lines[2]
+    path.write_text(before[0][:5])
+    assert run(path, 1000) == (0, [0], 1000)
+    assert path.read_text().startswith(before[0])
+
+
 def test_ctrl_c_ends_what_runs_and_notes_nothing_of_it(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

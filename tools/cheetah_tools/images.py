@@ -56,8 +56,7 @@ class Ledger:
         except BlockingIOError:
             self.file.close()
             raise Failure(f"{show(path)}: another run of crash images has it") from None
-        self.file.seek(0)
-        rows = [line.split("\t") for line in self.file.read().splitlines()[1:]]
+        rows = [line.split("\t") for line in self._whole_lines()[1:]]
         good = [row for row in rows if row[5] == "0"]
         self.images = sum(int(row[4]) for row in good)
         self.good = {(int(row[2]) - 1) // CHUNK_SEEDS for row in good}
@@ -85,6 +84,16 @@ class Ledger:
             if no not in self.good:
                 yield no
             no += 1
+
+    def _whole_lines(self) -> list:
+        """The lines; a last one that was cut short, as by a kill while it was written, goes."""
+        self.file.seek(0)
+        text = self.file.read()
+        whole = text[:text.rfind("\n") + 1]
+        if whole != text:
+            step(f"{show(Path(self.file.name))}: its last line was cut short and is left out")
+            self.file.seek(self.file.truncate(len(whole)))
+        return whole.splitlines()
 
     def _append(self, cells: list) -> None:
         self.file.write("\t".join(map(str, cells)) + "\n")
@@ -157,9 +166,9 @@ def outcome(first: int, status: int, text: str) -> tuple:
 
 
 def build() -> Path:
-    """The test's program, with its assertions."""
-    words = ["cargo", "test", "--quiet", "-p", "cheetah", "--test", "crash", "--no-run",
-             "--message-format=json-render-diagnostics"]
+    """The test's program, with its assertions, and as fast as it can be."""
+    words = ["cargo", "test", "--quiet", "--profile=images", "-p", "cheetah", "--test", "crash",
+             "--no-run", "--message-format=json-render-diagnostics"]
     step("compiling the simulation")
     done = subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)},
                           stdout=subprocess.PIPE, text=True, check=False)

@@ -2,8 +2,8 @@
 //!
 //! An allocator for everything keeps freed memory for later: buffers of several sizes that are
 //! traded for one another leave holes between those in use, which count as memory of the process.
-//! Here each size has a range of addresses of its own, reserved once, and a block that is dropped
-//! keeps its addresses only.
+//! Here each size has a range of addresses of its own, reserved when its first block is taken, and
+//! a block that is dropped keeps its addresses only.
 //!
 //! Invariants
 //!   B1  A block number below `usable` belongs to exactly one [`Block`], or is in `free`, or is at
@@ -29,7 +29,6 @@ const FILL_BYTES_MIN: usize = 256 << 20;
 /// A range of addresses for blocks of one size.
 #[derive(Debug)]
 pub struct Blocks {
-    start: NonNull<u8>,
     block_bytes: usize,
     count: usize,
     /// Whether a block that was never given out has its memory already.
@@ -39,6 +38,8 @@ pub struct Blocks {
 
 #[derive(Default, Debug)]
 struct Numbers {
+    /// Of the range, once it is reserved.
+    start: Option<NonNull<u8>>,
     /// Given back.
     free: Vec<u32>,
     /// From here on, never given out.
@@ -56,24 +57,23 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// Reserves addresses, but no memory, for `count` blocks. `None` when the system cannot do
-    /// that, or not for blocks of this size.
+    /// A range of addresses, but no memory, for `count` blocks. `None` when there can be none for
+    /// blocks of this size.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
             return None;
         }
-        let start = system::reserve(bytes)?;
         let fills_steps = bytes >= FILL_BYTES_MIN;
-        Some(Arc::new(Self { start, block_bytes, count, fills_steps, numbers: Mutex::default() }))
+        Some(Arc::new(Self { block_bytes, count, fills_steps, numbers: Mutex::default() }))
     }
 
-    /// A block with arbitrary content; `None` when all are in use.
+    /// A block with arbitrary content; `None` when all are in use, or the system has no addresses.
     pub fn take(self: &Arc<Self>) -> Option<Block> {
-        let (number, is_filled) = self.take_number()?;
+        let (range, number, is_filled) = self.take_number()?;
         #[expect(unsafe_code, reason = "from a number to its address")]
         // SAFETY: `number < count`, so the address lies inside the range.
-        let start = unsafe { self.start.add(number * self.block_bytes) };
+        let start = unsafe { range.add(number * self.block_bytes) };
         if !is_filled {
             system::populate(start, self.block_bytes);
         }
@@ -81,43 +81,53 @@ impl Blocks {
         Some(Block { bytes, home: Some(Arc::clone(self)) })
     }
 
-    /// A block's number, and whether it has its memory already.
-    fn take_number(&self) -> Option<(usize, bool)> {
+    /// The start of the range, a block's number, and whether it has its memory already.
+    fn take_number(&self) -> Option<(NonNull<u8>, usize, bool)> {
         let mut numbers = self.numbers.lock();
+        if numbers.start.is_none() {
+            numbers.start = system::reserve(self.block_bytes * self.count);
+        }
+        let start = numbers.start?;
         if let Some(number) = numbers.free.pop() {
-            return Some((number as usize, false));
+            return Some((start, number as usize, false));
         }
         if numbers.fresh == numbers.usable {
-            numbers.usable = self.make_usable(numbers.usable)?;
+            numbers.usable = self.make_usable(start, numbers.usable)?;
         }
         numbers.fresh += 1;
-        Some((numbers.fresh - 1, self.fills_steps))
+        Some((start, numbers.fresh - 1, self.fills_steps))
     }
 
     /// Makes blocks from `first` on usable; returns where they end.
-    fn make_usable(&self, first: usize) -> Option<usize> {
+    fn make_usable(&self, start: NonNull<u8>, first: usize) -> Option<usize> {
         let step = (STEP_BYTES / self.block_bytes).max(1);
         let end = (first + step).min(self.count);
         let (offset, bytes) = (first * self.block_bytes, (end - first) * self.block_bytes);
-        if bytes == 0 || !system::make_usable(self.start, offset, bytes) {
+        if bytes == 0 || !system::make_usable(start, offset, bytes) {
             return None;
         }
         if self.fills_steps {
-            system::fill(self.start, offset, bytes);
+            system::fill(start, offset, bytes);
         }
         Some(end)
     }
 
     fn roll_back(&self, bytes: NonNull<[u8]>) {
-        let offset = bytes.cast::<u8>().addr().get() - self.start.addr().get();
-        system::give_back(self.start, offset, self.block_bytes);
-        self.numbers.lock().free.push((offset / self.block_bytes) as u32);
+        let first = bytes.cast::<u8>();
+        system::give_back(first, self.block_bytes);
+        let mut numbers = self.numbers.lock();
+        if let Some(start) = numbers.start {
+            let offset = first.addr().get() - start.addr().get();
+            numbers.free.push((offset / self.block_bytes) as u32);
+        }
     }
 }
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        system::unmap(self.start, self.block_bytes * self.count);
+        if let Some(start) = self.numbers.get_mut().start {
+            system::unmap(start, self.block_bytes * self.count);
+        }
     }
 }
 
@@ -245,10 +255,10 @@ mod system {
     }
 
     /// The content is lost. Memory that is locked stays, and is used again with the block.
-    pub(super) fn give_back(start: NonNull<u8>, offset: usize, bytes: usize) {
-        // SAFETY: the part lies inside the range, and its owner has just given it up: nobody reads
+    pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
+        // SAFETY: the block lies inside the range, and its owner has just given it up: nobody reads
         // or writes it.
-        let _ = unsafe { madvise(start.add(offset).as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+        let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
     }
 
     pub(super) fn unmap(start: NonNull<u8>, bytes: usize) {
@@ -282,7 +292,7 @@ mod system {
 
     pub(super) fn fill(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
 
-    pub(super) fn give_back(_start: NonNull<u8>, _offset: usize, _bytes: usize) {}
+    pub(super) fn give_back(_start: NonNull<u8>, _bytes: usize) {}
 
     pub(super) fn unmap(_start: NonNull<u8>, _bytes: usize) {}
 }
@@ -343,8 +353,8 @@ mod tests {
     #[test]
     fn blocks_of_a_large_range_are_zeros_and_come_back_as_zeros() {
         let blocks = Blocks::reserve(1 << 16, FILL_BYTES_MIN >> 16).unwrap();
-        assert!(blocks.fills_steps && blocks.start.addr().get() % STEP_BYTES == 0);
         let mut taken: Vec<_> = (0..2 * (STEP_BYTES >> 16) + 1).filter_map(|_| blocks.take()).collect();
+        assert!(blocks.fills_steps && taken[0].as_ptr().addr() % STEP_BYTES == 0);
         for block in &mut taken {
             assert!(block.iter().all(|byte| *byte == 0));
             block.fill(7);

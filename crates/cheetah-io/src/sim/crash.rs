@@ -121,7 +121,7 @@ impl World {
             }
             survived.insert(path, entries);
         }
-        let mut world = World { files, dirs: BTreeMap::new(), next_inode: self.next_inode };
+        let mut world = World { files, next_inode: self.next_inode, ..World::new() };
         world.adopt("", &mut survived);
         world.drop_nameless();
         world

@@ -505,7 +505,7 @@ impl Drop for SimFile {
         let mut state = self.disk.state.lock();
         if let Ok(file) = state.world.file(self.inode) {
             file.open_count -= 1;
-            if file.open_count == 0 {
+            if file.open_count == 0 && state.world.may_have_nameless {
                 state.world.drop_nameless();
             }
         }

@@ -64,6 +64,8 @@ pub(super) struct World {
     pub(super) files: BTreeMap<Inode, FileState>,
     pub(super) dirs: BTreeMap<String, DirState>,
     pub(super) next_inode: Inode,
+    /// Whether a file may have lost its last name: most files are closed without.
+    pub(super) may_have_nameless: bool,
 }
 
 impl FileState {
@@ -184,7 +186,7 @@ impl DirState {
 impl World {
     pub(super) fn new() -> Self {
         let dirs = BTreeMap::from([(String::new(), DirState::default())]);
-        Self { files: BTreeMap::new(), dirs, next_inode: 1 }
+        Self { files: BTreeMap::new(), dirs, next_inode: 1, may_have_nameless: false }
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
@@ -210,7 +212,9 @@ impl World {
         self.dirs.get(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
     }
 
+    /// For a change of its names.
     fn dir_mut(&mut self, dir: &str) -> io::Result<&mut DirState> {
+        self.may_have_nameless = true;
         self.dirs.get_mut(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
     }
 
@@ -318,6 +322,7 @@ impl World {
             }));
         }
         self.files.retain(|inode, file| file.open_count > 0 || kept.contains(inode));
+        self.may_have_nameless = self.files.keys().any(|inode| !kept.contains(inode));
     }
 
     /// Puts a durable file under a durable name, replacing what stands there.

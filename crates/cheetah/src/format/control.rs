@@ -186,7 +186,9 @@ impl ControlBlock {
         }
         ensure(copy_here == copy, "this copy belongs elsewhere in the file")?;
         let block = Self::decode_rest(&mut reader, features, uuid, sequence)?;
-        ensure(reader.rest().iter().all(|b| *b == 0), "bytes after the parts are not zero")?;
+        // Not `all`, which looks at one byte after the other.
+        let any = reader.rest().iter().fold(0, |any, byte| any | byte);
+        ensure(any == 0, "bytes after the parts are not zero")?;
         Ok(block)
     }
 

@@ -26,9 +26,11 @@
 //! ```
 
 use super::bytes::{check_version, ensure, Defect, Reader};
+use super::contexts;
 use super::location::{Location, MapEntry, ALIGN_BYTES};
 use super::varint;
 use crate::base::{Epoch, PageId, SegmentId, TreeId};
+use zstd::zstd_safe::CParameter;
 
 /// Bytes of the file header.
 pub const FILE_HEADER_BYTES: usize = 64;
@@ -180,8 +182,10 @@ impl ChunkHeader {
             return Ok(());
         }
         content.resize(self.content_bytes as usize, 0);
-        let got =
-            zstd::bulk::decompress_to_buffer(stored, content).map_err(|_| Defect::new("zstd data is bad"))?;
+        let mut context = contexts::take_decompressor().ok_or(Defect::new("no memory for zstd data"))?;
+        let got = context.decompress(content.as_mut_slice(), stored);
+        contexts::give_decompressor(context);
+        let got = got.map_err(|_| Defect::new("zstd data is bad"))?;
         ensure(got == content.len(), "a chunk decompresses to another length")
     }
 
@@ -208,7 +212,7 @@ pub fn put_chunk(
     crc_before: u32,
 ) -> u32 {
     assert!(content.len() <= CONTENT_BYTES_MAX && entries_count <= CHUNK_ENTRIES_MAX);
-    let packed = zstd::bulk::compress(content, 1).ok().filter(|packed| packed.len() < content.len());
+    let packed = packed(content).filter(|packed| packed.len() < content.len());
     let stored = packed.as_deref().unwrap_or(content);
     let start = out.len();
     out.extend_from_slice(CHUNK_MAGIC);
@@ -220,6 +224,17 @@ pub fn put_chunk(
     out.extend_from_slice(&crc.to_le_bytes());
     out.extend_from_slice(stored);
     crc
+}
+
+/// The content compressed at level 1.
+fn packed(content: &[u8]) -> Option<Vec<u8>> {
+    let mut compressor = contexts::take_compressor();
+    // 0 is the level's own choice.
+    let parameters = [CParameter::CompressionLevel(1), CParameter::MinMatch(0)];
+    let set = parameters.into_iter().try_for_each(|parameter| compressor.set_parameter(parameter));
+    let packed = set.and_then(|()| compressor.compress(content));
+    contexts::give_compressor(compressor);
+    packed.ok()
 }
 
 /// The content of a begin chunk.

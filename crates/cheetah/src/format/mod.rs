@@ -11,6 +11,7 @@
 pub mod bytes;
 pub mod catalog;
 pub mod change_file;
+mod contexts;
 pub mod control;
 pub mod foreign_key;
 pub mod image;

@@ -15,16 +15,17 @@ const BATCH_JOBS: usize = 64;
 /// A table's operations stay with the worker that has its pages at hand, unless another one has so
 /// much less to do.
 const SLACK_JOBS: u64 = 64;
-/// Hash values by which keys are told apart; a power of two. Equal ones only make operations wait
-/// that need not.
-const KEYS: usize = 1 << 16;
+/// Hash values by which keys are told apart, for each operation and at most; powers of two. Equal
+/// ones only make operations wait that need not.
+const KEYS_PER_OPERATION: usize = 4;
+const KEYS_MAX: usize = 1 << 16;
 
 /// See the module. Dropping it closes the queues.
 pub(super) struct Dispatcher<'l> {
     workers: &'l Workers<'l>,
     /// By worker: the batch that is not in the queue yet, and how many operations there were.
     pending: Vec<Pending>,
-    /// The last operation on the keys of each hash value.
+    /// The last operation on the keys of each hash value; a power of two.
     keys: Vec<JobId>,
     #[expect(dead_code, reason = "held, not read")]
     keys_reserved: Reservation,
@@ -39,14 +40,17 @@ struct Pending {
 }
 
 impl<'l> Dispatcher<'l> {
-    /// Hands out to the first `count` workers, at least one, whose threads run.
-    pub(super) fn new(workers: &'l Workers<'l>, count: usize) -> Self {
+    /// Hands out about so many operations to the first `count` workers, at least one, whose threads
+    /// run.
+    pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
-        let keys_reserved = workers.core.pool.memory().reserve(MemoryUse::Redo, KEYS * size_of::<JobId>());
+        let keys = operations.saturating_mul(KEYS_PER_OPERATION).min(KEYS_MAX).next_power_of_two();
+        let keys_bytes = keys * size_of::<JobId>();
+        let keys_reserved = workers.core.pool.memory().reserve(MemoryUse::Redo, keys_bytes);
         Self {
             workers,
             pending,
-            keys: vec![JobId::default(); KEYS],
+            keys: vec![JobId::default(); keys],
             keys_reserved,
             homes: FastMap::default(),
         }
@@ -68,7 +72,8 @@ impl<'l> Dispatcher<'l> {
         let job = JobId { worker, no: pending.dispatched };
         let mut after = [last, JobId::default(), JobId::default()];
         for (after, key) in after.iter_mut().skip(1).zip(front.keys.iter().flatten()) {
-            let touched = self.keys.get_mut(hash(front.table, key)).expect("one for each hash value");
+            let at = shard_index(hash_key(front.table.0, key), self.keys.len());
+            let touched = self.keys.get_mut(at).expect("one for each hash value");
             *after = std::mem::replace(touched, job);
         }
         if planted::is_on("redo: forget the order of a key's changes") {
@@ -169,8 +174,4 @@ impl Drop for Dispatcher<'_> {
     fn drop(&mut self) {
         self.workers.close();
     }
-}
-
-fn hash(table: TableId, key: &[u8]) -> usize {
-    shard_index(hash_key(table.0, key), KEYS)
 }

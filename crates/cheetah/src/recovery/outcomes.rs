@@ -25,6 +25,7 @@ const KEPT_BYTES: usize = 32;
 pub(super) struct Outcomes {
     /// Transactions whose commit has not come, or that have rolled something back (`true`).
     kept: FastMap<TxnId, bool>,
+    operations: usize,
     reserved: Option<Reservation>,
 }
 
@@ -33,6 +34,7 @@ impl Outcomes {
     pub(super) fn note(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         if let Some(front) = Front::decode(kind, body)? {
             self.kept.entry(front.txn).or_insert(false);
+            self.operations += 1;
             return Ok(());
         }
         match LogRecord::decode(kind, body)? {
@@ -51,6 +53,11 @@ impl Outcomes {
     pub(super) fn count_memory(&mut self, memory: &Arc<MemoryBudget>) {
         self.kept.shrink_to_fit();
         self.reserved = Some(memory.reserve(MemoryUse::Redo, self.kept.len() * KEPT_BYTES));
+    }
+
+    /// How many operations there are.
+    pub(super) fn operations(&self) -> usize {
+        self.operations
     }
 
     /// Whether a transaction commits all that it does in the log.
@@ -83,5 +90,6 @@ mod tests {
         note(&LogRecord::Commit(TxnId(6), 3));
         let commits = [1, 2, 3, 4, 5, 6].map(|txn| outcomes.commits(TxnId(txn)));
         assert_eq!(commits, [false, true, false, false, false, true]);
+        assert_eq!(outcomes.operations(), 5);
     }
 }

@@ -83,20 +83,23 @@ pub(super) struct Redo<'l> {
     ended: u64,
 }
 
-/// Applies what `read` hands to a [`Redo`] on top of the core's epoch.
+/// Applies what `read` hands to a [`Redo`] on top of the core's epoch, with no more threads than
+/// there are operations.
 pub(super) fn run<T>(
     core: &Core,
     crew: Crew,
     outcomes: Outcomes,
     read: impl FnOnce(&mut Redo<'_>) -> Result<T>,
 ) -> Result<T> {
-    if crew.threads < 2 {
+    let operations = outcomes.operations();
+    let threads = crew.threads.min(operations);
+    if threads < 2 {
         return Redo::new(core, outcomes, None)?.read_all(read);
     }
-    let workers = Workers::new(core, crew.threads);
+    let workers = Workers::new(core, threads);
     let (mut given, mut done) = (Some((outcomes, read)), None);
-    (crew.run)(crew.threads, &|worker| workers.serve(worker), &mut |served| {
-        let dispatcher = (served > 0).then(|| Dispatcher::new(&workers, served));
+    (crew.run)(threads, &|worker| workers.serve(worker), &mut |served| {
+        let dispatcher = (served > 0).then(|| Dispatcher::new(&workers, served, operations));
         done = given.take().map(|(outcomes, read)| Redo::new(core, outcomes, dispatcher)?.read_all(read));
     });
     done.expect("a crew calls its main part")

@@ -2,6 +2,7 @@
 
 use super::dictionary::{Dictionary, Primer};
 use crate::format::bytes::{ensure, Defect};
+use crate::format::contexts;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, DCtx};
 
@@ -70,12 +71,20 @@ impl Default for Compression {
     }
 }
 
-/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high.
+/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high. It is left
+/// for others.
 #[derive(Default)]
 pub(super) struct Contexts {
     /// With the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
     decompressor: Option<DCtx<'static>>,
+}
+
+impl Drop for Contexts {
+    fn drop(&mut self) {
+        self.compressor.take().into_iter().for_each(|(_, used)| contexts::give_compressor(used));
+        self.decompressor.take().into_iter().for_each(contexts::give_decompressor);
+    }
 }
 
 impl Contexts {
@@ -165,7 +174,7 @@ fn compress_zstd(
     level: i32,
     target: &mut [u8],
 ) -> Option<usize> {
-    let (known, compressor) = kept.get_or_insert_with(|| (UNSET, Compressor::default()));
+    let (known, compressor) = kept.get_or_insert_with(|| (UNSET, contexts::take_compressor()));
     if *known != level {
         *known = UNSET;
         set_level(compressor, level)?;
@@ -181,7 +190,7 @@ fn compress_beside(
     dictionary: &Primer,
     target: &mut [u8],
 ) -> Option<usize> {
-    let (_, compressor) = kept.get_or_insert_with(|| (UNSET, Compressor::default()));
+    let (_, compressor) = kept.get_or_insert_with(|| (UNSET, contexts::take_compressor()));
     compressor.context_mut().compress_using_cdict(target, raw, dictionary.compressor()).ok()
 }
 
@@ -200,7 +209,7 @@ fn decompress_zstd(
     raw: &mut [u8],
 ) -> Option<usize> {
     if kept.is_none() {
-        *kept = DCtx::try_create();
+        *kept = contexts::take_decompressor();
     }
     let context = kept.as_mut()?;
     match dictionary {

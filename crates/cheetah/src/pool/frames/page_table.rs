@@ -1,4 +1,7 @@
-//! From page number to frame and location: a three-level directory that grows without moving.
+//! From page number to frame and location: a directory that grows without moving.
+//!
+//! Entries lie in chunks, and chunks in lists: the first list has one, and each list as many as all
+//! before it. So a small database has a small table, and an entry is three steps away.
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
@@ -11,10 +14,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Entries or pointers in each part of the directory.
-const FANOUT: usize = 4096;
+/// Entries in a chunk.
+const CHUNK: usize = 512;
+/// Lists of chunks.
+const LISTS: usize = 28;
 const _: () =
-    assert!(PageId::MAX.0 as usize == FANOUT * FANOUT * FANOUT - 1, "every page number has its entry");
+    assert!(PageId::MAX.0 as usize == (CHUNK << (LISTS - 1)) - 1, "every page number has its entry");
 
 /// Steps in which the room of a leaf is counted, and the larger ones behind so many of them. A row
 /// that gets a version needs 12 bytes.
@@ -244,55 +249,71 @@ impl DerefMut for EntryGuard<'_> {
 }
 
 type Chunk = Box<[Mutex<PageEntry>]>;
-type Level<T> = Box<[OnceLock<T>]>;
+type List = Box<[OnceLock<Chunk>]>;
 
 /// See the module.
 #[derive(Debug)]
 pub(in crate::pool) struct PageTable {
-    root: Level<Level<Chunk>>,
+    lists: [OnceLock<List>; LISTS],
     bytes: AtomicUsize,
 }
 
 impl PageTable {
     pub(in crate::pool) fn new() -> Self {
-        Self { root: empty_level(), bytes: AtomicUsize::new(size_of::<OnceLock<Level<Chunk>>>() * FANOUT) }
+        Self { lists: [const { OnceLock::new() }; LISTS], bytes: AtomicUsize::new(size_of::<Self>()) }
     }
 
     /// The entry of `pid`, locked; its part of the table is created when needed.
     pub(in crate::pool) fn entry(&self, pid: PageId) -> EntryGuard<'_> {
-        let (first, second, third) = split(pid);
-        let middle = self.root[first].get_or_init(|| {
-            self.bytes.fetch_add(size_of::<OnceLock<Chunk>>() * FANOUT, Relaxed);
-            empty_level()
-        });
-        let chunk = middle[second].get_or_init(|| {
-            self.bytes.fetch_add(size_of::<Mutex<PageEntry>>() * FANOUT, Relaxed);
-            (0..FANOUT).map(|_| Mutex::default()).collect()
-        });
-        EntryGuard::lock(&chunk[third])
+        let place = Place::of(pid);
+        let list = self.lists[place.list].get_or_init(|| self.part(place.list_len()));
+        let chunk = list[place.chunk].get_or_init(|| self.part(CHUNK));
+        EntryGuard::lock(&chunk[place.entry])
     }
 
     /// The entry of `pid`, locked, if its part of the table exists.
     pub(in crate::pool) fn existing(&self, pid: PageId) -> Option<EntryGuard<'_>> {
-        let (first, second, third) = split(pid);
-        Some(EntryGuard::lock(&self.root.get(first)?.get()?[second].get()?[third]))
+        let place = Place::of(pid);
+        let list = self.lists.get(place.list)?.get()?;
+        Some(EntryGuard::lock(&list[place.chunk].get()?[place.entry]))
     }
 
     /// Memory that the table occupies.
     pub(in crate::pool) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
+
+    fn part<T: Default>(&self, len: usize) -> Box<[T]> {
+        self.bytes.fetch_add(size_of::<T>() * len, Relaxed);
+        (0..len).map(|_| T::default()).collect()
+    }
 }
 
-fn empty_level<T>() -> Level<T> {
-    (0..FANOUT).map(|_| OnceLock::new()).collect()
+/// Where an entry is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Place {
+    /// Out of range for numbers above [`PageId::MAX`], which damage can name.
+    list: usize,
+    chunk: usize,
+    entry: usize,
 }
 
-/// Indexes into the three levels; the first is out of range for numbers above [`PageId::MAX`],
-/// which damage can name.
-fn split(pid: PageId) -> (usize, usize, usize) {
-    let index = pid.0 as usize;
-    (index / FANOUT / FANOUT, index / FANOUT % FANOUT, index % FANOUT)
+impl Place {
+    fn of(pid: PageId) -> Self {
+        let index = pid.0 as usize;
+        let (number, entry) = (index / CHUNK, index % CHUNK);
+        let list = (usize::BITS - number.leading_zeros()) as usize;
+        Self { list, chunk: number ^ first_of(list), entry }
+    }
+
+    fn list_len(self) -> usize {
+        first_of(self.list).max(1)
+    }
+}
+
+/// The number of the first chunk of a list.
+fn first_of(list: usize) -> usize {
+    (1 << list) >> 1
 }
 
 #[cfg(test)]
@@ -302,6 +323,32 @@ mod tests {
     #[test]
     fn an_entry_takes_no_more_than_a_five_hundredth_of_its_page() {
         assert!(size_of::<Mutex<PageEntry>>() <= 40, "{}", size_of::<Mutex<PageEntry>>());
+    }
+
+    #[test]
+    fn every_page_has_a_place_of_its_own() {
+        let (mut list, mut chunk, mut entry) = (0, 0, 0);
+        for pid in 0..70 * CHUNK as u64 {
+            let place = Place::of(PageId(pid));
+            assert_eq!(place, Place { list, chunk, entry }, "{pid}");
+            (entry, chunk) = if entry + 1 == CHUNK { (0, chunk + 1) } else { (entry + 1, chunk) };
+            if chunk == place.list_len() {
+                (list, chunk) = (list + 1, 0);
+            }
+        }
+        let last = Place::of(PageId::MAX);
+        let of_last = Place { list: LISTS - 1, chunk: last.list_len() - 1, entry: CHUNK - 1 };
+        assert_eq!(last, of_last);
+        let table = PageTable::new();
+        for (pid, no) in [0, 1, 511, 512, 1535, 1536, 1 << 20].into_iter().zip(7..) {
+            table.entry(PageId(pid)).tree = TreeId(no);
+        }
+        for (pid, no) in [0, 1, 511, 512, 1535, 1536, 1 << 20].into_iter().zip(7..) {
+            assert_eq!(table.existing(PageId(pid)).map(|entry| entry.tree), Some(TreeId(no)));
+        }
+        for nowhere in [1 << 21, PageId::MAX.0, PageId::MAX.0 + 1, u64::MAX] {
+            assert!(table.existing(PageId(nowhere)).is_none(), "{nowhere}");
+        }
     }
 
     #[test]

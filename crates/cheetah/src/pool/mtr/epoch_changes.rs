@@ -94,14 +94,16 @@ impl EpochChanges {
 
     /// Pages for which entries of the epoch wait now.
     pub(in crate::pool) fn buffered_pids(&self) -> Vec<PageId> {
-        self.each(|shard| shard.buffered.iter().copied().collect::<Vec<_>>()).concat()
+        let mut pids = Vec::new();
+        self.each(|shard| pids.extend(&shard.buffered));
+        pids
     }
 
     /// Pages that a checkpoint of the epoch has to write: those that entries wait for, and those
     /// that are dirty. An epoch that has ended gets no others (B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
-        let mut pids = self.buffered_pids();
-        pids.extend(self.dirty_pids());
+        let mut pids = Vec::new();
+        self.each(|shard| pids.extend(shard.buffered.iter().chain(&shard.dirty)));
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -122,13 +124,17 @@ impl EpochChanges {
 
     /// Pages that are dirty now.
     pub(in crate::pool) fn dirty_pids(&self) -> Vec<PageId> {
-        self.each(|shard| shard.dirty.iter().copied().collect::<Vec<_>>()).concat()
+        let mut pids = Vec::new();
+        self.each(|shard| pids.extend(&shard.dirty));
+        pids
     }
 
     /// Up to about `limit` pages that are dirty now.
     pub(in crate::pool) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
         let share = limit.div_ceil(self.shards.len());
-        self.each(|shard| shard.dirty.iter().take(share).copied().collect::<Vec<_>>()).concat()
+        let mut pids = Vec::new();
+        self.each(|shard| pids.extend(shard.dirty.iter().take(share)));
+        pids
     }
 
     /// Number of dirty pages.
