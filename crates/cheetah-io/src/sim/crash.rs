@@ -5,9 +5,10 @@
 //!   I2  An image depends only on the disk, the policy and the seed.
 
 use super::content::Content;
-use super::world::{join, Change, DirState, FileState, Node, World};
+use super::world::{join, Change, DirState, Entries, FileState, Node, World};
 use crate::rng::Rng;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A write is atomic per sector of this size, aligned in the file.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -111,12 +112,12 @@ impl World {
             let content = surviving_content(file, &kept, length_kept, &mut verdict);
             files.insert(*inode, FileState::durable(content));
         }
-        let mut survived: BTreeMap<&str, BTreeMap<String, Node>> = BTreeMap::new();
+        let mut survived: BTreeMap<&str, Entries> = BTreeMap::new();
         for (path, dir) in &self.dirs {
-            let mut entries = dir.durable.clone();
-            for change in &dir.pending {
+            let mut entries = Arc::clone(&dir.durable);
+            for change in dir.pending.iter() {
                 if verdict.keeps(Unit::Entry) {
-                    DirState::apply(&mut entries, change);
+                    DirState::apply(Arc::make_mut(&mut entries), change);
                 }
             }
             survived.insert(path, entries);
@@ -129,14 +130,14 @@ impl World {
 
     /// Takes over a directory and, through its entries, those below; what no entry names is gone
     /// (F3).
-    fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, BTreeMap<String, Node>>) {
+    fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, Entries>) {
         let entries = survived.remove(path).unwrap_or_default();
-        for (name, node) in &entries {
+        for (name, node) in entries.iter() {
             if *node == Node::Dir {
                 self.adopt(&join(path, name), survived);
             }
         }
-        let dir = DirState { current: entries.clone(), durable: entries, ..DirState::default() };
+        let dir = DirState { current: Arc::clone(&entries), durable: entries, ..DirState::default() };
         self.dirs.insert(path.to_owned(), dir);
     }
 }

@@ -49,12 +49,15 @@ pub(super) enum EntryChange {
     Rename { to: String, inode: Inode },
 }
 
+/// What the names in a directory stand for. Copies share it until one of them changes.
+pub(super) type Entries = Arc<BTreeMap<String, Node>>;
+
 /// A directory.
 #[derive(Clone, Default)]
 pub(super) struct DirState {
-    pub(super) current: BTreeMap<String, Node>,
-    pub(super) durable: BTreeMap<String, Node>,
-    pub(super) pending: Vec<EntryChange>,
+    pub(super) current: Entries,
+    pub(super) durable: Entries,
+    pub(super) pending: Arc<Vec<EntryChange>>,
     pub(super) poisoned: bool,
 }
 
@@ -155,13 +158,13 @@ impl FileState {
 
 impl DirState {
     fn link(&mut self, name: &str, node: Node) {
-        self.current.insert(name.to_owned(), node);
-        self.pending.push(EntryChange::Link { name: name.to_owned(), node });
+        Arc::make_mut(&mut self.current).insert(name.to_owned(), node);
+        Arc::make_mut(&mut self.pending).push(EntryChange::Link { name: name.to_owned(), node });
     }
 
     fn unlink(&mut self, name: &str) {
-        self.current.remove(name);
-        self.pending.push(EntryChange::Unlink { name: name.to_owned() });
+        Arc::make_mut(&mut self.current).remove(name);
+        Arc::make_mut(&mut self.pending).push(EntryChange::Unlink { name: name.to_owned() });
     }
 
     /// Applies one change to the durable entries (after a power cut that kept it).
@@ -254,9 +257,11 @@ impl World {
         }
         if from_dir == to_dir {
             let directory = self.dir_mut(to_dir)?;
-            directory.current.remove(from_name);
-            directory.current.insert(to_name.to_owned(), Node::File(inode));
-            directory.pending.push(EntryChange::Rename { to: to_name.to_owned(), inode });
+            let entries = Arc::make_mut(&mut directory.current);
+            entries.remove(from_name);
+            entries.insert(to_name.to_owned(), Node::File(inode));
+            let change = EntryChange::Rename { to: to_name.to_owned(), inode };
+            Arc::make_mut(&mut directory.pending).push(change);
         } else {
             self.dir_mut(to_dir)?.link(to_name, Node::File(inode));
             self.dir_mut(from_dir)?.unlink(from_name);
@@ -296,8 +301,8 @@ impl World {
     pub(super) fn sync_dir(&mut self, dir: &str) -> io::Result<()> {
         let directory = self.dir_mut(dir)?;
         if !directory.poisoned {
-            directory.durable = directory.current.clone();
-            directory.pending.clear();
+            directory.durable = Arc::clone(&directory.current);
+            directory.pending = Arc::default();
             self.drop_nameless();
         }
         Ok(())
@@ -330,8 +335,8 @@ impl World {
         let (dir, name) = split(path)?;
         let inode = self.next_inode;
         let directory = self.dir_mut(dir)?;
-        directory.current.insert(name.to_owned(), Node::File(inode));
-        directory.durable.insert(name.to_owned(), Node::File(inode));
+        Arc::make_mut(&mut directory.current).insert(name.to_owned(), Node::File(inode));
+        Arc::make_mut(&mut directory.durable).insert(name.to_owned(), Node::File(inode));
         self.next_inode += 1;
         self.files.insert(inode, FileState::durable(content));
         Ok(())
@@ -342,8 +347,8 @@ impl World {
         self.find(path)?;
         let (dir, name) = split(path)?;
         let directory = self.dir_mut(dir)?;
-        directory.current.remove(name);
-        directory.durable.remove(name);
+        Arc::make_mut(&mut directory.current).remove(name);
+        Arc::make_mut(&mut directory.durable).remove(name);
         self.drop_nameless();
         Ok(())
     }
@@ -352,7 +357,7 @@ impl World {
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         for (dir, state) in &self.dirs {
-            for (name, node) in &state.current {
+            for (name, node) in state.current.iter() {
                 if let Node::File(_) = node {
                     paths.push(join(dir, name));
                 }
