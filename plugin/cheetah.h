@@ -44,10 +44,14 @@ enum CheetahCode {
   CHEETAH_INDEX_IS_NEEDED = 25,       /* the index that the message names serves a constraint */
   CHEETAH_SEARCH_SYNTAX = 26,         /* a full-text query cannot be understood */
   CHEETAH_SEARCH_PHRASE = 27,         /* a phrase of a full-text query has too many words */
-  CHEETAH_SEARCH_MEMORY = 28 /* a full-text query takes too much memory, or is nested too deeply */
+  CHEETAH_SEARCH_MEMORY = 28, /* a full-text query takes too much memory, or is nested too deeply */
+  CHEETAH_KEY = 29            /* a key of the server's key service is missing, or is another one */
 };
 
 enum CheetahCompression { CHEETAH_COMPRESSION_NONE = 0, CHEETAH_COMPRESSION_LZ4 = 1, CHEETAH_COMPRESSION_ZSTD = 2 };
+
+/* Words behind ENCRYPTED. */
+enum CheetahEncrypted { CHEETAH_ENCRYPTED_DEFAULT = 0, CHEETAH_ENCRYPTED_YES = 1, CHEETAH_ENCRYPTED_NO = 2 };
 
 /* Words behind ROW_FORMAT; the server's numbers. */
 enum CheetahRowFormat {
@@ -131,6 +135,12 @@ typedef struct CheetahBytes {
   size_t len;
 } CheetahBytes;
 
+/* The server's keys, asked for from any thread: the newest version of a key, 0 if there is none;
+   the bytes of one, into a buffer that the engine wipes, and their number, 0 if they are not to be
+   had. */
+typedef uint32_t (*CheetahNewestKeyVersion)(uint32_t id);
+typedef size_t (*CheetahKeyBytes)(uint32_t id, uint32_t version, uint8_t *buffer, size_t buffer_bytes);
+
 typedef struct CheetahConfig {
   CheetahBytes directory;
   uint64_t buffer_pool_bytes;
@@ -140,6 +150,10 @@ typedef struct CheetahConfig {
   uint8_t flush_log_at_commit;
   uint8_t buffers_changes;
   uint8_t buffers_data_files;
+  uint8_t encrypts_tables; /* those that do not say */
+  uint8_t encrypts_log;
+  CheetahNewestKeyVersion newest_key_version;
+  CheetahKeyBytes key_bytes;
 } CheetahConfig;
 
 typedef struct CheetahRowFormatVersion {
@@ -160,6 +174,12 @@ typedef struct CheetahFulltextSpec {
   CheetahBytes extra; /* the caller's own: how texts become words */
 } CheetahFulltextSpec;
 
+typedef struct CheetahEncryption {
+  uint32_t key_id; /* 0 stands for 1 */
+  uint8_t encrypted; /* a CheetahEncrypted */
+  uint8_t refused;
+} CheetahEncryption;
+
 typedef struct CheetahTableSpec {
   CheetahBytes name;
   CheetahRowFormatVersion row_format;
@@ -172,6 +192,7 @@ typedef struct CheetahTableSpec {
   int32_t compression_level;
   uint8_t compression;
   uint8_t hidden_key;
+  CheetahEncryption encryption;
 } CheetahTableSpec;
 
 /* Columns, keys and constraints of a definition. Columns of the same kind have equal keys for equal
@@ -288,6 +309,15 @@ typedef struct CheetahFormat {
   uint8_t compression;
   uint8_t refused;
 } CheetahFormat;
+
+/* What a definition says about encryption. */
+typedef struct CheetahEncryptionWords {
+  uint32_t key_id;
+  uint8_t encrypted; /* a CheetahEncrypted */
+  uint8_t encrypt_tables; /* what the server says: 0 OFF, 1 ON, 2 FORCE */
+  CheetahNewestKeyVersion newest_key_version;
+} CheetahEncryptionWords;
+
 /* An index of a new definition: its position so far, or its number among those that were built,
    from 1. */
 typedef struct CheetahAlteredIndex {
@@ -480,6 +510,19 @@ typedef struct CheetahIndexSizes {
   uint8_t compression;
 } CheetahIndexSizes;
 
+/* How a table is encrypted. */
+typedef struct CheetahTableEncryption {
+  CheetahBytes name;
+  uint64_t table;          /* the engine's number of it */
+  uint64_t rotation_page;  /* while it rotates: the page that is looked at next */
+  uint64_t rotation_pages; /* of so many; 0 while the pass has not begun */
+  uint32_t key_id;
+  uint32_t min_key_version; /* that is in use; 0 when pages may be plain */
+  uint32_t current_key_version;
+  uint8_t is_encrypted; /* whether pages that are written now are */
+  uint8_t is_rotating;
+} CheetahTableEncryption;
+
 /* Images made of pages, and read back. */
 typedef struct CheetahImageWork {
   uint64_t image_bytes_max; /* of these images; 0: those of an index */
@@ -626,6 +669,7 @@ typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
 typedef void (*CheetahTableSizesSink)(void *context, const CheetahTableSizes *table);
 typedef void (*CheetahIndexSizesSink)(void *context, const CheetahIndexSizes *index);
+typedef void (*CheetahTableEncryptionSink)(void *context, const CheetahTableEncryption *table);
 typedef void (*CheetahWeightSink)(void *context, const CheetahWeight *weight);
 typedef void (*CheetahImageWorkSink)(void *context, const CheetahImageWork *work);
 typedef void (*CheetahForeignKeySink)(void *context, const CheetahForeignKey *constraint);
@@ -676,6 +720,11 @@ void cheetah_set_io_capacity(CheetahDb *db, uint32_t operations_per_second);
 /* Begins a pass over all images; 0: none. */
 void cheetah_set_scrub_rate(CheetahDb *db, uint64_t bytes_per_second);
 void cheetah_set_change_buffering(CheetahDb *db, uint8_t is_on);
+/* CHEETAH_KEY: a key is missing, and nothing has changed. */
+int32_t cheetah_set_encrypt_tables(CheetahDb *db, uint8_t is_on);
+int32_t cheetah_set_encrypt_log(CheetahDb *db, uint8_t is_on);
+/* Pages whose key is so many versions behind the newest are written anew; 0: none is. */
+void cheetah_set_rotate_key_age(CheetahDb *db, uint32_t versions);
 /* Where a definition does not say. */
 void cheetah_set_statistics(CheetahDb *db, uint8_t by_themselves, uint32_t places);
 int32_t cheetah_status(CheetahDb *db, CheetahCounterSink sink, void *context);
@@ -702,6 +751,9 @@ void cheetah_set_snapshot_max_age(CheetahDb *db, uint64_t seconds);
    ignored. */
 int32_t cheetah_choose_format(const CheetahFormatWords *words, uint8_t strict, CheetahTextSink sink, void *context,
                               CheetahFormat *format);
+/* Likewise; no key comes into use by asking. */
+int32_t cheetah_choose_encryption(const CheetahEncryptionWords *words, CheetahTextSink sink, void *context,
+                                  CheetahEncryption *encryption);
 uint8_t cheetah_shown_row_format(uint8_t row_format, uint64_t key_block_size);
 int32_t cheetah_create_table(CheetahDb *db, const CheetahTableSpec *spec, const CheetahConstraints *constraints);
 /* Longest stored row that never has a value out of line, in tables whose clustered keys have at
@@ -809,6 +861,7 @@ void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void 
 /* What the engine has done and holds, in numbers. */
 int32_t cheetah_list_table_sizes(CheetahDb *db, CheetahTableSizesSink sink, void *context);
 int32_t cheetah_list_index_sizes(CheetahDb *db, CheetahIndexSizesSink sink, void *context);
+int32_t cheetah_list_encryption(CheetahDb *db, CheetahTableEncryptionSink sink, void *context);
 /* By length of the image; the counters start at zero again if `restart` is 1. */
 int32_t cheetah_list_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);
 int32_t cheetah_list_index_image_work(CheetahDb *db, uint8_t restart, CheetahImageWorkSink sink, void *context);

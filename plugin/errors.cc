@@ -37,6 +37,13 @@ static int corrupted(THD *thd) {
   return HA_ERR_CRASHED;
 }
 
+// What it is for is not in the server's message.
+static int without_key(THD *thd) {
+  log_failure();
+  warn(thd, HA_ERR_DECRYPTION_FAILED);
+  return HA_ERR_DECRYPTION_FAILED;
+}
+
 // As InnoDB: these take the whole transaction back.
 static int ends_transaction(THD *thd, int error) {
   if (thd != nullptr) thd->mark_transaction_to_rollback(true);
@@ -100,6 +107,7 @@ int handler_error(int32_t code, THD *thd) {
     case CHEETAH_DISK_FULL: warn(thd, ER_RECORD_FILE_FULL); log_failure(); return HA_ERR_RECORD_FILE_FULL;
     case CHEETAH_UNSUPPORTED: log_failure(); return own_error_unsupported;
     case CHEETAH_CORRUPTION: return corrupted(thd);
+    case CHEETAH_KEY: return without_key(thd);
     case CHEETAH_IO: log_failure(); return own_error_io;
     case CHEETAH_TABLE_CHANGED: return HA_ERR_TABLE_DEF_CHANGED;
     case CHEETAH_CANNOT_ADD_CONSTRAINT: return constraint_refused(thd, HA_ERR_CANNOT_ADD_FOREIGN);

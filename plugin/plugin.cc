@@ -99,4 +99,4 @@ maria_declare_plugin(cheetah){
     information_schema_lock_waits, information_schema_cmp, information_schema_cmp_reset, information_schema_cmp_per_index,
     information_schema_cmp_per_index_reset, information_schema_buffer_pool_stats, information_schema_cache_curve,
     information_schema_compression_estimate, information_schema_foreign_keys, information_schema_latency,
-    information_schema_stalls maria_declare_plugin_end;
+    information_schema_stalls, information_schema_tablespaces_encryption maria_declare_plugin_end;

@@ -3,6 +3,7 @@
 
 #include "backup.h"
 #include "codec/words.h"
+#include "encryption/encryption.h"
 #include "engine.h"
 #include "errors.h"
 
@@ -22,16 +23,6 @@ static ulong change_buffering;
 static char nothing[] = "", *snapshot_path = nothing;
 static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
-// What a variable may be; the names end with a null.
-template <size_t count>
-static TYPELIB list_of(const char *(&names)[count]) {
-  TYPELIB list = {};
-  list.count = count - 1;
-  list.name = "";
-  list.type_names = names;
-  return list;
-}
-
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
 // As the flag that the engine gets: 0 or 1.
@@ -85,8 +76,26 @@ static void set_stall_warning(THD *, st_mysql_sys_var *, void *place, const void
   tell_stall_warning();
 }
 
-// The server's words for a boolean; false for others.
-static bool boolean_of(st_mysql_value *value, bool *result) {
+// As the server takes a word, or its number.
+bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result) {
+  char buffer[16];
+  int length = sizeof(buffer);
+  long long number = 0;
+  if (value->value_type(value) == MYSQL_VALUE_TYPE_STRING) {
+    const char *text = value->val_str(value, buffer, &length);
+    if (text == nullptr) return false;
+    for (number = 0; number < words->count; number++) {
+      const char *word = words->type_names[number];
+      if (strlen(word) == static_cast<size_t>(length) && strncasecmp(word, text, strlen(word)) == 0) break;
+    }
+  } else if (value->val_int(value, &number) != 0) {
+    return false;
+  }
+  *result = static_cast<ulong>(number);
+  return number >= 0 && number < words->count;
+}
+
+bool boolean_of(st_mysql_value *value, bool *result) {
   char buffer[8];
   int length = sizeof(buffer);
   long long number = 0;
@@ -249,17 +258,27 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(strict_mode),
                                         MYSQL_SYSVAR(default_compression),
                                         MYSQL_SYSVAR(default_compression_level),
+                                        sysvar_default_encryption_key_id,
+                                        sysvar_encrypt_tables,
+                                        sysvar_encrypt_log,
+                                        sysvar_encryption_rotate_key_age,
                                         nullptr};
 
 // Relative to the data directory, which is the server's working directory.
 static const char *directory = "#cheetah";
 
 CheetahConfig open_config() {
-  return CheetahConfig{bytes_of(directory), buffer_pool_size,
-                       log_file_size,       log_size_max,
-                       io_capacity,         static_cast<uint8_t>(flush_log_at_trx_commit),
-                       static_cast<uint8_t>(change_buffering),
-                       static_cast<uint8_t>(data_file_buffering)};
+  CheetahConfig config = {};
+  config.directory = bytes_of(directory);
+  config.buffer_pool_bytes = buffer_pool_size;
+  config.log_file_bytes = log_file_size;
+  config.log_bytes_max = log_size_max;
+  config.io_capacity = io_capacity;
+  config.flush_log_at_commit = static_cast<uint8_t>(flush_log_at_trx_commit);
+  config.buffers_changes = static_cast<uint8_t>(change_buffering);
+  config.buffers_data_files = static_cast<uint8_t>(data_file_buffering);
+  set_encryption(&config);
+  return config;
 }
 
 // What the session has set for InnoDB, as programs do; ours where there is no InnoDB.
@@ -292,6 +311,7 @@ void tell_settings() {
   cheetah_set_scrub_rate(engine.db, scrub_rate * mib);
   cheetah_set_snapshot_max_age(engine.db, pin_seconds_max);
   tell_stall_warning();
+  tell_rotation();
 }
 
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }

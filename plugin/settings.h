@@ -9,6 +9,20 @@ namespace cheetah {
 
 extern st_mysql_sys_var *system_variables[];
 
+// What a variable may be; the names end with a null.
+template <size_t count>
+TYPELIB list_of(const char *(&names)[count]) {
+  TYPELIB list = {};
+  list.count = count - 1;
+  list.name = "";
+  list.type_names = names;
+  return list;
+}
+
+// What SET has given: a boolean, or the number of one of the words; false for what is none.
+bool boolean_of(st_mysql_value *value, bool *result);
+bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result);
+
 // The names of a CheetahCompression, in their order.
 extern const char *compression_names[];
 

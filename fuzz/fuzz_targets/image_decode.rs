@@ -3,7 +3,7 @@
 #![no_main]
 
 use cheetah::base::{PageId, TreeId};
-use cheetah::format::image::{
+use cheetah::format::image::{Means, 
     check, seal, Dictionary, LeafImage, Workspace, ALIGN_BYTES, HEADER_BYTES,
 };
 use cheetah::format::page::{PageBuf, PageView};
@@ -49,11 +49,11 @@ fuzz_target!(|bytes: &[u8]| {
     let expected = ImageRef { pid: PageId(PID), tree: TreeId(TREE), location };
     let mut page = PageBuf::new(512);
     let Ok(header) = check(&image, &expected) else { return };
-    let needed = header.dictionary.map(|_| &dictionary);
+    let means = Means { dictionary: header.dictionary.map(|_| &dictionary), key: None };
     let key = content.get(..choices[0].into()).unwrap_or_default();
     let look = |leaf: &LeafImage<'_>| leaf.find(key);
-    let _ = Workspace::default().look_into(&header, &image, &expected, needed, look);
-    if Workspace::default().rebuild(&header, &image, &expected, needed, &mut page).is_ok() {
+    let _ = Workspace::default().look_into(&header, &image, &expected, means, look);
+    if Workspace::default().rebuild(&header, &image, &expected, means, &mut page).is_ok() {
         assert_eq!(PageView::new(&page).verify(), Ok(()));
     }
 });

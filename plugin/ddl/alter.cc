@@ -75,6 +75,7 @@ class Alteration {
   // Why the table is copied; null if rows and clustered index are just what it has, or the engine
   // can take them for it, and the indexes can be built.
   const char *why_copied() const {
+    if (changes_encryption()) return "ENCRYPTED or ENCRYPTION_KEY_ID changes, so all rows are written anew";
     if (!keeps_primary_key()) return "the primary key comes, goes or changes";
     if (changes_columns()) {
       if (const char *why = why_columns_are_copied()) return why;
@@ -99,8 +100,12 @@ class Alteration {
   bool changes_format() const {
     const HA_CREATE_INFO *info = change_->create_info;
     const TABLE_SHARE *old = handler_->table_share;
-    return !same_options(old->option_struct, info->option_struct) || old->row_type != info->row_type ||
+    return !same_format_options(old->option_struct, info->option_struct) || old->row_type != info->row_type ||
            old->key_block_size != info->key_block_size || (info->key_block_size == 0 && changes_sizes_of_keys());
+  }
+
+  bool changes_encryption() const {
+    return !same_encryption(handler_->table_share->option_struct, change_->create_info->option_struct);
   }
 
   const KEY *key(unsigned index) const {
@@ -765,7 +770,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   CheetahFormat format = {};
   bool changes_format = context->alteration().changes_format();
   if (error == 0) error = changes_format ? choose_format(thd, altered, change->create_info, &format) : 0;
-  if (error == 0) error = check_table_options(thd, altered, change->create_info);
+  if (error == 0) warn_of_ignored_options(thd, change->create_info);
   if (error == 0) error = context->check_fulltext();
   if (error == 0) error = context->find_constraints();
   if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {

@@ -17,7 +17,7 @@
 using namespace cheetah;
 
 static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info,
-                            const CheetahFormat &format) {
+                            const CheetahFormat &format, const CheetahEncryption &encryption) {
   TableCodec codec;
   codec.init(form);
   codec.init_fulltext(form, word_rules(thd));
@@ -43,6 +43,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.hidden_key = codec.hidden_key();
   spec.compression = format.compression;
   spec.compression_level = format.compression_level;
+  spec.encryption = encryption;
   return handler_error(cheetah_create_table(engine.db, &spec, definition.for_engine()), thd);
 }
 
@@ -54,10 +55,12 @@ int cheetah::refuse_fulltext(const char *index, const char *why) {
 int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   THD *thd = ha_thd();
   CheetahFormat format = {};
+  CheetahEncryption encryption = {};
   int error = choose_format(thd, form, info, &format);
-  if (error == 0) error = check_table_options(thd, form, info);
-  if (error == 0) error = create_in_engine(thd, table_name_of_path(path), form, info, format);
-  return error;
+  if (error == 0) error = choose_encryption(thd, form, &encryption);
+  if (error != 0) return error;
+  warn_of_ignored_options(thd, info);
+  return create_in_engine(thd, table_name_of_path(path), form, info, format, encryption);
 }
 
 int ha_cheetah::delete_table(const char *path) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "ddl/table_options.h"
 
+#include "encryption/encryption.h"
 #include "errors.h"
 #include "settings.h"
 
@@ -9,8 +10,6 @@
 
 namespace cheetah {
 
-static constexpr ulonglong default_encryption_key = 1;
-
 // The last four are those of InnoDB, so that its tables can be moved here as they are.
 ha_create_table_option table_option_list[] = {
     HA_TOPTION_ENUM("COMPRESSION", compression, "default,zstd,lz4,none", 0),
@@ -18,21 +17,25 @@ ha_create_table_option table_option_list[] = {
     HA_TOPTION_BOOL("PAGE_COMPRESSED", page_compressed, 0),
     HA_TOPTION_NUMBER("PAGE_COMPRESSION_LEVEL", page_compression_level, 0, 1, 9, 1),
     HA_TOPTION_ENUM("ENCRYPTED", encrypted, "DEFAULT,YES,NO", 0),
-    HA_TOPTION_NUMBER("ENCRYPTION_KEY_ID", encryption_key_id, default_encryption_key, 1, UINT_MAX32, 1),
+    // As HA_TOPTION_SYSVAR, for a variable of another file.
+    {HA_OPTION_TYPE_SYSVAR, "ENCRYPTION_KEY_ID", sizeof("ENCRYPTION_KEY_ID") - 1,
+     offsetof(ha_table_option_struct, encryption_key_id), 0, 0, 0, 0, 0, sysvar_default_encryption_key_id},
     HA_TOPTION_END};
 
 enum CompressionOption { option_default, option_zstd, option_lz4, option_none };
 static const uint8_t codec_of_option[] = {0, CHEETAH_COMPRESSION_ZSTD, CHEETAH_COMPRESSION_LZ4,
                                           CHEETAH_COMPRESSION_NONE};
 
-enum EncryptedOption { encrypted_default, encrypted_yes, encrypted_no };
+bool same_encryption(const ha_table_option_struct *mine, const ha_table_option_struct *theirs) {
+  if (mine == nullptr || theirs == nullptr) return true;
+  return mine->encrypted == theirs->encrypted && mine->encryption_key_id == theirs->encryption_key_id;
+}
 
-bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs) {
+bool same_format_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs) {
   if (mine == nullptr || theirs == nullptr) return true;
   return mine->compression == theirs->compression && mine->compression_level == theirs->compression_level &&
          mine->page_compressed == theirs->page_compressed &&
-         mine->page_compression_level == theirs->page_compression_level && mine->encrypted == theirs->encrypted &&
-         mine->encryption_key_id == theirs->encryption_key_id;
+         mine->page_compression_level == theirs->page_compression_level;
 }
 
 static void warn_of_words(void *thd, CheetahBytes text) {
@@ -89,23 +92,16 @@ static const IgnoredOption ignored_options[] = {
     {HA_CREATE_USED_STATS_PERSISTENT, "STATS_PERSISTENT", "row counts and sizes are exact"},
 };
 
-int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info) {
+int choose_encryption(THD *thd, const TABLE *form, CheetahEncryption *encryption) {
   const ha_table_option_struct *options = form->s->option_struct;
-  if (options != nullptr && options->encrypted == encrypted_yes) {
-    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION,
-                    "Table storage engine 'CHEETAH' does not support the create option 'ENCRYPTED=YES'; encrypt the "
-                    "file system instead",
-                    MYF(0));
-    return own_error_reported;
-  }
-  if (options != nullptr && options->encryption_key_id != default_encryption_key) {
-    warn_ignored(thd, "ENCRYPTION_KEY_ID", "tables are not encrypted");
-  }
+  return options == nullptr ? 0 : choose_encryption(thd, options->encrypted, options->encryption_key_id, encryption);
+}
+
+void warn_of_ignored_options(THD *thd, const HA_CREATE_INFO *info) {
   if (info->transactional == HA_CHOICE_NO) warn_ignored(thd, "TRANSACTIONAL=0", "tables are always transactional");
   for (const IgnoredOption &option : ignored_options) {
     if (info->used_fields & option.used) warn_ignored(thd, option.name, option.reason);
   }
-  return 0;
 }
 
 }  // namespace cheetah

@@ -19,14 +19,18 @@ namespace cheetah {
 
 extern ha_create_table_option table_option_list[];
 
-bool same_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
+// Encryption left out, which is the other's.
+bool same_format_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
+bool same_encryption(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
 
 // What a table with this definition is compressed with; warns of words that cannot be meant or have
 // no effect, or refuses them. 0 or an error of the handler.
 int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, CheetahFormat *format);
 
-// Refuses what cannot be had; says by a warning of every other option that it has no effect.
-// 0 or an error of the handler.
-int check_table_options(THD *thd, const TABLE *form, const HA_CREATE_INFO *info);
+// How a table with this definition is encrypted; as above.
+int choose_encryption(THD *thd, const TABLE *form, CheetahEncryption *encryption);
+
+// Says by a warning of every other option that it has no effect.
+void warn_of_ignored_options(THD *thd, const HA_CREATE_INFO *info);
 
 }  // namespace cheetah

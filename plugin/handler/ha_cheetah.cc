@@ -84,6 +84,10 @@ bool ha_cheetah::get_error_message(int error, String *text) {
     text->copy(constraint.c_str(), constraint.size(), system_charset_info);
     return false;
   }
+  if (error == HA_ERR_DECRYPTION_FAILED) {
+    text->append(STRING_WITH_LEN("Table encrypted but decryption failed: its key is not available, or is another one"));
+    return false;
+  }
   own_error_text(error, text);
   return error == own_error_reported;
 }

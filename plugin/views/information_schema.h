@@ -3,7 +3,8 @@
 // (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
 // (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
 // and CHEETAH_CACHE_CURVE (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc),
-// CHEETAH_FOREIGN_KEYS (constraint_view.cc), CHEETAH_LATENCY and CHEETAH_STALLS (wait_views.cc).
+// CHEETAH_FOREIGN_KEYS (constraint_view.cc), CHEETAH_LATENCY and CHEETAH_STALLS
+// (wait_views.cc), CHEETAH_TABLESPACES_ENCRYPTION (encryption_view.cc).
 #pragma once
 
 #include "server.h"
@@ -27,6 +28,7 @@ extern st_maria_plugin information_schema_compression_estimate;
 extern st_maria_plugin information_schema_foreign_keys;
 extern st_maria_plugin information_schema_latency;
 extern st_maria_plugin information_schema_stalls;
+extern st_maria_plugin information_schema_tablespaces_encryption;
 
 extern st_mysql_information_schema view_interface;
 

@@ -23,7 +23,10 @@ OPTIONS = {
     "innodb_flush_log_at_trx_commit": 2, "innodb_autoinc_lock_mode": 1, "event_scheduler": "off",
     "query_cache_type": 1, "query_cache_size": "4M", "loose_cheetah_flush_log_at_trx_commit": 2,
     "loose_cheetah_buffer_pool_size": "128M", "loose_cheetah_log_file_size": "64M",
-    "loose_cheetah_log_size_max": "1024M"}
+    "loose_cheetah_log_size_max": "1024M",
+    # The name with dashes stands beside that of the engine's own plugin.
+    "plugin-load-add": "file_key_management",
+    "file_key_management_filename": SCRIPTS / "encryption.keys"}
 DIFFERENCES_SHOWN = 6
 LINES_SHOWN = 24
 

@@ -1,6 +1,6 @@
 //! The commands. Each prints to standard output and answers whether all is well.
 
-use cheetah::base::Config;
+use cheetah::base::{Config, KeySource};
 use cheetah::db::{Db, Env, Read, SeekMode};
 use cheetah::format::row::{Locator, RowView};
 use cheetah::table::Table;
@@ -28,13 +28,13 @@ impl From<io::Error> for Failure {
 pub(crate) type Outcome = std::result::Result<bool, Failure>;
 
 /// Refuses a folder without a control file: startup would create an empty database there.
-fn open(dir: &Path) -> std::result::Result<Db, Failure> {
+fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     if !dir.join("CONTROL").is_file() {
         return Err(Failure(format!("{} holds no Cheetah database (no file CONTROL)", dir.display())));
     }
     let disk = PosixDisk::open(dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
     let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
-    Ok(Db::open(env, Config::default())?)
+    Ok(Db::open(env, Config { keys: keys.clone(), ..Config::default() })?)
 }
 
 fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, Failure> {
@@ -46,8 +46,8 @@ fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, F
 }
 
 /// Tables and indexes with their sizes.
-pub(crate) fn describe(dir: &Path) -> Outcome {
-    let db = open(dir)?;
+pub(crate) fn describe(dir: &Path, keys: &KeySource) -> Outcome {
+    let db = open(dir, keys)?;
     let mut out = BufWriter::new(io::stdout().lock());
     for table in tables(&db, None)? {
         writeln!(out, "table {}  id {}  rows {}", table.name(), table.id(), table.row_count())?;
@@ -80,8 +80,8 @@ pub(crate) fn describe(dir: &Path) -> Outcome {
 }
 
 /// Walks every index of the tables and cross-checks them.
-pub(crate) fn check(dir: &Path, only: Option<&str>) -> Outcome {
-    let db = open(dir)?;
+pub(crate) fn check(dir: &Path, keys: &KeySource, only: Option<&str>) -> Outcome {
+    let db = open(dir, keys)?;
     let mut sound = true;
     for table in tables(&db, only)? {
         let report = db.check_table(&table, true)?;
@@ -108,8 +108,8 @@ pub(crate) fn check(dir: &Path, only: Option<&str>) -> Outcome {
 }
 
 /// Keys and rows of a table in key order.
-pub(crate) fn dump(dir: &Path, name: &str, rows_max: u64) -> Outcome {
-    let db = open(dir)?;
+pub(crate) fn dump(dir: &Path, keys: &KeySource, name: &str, rows_max: u64) -> Outcome {
+    let db = open(dir, keys)?;
     let table = db.table(name)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut transaction = db.begin();

@@ -5,41 +5,44 @@
 //! instead. `salvage` writes nothing to the directory.
 
 mod commands;
+mod keys;
 mod salvage;
 
+use cheetah::base::KeySource;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage:
+const USAGE: &str = "usage: cheetah-cli [--keys FILE] COMMAND ..
   cheetah-cli describe DIR              tables, indexes and their sizes
   cheetah-cli check DIR [TABLE]         walks every index and cross-checks them; exit status 1 when a problem is found
   cheetah-cli dump DIR TABLE [ROWS]     keys and rows of a table, in key order, as the engine stores them
   cheetah-cli salvage DIR NEW           copies what can be read of a damaged database into a new one, and tells what is
                                         lost; exit status 1 when something is; DIR is only read
 
+--keys FILE is needed for a database with anything encrypted: a line 'number;key' for each key, the key in hexadecimal
+digits, as the server's plugin file_key_management reads it. The copy that salvage makes is encrypted then, too.
+
 DIR is the folder that holds CONTROL; with MariaDB that is '<datadir>/#cheetah'. Stop the server first.";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let outcome = match words.as_slice() {
-        ["describe", dir] => commands::describe(Path::new(dir)),
-        ["check", dir] => commands::check(Path::new(dir), None),
-        ["check", dir, table] => commands::check(Path::new(dir), Some(table)),
-        ["dump", dir, table] => commands::dump(Path::new(dir), table, u64::MAX),
-        ["dump", dir, table, rows] => match rows.parse() {
-            Ok(rows) => commands::dump(Path::new(dir), table, rows),
-            Err(_) => Err(commands::Failure(format!("ROWS must be a number, not '{rows}'"))),
-        },
-        ["salvage", dir, new] => salvage::salvage(Path::new(dir), Path::new(new)),
-        ["--help" | "-h" | "help"] => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        _ => {
+    let (key_file, words) = match words.as_slice() {
+        ["--keys", file, words @ ..] => (Some(Path::new(*file)), words),
+        words => (None, words),
+    };
+    if let ["--help" | "-h" | "help"] = words {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let outcome = key_file.map_or_else(|| Ok(KeySource::default()), keys::read);
+    let outcome = match outcome.and_then(|keys| run(words, &keys).transpose()) {
+        Ok(None) => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
+        Ok(Some(outcome)) => Ok(outcome),
+        Err(failure) => Err(failure),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -49,4 +52,20 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Runs a command; `None` when there is no such.
+fn run(words: &[&str], keys: &KeySource) -> Option<commands::Outcome> {
+    Some(match words {
+        ["describe", dir] => commands::describe(Path::new(dir), keys),
+        ["check", dir] => commands::check(Path::new(dir), keys, None),
+        ["check", dir, table] => commands::check(Path::new(dir), keys, Some(table)),
+        ["dump", dir, table] => commands::dump(Path::new(dir), keys, table, u64::MAX),
+        ["dump", dir, table, rows] => match rows.parse() {
+            Ok(rows) => commands::dump(Path::new(dir), keys, table, rows),
+            Err(_) => Err(commands::Failure(format!("ROWS must be a number, not '{rows}'"))),
+        },
+        ["salvage", dir, new] => salvage::salvage(Path::new(dir), keys, Path::new(new)),
+        _ => return None,
+    })
 }

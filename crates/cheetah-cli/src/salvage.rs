@@ -1,7 +1,7 @@
 //! `salvage`: what can be read of a damaged database, in a new one.
 
 use crate::commands::{hex, Failure, Outcome};
-use cheetah::base::Config;
+use cheetah::base::{Config, KeySource};
 use cheetah::salvage::{salvage as copy, Disks, Report, TableReport};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
@@ -16,7 +16,7 @@ const GAPS_MAX: usize = 20;
 
 /// Copies what can be read of the database in `damaged` into a new one in `new`, which does not
 /// exist yet.
-pub(crate) fn salvage(damaged: &Path, new: &Path) -> Outcome {
+pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     if !damaged.is_dir() {
         return Err(Failure(format!("{} is no folder", damaged.display())));
     }
@@ -30,7 +30,7 @@ pub(crate) fn salvage(damaged: &Path, new: &Path) -> Outcome {
     }
     let disks = Disks { damaged: open(damaged)?, scratch: open(&scratch)?, new: open(new)? };
     let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
-    let copied = copy(&disks, &clock, &Config::default(), &mut tell_table);
+    let copied = copy(&disks, &clock, &Config { keys: keys.clone(), ..Config::default() }, &mut tell_table);
     drop(disks);
     // It is empty now; if not, the next salvage says so.
     let _ = fs::remove_dir(&scratch);

@@ -1,8 +1,9 @@
 //! Opening, closing, and watching a database.
 
 use crate::barrier::{entry, stop_after_panic, value};
+use crate::encryption::ServerKeys;
 use crate::types::*;
-use cheetah::base::{Config, Error};
+use cheetah::base::{Config, Error, KeySource};
 use cheetah::db::{Db, Env};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
@@ -43,6 +44,9 @@ fn settings(config: &CheetahConfig) -> Config {
         io_capacity: config.io_capacity,
         buffers_changes: config.buffers_changes != 0,
         buffers_data_files: config.buffers_data_files != 0,
+        keys: KeySource::new(Arc::new(ServerKeys::of(config))),
+        encrypts_tables: config.encrypts_tables != 0,
+        encrypts_log: config.encrypts_log != 0,
         ..Config::default()
     }
 }

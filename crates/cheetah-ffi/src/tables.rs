@@ -72,6 +72,7 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         auto_increment: spec.auto_increment,
         extra,
         fulltext,
+        encryption: spec.encryption.get()?,
     })
 }
 

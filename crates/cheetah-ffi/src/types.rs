@@ -68,6 +68,8 @@ pub enum Code {
     SearchPhrase = 27,
     /// A full-text query takes too much memory, or is nested too deeply.
     SearchMemory = 28,
+    /// A key of the server's key service is missing, or is another one.
+    Key = 29,
 }
 
 impl Code {
@@ -83,6 +85,7 @@ impl Code {
             Error::Interrupted => Code::Interrupted,
             Error::UnknownXid(_) => Code::UnknownXid,
             Error::Limit { .. } | Error::Setting { .. } => Code::Limit,
+            Error::Key { .. } => Code::Key,
             Error::DiskFull(_) => Code::DiskFull,
             Error::Unsupported { .. } => Code::Unsupported,
             Error::Corruption { .. } => Code::Corruption,
@@ -182,6 +185,14 @@ pub struct CheetahConfig {
     pub buffers_changes: u8,
     /// Whether data files are read through the page cache of the system.
     pub buffers_data_files: u8,
+    /// Whether tables are encrypted that do not say whether they are.
+    pub encrypts_tables: u8,
+    /// Whether the log is encrypted.
+    pub encrypts_log: u8,
+    /// Where keys come from.
+    pub newest_key_version: crate::CheetahNewestKeyVersion,
+    /// As above.
+    pub key_bytes: crate::CheetahKeyBytes,
 }
 
 /// How a stored row is built.
@@ -244,6 +255,8 @@ pub struct CheetahTableSpec {
     pub compression: u8,
     /// Whether the engine numbers the rows.
     pub hidden_key: u8,
+    /// Whether it is encrypted, and how.
+    pub encryption: crate::CheetahEncryption,
 }
 
 /// What a definition says about the format of its table; 0 stands for a word that is not there.

@@ -1,6 +1,6 @@
 //! Time, and what makes one moment different from all others, as the engine sees them.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock.
@@ -11,6 +11,8 @@ pub trait Clock: Send + Sync {
     fn sleep_ns(&self, ns: u64);
     /// Bytes that no other call returns, here or elsewhere: the identity of a new database.
     fn unique(&self) -> [u8; 16];
+    /// Bytes that nobody can foretell, for secrets. There is no other source when this one fails.
+    fn random(&self) -> io::Result<[u8; 16]>;
 }
 
 /// The clock of the operating system.
@@ -39,5 +41,14 @@ impl Clock for RealClock {
             bytes = (now << 32 | u128::from(std::process::id())).to_le_bytes();
         }
         bytes
+    }
+    /// Of the operating system, asked each time.
+    fn random(&self) -> io::Result<[u8; 16]> {
+        let mut bytes = [0; 16];
+        let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+        match count == bytes.len() {
+            true => Ok(bytes),
+            false => Err(io::Error::other(format!("only {count} random bytes"))),
+        }
     }
 }

@@ -156,8 +156,13 @@ fn fill(records: &mut Vec<(Vec<u8>, Vec<u8>)>) -> PageBuf {
 }
 
 fn measure(leaves: &Leaves, compression: Compression) {
-    let how =
-        Encoding { row_format: &leaves.row_format, compression, freeze_below: TxnId(0), dictionary: None };
+    let how = Encoding {
+        row_format: &leaves.row_format,
+        compression,
+        freeze_below: TxnId(0),
+        dictionary: None,
+        lock: None,
+    };
     let mut images = vec![Vec::new(); leaves.pages.len()];
     let mut workspace = Workspace::default();
     let encode_us = best_us(leaves.pages.len(), |i| {

@@ -10,7 +10,8 @@
 use cheetah::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::db::{Db, Env};
 use cheetah::format::image::{
-    check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, ImageHeader, Primer, Workspace,
+    check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, ImageHeader, Means, Primer,
+    Workspace,
 };
 use cheetah::format::location::ALIGN_BYTES;
 use cheetah::format::page::{PageBuf, PageKind, PageView};
@@ -179,7 +180,13 @@ fn decoded(image: &[u8], workspace: &mut Workspace, dictionaries: &Dictionaries)
         let content = dictionaries.get(&(header.tree, name.page)).expect("a dictionary is there");
         Dictionary::new(name.page, content).expect("the engine has written it")
     });
-    let rebuilt = workspace.rebuild(&header, image, &expected, needed.as_ref(), &mut page);
+    let rebuilt = workspace.rebuild(
+        &header,
+        image,
+        &expected,
+        Means { dictionary: needed.as_ref(), key: None },
+        &mut page,
+    );
     rebuilt.expect("an intact image can be decoded");
     page
 }
@@ -220,7 +227,7 @@ fn measure(
     own: Option<&(Primer, Dictionary)>,
 ) -> Measured {
     let dictionary = own.map(|(primer, _)| primer);
-    let how = Encoding { row_format, compression, freeze_below: TxnId(0), dictionary };
+    let how = Encoding { row_format, compression, freeze_below: TxnId(0), dictionary, lock: None };
     let mut workspace = Workspace::default();
     let mut images = vec![Vec::new(); pages.len()];
     let encode_us = processor_us_of(pages.len(), |i| {
@@ -234,7 +241,13 @@ fn measure(
         let expected = ImageRef { pid: PageId(1), tree, location };
         let header = check(&images[i], &expected).expect("just encoded");
         let beside = own.filter(|_| header.dictionary.is_some()).map(|(_, dictionary)| dictionary);
-        let rebuilt = workspace.rebuild(&header, &images[i], &expected, beside, &mut page);
+        let rebuilt = workspace.rebuild(
+            &header,
+            &images[i],
+            &expected,
+            Means { dictionary: beside, key: None },
+            &mut page,
+        );
         rebuilt.expect("just encoded");
         black_box(&mut page);
     });

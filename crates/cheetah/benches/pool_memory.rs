@@ -7,9 +7,10 @@
 use cheetah::base::{Config, Health, PageId, TreeId};
 use cheetah::durable::Durable;
 use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
+use cheetah::keys::Keys;
 use cheetah::memory::MemoryBudget;
 use cheetah::page_map::MapStore;
-use cheetah::pool::{EpochState, PageClass, Pool};
+use cheetah::pool::{EpochState, PageClass, Pool, PoolParts};
 use cheetah::segment::Segments;
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
@@ -50,7 +51,9 @@ fn run(
     segments.end_startup(opened.epoch)?;
     let clock = Arc::new(RealClock::default());
     let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
-    let pool = Pool::open(&config, health, clock, memory, segments, opened.first_epoch, []);
+    let keys = Keys::none(clock.clone(), opened.identity.uuid);
+    let parts = PoolParts { health, clock, keys, memory, segments };
+    let pool = Pool::open(&config, parts, opened.first_epoch, []);
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
     println!("filled: anonymous {} MiB of {pool_mib}", common::memory_kib("RssAnon") >> 10);

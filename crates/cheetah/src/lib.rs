@@ -35,6 +35,7 @@
 //!     auto_increment: 1,
 //!     extra: Vec::new(),
 //!     fulltext: Vec::new(),
+//!     encryption: Default::default(),
 //! })?;
 //!
 //! let mut txn = db.begin();
@@ -55,9 +56,9 @@
 //! ```
 //!
 //! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
-//! `base` < `memory`, `format`, `durable` < `segment`, `page_map`, `log`, `sort` < `backup`,
-//! `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` < `db` <
-//! `salvage`.
+//! `base` < `memory`, `format`, `durable` < `keys` < `segment`, `page_map`, `log`, `sort` <
+//! `backup`, `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` <
+//! `db` < `salvage`.
 //! ARCHITECTURE.md walks through them.
 
 pub mod backup;
@@ -69,6 +70,7 @@ pub mod db;
 pub mod durable;
 pub mod format;
 pub mod fulltext;
+pub mod keys;
 pub mod log;
 pub mod memory;
 pub mod page_map;

@@ -8,7 +8,7 @@
 mod common;
 
 use cheetah::base::PageId;
-use cheetah::format::image::{self, Codec, Workspace};
+use cheetah::format::image::{self, Codec, Means, Workspace};
 use cheetah::format::page::{plan_split, split_into, PageBuf, PageMut, PageView, Pending, RecordRef};
 use cheetah::format::row::{RowFormatVersion, RowView};
 use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, Reader};
@@ -30,15 +30,16 @@ fn decoders_survive_mutated_bytes_images() {
     let codecs = [Codec::None, Codec::None, Codec::Lz4, Codec::Zstd];
     let mut images: Vec<_> = codecs.into_iter().flat_map(images).collect();
     images.extend(images_with_dictionary());
-    let dictionary = dictionary();
+    images.extend(closed_formats().into_iter().take(pages().len()));
+    let (dictionary, key) = (dictionary(), key());
     survive("image::decode", &images, 150_000, repair_image, |image| {
         let crc = image.get(28..32).and_then(|crc| crc.try_into().ok()).map_or(0, u32::from_le_bytes);
         let location = Location::of_address(ADDRESS, image.len() as u32, crc);
         let expected = ImageRef { pid: PID, tree: TREE, location };
         let mut page = PageBuf::new(512);
         let Ok(header) = image::check(image, &expected) else { return };
-        let dictionary = header.dictionary.map(|_| &dictionary);
-        if Workspace::default().rebuild(&header, image, &expected, dictionary, &mut page).is_ok() {
+        let means = Means { dictionary: header.dictionary.map(|_| &dictionary), key: Some(&key) };
+        if Workspace::default().rebuild(&header, image, &expected, means, &mut page).is_ok() {
             assert_eq!(PageView::new(&page).verify(), Ok(()));
             use_page(&mut page);
         }
@@ -174,8 +175,8 @@ fn decoders_survive_mutated_bytes_epoch_state() {
 
 #[test]
 fn decoders_survive_mutated_bytes_change_file() {
-    survive("change file", &[change_file()], 20_000, |_| {}, decoded::change_file);
-    let records = change_file().split_off(64 + 12);
+    survive("change file", &[change_file(None)], 20_000, |_| {}, decoded::change_file);
+    let records = change_file(None).split_off(64 + 12);
     survive("change file records", &[records], 20_000, |_| {}, decoded::change_records);
 }
 

@@ -129,9 +129,9 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
         let header = image::check(image, &expected).unwrap();
         named += usize::from(header.dictionary.is_some());
         let mut back = PageBuf::new(512);
-        let needed = header.dictionary.map(|_| &dictionary);
+        let means = image::Means { dictionary: header.dictionary.map(|_| &dictionary), key: None };
         let mut workspace = image::Workspace::default();
-        workspace.rebuild(&header, image, &expected, needed, &mut back).unwrap();
+        workspace.rebuild(&header, image, &expected, means, &mut back).unwrap();
         let contents = |bytes: &[u8]| {
             let view = PageView::new(bytes);
             let records = (0..view.count()).map(|i| (view.key(i), view.record(i).payload.to_vec())).collect();
@@ -204,13 +204,47 @@ fn a_rename_with_constraints_is_logged_as_when_it_came() {
 #[test]
 fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("change_files.txt");
-    let written = [samples::state_with_change_files().encode(), samples::change_file()];
+    let written = [samples::state_with_change_files().encode(), samples::change_file(None)];
     let text = written.iter().map(|bytes| hex(bytes) + "\n").collect::<String>();
     if is_blessing() {
         fs::write(&path, &text).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(State::decode(&written[0]).unwrap(), samples::state_with_change_files());
+}
+
+/// Image format 3, log format 3, change file format 2, catalog row format 6, and CONTROL with names
+/// of keys: what is written where something is encrypted.
+#[test]
+fn what_is_closed_is_written_as_when_it_came_and_opened() {
+    let path = folder(NOW).with_file_name("encryption.txt");
+    let written = samples::closed_formats();
+    let text = written.iter().map(|bytes| hex(bytes) + "\n").collect::<String>();
+    if is_blessing() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    let key = samples::key();
+    for (image, page) in written.iter().zip(samples::pages()) {
+        let (pid, tree, address) = (samples::PID, samples::TREE, samples::ADDRESS);
+        let crc = u32::from_le_bytes(image[28..32].try_into().unwrap());
+        let expected =
+            ImageRef { pid, tree, location: Location::of_address(address, image.len() as u32, crc) };
+        let header = image::check(image, &expected).unwrap();
+        let open = |key| {
+            let (mut workspace, mut back) = (image::Workspace::default(), PageBuf::new(512));
+            let means = image::Means { dictionary: None, key };
+            workspace.rebuild(&header, image, &expected, means, &mut back).map(|()| back)
+        };
+        assert_eq!(PageView::new(&open(Some(&key)).unwrap()).count(), PageView::new(&page).count());
+        assert!(open(None).is_err());
+    }
+    let control = &written[written.len() - 2];
+    let block = control::ControlBlock::decode(control[..].try_into().unwrap(), 1).unwrap();
+    assert_eq!(block.keys, [key.name()]);
+    assert_eq!(control[32], 1, "older versions need to know it to read the database");
+    let row = TableDef::decode(written.last().unwrap()).unwrap();
+    assert_eq!(row.encryption.key_id, 5);
 }
 
 /// Manifest format 1.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["memory", "format", "durable"],
+    &["keys"],
     &["segment", "page_map", "log", "sort", "change_files"],
     &["backup", "fulltext"],
     &["pool"],

@@ -27,6 +27,12 @@ impl Clock for SimClock {
         let now = self.0.fetch_add(1, Ordering::SeqCst);
         u128::from(now).to_be_bytes()
     }
+    /// Those of [`unique`](Clock::unique), scattered.
+    fn random(&self) -> std::io::Result<[u8; 16]> {
+        let now = self.0.fetch_add(1, Ordering::SeqCst);
+        let mut rng = crate::Rng::new(now);
+        Ok((u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())).to_le_bytes())
+    }
 }
 
 #[cfg(test)]

@@ -72,5 +72,6 @@ pub(crate) fn table(name: &str, row_format: RowFormatVersion, indexes: Vec<Index
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        encryption: Default::default(),
     }
 }

@@ -288,5 +288,6 @@ fn spec(choice: &Choice) -> TableSpec {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: choice.has_words.then(words).into_iter().collect(),
+        encryption: Default::default(),
     }
 }

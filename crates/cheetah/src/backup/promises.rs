@@ -3,6 +3,7 @@
 use crate::base::{planted, Result, TxnId, Xid};
 use crate::format::log_record::LogRecord;
 use crate::format::state::State;
+use crate::keys::Keys;
 use crate::log::PinnedLog;
 use cheetah_io::Disk;
 use std::collections::BTreeMap;
@@ -12,13 +13,13 @@ use std::collections::BTreeMap;
 pub(super) fn withdrawals(
     log: &PinnedLog,
     disk: &dyn Disk,
-    database: &[u8; 16],
+    keys: &Keys,
     state: &State,
     is_own: &dyn Fn(&Xid) -> bool,
 ) -> Result<(u32, Vec<Vec<u8>>)> {
     let listed = state.txns.iter().filter_map(|txn| Some((txn.txn, txn.xid?)));
     let mut prepared: BTreeMap<TxnId, Xid> = listed.collect();
-    let chain = log.read(disk, database, |frame| {
+    let chain = log.read(disk, keys, |frame| {
         if LogRecord::is_operation(frame.kind) {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use crate::durable::Durable;
 use crate::format::control::ControlBlock;
 use crate::format::manifest::Manifest;
 use crate::format::state::State;
+use crate::keys::Keys;
 use crate::log::{self, Log, PinnedLog};
 use crate::page_map::{self, MapStore};
 use crate::segment::{NamedSegment, Segments};
@@ -23,6 +24,7 @@ pub struct Sources<'a> {
     pub map: &'a MapStore,
     pub segments: &'a Segments,
     pub log: &'a Log,
+    pub keys: &'a Arc<Keys>,
 }
 
 impl std::fmt::Debug for Sources<'_> {
@@ -39,6 +41,7 @@ pub struct Snapshot {
     control: ControlBlock,
     segments: Vec<NamedSegment>,
     log: PinnedLog,
+    keys: Arc<Keys>,
 }
 
 impl Snapshot {
@@ -46,7 +49,7 @@ impl Snapshot {
     /// that is being committed to the map; makes no checkpoint and reads no files. `Limit` when
     /// there are too many pins.
     pub fn pin(sources: &Sources<'_>) -> Result<Self> {
-        let Sources { durable, map, segments, log } = *sources;
+        let Sources { durable, map, segments, log, keys } = *sources;
         if !planted::is_on("backup: pin what is not synced") {
             log.sync_to(log.end())?;
         }
@@ -58,7 +61,7 @@ impl Snapshot {
             let paths = paths.chain(segments.iter().map(|segment| segment.path.clone()));
             let paths = paths.chain(log.files.iter().map(|file| file.path.clone()));
             let pin = durable.pin(paths.chain(change_files::paths(durable)?))?;
-            Ok(Self { pin, control: control.clone(), segments, log })
+            Ok(Self { pin, control: control.clone(), segments, log, keys: Arc::clone(keys) })
         })
     }
 
@@ -138,9 +141,8 @@ impl Snapshot {
 
     /// The log up to the position, and the promises that are withdrawn behind it; how many.
     fn take_log(&self, target: &mut Target<'_>, state: &State, is_own: &dyn Fn(&Xid) -> bool) -> Result<u64> {
-        let Self { log, control, .. } = self;
-        let database = &control.identity.uuid;
-        let (chain, records) = withdrawals(log, self.pin.durable().disk(), database, state, is_own)?;
+        let Self { log, keys, .. } = self;
+        let (chain, records) = withdrawals(log, self.pin.durable().disk(), keys, state, is_own)?;
         let withdrawn_count = records.len() as u64;
         let behind = log::frames_behind(chain, records);
         let (last, before) =
@@ -151,7 +153,7 @@ impl Snapshot {
         target.copy(&last.path, last.bytes(), &behind)?;
         // What a startup will do: it finds the end where it is to be.
         let end = Lsn(log.end.0 + behind.len() as u64);
-        log::read_from(target.disk(), database, log.from, end, |_| Ok(()))?;
+        log::read_from(target.disk(), keys, log.from, end, |_| Ok(()))?;
         Ok(withdrawn_count)
     }
 }

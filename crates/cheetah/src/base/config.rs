@@ -1,6 +1,6 @@
 //! Settings of an engine. Those with a meaning in InnoDB have InnoDB's name.
 
-use super::{Error, Result};
+use super::{Error, KeySource, Result};
 
 /// Settings with which a database is opened. Byte counts unless said otherwise.
 #[derive(Clone, Debug)]
@@ -38,6 +38,13 @@ pub struct Config {
     pub buffers_changes: bool,
     /// Whether segment files that are written no more are read through the system's page cache.
     pub buffers_data_files: bool,
+    /// Where keys come from. A database that has encrypted anything cannot be opened without.
+    pub keys: KeySource,
+    /// Whether tables are encrypted that do not say whether they are, until
+    /// `Db::set_encrypt_tables`.
+    pub encrypts_tables: bool,
+    /// Whether the log is encrypted, until `Db::set_encrypt_log`.
+    pub encrypts_log: bool,
 }
 
 impl Default for Config {
@@ -56,6 +63,9 @@ impl Default for Config {
             old_snapshot_lag: 4096,
             buffers_changes: true,
             buffers_data_files: false,
+            keys: KeySource::default(),
+            encrypts_tables: false,
+            encrypts_log: false,
         }
     }
 }
@@ -77,6 +87,9 @@ impl Config {
             old_snapshot_lag: 2,
             buffers_changes: true,
             buffers_data_files: false,
+            keys: KeySource::default(),
+            encrypts_tables: false,
+            encrypts_log: false,
         }
     }
 

@@ -132,6 +132,16 @@ pub enum Error {
         /// What is allowed.
         range: String,
     },
+    /// A key of the server's key service is missing, or is another one.
+    #[error("encryption key {id}{}: {detail}", of_version(*version))]
+    Key {
+        /// Its number.
+        id: u32,
+        /// The version; 0 for whichever is the newest.
+        version: u32,
+        /// What is wrong, what it is needed for, and what to do.
+        detail: String,
+    },
     /// Not enough disk space to accept the change.
     #[error("disk full: {0}; free space or enlarge the file system, then try again")]
     DiskFull(String),
@@ -181,6 +191,14 @@ pub enum Error {
     Fatal(String),
 }
 
+/// Says which version of a key is meant.
+fn of_version(version: u32) -> String {
+    match version {
+        0 => String::new(),
+        version => format!(" version {version}"),
+    }
+}
+
 impl Error {
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
@@ -201,6 +219,7 @@ impl Error {
             | Error::Setting { .. }
             | Error::Constraint { .. }
             | Error::Search { .. }
+            | Error::Key { .. }
             | Error::DiskFull(_)
             | Error::Unsupported { .. }
             | Error::Io { .. }

@@ -11,6 +11,7 @@ pub mod error;
 pub(crate) mod hash;
 pub mod health;
 pub mod ids;
+pub mod key_service;
 pub mod latency;
 #[cfg(test)]
 pub(crate) mod model;
@@ -28,6 +29,7 @@ pub use config::Config;
 pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
+pub use key_service::{KeyService, KeySource};
 pub use threads::statement_threads;
 #[cfg(test)]
 pub(crate) use threads::RaisedAtEnd;

@@ -18,8 +18,10 @@ use crate::format::change_file::{
     chain_of, check_header, decode_block, encode_block, encode_header, stored_bytes, SavedChanges,
     BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, HEADER_BYTES,
 };
+use crate::format::encryption::Key;
 use crate::format::state::ListedFile;
 use crate::format::{Defect, Reader};
+use crate::keys::Keys;
 use cheetah_io::File;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -48,6 +50,8 @@ pub struct Writer {
     synced: u64,
     chain: u32,
     trees: BTreeSet<TreeId>,
+    keys: Arc<Keys>,
+    key: Option<Arc<Key>>,
     records: Vec<u8>,
     block: Vec<u8>,
 }
@@ -60,11 +64,13 @@ impl std::fmt::Debug for Writer {
 
 impl Writer {
     /// Begins the file of an epoch.
-    pub fn create(durable: &Arc<Durable>, database: &[u8; 16], epoch: Epoch) -> Result<Self> {
+    pub fn create(durable: &Arc<Durable>, keys: &Arc<Keys>, epoch: Epoch) -> Result<Self> {
         let (durable, path) = (Arc::clone(durable), path_of(epoch));
         let disk = durable.disk();
         let file = disk.create(&path).map_err(|error| Error::io("create", &path, error))?;
-        let header = encode_header(database, epoch);
+        let key = keys.system();
+        keys.note_change_file(epoch, key.as_ref().map(|key| key.name()));
+        let header = encode_header(keys.database(), epoch, key.as_ref().map(|key| key.name()));
         file.write_at(0, &header).map_err(|error| Error::io("write", &path, error))?;
         Ok(Self {
             durable,
@@ -75,6 +81,8 @@ impl Writer {
             synced: 0,
             chain: chain_of(&header),
             trees: BTreeSet::new(),
+            keys: Arc::clone(keys),
+            key,
             records: Vec::new(),
             block: Vec::new(),
         })
@@ -97,7 +105,8 @@ impl Writer {
 
     fn write_block(&mut self) -> Result<()> {
         assert!(self.records.len() <= BLOCK_BYTES_MAX, "a page has few changes");
-        let chain = encode_block(&self.records, self.chain, &mut self.block);
+        let nonce = self.key.as_ref().map(|_| self.keys.nonce()).transpose()?;
+        let chain = encode_block(&self.records, self.chain, self.key.as_deref().zip(nonce), &mut self.block);
         let written = self.file.write_at(self.end, &self.block);
         written.map_err(|error| Error::io("write", &self.path, error))?;
         self.file.start_writeback(self.end, self.block.len() as u64);
@@ -130,7 +139,7 @@ impl Writer {
 /// back. Blocks for I/O.
 pub fn read(
     durable: &Durable,
-    database: &[u8; 16],
+    keys: &Keys,
     listed: &ListedFile,
     mut each: impl FnMut(&SavedChanges<'_>) -> Result<()>,
 ) -> Result<()> {
@@ -139,7 +148,9 @@ pub fn read(
     let damaged = |defect: Defect| defect.in_place(&path);
     let mut header = [0; HEADER_BYTES];
     read_at(&*file, &path, 0, &mut header)?;
-    let mut chain = check_header(&header, database, listed.epoch).map_err(damaged)?;
+    let (mut chain, key) = check_header(&header, keys.database(), listed.epoch).map_err(damaged)?;
+    keys.note_change_file(listed.epoch, key);
+    let key = key.map(|name| keys.find(&name)).transpose()?;
     let (mut at, mut stored, mut records) = (HEADER_BYTES as u64, Vec::new(), Vec::new());
     while at < listed.bytes {
         let mut head = [0; BLOCK_HEAD_BYTES];
@@ -148,7 +159,7 @@ pub fn read(
         stored.resize(stored_bytes(&head, listed.bytes.saturating_sub(at)).map_err(damaged)?, 0);
         read_at(&*file, &path, at, &mut stored)?;
         at += stored.len() as u64;
-        chain = decode_block(&head, &stored, chain, &mut records).map_err(damaged)?;
+        chain = decode_block(&head, &mut stored, chain, key.as_deref(), &mut records).map_err(damaged)?;
         let mut reader = Reader::new(&records);
         while !reader.is_empty() {
             each(&SavedChanges::decode(&mut reader).map_err(damaged)?)?;
@@ -216,9 +227,11 @@ mod tests {
     use super::*;
     use crate::base::{Health, PageId, SegmentId};
     use crate::format::{ImageRef, Location};
-    use cheetah_io::sim::SimDisk;
+    use cheetah_io::sim::{SimClock, SimDisk};
 
-    const DATABASE: [u8; 16] = [5; 16];
+    fn no_keys() -> Arc<Keys> {
+        Keys::none(Arc::new(SimClock::default()), [5; 16])
+    }
 
     fn saved(pid: u64, changes: &[u8]) -> SavedChanges<'_> {
         let location = Location { segment: SegmentId(3), offset: 640, stored_bytes: 900, crc: 77 };
@@ -234,7 +247,7 @@ mod tests {
 
     fn write(durable: &Arc<Durable>, epoch: Epoch, count: u64) -> ListedFile {
         remove(durable, epoch).unwrap();
-        let mut writer = Writer::create(durable, &DATABASE, epoch).unwrap();
+        let mut writer = Writer::create(durable, &no_keys(), epoch).unwrap();
         for pid in 0..count {
             writer.push(&saved(pid, &[pid as u8; 300])).unwrap();
         }
@@ -243,7 +256,7 @@ mod tests {
 
     fn pids(durable: &Durable, listed: &ListedFile) -> Result<Vec<u64>> {
         let mut pids = Vec::new();
-        read(durable, &DATABASE, listed, |saved| {
+        read(durable, &no_keys(), listed, |saved| {
             assert_eq!(saved.changes, [saved.image.pid.0 as u8; 300]);
             pids.push(saved.image.pid.0);
             Ok(())

@@ -1,6 +1,7 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
 //! them.
 
+use super::rotation::KeyRotation;
 use super::statistics_table::is_internal;
 use super::taking_statistics;
 use super::waiting_snapshot::WaitingSnapshot;
@@ -27,6 +28,7 @@ pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
+    pub(in crate::db) key_rotation: KeyRotation,
     /// The threads are to end.
     ends: AtomicBool,
 }
@@ -34,7 +36,8 @@ pub(in crate::db) struct Background {
 impl Background {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let (flushed_at_ns, waiting_snapshot) = (Mutex::new(0), WaitingSnapshot::default());
-        Self { core, flushed_at_ns, waiting_snapshot, ends: AtomicBool::new(false) }
+        let (key_rotation, ends) = (KeyRotation::default(), AtomicBool::new(false));
+        Self { core, flushed_at_ns, waiting_snapshot, key_rotation, ends }
     }
 
     /// Stops the engine because a step has panicked.
@@ -61,6 +64,7 @@ impl Background {
             Self::checkpoint_step,
             Self::statistics_step,
             Self::scrub_step,
+            Self::key_step,
             Self::watch_step,
         ];
         let done = steps.map(|step| step(self));
@@ -210,6 +214,11 @@ impl Background {
     /// Takes statistics that are due.
     pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
         self.noted("taking statistics", taking_statistics::step(&self.core, &self.ends))
+    }
+
+    /// Looks for newer versions of keys, and closes an image anew, if that is due.
+    pub(in crate::db) fn key_step(&self) -> Result<bool> {
+        self.noted("rotating encryption keys", self.key_rotation.step(&self.core))
     }
 
     /// Reads an image, if that is due, to find damage; at the end of a pass, the page map.

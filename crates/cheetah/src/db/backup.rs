@@ -36,7 +36,13 @@ impl Db {
         let core = &self.0.core;
         let log = core.journal.log().expect("the log is there once the database is open");
         let (map, segments) = (core.checkpointer.map(), core.pool.segments());
-        let pinned = Snapshot::pin(&Sources { durable: segments.durable(), map, segments, log })?;
+        let pinned = Snapshot::pin(&Sources {
+            durable: segments.durable(),
+            map,
+            segments,
+            log,
+            keys: core.pool.keys(),
+        })?;
         core.health.background_errors().clear(PLACE);
         Ok(pinned)
     }

@@ -9,6 +9,7 @@ use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::format::catalog::TableDef;
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl, foreign_keys};
+use crate::table::shared::keys_in_use::keys_of;
 use crate::table::shared::parts::Core;
 use crate::table::{Alteration, Constraints, ForeignKey, Referenced, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
@@ -147,6 +148,63 @@ impl Db {
     /// background error.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         self.0.core.pool.set_scrub_rate(bytes_per_second);
+    }
+
+    /// Has these keys of the server serve, in their newest versions, and key 1, which closes what
+    /// belongs to no table. Asks the key service; blocks for I/O if any is new. `Key` when the
+    /// service lacks one.
+    pub fn use_keys(&self, ids: &[u32]) -> Result<()> {
+        self.0.core.use_keys(ids)
+    }
+
+    /// Sets whether tables are encrypted that do not say whether they are. What is there already is
+    /// encrypted, or decrypted, by the background. Asks the key service for the keys of these
+    /// tables: `Key` when it lacks one; then nothing has changed.
+    pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
+        let core = &self.0.core;
+        if is_on {
+            let names = core.catalog.names();
+            let tables: Vec<_> = names.iter().filter_map(|name| core.catalog.by_name(name).ok()).collect();
+            core.use_keys(&keys_of(tables.iter().map(|table| table.def()), true))?;
+        }
+        core.pool.keys().set_closes_tables(is_on);
+        Ok(())
+    }
+
+    /// Sets whether the log is encrypted; it goes on in a new file. `Key` when the service lacks
+    /// key 1. Blocks for I/O.
+    pub fn set_encrypt_log(&self, is_on: bool) -> Result<()> {
+        let core = &self.0.core;
+        if is_on {
+            core.use_keys(&[])?;
+        }
+        core.pool.keys().set_closes_log(is_on);
+        match core.journal.log() {
+            Some(log) => log.close_as_wanted(),
+            None => Ok(()),
+        }
+    }
+
+    /// By how many versions the key of a page may be behind, and one more, until the background
+    /// encrypts it anew; 1 as at first, 0: any number.
+    pub fn set_rotate_key_age(&self, versions: u32) {
+        self.0.core.pool.keys().set_rotate_age(versions);
+    }
+
+    /// Whether the background has still to look whether pages are encrypted as they should be.
+    pub fn is_rotating(&self) -> bool {
+        self.0.background.key_rotation.is_due(&self.0.core)
+    }
+
+    /// Images that the background has encrypted or decrypted since the startup, as keys or settings
+    /// were others.
+    pub fn rotated_images(&self) -> u64 {
+        self.0.core.pool.rotated_count()
+    }
+
+    /// Has the background ask for newer versions of keys at once, and look at all pages.
+    pub fn rotate_keys(&self) {
+        self.0.background.key_rotation.restart();
     }
 
     /// Creates a table; durable on return, as all changes of the catalog.

@@ -12,6 +12,7 @@ mod database;
 mod fulltext;
 mod load;
 mod reading;
+mod rotation;
 mod statistics;
 mod statistics_table;
 mod status;
@@ -36,8 +37,8 @@ pub use fulltext::{Found, NewPostings, RowWords, Search, Texts, WordList};
 pub use load::Load;
 pub use reading::{Cursor, SeekEnd};
 pub use status::{
-    IndexImageWork, IndexStats, LockEntry, LockWait, PoolStatus, Sizes, StallStatus, TableSizes,
-    TransactionInfo, TransactionState,
+    IndexImageWork, IndexStats, LockEntry, LockWait, PoolStatus, Sizes, StallStatus, TableEncryptionStatus,
+    TableSizes, TransactionInfo, TransactionState,
 };
 pub use transaction::{Isolation, OnLocked, Read, Savepoint, Transaction};
 pub use waiting_snapshot::Note;

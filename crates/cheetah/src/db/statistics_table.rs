@@ -4,6 +4,7 @@
 use super::{Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::format::catalog::parse_piece_key;
+use crate::format::catalog::TableEncryption;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
@@ -47,6 +48,7 @@ pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        encryption: TableEncryption::default(),
     };
     // Another connection may have been faster.
     ddl::create_table(core, &spec, &Constraints::default()).or_else(|_| core.catalog.by_name(NAME))

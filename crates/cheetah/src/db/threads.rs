@@ -77,7 +77,7 @@ enum Wait {
 
 impl Threads {
     pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step, Wait); 9] = [
+        let steps: [(&str, Step, Wait); 10] = [
             ("cheetah-clean", Background::clean_step, Wait::UntilCalled),
             ("cheetah-undo", Background::rollback_step, Wait::Idle),
             ("cheetah-purge", Background::free_step, Wait::Idle),
@@ -86,6 +86,7 @@ impl Threads {
             ("cheetah-flush", Background::flush_step, Wait::Idle),
             ("cheetah-stats", Background::statistics_step, Wait::Idle),
             ("cheetah-scrub", Background::scrub_step, Wait::Idle),
+            ("cheetah-keys", Background::key_step, Wait::Idle),
             ("cheetah-watch", Background::watch_step, Wait::Idle),
         ];
         let background = Arc::clone(background);
@@ -189,6 +190,7 @@ mod tests {
             auto_increment: 1,
             extra: Vec::new(),
             fulltext: Vec::new(),
+            encryption: Default::default(),
         };
         let table = db.create_table(&spec).unwrap();
         db.0.core.pace.set_has_threads(true);

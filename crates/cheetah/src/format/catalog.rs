@@ -9,7 +9,8 @@
 //!       change.
 //!   I4  A definition whose rows have one row-format version is written as version 2: only those
 //!       with several need a reader that knows of them; those that describe their columns or have
-//!       constraints, version 4; those with full-text indexes, version 5.
+//!       constraints, version 4; those with full-text indexes, version 5; those that say something
+//!       about encryption, version 6.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
@@ -25,7 +26,9 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
+/// Rows of this version tell of full-text indexes, and not of encryption.
+const VERSION_OF_FULLTEXT: u8 = 5;
 /// Rows of this version tell of columns and constraints, and not of full-text indexes.
 const VERSION_OF_CONSTRAINTS: u8 = 4;
 /// Rows of this version tell of several row-format versions, and not of columns and constraints.
@@ -61,6 +64,54 @@ pub struct IndexDef {
     pub tree: TreeId,
     /// The root of the tree.
     pub root: PageId,
+}
+
+/// Whether pages of a table are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Encryption {
+    /// As those of all tables that do not say.
+    #[default]
+    Default,
+    /// They are.
+    Yes,
+    /// They are not.
+    No,
+}
+
+/// Whether pages of a table are encrypted, and with which key of the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableEncryption {
+    /// Whether.
+    pub wish: Encryption,
+    /// The number of the key; it is kept when they are not encrypted, too.
+    pub key_id: u32,
+}
+
+impl Default for TableEncryption {
+    fn default() -> Self {
+        Self { wish: Encryption::Default, key_id: 1 }
+    }
+}
+
+impl TableEncryption {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.push(match self.wish {
+            Encryption::Default => 0,
+            Encryption::Yes => 1,
+            Encryption::No => 2,
+        });
+        varint::put(out, self.key_id.into());
+    }
+
+    fn decode(fields: &mut Reader<'_>) -> Parsed<Self> {
+        let wish = match fields.u8()? {
+            0 => Encryption::Default,
+            1 => Encryption::Yes,
+            2 => Encryption::No,
+            code => return Err(Defect::at("unknown kind of encryption", code.into())),
+        };
+        Ok(Self { wish, key_id: number_u32(fields)? })
+    }
 }
 
 /// A full-text index of a table.
@@ -109,6 +160,8 @@ pub struct TableDef {
     pub copy_of: String,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextDef>,
+    /// Whether its pages are encrypted.
+    pub encryption: TableEncryption,
 }
 
 impl TableDef {
@@ -116,7 +169,8 @@ impl TableDef {
     fn version(&self) -> u8 {
         let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
         match (is_plain, self.older_formats.is_empty()) {
-            _ if !self.fulltext.is_empty() => VERSION,
+            _ if self.encryption != TableEncryption::default() => VERSION,
+            _ if !self.fulltext.is_empty() => VERSION_OF_FULLTEXT,
             (true, true) => VERSION_OF_ONE_FORMAT,
             (true, false) => VERSION_OF_FORMATS,
             (false, _) => VERSION_OF_CONSTRAINTS,
@@ -157,13 +211,16 @@ impl TableDef {
             self.foreign_keys.iter().for_each(|constraint| constraint.encode(out));
             put_prefixed(out, self.copy_of.as_bytes());
         }
-        if version == VERSION {
+        if version >= VERSION_OF_FULLTEXT {
             varint::put(out, self.fulltext.len() as u64);
             for index in &self.fulltext {
                 put_prefixed(out, index.name.as_bytes());
                 put_prefixed(out, index.postings.as_bytes());
                 put_prefixed(out, &index.extra);
             }
+        }
+        if version == VERSION {
+            self.encryption.encode(out);
         }
     }
 
@@ -176,7 +233,8 @@ impl TableDef {
         let version = fields.u8()?;
         let is_old = version == VERSION_BEFORE_CHANGES;
         let has_one_format = is_old || version == VERSION_OF_ONE_FORMAT;
-        if !has_one_format && version != VERSION_OF_FORMATS && version != VERSION_OF_CONSTRAINTS {
+        let is_known = (VERSION_OF_FORMATS..VERSION).contains(&version);
+        if !has_one_format && !is_known {
             check_version("catalog row format", version.into(), VERSION.into())?;
         }
         let mut def = TableDef {
@@ -195,6 +253,7 @@ impl TableDef {
             foreign_keys: Vec::new(),
             copy_of: String::new(),
             fulltext: Vec::new(),
+            encryption: TableEncryption::default(),
         };
         if !is_old {
             def.mark = fields.prefixed(usize::MAX)?.to_vec();
@@ -208,13 +267,16 @@ impl TableDef {
         if !has_one_format {
             def.read_older_formats(fields, version == VERSION_OF_FORMATS)?;
         }
-        if version == VERSION_OF_CONSTRAINTS || version == VERSION {
+        if version >= VERSION_OF_CONSTRAINTS {
             def.description = Description::decode(fields, def.indexes.len())?;
             def.foreign_keys =
                 (0..count(fields)?).map(|_| ForeignKeyDef::decode(fields)).collect::<Parsed<_>>()?;
             text(fields)?.clone_into(&mut def.copy_of);
-            if version == VERSION {
+            if version >= VERSION_OF_FULLTEXT {
                 def.fulltext = (0..count(fields)?).map(|_| decode_fulltext(fields)).collect::<Parsed<_>>()?;
+            }
+            if version == VERSION {
+                def.encryption = TableEncryption::decode(fields)?;
             }
             ensure(def.version() == version, "a description of nothing")?;
         }
@@ -342,7 +404,13 @@ mod tests {
             foreign_keys: Vec::new(),
             copy_of: String::new(),
             fulltext: Vec::new(),
+            encryption: TableEncryption::default(),
         }
+    }
+
+    fn sample_with_encryption() -> TableDef {
+        let encryption = TableEncryption { wish: Encryption::Yes, key_id: 300 };
+        TableDef { encryption, ..sample() }
     }
 
     fn sample_with_fulltext() -> TableDef {
@@ -403,13 +471,17 @@ mod tests {
         bytes.clear();
         sample_with_fulltext().encode(&mut bytes);
         assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_fulltext(), 5));
+        bytes.clear();
+        sample_with_encryption().encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_encryption(), 6));
     }
 
     #[test]
     fn cut_altered_and_newer_definitions_are_refused_without_panic() {
         let mut bytes = Vec::new();
         let formats = sample_with_formats().older_formats;
-        TableDef { older_formats: formats, ..sample_with_fulltext() }.encode(&mut bytes);
+        let encryption = sample_with_encryption().encryption;
+        TableDef { older_formats: formats, encryption, ..sample_with_fulltext() }.encode(&mut bytes);
         for len in 0..bytes.len() {
             assert!(TableDef::decode(&bytes[..len]).is_err());
         }
@@ -418,7 +490,7 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 6;
+        bytes[0] = 7;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
     }
 

@@ -4,7 +4,9 @@
 //!   I1  The checksum of a block goes on from that of the block before, the first one's from that
 //!       of the header. Who names a file names its length and its last checksum: so no block is
 //!       missing, or of another file.
-//!   I2  What a record says holds as long as the page map has that location for the page.
+//!   I2  Blocks of a closed file are closed with the key that its header names; checksums are over
+//!       what is stored (E8).
+//!   I3  What a record says holds as long as the page map has that location for the page.
 //! Layout    docs/format.md, "Change files".
 //!
 //! ```text
@@ -14,7 +16,9 @@
 //!  12  4  zero                           8  4  crc32c: the one before, bytes 0..8, what is stored
 //!  16 16  database                      12  .  the records, compressed with lz4; as they are if
 //!  32  8  epoch                                that makes them no shorter
-//!  40  .  zero
+//!  40 16  of a closed file: name of the     in a closed file what is stored is a nonce of
+//!         key                                  16 bytes, and then that, closed
+//!  56  .  zero
 //!  60  4  crc32c of bytes 0..60
 //!
 //! record: varint page, varint tree, 8 address of its image, varint bytes and 4 crc32c of that,
@@ -22,6 +26,7 @@
 //! ```
 
 use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
+use super::encryption::{Key, KeyName, KEY_NAME_BYTES, NONCE_BYTES};
 use super::record_fields::number_u32;
 use super::{varint, ImageRef, Location};
 use crate::base::{Epoch, PageId, TreeId};
@@ -34,7 +39,9 @@ pub const BLOCK_HEAD_BYTES: usize = 12;
 pub const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"CHEETCHG";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Of files that are not closed.
+const PLAIN_VERSION: u32 = 1;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 /// All that waits for the page begins here.
 const BEGINS: u8 = 1;
@@ -84,28 +91,43 @@ impl<'a> SavedChanges<'a> {
 }
 
 /// The header of the file of an epoch.
-pub fn encode_header(database: &[u8; 16], epoch: Epoch) -> [u8; HEADER_BYTES] {
+pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    let version = if key.is_some() { VERSION } else { PLAIN_VERSION };
+    header[8..12].copy_from_slice(&version.to_le_bytes());
     header[16..32].copy_from_slice(database);
     header[32..40].copy_from_slice(&epoch.0.to_le_bytes());
+    if let Some(key) = key {
+        let mut name = Vec::with_capacity(KEY_NAME_BYTES);
+        key.encode(&mut name);
+        header[40..40 + KEY_NAME_BYTES].copy_from_slice(&name);
+    }
     let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
     header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
     header
 }
 
-/// The checksum that the first block goes on from, if that is the header of the file of the epoch.
-pub fn check_header(header: &[u8; HEADER_BYTES], database: &[u8; 16], epoch: Epoch) -> Result<u32, Defect> {
+/// The checksum that the first block goes on from, if that is the header of the file of the epoch,
+/// and the key that closes it.
+pub fn check_header(
+    header: &[u8; HEADER_BYTES],
+    database: &[u8; 16],
+    epoch: Epoch,
+) -> Result<(u32, Option<KeyName>), Defect> {
     let (covered, crc) = header.split_at(HEADER_CRC_AT);
     let mut reader = Reader::new(covered);
     ensure(reader.array()? == MAGIC, "not a change file")?;
     ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum of the header")?;
-    check_version("change file format", reader.u32()?, VERSION)?;
+    let version = reader.u32()?;
+    if version != PLAIN_VERSION {
+        check_version("change file format", version, VERSION)?;
+    }
     ensure(reader.u32()? == 0, "reserved bytes are not zero")?;
     ensure(reader.array()? == *database, "belongs to another database")?;
     ensure(reader.u64()? == epoch.0, "belongs to another epoch")?;
-    Ok(chain_of(header))
+    let key = if version == VERSION { Some(KeyName::decode(&mut reader)?) } else { None };
+    Ok((chain_of(header), key))
 }
 
 /// The checksum that the first block behind a header goes on from.
@@ -114,8 +136,13 @@ pub fn chain_of(header: &[u8; HEADER_BYTES]) -> u32 {
 }
 
 /// Makes `block` a block with these records, and returns its checksum; `chain` is that of the block
-/// before.
-pub fn encode_block(records: &[u8], chain: u32, block: &mut Vec<u8>) -> u32 {
+/// before. `lock` is the key of the file, with a nonce that nothing else is closed with.
+pub fn encode_block(
+    records: &[u8],
+    chain: u32,
+    lock: Option<(&Key, [u8; NONCE_BYTES])>,
+    block: &mut Vec<u8>,
+) -> u32 {
     let most = lz4_flex::block::get_maximum_output_size(records.len());
     block.clear();
     block.resize(BLOCK_HEAD_BYTES + most, 0);
@@ -125,6 +152,10 @@ pub fn encode_block(records: &[u8], chain: u32, block: &mut Vec<u8>) -> u32 {
     if packed >= records.len() {
         block.truncate(BLOCK_HEAD_BYTES);
         block.extend_from_slice(records);
+    }
+    if let Some((key, nonce)) = lock {
+        key.apply(&nonce, &mut block[BLOCK_HEAD_BYTES..]);
+        block.splice(BLOCK_HEAD_BYTES..BLOCK_HEAD_BYTES, nonce);
     }
     let stored_bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
     block[..4].copy_from_slice(&(records.len() as u32).to_le_bytes());
@@ -138,22 +169,32 @@ pub fn encode_block(records: &[u8], chain: u32, block: &mut Vec<u8>) -> u32 {
 pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, Defect> {
     let mut reader = Reader::new(head);
     let (raw, stored) = (reader.u32()?, reader.u32()?);
-    ensure(raw as usize <= BLOCK_BYTES_MAX && stored <= raw, "impossible length of a block")?;
+    ensure(
+        raw as usize <= BLOCK_BYTES_MAX && stored <= raw + NONCE_BYTES as u32,
+        "impossible length of a block",
+    )?;
     ensure(u64::from(stored) <= limit, "a block is longer than its file")?;
     Ok(stored as usize)
 }
 
-/// Unpacks the records of a block, and returns its checksum, which must go on from `chain`.
+/// Unpacks the records of a block, and returns its checksum, which must go on from `chain`. `key`
+/// is the key of the file; what is stored is opened.
 pub fn decode_block(
     head: &[u8; BLOCK_HEAD_BYTES],
-    stored: &[u8],
+    mut stored: &mut [u8],
     chain: u32,
+    key: Option<&Key>,
     records: &mut Vec<u8>,
 ) -> Result<u32, Defect> {
     let mut reader = Reader::new(head);
     let (raw, _, crc) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
     ensure(crc == crc_of(&head[..8], stored, chain), "bad checksum of a block")?;
     ensure(raw <= BLOCK_BYTES_MAX, "impossible length of a block")?;
+    if let Some(key) = key {
+        let (nonce, closed) = stored.split_first_chunk_mut().ok_or(Defect::new("a box without a nonce"))?;
+        key.apply(nonce, closed);
+        stored = closed;
+    }
     records.clear();
     if stored.len() == raw {
         records.extend_from_slice(stored);
@@ -182,20 +223,30 @@ mod tests {
 
     #[test]
     fn records_and_blocks_read_back() {
-        let header = encode_header(&[7; 16], Epoch(9));
-        let chain = check_header(&header, &[7; 16], Epoch(9)).unwrap();
+        let header = encode_header(&[7; 16], Epoch(9), None);
+        let (chain, key) = check_header(&header, &[7; 16], Epoch(9)).unwrap();
+        assert_eq!(key, None);
         let mut records = Vec::new();
         let long = [1; 500];
         [&b"one"[..], &long].map(saved).iter().for_each(|saved| saved.encode(&mut records));
         for records in [&records[..], &records[..40]] {
             let mut block = Vec::new();
-            let crc = encode_block(records, chain, &mut block);
-            let (head, stored) = block.split_first_chunk().unwrap();
-            assert_eq!(stored_bytes(head, stored.len() as u64), Ok(stored.len()));
-            let mut unpacked = Vec::new();
-            assert_eq!(decode_block(head, stored, chain, &mut unpacked), Ok(crc));
-            assert_eq!(unpacked, records);
-            assert!(decode_block(head, stored, chain ^ 1, &mut unpacked).is_err());
+            let key = Key::new(1, 2, vec![3; 32].into(), &[7; 16]);
+            let mut plain = Vec::new();
+            encode_block(records, chain, None, &mut plain);
+            let plain = &plain[BLOCK_HEAD_BYTES..];
+            for key in [None, Some(&key)] {
+                let crc = encode_block(records, chain, key.zip(Some([4; 16])), &mut block);
+                let (head, stored) = block.split_first_chunk().unwrap();
+                assert_eq!(stored_bytes(head, stored.len() as u64), Ok(stored.len()));
+                assert_eq!(stored == plain, key.is_none());
+                let mut unpacked = Vec::new();
+                let mut read =
+                    |chain, key| decode_block(head, &mut stored.to_vec(), chain, key, &mut unpacked);
+                assert!(read(chain ^ 1, key).is_err());
+                assert_eq!(read(chain, key), Ok(crc));
+                assert_eq!(unpacked, records);
+            }
         }
         let mut reader = Reader::new(&records);
         assert_eq!(SavedChanges::decode(&mut reader), Ok(saved(b"one")));
@@ -205,7 +256,9 @@ mod tests {
 
     #[test]
     fn headers_of_others_are_refused() {
-        let header = encode_header(&[7; 16], Epoch(9));
+        let key = KeyName { id: 1, version: 2, check: [3; 8] };
+        let header = encode_header(&[7; 16], Epoch(9), Some(key));
+        assert_eq!(check_header(&header, &[7; 16], Epoch(9)).unwrap().1, Some(key));
         assert!(check_header(&header, &[8; 16], Epoch(9)).is_err());
         assert!(check_header(&header, &[7; 16], Epoch(8)).is_err());
         for at in 0..HEADER_BYTES {

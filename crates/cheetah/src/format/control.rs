@@ -28,6 +28,7 @@
 //! changes, so that an old engine can tell a newer format from damage.
 
 use super::bytes::{ensure, Defect, Reader};
+use super::encryption::KeyName;
 use crate::base::{Epoch, Lsn, SegmentId};
 
 /// Bytes of one copy.
@@ -39,7 +40,11 @@ pub const PARTS_MAX: usize = 64;
 /// The format version that this engine writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 /// The features that this engine knows.
-const KNOWN_FEATURES: Features = Features { compatible: 0, write: 0, read: 0 };
+const KNOWN_FEATURES: Features = Features { compatible: 0, write: 0, read: ENCRYPTED };
+/// Needed to read: something is closed with keys, whose names stand behind the parts.
+const ENCRYPTED: u64 = 1;
+/// Most names of keys.
+pub const KEYS_MAX: usize = 100;
 
 const MAGIC: &[u8; 8] = b"CHEETCTL";
 const PARTS_AT: usize = 112;
@@ -113,6 +118,8 @@ pub struct ControlBlock {
     pub base: Option<MapPart>,
     /// What changed since, oldest first.
     pub logs: Vec<MapPart>,
+    /// The keys that anything is closed with.
+    pub keys: Vec<KeyName>,
 }
 
 /// Why a copy cannot be used.
@@ -144,14 +151,15 @@ impl ControlBlock {
     /// The block as copy number `copy`.
     ///
     /// # Panics
-    /// When there are more than [`PARTS_MAX`] parts.
+    /// When there are more than [`PARTS_MAX`] parts or [`KEYS_MAX`] keys.
     pub fn encode(&self, copy: u32) -> [u8; COPY_BYTES] {
         let parts_count = self.parts().count();
         assert!(parts_count <= PARTS_MAX, "{parts_count} parts of the map exceed {PARTS_MAX}");
         let mut out = Vec::with_capacity(PARTS_AT + parts_count * 32);
         out.extend_from_slice(MAGIC);
         put_u32s(&mut out, &[VERSION, copy]);
-        put_u64s(&mut out, &[self.features.compatible, self.features.write, self.features.read]);
+        let read = if self.keys.is_empty() { 0 } else { ENCRYPTED };
+        put_u64s(&mut out, &[self.features.compatible, self.features.write, self.features.read | read]);
         out.extend_from_slice(&self.identity.uuid);
         put_u64s(&mut out, &[self.sequence, self.identity.incarnation, self.epoch.0]);
         put_u64s(&mut out, &[self.log_start.0, self.next_map_file]);
@@ -162,6 +170,11 @@ impl ControlBlock {
         for part in self.parts() {
             put_u64s(&mut out, &[part.file, part.start, part.end]);
             put_u32s(&mut out, &[part.start_crc, part.end_crc]);
+        }
+        if !self.keys.is_empty() {
+            assert!(self.keys.len() <= KEYS_MAX, "{} keys exceed {KEYS_MAX}", self.keys.len());
+            out.extend_from_slice(&(self.keys.len() as u16).to_le_bytes());
+            self.keys.iter().for_each(|key| key.encode(&mut out));
         }
         let mut bytes = [0; COPY_BYTES];
         bytes[..out.len()].copy_from_slice(&out);
@@ -185,7 +198,13 @@ impl ControlBlock {
             return Err(Refusal::Newer { sequence, detail });
         }
         ensure(copy_here == copy, "this copy belongs elsewhere in the file")?;
-        let block = Self::decode_rest(&mut reader, features, uuid, sequence)?;
+        let mut block = Self::decode_rest(&mut reader, features, uuid, sequence)?;
+        if features.read & ENCRYPTED != 0 {
+            let count = usize::from(reader.u16()?);
+            ensure((1..=KEYS_MAX).contains(&count), "an impossible number of keys")?;
+            block.keys = (0..count).map(|_| KeyName::decode(&mut reader)).collect::<Result<_, _>>()?;
+            block.features.read &= !ENCRYPTED;
+        }
         // Not `all`, which looks at one byte after the other.
         let any = reader.rest().iter().fold(0, |any, byte| any | byte);
         ensure(any == 0, "bytes after the parts are not zero")?;
@@ -210,6 +229,7 @@ impl ControlBlock {
             next_segment: SegmentId(reader.u32()?),
             base: None,
             logs: Vec::new(),
+            keys: Vec::new(),
         };
         let base_count = usize::from(reader.u16()?);
         let parts_count = usize::from(reader.u16()?);
@@ -274,6 +294,7 @@ mod tests {
             segment_bytes: 64 << 20,
             base: Some(part(4)),
             logs: vec![part(5), part(9)],
+            keys: vec![KeyName { id: 1, version: 7, check: [2; 8] }],
         }
     }
 

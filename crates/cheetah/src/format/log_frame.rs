@@ -7,7 +7,10 @@
 //!       torn frame, never joins the chain again.
 //!   I2  The header names the end and the chain of the file before: two files join only where the
 //!       first was left.
-//!   I3  The first 12 and the last 4 bytes of a header mean the same in all versions.
+//!   I3  Bodies of a closed file are closed by their place in the file, which is written once (E4);
+//!       checksums are over what stands there. Sync marks, and records that say how a transaction
+//!       is prepared, are not closed: a snapshot has others in their places than the database.
+//!   I4  The first 12 and the last 4 bytes of a header mean the same in all versions.
 //! Layout    docs/format.md, "Log files".
 //!
 //! ```text
@@ -20,11 +23,15 @@
 //!  40  8  sequence                              0  8  position of this frame
 //!  48  8  start: position of the first frame    8  8  position up to which the log was durable
 //!  56  4  chain of the file before             16  4  chain of the file's header
-//!  60  .  zero                                 20  4  crc32c of bytes 0..20
+//!  60 16  of a closed file: name of its key    20  4  crc32c of bytes 0..20
+//!  76 16  of a closed file: random bytes
+//!  92  .  zero
 //! 508  4  crc32c of bytes 0..508
 //! ```
 
 use super::bytes::{check_version, ensure, Defect, Reader};
+use super::encryption::{KeyName, KeyStream, NONCE_BYTES};
+use super::log_record::KIND_PREPARE;
 use crate::base::{Error, Lsn};
 
 /// Length of a file header: one sector, so that it never tears.
@@ -39,13 +46,14 @@ pub const KIND_SYNC_MARK: u8 = 255;
 pub const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_BODY_BYTES;
 
 const MAGIC: [u8; 8] = *b"CHEETLOG";
-/// The version that is written.
-pub const VERSION: u32 = 2;
+/// The newest version: of closed files.
+pub const VERSION: u32 = 3;
+/// The version of files that are not closed.
+pub const PLAIN_VERSION: u32 = 2;
 /// Files of this version have no records of kind 14.
 const OLD_VERSION: u32 = 1;
 const MARK_BODY_BYTES: usize = 24;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
-const HEADER_USED_BYTES: usize = 60;
 
 /// The head of a log file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +70,17 @@ pub struct FileHeader {
     pub start: Lsn,
     /// Chain at the end of the file before; 0 in the first.
     pub previous_chain: u32,
+    /// How its frames are closed.
+    pub closed: Option<Salt>,
+}
+
+/// How the frames of a file are closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Salt {
+    /// The key.
+    pub key: KeyName,
+    /// Random bytes, of this file alone.
+    pub bytes: [u8; NONCE_BYTES],
 }
 
 impl FileHeader {
@@ -76,8 +95,12 @@ impl FileHeader {
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         bytes.extend_from_slice(&self.start.0.to_le_bytes());
         bytes.extend_from_slice(&self.previous_chain.to_le_bytes());
+        if let Some(salt) = &self.closed {
+            salt.key.encode(&mut bytes);
+            bytes.extend_from_slice(&salt.bytes);
+        }
         let mut header = [0; HEADER_BYTES];
-        header[..HEADER_USED_BYTES].copy_from_slice(&bytes);
+        header[..bytes.len()].copy_from_slice(&bytes);
         let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
         header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         header
@@ -98,7 +121,7 @@ impl FileHeader {
         ensure(magic == MAGIC, "not a log file").map_err(damaged)?;
         ensure(crc == crc32c::crc32c(covered).to_le_bytes(), "bad checksum").map_err(damaged)?;
         let version = reader.u32().map_err(damaged)?;
-        if version != OLD_VERSION {
+        if ![OLD_VERSION, PLAIN_VERSION].contains(&version) {
             check_version("log format", version, VERSION).map_err(|defect| defect.in_place(place))?;
         }
         Self::fields(version, &mut reader).map_err(damaged)
@@ -106,14 +129,18 @@ impl FileHeader {
 
     fn fields(version: u32, reader: &mut Reader<'_>) -> Result<Self, Defect> {
         ensure(reader.u32()? == 0, "reserved bytes are not zero")?;
-        let header = Self {
+        let mut header = Self {
             version,
             database: reader.array()?,
             incarnation: reader.u64()?,
             sequence: reader.u64()?,
             start: Lsn(reader.u64()?),
             previous_chain: reader.u32()?,
+            closed: None,
         };
+        if version == VERSION {
+            header.closed = Some(Salt { key: KeyName::decode(reader)?, bytes: reader.array()? });
+        }
         ensure(reader.rest().iter().all(|byte| *byte == 0), "reserved bytes are not zero")?;
         Ok(header)
     }
@@ -160,6 +187,35 @@ pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     out.push(kind);
     out.extend_from_slice(body);
     crc
+}
+
+/// As [`put_frame`] in a closed file, at `offset` of it.
+pub fn put_closed_frame(
+    out: &mut Vec<u8>,
+    chain: u32,
+    kind: u8,
+    body: &[u8],
+    stream: &KeyStream,
+    offset: u64,
+) -> u32 {
+    if !is_closed(kind) {
+        return put_frame(out, chain, kind, body);
+    }
+    let at = out.len();
+    out.resize(at + FRAME_HEADER_BYTES, 0);
+    out.extend_from_slice(body);
+    let (head, stored) = out[at..].split_at_mut(FRAME_HEADER_BYTES);
+    stream.apply(offset + FRAME_HEADER_BYTES as u64, stored);
+    let crc = checksum(chain, kind, stored);
+    head[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    head[4..8].copy_from_slice(&crc.to_le_bytes());
+    head[8] = kind;
+    crc
+}
+
+/// Whether bodies of frames of that kind are closed in a closed file (I3).
+pub fn is_closed(kind: u8) -> bool {
+    kind != KIND_SYNC_MARK && kind != KIND_PREPARE
 }
 
 /// A statement in the log about the log: up to where it was durable when this was written. When the
@@ -217,6 +273,7 @@ mod tests {
             sequence: 9,
             start: Lsn(1000),
             previous_chain: 0xabcd,
+            closed: Some(Salt { key: KeyName { id: 1, version: 5, check: [8; 8] }, bytes: [6; 16] }),
         }
     }
 
@@ -235,7 +292,7 @@ mod tests {
     #[test]
     fn a_header_of_a_newer_version_is_refused_as_unsupported() {
         let mut bytes = header().encode();
-        bytes[8] = 3;
+        bytes[8] = 4;
         let crc = crc32c::crc32c(&bytes[..508]);
         bytes[508..].copy_from_slice(&crc.to_le_bytes());
         let error = FileHeader::decode(&bytes, "wal/1.log").unwrap_err();

@@ -168,6 +168,8 @@ const DROP_TABLE: u8 = 9;
 const RENAME_TABLE: u8 = 10;
 const TRUNCATE_TABLE: u8 = 11;
 const AUTO_INCREMENT: u8 = 12;
+/// Kind of records that say how a transaction is prepared.
+pub const KIND_PREPARE: u8 = PREPARE;
 const PREPARE: u8 = 13;
 const ALTER_TABLES: u8 = 14;
 const RENAME_WITH_CONSTRAINTS: u8 = 15;

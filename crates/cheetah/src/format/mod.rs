@@ -13,6 +13,7 @@ pub mod catalog;
 pub mod change_file;
 mod contexts;
 pub mod control;
+pub mod encryption;
 pub mod foreign_key;
 pub mod image;
 pub mod location;

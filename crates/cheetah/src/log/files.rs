@@ -16,7 +16,9 @@
 use super::tail::Opening;
 use crate::base::{planted, Error, Lsn, Result};
 use crate::durable::Durable;
+use crate::format::encryption::KeyName;
 use crate::format::log_frame::{FileHeader, HEADER_BYTES};
+use crate::keys::Keys;
 use cheetah_io::{Disk, File};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,12 +47,23 @@ pub(super) fn sequences(disk: &dyn Disk) -> Result<Vec<u64>> {
 pub(super) struct LiveFile {
     pub(super) sequence: u64,
     pub(super) start: Lsn,
+    /// The key that closes it.
+    pub(super) key: Option<KeyName>,
 }
 
 /// A file that waits to be used.
 pub(super) struct ReserveFile {
     path: String,
     bytes: u64,
+    /// Whether frames may stand in it that are not closed.
+    may_be_plain: bool,
+}
+
+impl LiveFile {
+    pub(super) fn of(header: &FileHeader) -> Self {
+        let FileHeader { sequence, start, closed, .. } = *header;
+        Self { sequence, start, key: closed.map(|salt| salt.key) }
+    }
 }
 
 /// How long files may be, header included.
@@ -63,6 +76,7 @@ pub(super) struct FileLimits {
 /// The files of the log.
 pub(super) struct Files {
     durable: Arc<Durable>,
+    keys: Arc<Keys>,
     limits: FileLimits,
     /// Old files that wait for their next use, at most, while files are longer than the shortest.
     reserve_max: usize,
@@ -81,12 +95,14 @@ impl Files {
     /// Takes over the directory as it stands.
     pub(super) fn adopt(
         durable: Arc<Durable>,
+        keys: Arc<Keys>,
         limits: FileLimits,
         bytes_max: u64,
         live: Vec<LiveFile>,
     ) -> Result<Self> {
         let mut files = Self {
             durable,
+            keys,
             limits,
             // A checkpoint lets go of about a quarter of the log at once.
             reserve_max: (bytes_max / 4 / limits.most_bytes.max(1)).clamp(1, 16) as usize,
@@ -112,7 +128,7 @@ impl Files {
             let path = format!("{DIR}/{name}");
             let len =
                 self.disk().open(&path).and_then(|f| f.len()).map_err(|e| Error::io("open", &path, e))?;
-            self.keep_or_remove(path, len)?;
+            self.keep_or_remove(path, len, true)?;
         }
         Ok(())
     }
@@ -121,13 +137,26 @@ impl Files {
     fn retire_older(&mut self) -> Result<()> {
         let Some(oldest) = self.live.front().map(|file| file.sequence) else { return Ok(()) };
         for sequence in sequences(self.disk())?.into_iter().filter(|sequence| *sequence < oldest) {
-            self.retire(&path_of(sequence))?;
+            self.retire(&path_of(sequence), true)?;
         }
         Ok(())
     }
 
     fn disk(&self) -> &dyn Disk {
         self.durable.disk()
+    }
+
+    /// Whether a file with frames that may not be closed is one too many: rows would stand behind
+    /// the end of a closed file, or in the reserve (E6).
+    fn must_go(&self, may_be_plain: bool) -> bool {
+        may_be_plain
+            && self.keys.of_log().is_some()
+            && !planted::is_on("encryption: recycle a plain log file")
+    }
+
+    /// The keys of the files in use.
+    pub(super) fn keys_in_use(&self) -> impl Iterator<Item = KeyName> + '_ {
+        self.live.iter().filter_map(|file| file.key)
     }
 
     /// Whether one more file of this length is to be kept.
@@ -138,9 +167,9 @@ impl Files {
         fits(bytes, self.usual_bytes) && self.reserve.len() < if is_small { 1 } else { self.reserve_max }
     }
 
-    fn keep_or_remove(&mut self, path: String, bytes: u64) -> Result<()> {
-        if self.has_use_for(bytes) {
-            self.reserve.push(ReserveFile { path, bytes });
+    fn keep_or_remove(&mut self, path: String, bytes: u64, may_be_plain: bool) -> Result<()> {
+        if self.has_use_for(bytes) && !self.must_go(may_be_plain) {
+            self.reserve.push(ReserveFile { path, bytes, may_be_plain });
             return Ok(());
         }
         self.disk().unlink(&path).map_err(|e| Error::io("unlink", path, e))
@@ -219,7 +248,7 @@ impl Files {
             let _ = self.disk().unlink(&path);
             return Err(Error::io("allocate", path, error));
         }
-        Ok(ReserveFile { path, bytes })
+        Ok(ReserveFile { path, bytes, may_be_plain: false })
     }
 
     /// Starts the file of `opening`. The caller has made the file before durable (L3).
@@ -230,6 +259,9 @@ impl Files {
             false => self.find(*bytes, *bytes)?,
         };
         let file = self.disk().open(&reserve.path).map_err(|e| Error::io("open", &reserve.path, e))?;
+        if header.closed.is_some() && reserve.may_be_plain {
+            empty(&*file, reserve.bytes).map_err(|e| Error::io("empty", &reserve.path, e))?;
+        }
         file.write_at(0, &header.encode()).map_err(|e| Error::io("write", &reserve.path, e))?;
         self.durable.log_barrier(&*file, &reserve.path)?;
         let path = path_of(header.sequence);
@@ -237,7 +269,7 @@ impl Files {
         if !planted::is_on("log: skip the directory sync of a new file") {
             self.durable.directory_barrier(DIR)?;
         }
-        self.live.push_back(LiveFile { sequence: header.sequence, start: header.start });
+        self.live.push_back(LiveFile::of(header));
         self.disk().open(&path).map_err(|e| Error::io("open", &path, e))
     }
 
@@ -251,7 +283,8 @@ impl Files {
     pub(super) fn recycle(&mut self, before: Lsn) -> Result<usize> {
         let mut gone_count = 0;
         while self.live.get(1).is_some_and(|next| next.start <= before) {
-            self.retire(&path_of(self.live[0].sequence))?;
+            let file = self.live[0];
+            self.retire(&path_of(file.sequence), file.key.is_none())?;
             self.live.pop_front();
             gone_count += 1;
         }
@@ -263,7 +296,7 @@ impl Files {
     pub(super) fn trim(&mut self) -> Result<()> {
         std::mem::take(&mut self.reserve)
             .into_iter()
-            .try_for_each(|file| self.keep_or_remove(file.path, file.bytes))
+            .try_for_each(|file| self.keep_or_remove(file.path, file.bytes, file.may_be_plain))
     }
 
     /// The files with the log from `from` to `end`, both of which are in files, and where what is
@@ -277,20 +310,29 @@ impl Files {
     }
 
     /// Renames a file into the reserve, or removes it; one that a snapshot needs is held.
-    fn retire(&mut self, path: &str) -> Result<()> {
+    fn retire(&mut self, path: &str, may_be_plain: bool) -> Result<()> {
         if self.durable.is_pinned(path) && !planted::is_on("backup: recycle a pinned log file") {
             return self.durable.let_go(path).map(drop).map_err(|e| Error::io("unlink", path, e));
         }
         let bytes = self.disk().open(path).and_then(|f| f.len()).map_err(|e| Error::io("open", path, e))?;
-        if !self.has_use_for(bytes) {
+        if !self.has_use_for(bytes) || self.must_go(may_be_plain) {
             return self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e));
         }
         let target = format!("{DIR}/{RESERVE_PREFIX}{}", self.reserve_next);
         self.reserve_next += 1;
         self.disk().rename(path, &target).map_err(|e| Error::io("rename", path, e))?;
-        self.reserve.push(ReserveFile { path: target, bytes });
+        self.reserve.push(ReserveFile { path: target, bytes, may_be_plain });
         Ok(())
     }
+}
+
+/// Lets go of all that stands in a file, and of the blocks that it stood in.
+fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
+    if planted::is_on("encryption: recycle a plain log file") {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    file.allocate(bytes)
 }
 
 /// Whether a file of this length is one for `wanted` bytes: a longer one would hold space for

@@ -2,9 +2,11 @@
 
 use super::files::path_of;
 use crate::base::{planted, Error, Lsn, Result};
+use crate::format::encryption::KeyStream;
 use crate::format::log_frame::{
-    FileHeader, FrameHead, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, MARK_BYTES,
+    is_closed, FileHeader, FrameHead, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, MARK_BYTES,
 };
+use crate::keys::Keys;
 use cheetah_io::File;
 use std::sync::Arc;
 
@@ -32,16 +34,25 @@ pub(super) struct FrameReader {
     file_len: u64,
     buffer: Vec<u8>,
     buffer_at: u64,
+    /// What opens the bodies.
+    stream: Option<KeyStream>,
+    opened: Vec<u8>,
     pub(super) end: Lsn,
     pub(super) chain: u32,
 }
 
 impl FrameReader {
-    pub(super) fn new(file: Arc<dyn File>, header: FileHeader) -> Result<Self> {
+    /// `Key` when the key of the file is not there.
+    pub(super) fn new(file: Arc<dyn File>, header: FileHeader, keys: &Keys) -> Result<Self> {
         let path = path_of(header.sequence);
         let file_len = file.len().map_err(|e| Error::io("read", &path, e))?;
         let (end, chain) = (header.start, header.chain());
-        Ok(Self { file, header, path, file_len, buffer: Vec::new(), buffer_at: 0, end, chain })
+        let stream = match header.closed {
+            Some(salt) => Some(keys.find(&salt.key)?.log_stream(&salt.bytes)),
+            None => None,
+        };
+        let (buffer, opened, buffer_at) = (Vec::new(), Vec::new(), 0);
+        Ok(Self { file, header, path, file_len, buffer, buffer_at, stream, opened, end, chain })
     }
 
     /// The path, for messages.
@@ -73,8 +84,19 @@ impl FrameReader {
         let Some(chain) = verified else { return Ok(None) };
         let end = Lsn(start.0 + (FRAME_HEADER_BYTES + head.body_bytes) as u64);
         (self.chain, self.end) = (chain, end);
-        let body = self.bytes(offset + FRAME_HEADER_BYTES as u64, head.body_bytes)?.unwrap_or_default();
-        Ok(Some(Frame { start, end, kind: head.kind, body }))
+        let body_at = offset + FRAME_HEADER_BYTES as u64;
+        if self.stream.is_none() || !is_closed(head.kind) {
+            let body = self.bytes(body_at, head.body_bytes)?.unwrap_or_default();
+            return Ok(Some(Frame { start, end, kind: head.kind, body }));
+        }
+        let mut opened = std::mem::take(&mut self.opened);
+        opened.clear();
+        opened.extend_from_slice(self.bytes(body_at, head.body_bytes)?.unwrap_or_default());
+        if let Some(stream) = &self.stream {
+            stream.apply(body_at, &mut opened);
+        }
+        self.opened = opened;
+        Ok(Some(Frame { start, end, kind: head.kind, body: &self.opened }))
     }
 
     /// `len` bytes of the file at `offset`, or `None` when the file ends before.

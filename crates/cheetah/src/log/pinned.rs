@@ -5,7 +5,9 @@ use super::files::{path_of, read_header, LiveFile};
 use super::frames::{Frame, FrameReader};
 use super::writer::Log;
 use crate::base::{planted, Error, Lsn, Result};
-use crate::format::log_frame::{put_frame, HEADER_BYTES, KIND_SYNC_MARK};
+use crate::format::encryption::KeyName;
+use crate::format::log_frame::{is_closed, put_frame, HEADER_BYTES, KIND_SYNC_MARK};
+use crate::keys::Keys;
 use cheetah_io::Disk;
 
 /// A file of the log, and how much of it is wanted.
@@ -52,20 +54,27 @@ impl Log {
     }
 }
 
+impl Log {
+    /// The keys of its files.
+    pub fn keys_in_use(&self) -> Vec<KeyName> {
+        self.files.lock().keys_in_use().collect()
+    }
+}
+
 impl PinnedLog {
     /// Hands the frames to `apply`, in order; returns the chain at the end. `Corruption` when they
     /// are not all there. Blocks for I/O.
     pub fn read(
         &self,
         disk: &dyn Disk,
-        database: &[u8; 16],
+        keys: &Keys,
         mut apply: impl FnMut(Frame<'_>) -> Result<()>,
     ) -> Result<u32> {
         let mut chain = 0;
         for file in &self.files {
             let open = disk.open(&file.path).map_err(|e| Error::io("open", &file.path, e))?;
-            let header = read_header(&*open, file.sequence, database)?;
-            let mut reader = FrameReader::new(open, header)?;
+            let header = read_header(&*open, file.sequence, keys.database())?;
+            let mut reader = FrameReader::new(open, header, keys)?;
             while reader.end < file.end {
                 let Some(frame) = reader.next()? else { break };
                 if frame.start >= self.from && frame.kind != KIND_SYNC_MARK {
@@ -83,11 +92,13 @@ impl PinnedLog {
     }
 }
 
-/// The frames of records, each with its kind in front, that go on from `chain`.
+/// The frames of records, each with its kind in front, that go on from `chain`. They are of kinds
+/// that no file closes: they stand where the database has other frames (E5).
 pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut frames = Vec::new();
     for record in records {
         if let Some((kind, body)) = record.split_first() {
+            debug_assert!(!is_closed(*kind), "E5");
             chain = put_frame(&mut frames, chain, *kind, body);
         }
     }

@@ -13,6 +13,7 @@ use super::files::{path_of, read_header, sequences, LiveFile, DIR};
 use super::frames::{Frame, FrameReader};
 use crate::base::{Error, Lsn, Result};
 use crate::format::log_frame::{FileHeader, KIND_SYNC_MARK};
+use crate::keys::Keys;
 use cheetah_io::{Disk, File};
 use std::sync::Arc;
 
@@ -37,20 +38,20 @@ pub struct Recovered {
 /// that ends before it is damaged. Blocks for I/O.
 pub fn read_from(
     disk: &dyn Disk,
-    database: &[u8; 16],
+    keys: &Keys,
     from: Lsn,
     reach: Lsn,
     mut apply: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Recovered> {
-    let needed = needed_files(disk, database, from)?;
-    let live = needed.iter().map(|(h, _)| LiveFile { sequence: h.sequence, start: h.start }).collect();
+    let needed = needed_files(disk, keys, from)?;
+    let live = needed.iter().map(|(h, _)| LiveFile::of(h)).collect();
     let mut recovered =
         Recovered { end: from, frames_count: 0, chain: 0, incarnation: 0, last_file_bytes: 0, live };
     for (number, (header, file)) in needed.iter().enumerate() {
         if number > 0 {
             joins(&recovered, header)?;
         }
-        let mut reader = FrameReader::new(Arc::clone(file), *header)?;
+        let mut reader = FrameReader::new(Arc::clone(file), *header, keys)?;
         let stop = needed.get(number + 1).map(|(next, _)| next.start);
         read_file(&mut reader, from, stop, &mut recovered.frames_count, &mut apply)?;
         complete(&mut reader, stop)?;
@@ -74,11 +75,11 @@ pub fn read_from(
 /// first damage, and tells of that. Errors are those of `apply`, and of a newer format.
 pub fn read_undamaged(
     disk: &dyn Disk,
-    database: &[u8; 16],
+    keys: &Keys,
     from: Lsn,
     mut apply: impl FnMut(Frame<'_>) -> Result<()>,
 ) -> Result<Option<Error>> {
-    let (files, mut missing) = undamaged_files(disk, database, from)?;
+    let (files, mut missing) = undamaged_files(disk, keys.database(), from)?;
     let (mut frames_count, mut refused, mut before) = (0, None, None);
     for (number, (header, file)) in files.iter().enumerate() {
         let is_next = |(end, chain): (Lsn, u32)| header.start == end && header.previous_chain == chain;
@@ -86,8 +87,9 @@ pub fn read_undamaged(
             missing = Some(Error::corrupt(path_of(header.sequence), "does not follow on the file before"));
             break;
         }
-        let mut reader = match FrameReader::new(Arc::clone(file), *header) {
+        let mut reader = match FrameReader::new(Arc::clone(file), *header, keys) {
             Ok(reader) => reader,
+            Err(error @ Error::Key { .. }) => return Err(error),
             Err(error) => return Ok(Some(error)),
         };
         let stop = files.get(number + 1).map(|(next, _)| next.start);
@@ -144,7 +146,7 @@ fn undamaged_files(
 }
 
 /// The headers and files from the one with `from` in it to the last, oldest first.
-fn needed_files(disk: &dyn Disk, database: &[u8; 16], from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
+fn needed_files(disk: &dyn Disk, keys: &Keys, from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
     let mut needed: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();
     let mut missing = None;
     for sequence in sequences(disk)?.into_iter().rev() {
@@ -153,7 +155,7 @@ fn needed_files(disk: &dyn Disk, database: &[u8; 16], from: Lsn) -> Result<Vec<(
         }
         let path = path_of(sequence);
         let file = disk.open(&path).map_err(|e| Error::io("open", &path, e))?;
-        let header = read_header(&*file, sequence, database)?;
+        let header = read_header(&*file, sequence, keys.database())?;
         needed.push((header, file));
         if header.start <= from {
             needed.reverse();

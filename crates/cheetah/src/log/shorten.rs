@@ -26,6 +26,17 @@ impl Log {
         }
     }
 
+    /// Goes on in a new file if the one in use is not closed as files should be now. Blocks for
+    /// I/O.
+    pub fn close_as_wanted(&self) -> Result<()> {
+        while self.tail.lock().is_closed_otherwise() {
+            // So that no file that was ready waits to be begun.
+            self.write_out()?;
+            self.go_on_in_shorter_file()?;
+        }
+        Ok(())
+    }
+
     fn go_on_in_shorter_file(&self) -> Result<()> {
         if !self.exchange_ready_file()? {
             return Ok(());
@@ -53,8 +64,9 @@ impl Log {
                 return Ok(false);
             }
             tail.set_ready(bytes);
-            if tail.is_longer_than(bytes) {
-                tail.start_file(0);
+            if tail.is_longer_than(bytes) || tail.is_closed_otherwise() {
+                tail.start_file(0)
+                    .map_err(|error| self.health().stop(format!("no new log file: {error}")))?;
             }
             self.reserve_is_ready.store(tail.has_ready(), Ordering::Release);
         }

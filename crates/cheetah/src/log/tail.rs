@@ -4,16 +4,28 @@
 //! of its header, so the header must be known when the frame is sealed.
 
 use super::file_sizes::FileSizes;
-use crate::base::{planted, Lsn};
+use crate::base::{planted, Lsn, Result};
+use crate::format::encryption::KeyStream;
 use crate::format::log_frame::{
-    put_frame, FileHeader, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES, KIND_SYNC_MARK, MARK_BYTES, VERSION,
+    put_closed_frame, put_frame, FileHeader, Salt, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES,
+    KIND_SYNC_MARK, MARK_BYTES, PLAIN_VERSION, VERSION,
 };
+use crate::keys::Keys;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One buffer is filled while the other is written.
 pub(super) const BUFFERS_COUNT: usize = 2;
 /// Room for the header of the last frame of a full buffer, and for a mark behind it.
 pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
+
+/// Version of a file that is begun now, and how it is closed.
+pub(super) fn lock_of_file(keys: &Keys) -> Result<(u32, Option<Salt>, Option<KeyStream>)> {
+    let Some(key) = keys.of_log() else { return Ok((PLAIN_VERSION, None, None)) };
+    let bytes = if planted::is_on("encryption: one key for all log files") { [0; 16] } else { keys.nonce()? };
+    let salt = Salt { key: key.name(), bytes };
+    Ok((VERSION, Some(salt), Some(key.log_stream(&bytes))))
+}
 
 /// A file that frames go on in.
 #[derive(Clone, Copy)]
@@ -44,6 +56,9 @@ pub(super) struct Tail {
     buffered_bytes: usize,
     /// Header of the file that the last piece goes to.
     header: FileHeader,
+    /// What closes its frames.
+    stream: Option<KeyStream>,
+    keys: Arc<Keys>,
     /// Its length.
     file_bytes: u64,
     room: u64,
@@ -62,8 +77,14 @@ pub(super) struct Tail {
 
 impl Tail {
     /// The tail behind the header of a file that has just been started, of the length that `sizes`
-    /// says, with buffers for so many bytes each.
-    pub(super) fn new(header: FileHeader, sizes: FileSizes, buffer_bytes: usize) -> Self {
+    /// says, with buffers for so many bytes each. `stream` is that of the header.
+    pub(super) fn new(
+        header: FileHeader,
+        stream: Option<KeyStream>,
+        keys: Arc<Keys>,
+        sizes: FileSizes,
+        buffer_bytes: usize,
+    ) -> Self {
         let file_bytes = sizes.bytes();
         let buffer = || Vec::with_capacity(buffer_bytes + BUFFER_MARGIN_BYTES);
         Self {
@@ -72,6 +93,8 @@ impl Tail {
             buffer_bytes,
             buffered_bytes: 0,
             header,
+            stream,
+            keys,
             file_bytes,
             room: file_bytes - HEADER_BYTES as u64,
             sizes,
@@ -89,12 +112,12 @@ impl Tail {
     pub(super) fn resume(
         header: FileHeader,
         file_bytes: u64,
-        sizes: FileSizes,
-        buffer_bytes: usize,
+        setup: (Arc<Keys>, FileSizes, usize),
         end: Lsn,
         chain: u32,
     ) -> Self {
-        let new = Self::new(header, sizes, buffer_bytes);
+        let (keys, sizes, buffer_bytes) = setup;
+        let new = Self::new(header, None, keys, sizes, buffer_bytes);
         Self {
             room: file_bytes.saturating_sub(HEADER_BYTES as u64 + (end.0 - header.start.0)),
             end,
@@ -116,17 +139,28 @@ impl Tail {
         self.has_content() && self.buffered_bytes + FRAME_HEADER_BYTES + body_bytes > self.buffer_bytes
     }
 
-    /// Appends a frame.
-    pub(super) fn push(&mut self, kind: u8, body: &[u8]) -> Range<Lsn> {
+    /// Appends a frame. Fails when there are no random bytes for a new file.
+    pub(super) fn push(&mut self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
         let frame_bytes = FRAME_HEADER_BYTES + body.len();
         if frame_bytes as u64 > self.room {
             self.sizes.note_full(self.header.start);
-            self.start_file(frame_bytes as u64);
+            self.start_file(frame_bytes as u64)?;
         }
-        let start = self.end;
-        let chain = self.chain;
+        Ok(self.append(kind, body))
+    }
+
+    /// Appends a frame for which there is room.
+    fn append(&mut self, kind: u8, body: &[u8]) -> Range<Lsn> {
+        let frame_bytes = FRAME_HEADER_BYTES + body.len();
+        let (start, chain) = (self.end, self.chain);
+        let offset = HEADER_BYTES as u64 + (start.0 - self.header.start.0);
+        let stream = self.stream.take();
         let piece = self.piece();
-        self.chain = put_frame(&mut piece.bytes, chain, kind, body);
+        self.chain = match &stream {
+            Some(stream) => put_closed_frame(&mut piece.bytes, chain, kind, body, stream, offset),
+            None => put_frame(&mut piece.bytes, chain, kind, body),
+        };
+        self.stream = stream;
         self.buffered_bytes += frame_bytes;
         self.room -= frame_bytes as u64;
         self.end = Lsn(start.0 + frame_bytes as u64);
@@ -190,15 +224,18 @@ impl Tail {
     }
 
     /// Goes on in a new file with room for a frame of this length: the one that is ready, if it is
-    /// long enough.
-    pub(super) fn start_file(&mut self, frame_bytes: u64) {
+    /// long enough. Fails when there are no random bytes.
+    pub(super) fn start_file(&mut self, frame_bytes: u64) -> Result<()> {
+        let (version, closed, stream) = lock_of_file(&self.keys)?;
         self.header = FileHeader {
-            version: VERSION,
+            version,
             sequence: self.header.sequence + 1,
             start: self.end,
             previous_chain: self.chain,
+            closed,
             ..self.header
         };
+        self.stream = stream;
         let least = HEADER_BYTES as u64 + frame_bytes;
         let ready = self.ready_bytes.take_if(|bytes| *bytes >= least);
         self.taken_count += u64::from(ready.is_some());
@@ -208,6 +245,12 @@ impl Tail {
         self.room = bytes - HEADER_BYTES as u64;
         let header = self.header;
         self.push_piece(Some(Opening { header, bytes, is_ready: ready.is_some() }));
+        Ok(())
+    }
+
+    /// Whether the file that frames go to is not closed as one that is begun now would be.
+    pub(super) fn is_closed_otherwise(&self) -> bool {
+        self.keys.of_log().map(|key| key.name()) != self.header.closed.map(|salt| salt.key)
     }
 
     /// Adds a sync mark if the log is durable up to a position that nothing after it proves yet.
@@ -216,7 +259,7 @@ impl Tail {
         let proven = self.marked.max(self.header.start);
         if durable > proven && self.room >= MARK_BYTES as u64 {
             let mark = SyncMark { position: self.end, durable, file_chain: self.header.chain() };
-            self.push(KIND_SYNC_MARK, &mark.encode());
+            self.append(KIND_SYNC_MARK, &mark.encode());
             self.marked = durable;
         }
     }

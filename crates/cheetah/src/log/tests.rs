@@ -5,6 +5,7 @@ use crate::base::stalls::Reason;
 use crate::base::{Config, Error, ErrorKind, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
+use crate::keys::Keys;
 use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Clock, Rng};
 use std::sync::Arc;
@@ -16,7 +17,12 @@ pub(super) fn setup(disk: &SimDisk, incarnation: u64) -> LogSetup {
     let (log_file_bytes, log_file_bytes_min, log_bytes_max) = (2048, 2048, 16 << 10);
     let config = Config { log_file_bytes, log_file_bytes_min, log_bytes_max, ..Config::tiny() };
     let (clock, identity) = (Arc::new(SimClock::default()), Identity { uuid: DATABASE, incarnation });
-    LogSetup { buffer_bytes: 700, ..LogSetup::new(&config, Arc::new(durable), clock, identity) }
+    let keys = Keys::none(clock.clone(), DATABASE);
+    LogSetup { buffer_bytes: 700, ..LogSetup::new(&config, Arc::new(durable), clock, keys, identity) }
+}
+
+fn no_keys(database: [u8; 16]) -> Arc<Keys> {
+    Keys::none(Arc::new(SimClock::default()), database)
 }
 
 /// The body of the frame of this number: random, mostly short, now and then longer than a file.
@@ -35,7 +41,7 @@ pub(super) fn body(number: u64) -> Vec<u8> {
 /// Bodies of the frames from `from` on, with their positions.
 pub(super) fn read(disk: &SimDisk, from: Lsn, reach: Lsn) -> Result<(Vec<Vec<u8>>, Recovered)> {
     let mut bodies = Vec::new();
-    let recovered = read_from(disk, &DATABASE, from, reach, |frame| {
+    let recovered = read_from(disk, &no_keys(DATABASE), from, reach, |frame| {
         bodies.push(frame.body.to_vec());
         Ok(())
     })?;
@@ -94,7 +100,7 @@ fn frames_tell_their_kind_and_position() {
     log.append(10, b"").unwrap();
     log.sync_to(log.end()).unwrap();
     let mut seen = Vec::new();
-    read_from(&disk, &DATABASE, Lsn(0), Lsn(0), |f| {
+    read_from(&disk, &no_keys(DATABASE), Lsn(0), Lsn(0), |f| {
         seen.push((f.start.0, f.end.0, f.kind, f.body.to_vec()));
         Ok(())
     })
@@ -332,7 +338,7 @@ fn a_log_of_a_newer_version_or_another_database_is_refused() {
     let newer = disk.snapshot();
     newer.overwrite(path, 0, &header).unwrap();
     assert!(matches!(read(&newer, Lsn(0), Lsn(0)), Err(Error::Unsupported { .. })));
-    let other = read_from(&disk, &[6; 16], Lsn(0), Lsn(0), |_| Ok(()));
+    let other = read_from(&disk, &no_keys([6; 16]), Lsn(0), Lsn(0), |_| Ok(()));
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Corruption);
 }
 
@@ -438,12 +444,13 @@ fn the_log_works_on_a_real_disk() {
     let disk = cheetah_io::posix::PosixDisk::open(&root).unwrap();
     let durable = Arc::new(Durable::new(Arc::new(disk), Arc::new(Health::default())));
     let identity = Identity { uuid: DATABASE, incarnation: 1 };
-    let setup = LogSetup::new(&Config::tiny(), Arc::clone(&durable), Arc::new(SimClock::default()), identity);
+    let (clock, keys) = (Arc::new(SimClock::default()), no_keys(DATABASE));
+    let setup = LogSetup::new(&Config::tiny(), Arc::clone(&durable), clock, keys, identity);
     let log = Log::create(&setup).unwrap();
     append_all(&log, 0..100);
     log.background_flush().unwrap();
     let mut bodies = Vec::new();
-    let recovered = read_from(durable.disk(), &DATABASE, Lsn(0), log.durable_end(), |frame| {
+    let recovered = read_from(durable.disk(), &no_keys(DATABASE), Lsn(0), log.durable_end(), |frame| {
         bodies.push(frame.body.to_vec());
         Ok(())
     })

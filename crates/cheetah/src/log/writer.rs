@@ -4,13 +4,14 @@ use super::file_sizes::FileSizes;
 use super::files::{path_of, sequences, FileLimits, Files, LiveFile, DIR};
 use super::group::Group;
 use super::read::Recovered;
-use super::tail::{Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
+use super::tail::{lock_of_file, Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::Reason;
 use crate::base::{planted, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
-use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK, VERSION};
+use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK};
+use crate::keys::Keys;
 use crate::memory::Shares;
 use cheetah_io::{Clock, File};
 use parking_lot::{Condvar, Mutex};
@@ -28,6 +29,8 @@ pub struct LogSetup {
     pub durable: Arc<Durable>,
     /// By which it waits and measures.
     pub clock: Arc<dyn Clock>,
+    /// What files are closed with.
+    pub keys: Arc<Keys>,
     /// The database, and this startup of it: its number is higher than any before.
     pub identity: Identity,
     /// Most bytes of a file that is not there for one long frame.
@@ -48,10 +51,17 @@ impl std::fmt::Debug for LogSetup {
 
 impl LogSetup {
     /// With the sizes of `config`.
-    pub fn new(config: &Config, durable: Arc<Durable>, clock: Arc<dyn Clock>, identity: Identity) -> Self {
+    pub fn new(
+        config: &Config,
+        durable: Arc<Durable>,
+        clock: Arc<dyn Clock>,
+        keys: Arc<Keys>,
+        identity: Identity,
+    ) -> Self {
         Self {
             durable,
             clock,
+            keys,
             identity,
             file_bytes: config.log_file_bytes,
             file_bytes_min: config.log_file_bytes_min.min(config.log_file_bytes),
@@ -62,7 +72,7 @@ impl LogSetup {
 
     fn files(&self, live: Vec<LiveFile>) -> Result<Files> {
         let limits = FileLimits { least_bytes: self.file_bytes_min, most_bytes: self.file_bytes };
-        Files::adopt(Arc::clone(&self.durable), limits, self.bytes_max, live)
+        Files::adopt(Arc::clone(&self.durable), Arc::clone(&self.keys), limits, self.bytes_max, live)
     }
 
     fn sizes(&self, end: Lsn) -> FileSizes {
@@ -185,12 +195,14 @@ impl Log {
     ) -> Result<Self> {
         assert!(setup.file_bytes_min >= 2 * HEADER_BYTES as u64, "a file has room for more than its header");
         let Identity { uuid, incarnation } = setup.identity;
-        let version = VERSION;
-        let header = FileHeader { version, database: uuid, incarnation, sequence, start, previous_chain };
+        let (version, closed, stream) = lock_of_file(&setup.keys)?;
+        let header =
+            FileHeader { version, database: uuid, incarnation, sequence, start, previous_chain, closed };
         let sizes = setup.sizes(start);
         let file = files.start(&Opening { header, bytes: sizes.bytes(), is_ready: false })?;
         let writer = Writer { file, path: path_of(sequence), start };
-        Ok(Self::assemble(setup, files, writer, Tail::new(header, sizes, setup.buffer_bytes)))
+        let tail = Tail::new(header, stream, Arc::clone(&setup.keys), sizes, setup.buffer_bytes);
+        Ok(Self::assemble(setup, files, writer, tail))
     }
 
     /// The planted bug against L4: writing over the torn end of the old file.
@@ -202,7 +214,8 @@ impl Log {
         let header = super::files::read_header(&*file, last.sequence, &setup.identity.uuid)?;
         let file_bytes = file.len().map_err(|e| Error::io("open", &path, e))?;
         let (sizes, end) = (setup.sizes(recovered.end), recovered.end);
-        let tail = Tail::resume(header, file_bytes, sizes, setup.buffer_bytes, end, recovered.chain);
+        let parts = (Arc::clone(&setup.keys), sizes, setup.buffer_bytes);
+        let tail = Tail::resume(header, file_bytes, parts, end, recovered.chain);
         let writer = Writer { file, path, start: last.start };
         Ok(Self::assemble(setup, files, writer, tail))
     }
@@ -247,7 +260,9 @@ impl Log {
             tail = self.tail.lock();
         }
         self.counters.frames.fetch_add(1, Ordering::Relaxed);
-        let range = tail.push(kind, body);
+        let range = tail
+            .push(kind, body)
+            .map_err(|error| self.health().stop(format!("a new log file cannot be begun: {error}")))?;
         self.publish_end(&tail);
         // The frames of a file that has been taken are in the buffer: who comes now needs the next.
         if !tail.has_ready() && !planted::is_on("log: count a file as ready that is taken") {

@@ -7,7 +7,8 @@ use super::map_file::{self, BlockWriter, MapFile, PLACE};
 use super::{load, merge, Change, Identity, Loaded, MapEntry};
 use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::Durable;
-use crate::format::control::{ControlBlock, Features, MapPart, PARTS_MAX};
+use crate::format::control::{ControlBlock, Features, MapPart, KEYS_MAX, PARTS_MAX};
+use crate::format::encryption::KeyName;
 use crate::format::map_block::{Begin, FileHeader, FileKind, FILE_HEADER_BYTES};
 use crate::memory::Shares;
 use parking_lot::Mutex;
@@ -99,6 +100,17 @@ impl MapStore {
     /// Opens the database on the disk, or creates one with `new_uuid`. A new incarnation is durable
     /// on return, and files of the map that CONTROL does not name are gone.
     pub fn open(durable: Arc<Durable>, config: &Config, new_uuid: [u8; 16]) -> Result<Opened> {
+        Self::open_after(durable, config, new_uuid, |_| Ok(()))
+    }
+
+    /// As [`open`](Self::open), but nothing of a database that is there already is written if
+    /// `look`, which sees its control block first, refuses it.
+    pub fn open_after(
+        durable: Arc<Durable>,
+        config: &Config,
+        new_uuid: [u8; 16],
+        look: impl FnOnce(&ControlBlock) -> Result<()>,
+    ) -> Result<Opened> {
         let (mut file, mut control) = match ControlFile::open(&durable)? {
             Some(found) => found,
             None => {
@@ -112,6 +124,7 @@ impl MapStore {
             ..config.clone()
         };
         config.validate()?;
+        look(&control)?;
         control.identity.incarnation += 1;
         file.write(&durable, &mut control)?;
         let next_map_file = remove_unnamed(&durable, &control)?;
@@ -227,6 +240,19 @@ impl MapStore {
         inner.log = Some(log);
         inner.state_bytes = commit.state.len() as u64;
         Ok(())
+    }
+
+    /// Has CONTROL name these keys, in both copies when this returns `Ok`. `Limit` when they are
+    /// too many. Blocks for I/O.
+    pub fn name_keys(&self, keys: &[KeyName]) -> Result<()> {
+        if keys.len() > KEYS_MAX {
+            let (actual, limit) = (keys.len() as u64, KEYS_MAX as u64);
+            return Err(Error::Limit { what: "encryption keys in use, with their versions", actual, limit });
+        }
+        self.durable.health().check()?;
+        let mut inner = self.inner.lock();
+        let control = ControlBlock { keys: keys.to_vec(), ..inner.control.clone() };
+        inner.write_control(&self.durable, control)
     }
 
     /// Whether a commit of that epoch has come so far that it may be durable, although it failed.
@@ -402,6 +428,7 @@ fn first_control(config: &Config, uuid: [u8; 16]) -> ControlBlock {
         segment_bytes: config.segment_bytes as u32,
         base: None,
         logs: Vec::new(),
+        keys: Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@ use super::garbage_collection::Collection;
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
+use super::rotation::Rotation;
 use super::scrubbing::Scrubbing;
 use super::statistics::{CacheCurve, Counters};
 use super::trees::{TreeBytes, TreeDef, Trees};
@@ -16,6 +17,7 @@ use super::writing::{Cleaner, EpochInWriting};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::{planted, Config, Epoch, Health, PageId, TreeId};
 use crate::format::MapEntry;
+use crate::keys::Keys;
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
@@ -30,6 +32,7 @@ pub struct Pool {
     pub(super) page_bytes: u32,
     pub(super) health: Arc<Health>,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) keys: Arc<Keys>,
     pub(super) segments: Arc<Segments>,
     pub(super) memory: Arc<MemoryBudget>,
     pub(super) buffers: Arc<Buffers>,
@@ -59,6 +62,27 @@ pub struct Pool {
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
     pub(super) scrubbing: Scrubbing,
+    pub(super) rotation: Rotation,
+}
+
+/// What a pool shares with others.
+pub struct PoolParts {
+    /// Whether the engine goes on.
+    pub health: Arc<Health>,
+    /// Measures how long things take.
+    pub clock: Arc<dyn Clock>,
+    /// What images are closed with.
+    pub keys: Arc<Keys>,
+    /// Counts what the pool uses.
+    pub memory: Arc<MemoryBudget>,
+    /// The images.
+    pub segments: Arc<Segments>,
+}
+
+impl std::fmt::Debug for PoolParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PoolParts")
+    }
 }
 
 impl std::fmt::Debug for Pool {
@@ -69,17 +93,14 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any
-    /// order. The first mini-transactions belong to epoch `first`. `clock` measures how long
-    /// things take, `memory` counts what the pool uses.
+    /// order. The first mini-transactions belong to epoch `first`.
     pub fn open(
         config: &Config,
-        health: Arc<Health>,
-        clock: Arc<dyn Clock>,
-        memory: Arc<MemoryBudget>,
-        segments: Arc<Segments>,
+        parts: PoolParts,
         first: Epoch,
         entries: impl IntoIterator<Item = (PageId, MapEntry)>,
     ) -> Arc<Self> {
+        let PoolParts { health, clock, keys, memory, segments } = parts;
         let (table, trees) = (PageTable::new(), Trees::default());
         let mut used = Vec::new();
         for (pid, entry) in entries {
@@ -100,6 +121,7 @@ impl Pool {
             number: NEXT_NUMBER.fetch_add(1, Relaxed),
             page_bytes: config.page_bytes,
             health,
+            keys,
             segments,
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
@@ -128,12 +150,18 @@ impl Pool {
             cleaner: Cleaner::default(),
             collection: Mutex::default(),
             scrubbing: Scrubbing::default(),
+            rotation: Rotation::default(),
         })
     }
 
     /// The segments with its images.
     pub fn segments(&self) -> &Segments {
         &self.segments
+    }
+
+    /// What its images are closed with.
+    pub fn keys(&self) -> &Arc<Keys> {
+        &self.keys
     }
 
     /// Bytes of the smallest pages.

@@ -3,9 +3,10 @@
 
 use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;
+use crate::keys::Keys;
 use crate::memory::MemoryBudget;
 use crate::page_map::Identity;
-use crate::pool::Pool;
+use crate::pool::{Pool, PoolParts};
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;
@@ -23,6 +24,8 @@ impl Pool {
         let segments = Segments::open(durable, config, identity, SegmentId(1)).expect("an empty disk opens");
         let clock = Arc::new(SimClock::default());
         let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
-        Self::open(config, health, clock, memory, Arc::new(segments), Epoch(1), [])
+        let keys = Keys::none(clock.clone(), identity.uuid);
+        let parts = PoolParts { health, clock, keys, memory, segments: Arc::new(segments) };
+        Self::open(config, parts, Epoch(1), [])
     }
 }

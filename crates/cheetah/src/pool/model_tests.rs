@@ -6,6 +6,7 @@ use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
+use crate::keys::Closing;
 use crate::pool::testing::{get, put, value_content, Database, TREE};
 use crate::pool::{EpochState, KeyPart, PageClass, PageRef, TreeDef};
 use cheetah_io::rng::Rng;
@@ -37,6 +38,7 @@ fn register(db: &Database) {
         id: TREE,
         row_format: RowFormatVersion::opaque(),
         compression,
+        closing: Closing::Never,
         filtered_by: KeyPart::Whole,
     });
 }

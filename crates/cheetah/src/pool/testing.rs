@@ -4,8 +4,10 @@
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
+use crate::keys::Keys;
 use crate::memory::MemoryBudget;
 use crate::page_map::{MapEntry, MapStore};
+use crate::pool::PoolParts;
 use crate::pool::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool};
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
@@ -47,7 +49,10 @@ impl Database {
         segments.end_startup(opened.epoch).unwrap();
         let clock = Arc::new(SimClock::default());
         let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
-        let pool = Pool::open(config, health, clock, memory, Arc::new(segments), opened.first_epoch, entries);
+        let uuid = opened.identity.uuid;
+        let keys = Keys::none(clock.clone(), uuid);
+        let parts = PoolParts { health, clock, keys, memory, segments: Arc::new(segments) };
+        let pool = Pool::open(config, parts, opened.first_epoch, entries);
         Self { disk, pool, map: opened.store, state, config: config.clone() }
     }
 

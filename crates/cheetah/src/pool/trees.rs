@@ -4,6 +4,7 @@ use crate::base::hash::FastMap;
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
+use crate::keys::Closing;
 use crate::pool::dictionaries::{Version, PAGES_MIN};
 use crate::pool::filters::KeyPart;
 use crate::pool::images::WorkCounters;
@@ -21,6 +22,8 @@ pub struct TreeDef {
     pub row_format: RowFormatVersion,
     /// How its images are compressed.
     pub compression: Compression,
+    /// How they are closed.
+    pub closing: Closing,
     /// What filters of its leaves know of keys.
     pub filtered_by: KeyPart,
 }
@@ -120,6 +123,11 @@ impl Default for TreeState {
 impl TreeState {
     pub(super) fn def(&self) -> Option<Arc<TreeDef>> {
         self.def.read().clone()
+    }
+
+    /// How its pages are closed (E7).
+    pub(super) fn closing(&self) -> Closing {
+        self.def.read().as_ref().map_or(Closing::AsSystem, |def| def.closing)
     }
 
     pub(super) fn bytes(&self) -> TreeBytes {

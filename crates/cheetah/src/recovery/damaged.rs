@@ -91,13 +91,13 @@ fn note_promised(core: &Core) {
 
 /// Redo as far as the log is undamaged (I4).
 fn redo_undamaged(core: &Core, setup: &log::LogSetup, state: &State) -> Result<()> {
-    let (disk, uuid, from) = (setup.durable.disk(), &setup.identity.uuid, state.lsn);
+    let (disk, keys, from) = (setup.durable.disk(), &*setup.keys, state.lsn);
     let mut outcomes = Outcomes::default();
-    log::read_undamaged(disk, uuid, from, |frame| outcomes.note(frame.kind, frame.body))?;
+    log::read_undamaged(disk, keys, from, |frame| outcomes.note(frame.kind, frame.body))?;
     outcomes.count_memory(core.pool.memory());
     let alone = Crew { threads: 1, run: |_, _, main| main(0) };
     let damage = redo::run(core, alone, outcomes, |redo| {
-        log::read_undamaged(disk, uuid, from, |frame| redo.add(frame.kind, frame.body))
+        log::read_undamaged(disk, keys, from, |frame| redo.add(frame.kind, frame.body))
     })?;
     if let (Some(damage), Some(losses)) = (damage, &core.losses) {
         losses.note(format!("what was committed after the damage of the log is lost: {damage}"));

@@ -20,14 +20,16 @@ use crate::backup;
 use crate::base::{planted, Config, Epoch, Error, Health, PageId, Result, TreeId};
 use crate::checkpoint::{CheckpointParts, Checkpointer};
 use crate::durable::Durable;
+use crate::format::control::ControlBlock;
 use crate::format::image::Compression;
 use crate::format::location::MapEntry;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
+use crate::keys::{Closing, Keys, SYSTEM_KEY};
 use crate::log::{self, Log, LogSetup};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::page_map::{MapStore, Opened};
-use crate::pool::{self, Pool};
+use crate::pool::{self, Pool, PoolParts};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
 use crate::table::definitions::catalog::Catalog;
@@ -37,6 +39,7 @@ use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::deadlocks::Deadlocks;
+use crate::table::shared::keys_in_use::use_keys;
 use crate::table::shared::parts::Core;
 use crate::table::shared::purge_latch::PurgeLatches;
 use crate::table::shared::refusals::Refusals;
@@ -89,8 +92,25 @@ pub(super) fn load_epoch(
 ) -> Result<(Parts, Epoch, Vec<u8>)> {
     config.validate()?;
     let health = Arc::clone(durable.health());
+    let (mut keys, closes_any) = (None, config.encrypts_log || config.encrypts_tables);
+    let open_keys = |control: &ControlBlock| {
+        let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
+        let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
+        // Before anything is written (E12).
+        if closes_any && opened.system().is_none() {
+            opened.fetch_newest(SYSTEM_KEY)?;
+        }
+        keys = Some(opened);
+        Ok(())
+    };
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
-        MapStore::open(Arc::clone(&durable), config, uuid)?;
+        MapStore::open_after(Arc::clone(&durable), config, uuid, open_keys)?;
+    let keys = keys.expect("a map that is open has been looked at");
+    if closes_any {
+        use_keys(&keys, &store, &[])?;
+        keys.set_closes_log(config.encrypts_log);
+        keys.set_closes_tables(config.encrypts_tables);
+    }
     let budget = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let segments = Arc::new(Segments::open(Arc::clone(&durable), &config, identity, next_segment)?);
     let mut entries = HashMap::new();
@@ -101,19 +121,18 @@ pub(super) fn load_epoch(
     entries.values().for_each(|entry| segments.retain(&entry.location));
     // The pool copies the entries into its page table: until then the map is in memory twice.
     let entries_memory = budget.reserve(MemoryUse::Redo, entries_bytes(&entries));
-    let pool = Pool::open(
-        &config,
-        Arc::clone(&health),
-        Arc::clone(&clock),
-        Arc::clone(&budget),
-        Arc::clone(&segments),
-        first_epoch,
-        entries,
-    );
+    let parts = PoolParts {
+        health: Arc::clone(&health),
+        clock: Arc::clone(&clock),
+        keys: Arc::clone(&keys),
+        memory: Arc::clone(&budget),
+        segments: Arc::clone(&segments),
+    };
+    let pool = Pool::open(&config, parts, first_epoch, entries);
     drop(entries_memory);
     segments.end_startup(epoch)?;
     register_own_trees(&pool);
-    let setup = LogSetup::new(&config, Arc::clone(&durable), Arc::clone(&clock), identity);
+    let setup = LogSetup::new(&config, Arc::clone(&durable), Arc::clone(&clock), Arc::clone(&keys), identity);
     Ok((Parts { health, durable, clock, config, pool, store, setup }, epoch, state))
 }
 
@@ -152,12 +171,12 @@ impl Parts {
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
         restore_changes(&core, state)?;
-        let (disk, uuid, from) = (durable.disk(), &setup.identity.uuid, state.lsn);
+        let (disk, keys, from) = (durable.disk(), &*setup.keys, state.lsn);
         let mut outcomes = Outcomes::default();
-        log::read_from(disk, uuid, from, from, |frame| outcomes.note(frame.kind, frame.body))?;
+        log::read_from(disk, keys, from, from, |frame| outcomes.note(frame.kind, frame.body))?;
         outcomes.count_memory(core.pool.memory());
         let recovered = redo::run(&core, crew, outcomes, |redo| {
-            log::read_from(disk, uuid, from, from, |frame| redo.add(frame.kind, frame.body))
+            log::read_from(disk, keys, from, from, |frame| redo.add(frame.kind, frame.body))
         })?;
         start_log(&core, Log::open(&setup, &recovered, state.lsn)?);
         redo::finish(&core)?;
@@ -236,7 +255,7 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
 /// While the log is repeated nobody is refused the reserve: what is changed has been accepted.
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
-    TempFiles::open(durable, move |bytes| match log.get() {
+    TempFiles::open(durable, Arc::clone(pool.keys()), move |bytes| match log.get() {
         Some(_) => pool.take_space(bytes),
         None => {
             pool.note_space_taken(bytes);
@@ -275,6 +294,7 @@ fn register_own_trees(pool: &Pool) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
         let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
         let filtered_by = pool::KeyPart::default();
-        pool.register_tree(pool::TreeDef { id, row_format, compression, filtered_by });
+        let closing = Closing::AsSystem;
+        pool.register_tree(pool::TreeDef { id, row_format, compression, closing, filtered_by });
     }
 }

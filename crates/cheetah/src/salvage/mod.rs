@@ -15,6 +15,9 @@
 //!       not copied whose definition is lost, or that of the postings of its full-text indexes.
 //!   S4  What is lost is told of: a report that finds nothing lost means that every committed row
 //!       was copied.
+//!   S5  With a key service all that is written is closed, whether the damaged database was or not:
+//!       the copy, sort runs, and files of the salvage itself (E16). Without the keys that it needs
+//!       the salvage ends at once: an attempt with less would lose what the keys bring back.
 //! docs/decisions/0051-salvage.md says why.
 
 mod copying;
@@ -118,12 +121,11 @@ pub fn salvage(
     }
     let is_locked = names.iter().any(|name| name == LOCK_FILE);
     let _lock = is_locked.then(|| lock_directory(&*disks.damaged)).transpose()?;
-    let core = opening::open(disks, clock, config)?;
-    let config = Config {
-        page_bytes: core.config.page_bytes,
-        segment_bytes: core.config.segment_bytes,
-        ..config.clone()
-    };
+    let is_closed = config.keys.is_there();
+    let config = Config { encrypts_tables: is_closed, encrypts_log: is_closed, ..config.clone() };
+    let core = opening::open(disks, clock, &config)?;
+    let config =
+        Config { page_bytes: core.config.page_bytes, segment_bytes: core.config.segment_bytes, ..config };
     let env = Env { disk: Arc::clone(&disks.new), clock: Arc::clone(clock) };
     let new = Db::open(env, config)?;
     let tables = copying::copy_all(&core, &new, heard)?;

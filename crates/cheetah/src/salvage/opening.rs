@@ -22,7 +22,12 @@ pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Re
                 note_failures(&core, &failures);
                 return Ok(core);
             }
-            Err(error @ (Error::Unsupported { .. } | Error::DiskFull(_) | Error::Setting { .. })) => {
+            Err(
+                error @ (Error::Unsupported { .. }
+                | Error::DiskFull(_)
+                | Error::Setting { .. }
+                | Error::Key { .. }),
+            ) => {
                 return Err(error);
             }
             Err(error) => failures.push(error),

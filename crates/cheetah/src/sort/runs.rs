@@ -1,8 +1,10 @@
 //! Sorted runs in files: blocks of records, compressed, each under a checksum.
 //!
 //! ```text
-//! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of what is stored  12 . stored
-//! stored:  the records, compressed with lz4; as they are if that makes them no shorter
+//! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of what is stored
+//!          12 8 number of the block  20 . stored
+//! stored:  the records, compressed with lz4; as they are if that makes them no shorter; closed in
+//!          an encrypted database
 //! record:  varint bytes of the key, varint bytes of the value, key, value
 //! ```
 //!
@@ -10,20 +12,28 @@
 //!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it
 //!       open. What a crash brings back goes at the next startup.
 //!   R2  No file is synced: what is in it is of use to the process that has written it only.
+//!   R3  In an encrypted database a file is closed with a key of its own, of random bytes, which is
+//!       nowhere but in memory. Each block that is begun has the next number for its nonce, also
+//!       after a write that failed (E3).
 
-use crate::base::{Error, Result};
+use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
+use crate::format::encryption::{KeyStream, NONCE_BYTES};
 use crate::format::varint;
+use crate::keys::Keys;
 use cheetah_io::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Directory of the files.
 const DIRECTORY: &str = "tmp";
 /// Bytes before what is stored of a block.
-const HEAD_BYTES: usize = 12;
+const HEAD_BYTES: usize = 20;
+/// Where the number of a block stands.
+const NUMBER_AT: usize = 12;
 /// What errors call the files, which have no names.
 const PLACE: &str = "a file of sorted runs";
 
@@ -33,6 +43,7 @@ type Space = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 /// Where files of runs come from.
 pub struct TempFiles {
     durable: Arc<Durable>,
+    keys: Arc<Keys>,
     space: Space,
     next: AtomicU64,
 }
@@ -48,6 +59,7 @@ impl TempFiles {
     /// and may refuse them.
     pub fn open(
         durable: Arc<Durable>,
+        keys: Arc<Keys>,
         space: impl Fn(usize) -> Result<()> + Send + Sync + 'static,
     ) -> Result<Arc<Self>> {
         let names = match durable.disk().list(DIRECTORY) {
@@ -58,7 +70,7 @@ impl TempFiles {
             let path = format!("{DIRECTORY}/{name}");
             durable.disk().unlink(&path).map_err(|error| Error::io("unlink", path.as_str(), error))?;
         }
-        Ok(Arc::new(Self { durable, space: Box::new(space), next: AtomicU64::new(1) }))
+        Ok(Arc::new(Self { durable, keys, space: Box::new(space), next: AtomicU64::new(1) }))
     }
 
     /// A new file, without a name (R1).
@@ -70,11 +82,24 @@ impl TempFiles {
         disk.unlink(&path).map_err(|error| Error::io("unlink", path.as_str(), error))?;
         Ok(file)
     }
+
+    /// What closes a new file.
+    fn stream(&self) -> Result<Option<Arc<KeyStream>>> {
+        if self.keys.system().is_none() {
+            return Ok(None);
+        }
+        let mut key = Zeroizing::new([0; 32]);
+        for half in key.chunks_exact_mut(NONCE_BYTES) {
+            half.copy_from_slice(&self.keys.nonce()?);
+        }
+        Ok(Some(Arc::new(KeyStream::new(&key))))
+    }
 }
 
 /// A run, which keeps its file.
 pub(super) struct Run {
     file: Arc<dyn File>,
+    stream: Option<Arc<KeyStream>>,
     bytes: Range<u64>,
 }
 
@@ -87,7 +112,7 @@ impl std::fmt::Debug for Run {
 impl Run {
     /// Begins to read it.
     pub(super) fn reader(&self) -> RunReader {
-        RunReader::new(Arc::clone(&self.file), self.bytes.clone())
+        RunReader::new(Arc::clone(&self.file), self.stream.clone(), self.bytes.clone())
     }
 }
 
@@ -98,6 +123,9 @@ pub(super) struct RunFile {
     /// Where the run begins that is being written.
     start: u64,
     end: u64,
+    stream: Option<Arc<KeyStream>>,
+    /// Number of the next block.
+    pub(super) next_block: u64,
     block_bytes: usize,
     block: Vec<u8>,
     packed: Vec<u8>,
@@ -111,9 +139,9 @@ impl std::fmt::Debug for RunFile {
 
 impl RunFile {
     pub(super) fn create(files: &Arc<TempFiles>, block_bytes: usize) -> Result<Self> {
-        let file = files.create()?;
+        let (file, stream) = (files.create()?, files.stream()?);
         let (files, block, packed) = (Arc::clone(files), Vec::new(), Vec::new());
-        Ok(Self { files, file, start: 0, end: 0, block_bytes, block, packed })
+        Ok(Self { files, file, start: 0, end: 0, stream, next_block: 0, block_bytes, block, packed })
     }
 
     /// Bytes of all runs.
@@ -139,7 +167,7 @@ impl RunFile {
             self.write_block()?;
         }
         let bytes = std::mem::replace(&mut self.start, self.end)..self.end;
-        Ok(Run { file: Arc::clone(&self.file), bytes })
+        Ok(Run { file: Arc::clone(&self.file), stream: self.stream.clone(), bytes })
     }
 
     fn write_block(&mut self) -> Result<()> {
@@ -151,13 +179,22 @@ impl RunFile {
         if stored == self.block.len() {
             body.get_mut(..stored).expect("there is room for more").copy_from_slice(&self.block);
         }
-        let crc = crc32c::crc32c(body.get(..stored).unwrap_or_default());
+        let (number, body) = (self.next_block, body.get_mut(..stored).unwrap_or_default());
+        if !planted::is_on("encryption: keep the number of a block that failed") {
+            self.next_block += 1;
+        }
+        if let Some(stream) = &self.stream {
+            stream.apply_block(number, body);
+        }
+        let crc = crc32c::crc32c(body);
         let words = [self.block.len() as u32, stored as u32, crc];
         head.chunks_exact_mut(4).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+        head.iter_mut().skip(NUMBER_AT).zip(number.to_le_bytes()).for_each(|(at, byte)| *at = byte);
         let bytes = self.packed.get(..HEAD_BYTES + stored).unwrap_or_default();
         (self.files.space)(bytes.len())?;
         self.file.write_at(self.end, bytes).map_err(|error| Error::io("write", PLACE, error))?;
         self.end += bytes.len() as u64;
+        self.next_block = number + 1;
         self.block.clear();
         Ok(())
     }
@@ -166,6 +203,7 @@ impl RunFile {
 /// Reads one run from its start to its end.
 pub(super) struct RunReader {
     file: Arc<dyn File>,
+    stream: Option<Arc<KeyStream>>,
     left: Range<u64>,
     block: Vec<u8>,
     packed: Vec<u8>,
@@ -175,8 +213,8 @@ pub(super) struct RunReader {
 }
 
 impl RunReader {
-    fn new(file: Arc<dyn File>, left: Range<u64>) -> Self {
-        Self { file, left, block: Vec::new(), packed: Vec::new(), next: 0, key: 0..0, value: 0..0 }
+    fn new(file: Arc<dyn File>, stream: Option<Arc<KeyStream>>, left: Range<u64>) -> Self {
+        Self { file, stream, left, block: Vec::new(), packed: Vec::new(), next: 0, key: 0..0, value: 0..0 }
     }
 
     /// The key of the current record.
@@ -229,6 +267,10 @@ impl RunReader {
         self.read(&mut packed)?;
         if crc32c::crc32c(&packed) != crc {
             return Err(damaged("the checksum of a block is wrong"));
+        }
+        if let Some(stream) = &self.stream {
+            let number = head.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            stream.apply_block(number, &mut packed);
         }
         self.block.resize(raw, 0);
         if stored == raw {

@@ -1,12 +1,16 @@
 //! Sorting against a model: any order, any lengths, in memory and spilled.
 
+use super::runs::RunFile;
 use super::{Filling, Merge, SortMemory, Sorter, TempFiles};
+use crate::base::planted::plant;
 use crate::base::{statement_threads, Error, Health, Result};
 use crate::durable::Durable;
+use crate::format::encryption::Key;
+use crate::keys::Keys;
 use crate::memory::{MemoryBudget, MemoryUse};
-use cheetah_io::sim::{Fault, Op, SimDisk};
+use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Disk, Rng};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 struct Fixture {
@@ -18,7 +22,21 @@ struct Fixture {
 
 fn files(disk: &SimDisk) -> Arc<TempFiles> {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
-    TempFiles::open(Arc::new(durable), |_| Ok(())).unwrap()
+    let keys = Keys::none(Arc::new(SimClock::default()), [0; 16]);
+    TempFiles::open(Arc::new(durable), keys, |_| Ok(())).unwrap()
+}
+
+/// Files of a database in which something is encrypted; the space for them is refused while
+/// `is_full`.
+fn closed_files(disk: &SimDisk, is_full: Arc<AtomicBool>) -> Arc<TempFiles> {
+    let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
+    let keys = Keys::none(Arc::new(SimClock::default()), [0; 16]);
+    keys.serve(Arc::new(Key::new(1, 1, vec![7; 32].into(), &[0; 16])));
+    let space = move |_| match is_full.load(Relaxed) {
+        true => Err(Error::DiskFull("tmp".into())),
+        false => Ok(()),
+    };
+    TempFiles::open(Arc::new(durable), keys, space).unwrap()
 }
 
 fn fixture(limit: usize) -> Fixture {
@@ -232,4 +250,35 @@ fn files_have_no_names_and_a_startup_removes_what_has() {
     fixture.disk.put("tmp/7.run", b"left by a crash").unwrap();
     files(&fixture.disk);
     assert_eq!(fixture.disk.list("tmp").unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn runs_of_an_encrypted_database_read_back() {
+    let (disk, is_full) = (SimDisk::new(), Arc::new(AtomicBool::new(false)));
+    let plain = fixture(4096);
+    let mut sorted = Vec::new();
+    for files in [closed_files(&disk, is_full), Arc::clone(&plain.files)] {
+        let fixture = Fixture { files, ..fixture(4096) };
+        let mut sorter = fixture.sorters(1).remove(0);
+        records(2000, 9, 30, 3).iter().for_each(|(key, value)| sorter.push(&[key], &[value]).unwrap());
+        assert!(sorter.spilled_bytes() > 0);
+        sorted.push(all_of(sorter.finish().unwrap()).unwrap());
+    }
+    assert!(sorted[0].len() == 2000 && sorted[0] == sorted[1]);
+}
+
+#[test]
+fn e3_a_block_that_could_not_be_written_takes_its_number_with_it() {
+    let numbers = || {
+        let (disk, is_full) = (SimDisk::new(), Arc::new(AtomicBool::new(true)));
+        let mut file = RunFile::create(&closed_files(&disk, Arc::clone(&is_full)), 100).unwrap();
+        let before = file.next_block;
+        assert!(file.push(&[1; 60], &[2; 60]).is_err());
+        (before, file.next_block)
+    };
+    let (before, after) = numbers();
+    assert!(after > before);
+    let _bug = plant("encryption: keep the number of a block that failed");
+    let (before, after) = numbers();
+    assert_eq!(after, before);
 }

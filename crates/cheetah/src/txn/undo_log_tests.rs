@@ -9,6 +9,7 @@ use crate::format::page::content_capacity;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::{PurgeState, State, TxnState};
 use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoFinish, UndoHead, HEAD_BYTES};
+use crate::keys::Closing;
 use crate::pool::testing::Database;
 use crate::pool::{EpochState, KeyPart, MiniTransaction, PageClass, Pool, TreeDef};
 use cheetah_io::rng::Rng;
@@ -59,7 +60,13 @@ struct Run {
 
 fn open(db: &Database, state: &State) -> UndoLog {
     let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
-    db.pool.register_tree(TreeDef { id: TreeId::UNDO, row_format, compression, filtered_by: KeyPart::Whole });
+    db.pool.register_tree(TreeDef {
+        id: TreeId::UNDO,
+        row_format,
+        compression,
+        closing: Closing::AsSystem,
+        filtered_by: KeyPart::Whole,
+    });
     let start = UndoStart {
         first_page: state.undo_first_page,
         end: state.undo_end,

@@ -122,12 +122,15 @@ pub(crate) fn epoch_state(bytes: &[u8]) {
 /// A change file: its header, its blocks, and their records.
 pub(crate) fn change_file(bytes: &[u8]) {
     let Some((header, mut rest)) = bytes.split_first_chunk() else { return };
-    let Ok(mut chain) = change_file::check_header(header, &[7; 16], Epoch(70)) else { return };
+    let Ok((mut chain, None)) = change_file::check_header(header, &[7; 16], Epoch(70)) else { return };
     while let Some((head, behind)) = rest.split_first_chunk() {
         let Ok(stored) = change_file::stored_bytes(head, behind.len() as u64) else { return };
         let (stored, behind) = behind.split_at(stored);
         let mut records = Vec::new();
-        let Ok(next) = change_file::decode_block(head, stored, chain, &mut records) else { return };
+        let Ok(next) = change_file::decode_block(head, &mut stored.to_vec(), chain, None, &mut records)
+        else {
+            return;
+        };
         change_records(&records);
         (chain, rest) = (next, behind);
     }

@@ -1,8 +1,9 @@
 //! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
 
 use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
-use cheetah::format::catalog::{piece_key, FulltextDef, IndexDef, TableDef};
+use cheetah::format::catalog::{piece_key, Encryption, FulltextDef, IndexDef, TableDef, TableEncryption};
 use cheetah::format::change_file::{self, SavedChanges};
+use cheetah::format::encryption::Key;
 use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
 use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
@@ -95,6 +96,43 @@ pub(crate) fn images_with_dictionary() -> Vec<Vec<u8>> {
     images
 }
 
+/// The key of the closed samples.
+pub(crate) fn key() -> Key {
+    Key::new(5, 3, vec![0x5a; 32].into(), &[7; 16])
+}
+
+/// Everything that is closed, with nonces that are the same each time: images, the header of a log
+/// file and frames of it, a change file, a copy of CONTROL, and a catalog row.
+pub(crate) fn closed_formats() -> Vec<Vec<u8>> {
+    let key = key();
+    let mut all: Vec<_> = pages().iter().map(|page| closed_image(page, &key)).collect();
+    let salt = log_frame::Salt { key: key.name(), bytes: [4; 16] };
+    let header = log_frame::FileHeader { version: log_frame::VERSION, closed: Some(salt), ..log_header() };
+    let stream = key.log_stream(&salt.bytes);
+    let (mut frames, mut chain) = (Vec::new(), header.chain());
+    for record in log_records().iter().chain(&prepare_records()) {
+        let offset = (log_frame::HEADER_BYTES + frames.len()) as u64;
+        chain = log_frame::put_closed_frame(&mut frames, chain, record[0], &record[1..], &stream, offset);
+    }
+    let mut row = Vec::new();
+    let encryption = TableEncryption { wish: Encryption::Yes, key_id: 5 };
+    TableDef { encryption, ..table_def() }.encode(&mut row);
+    let control = control::ControlBlock { keys: vec![key.name()], ..control_block() };
+    all.extend([header.encode().to_vec(), frames, change_file(Some(&key)), control.encode(1).to_vec(), row]);
+    all
+}
+
+fn closed_image(page: &[u8], key: &Key) -> Vec<u8> {
+    let (row_format, compression) = (row_format(), Compression { codec: Codec::None, level: 1 });
+    let lock = Some((key, [9; 16]));
+    let how =
+        Encoding { row_format: &row_format, compression, freeze_below: TxnId(0), dictionary: None, lock };
+    let mut image = Vec::new();
+    Workspace::default().encode(page, PID, Epoch(3), &how, &mut image);
+    image::seal(&mut image, ADDRESS);
+    image
+}
+
 /// Images of all pages with that codec.
 pub(crate) fn images(codec: Codec) -> Vec<Vec<u8>> {
     pages().iter().map(|page| image(page, codec, None)).collect()
@@ -102,7 +140,8 @@ pub(crate) fn images(codec: Codec) -> Vec<Vec<u8>> {
 
 fn image(page: &[u8], codec: Codec, dictionary: Option<&Primer>) -> Vec<u8> {
     let compression = Compression { codec, level: 1 };
-    let how = Encoding { row_format: &row_format(), compression, freeze_below: TxnId(0), dictionary };
+    let how =
+        Encoding { row_format: &row_format(), compression, freeze_below: TxnId(0), dictionary, lock: None };
     let mut image = Vec::new();
     Workspace::default().encode(page, PID, Epoch(3), &how, &mut image);
     image::seal(&mut image, ADDRESS);
@@ -127,21 +166,29 @@ pub(crate) fn file_headers() -> [Vec<u8>; 3] {
         segment_header::SegmentHeader { uuid: [7; 16], segment: SegmentId(3), incarnation: 2, stream: 1 };
     let map =
         map_block::FileHeader { kind: map_block::FileKind::Log, uuid: [7; 16], number: 4, incarnation: 2 };
-    let log = log_frame::FileHeader {
-        version: log_frame::VERSION,
+    [segment.encode().to_vec(), map.encode().to_vec(), log_header().encode().to_vec()]
+}
+
+fn log_header() -> log_frame::FileHeader {
+    log_frame::FileHeader {
+        version: log_frame::PLAIN_VERSION,
         database: [7; 16],
         incarnation: 2,
         sequence: 9,
         start: Lsn(4096),
         previous_chain: 5,
-    };
-    [segment.encode().to_vec(), map.encode().to_vec(), log.encode().to_vec()]
+        closed: None,
+    }
 }
 
 /// Copy 1 of CONTROL.
 pub(crate) fn control_copy() -> Vec<u8> {
+    control_block().encode(1).to_vec()
+}
+
+fn control_block() -> control::ControlBlock {
     let part = control::MapPart { file: 3, start: 64, end: 900, start_crc: 1, end_crc: 2 };
-    let block = control::ControlBlock {
+    control::ControlBlock {
         features: control::Features::default(),
         identity: control::Identity { uuid: [7; 16], incarnation: 2 },
         sequence: 12,
@@ -153,8 +200,8 @@ pub(crate) fn control_copy() -> Vec<u8> {
         segment_bytes: 1 << 20,
         base: Some(part),
         logs: vec![part; 3],
-    };
-    block.encode(1).to_vec()
+        keys: Vec::new(),
+    }
 }
 
 /// Chunks of a map file.
@@ -198,6 +245,22 @@ pub(crate) fn older_formats() -> Vec<OlderFormatVersion> {
 /// A definition of a table, the key of a piece of one, and definitions with several row-format
 /// versions of rows, with constraints, and with a full-text index.
 pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
+    let def = table_def();
+    let (mut row, mut with_formats, mut with_constraints) = (Vec::new(), Vec::new(), Vec::new());
+    def.encode(&mut row);
+    TableDef { older_formats: older_formats(), ..def.clone() }.encode(&mut with_formats);
+    let copy_of = "db/original".into();
+    let constrained = TableDef { description: description(), foreign_keys: foreign_keys(), copy_of, ..def };
+    constrained.encode(&mut with_constraints);
+    let index =
+        FulltextDef { name: "words".into(), postings: "#fulltext/8".into(), extra: vec![1, 3, 84, 1] };
+    let mut with_fulltext = Vec::new();
+    TableDef { fulltext: vec![index], ..constrained }.encode(&mut with_fulltext);
+    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints, with_fulltext]
+}
+
+/// A table with two indexes.
+fn table_def() -> TableDef {
     let index = |tree, name: &str| IndexDef {
         name: name.into(),
         unique: tree == 16,
@@ -208,7 +271,7 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         tree: TreeId(tree),
         root: PageId(u64::from(tree) << 20),
     };
-    let def = TableDef {
+    TableDef {
         id: TableId(7),
         name: "a table".into(),
         compression: Compression { codec: Codec::Zstd, level: -3 },
@@ -224,18 +287,8 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
         foreign_keys: Vec::new(),
         copy_of: String::new(),
         fulltext: Vec::new(),
-    };
-    let (mut row, mut with_formats, mut with_constraints) = (Vec::new(), Vec::new(), Vec::new());
-    def.encode(&mut row);
-    TableDef { older_formats: older_formats(), ..def.clone() }.encode(&mut with_formats);
-    let copy_of = "db/original".into();
-    let constrained = TableDef { description: description(), foreign_keys: foreign_keys(), copy_of, ..def };
-    constrained.encode(&mut with_constraints);
-    let index =
-        FulltextDef { name: "words".into(), postings: "#fulltext/8".into(), extra: vec![1, 3, 84, 1] };
-    let mut with_fulltext = Vec::new();
-    TableDef { fulltext: vec![index], ..constrained }.encode(&mut with_fulltext);
-    vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints, with_fulltext]
+        encryption: Default::default(),
+    }
 }
 
 /// Columns and keys of a table with two indexes.
@@ -304,9 +357,9 @@ pub(crate) fn state_with_change_files() -> State {
     State { change_files: vec![file(70), file(72)], ..state_with_dictionaries() }
 }
 
-/// A change file of two blocks.
-pub(crate) fn change_file() -> Vec<u8> {
-    let header = change_file::encode_header(&[7; 16], Epoch(70));
+/// A change file of two blocks, closed with that key.
+pub(crate) fn change_file(key: Option<&Key>) -> Vec<u8> {
+    let header = change_file::encode_header(&[7; 16], Epoch(70), key.map(Key::name));
     let (mut bytes, mut chain) = (header.to_vec(), change_file::chain_of(&header));
     for (pid, begins) in [(5, true), (9, false)] {
         let location = Location::of_address(ADDRESS, 900, 77);
@@ -326,8 +379,9 @@ pub(crate) fn change_file() -> Vec<u8> {
         let saved = SavedChanges { image, begins, room: 300, growth_bytes: 40, changes: &changes };
         let (mut records, mut block) = (Vec::new(), Vec::new());
         saved.encode(&mut records);
-        chain = change_file::encode_block(&records, chain, &mut block);
-        assert_eq!(block[..4], block[4..8], "too short to be compressed");
+        let lock = key.map(|key| (key, [begins as u8; 16]));
+        chain = change_file::encode_block(&records, chain, lock, &mut block);
+        assert!(key.is_some() || block[..4] == block[4..8], "too short to be compressed");
         bytes.extend(block);
     }
     bytes

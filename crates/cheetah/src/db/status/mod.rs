@@ -2,6 +2,7 @@
 //! Nothing here changes data. Only counters may be restarted, and the base of rates moves.
 
 mod counters;
+mod encryption;
 mod image_work;
 mod last_output;
 mod listing;
@@ -9,6 +10,7 @@ mod pool_status;
 mod sizes;
 mod waits;
 
+pub use encryption::TableEncryptionStatus;
 pub use image_work::IndexImageWork;
 pub(in crate::db) use last_output::LastOutput;
 pub use listing::{LockEntry, LockWait, TransactionInfo, TransactionState};

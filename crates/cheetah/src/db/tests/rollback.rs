@@ -49,6 +49,7 @@ impl World {
             auto_increment: 1,
             extra: Vec::new(),
             fulltext: Vec::new(),
+            encryption: Default::default(),
         };
         let table = db.create_table(&spec).unwrap();
         let world = Self { disk, db, table };

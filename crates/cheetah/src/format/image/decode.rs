@@ -7,6 +7,7 @@ use super::rebuild;
 use super::workspace::Workspace;
 use crate::base::{Error, Result};
 use crate::format::bytes::{ensure, Defect};
+use crate::format::encryption::Key;
 use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
 use crate::format::ImageRef;
 
@@ -30,40 +31,47 @@ fn read_header(image: &[u8], expected: &ImageRef) -> std::result::Result<ImageHe
     Ok(header)
 }
 
+/// What it takes to read an image, beside the image.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Means<'a> {
+    /// The dictionary that its header names.
+    pub dictionary: Option<&'a Dictionary>,
+    /// The key that its header names.
+    pub key: Option<&'a Key>,
+}
+
 impl Workspace {
     /// Rebuilds in `page` the page of `image`, which must be what the map says and need no
-    /// dictionary. `page` gets the right size; after an error its bytes are unspecified.
+    /// dictionary and no key. `page` gets the right size; after an error its bytes are unspecified.
     ///
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &ImageRef, page: &mut PageBuf) -> Result<ImageHeader> {
         let header = check(image, expected)?;
-        self.rebuild(&header, image, expected, None, page)?;
+        self.rebuild(&header, image, expected, Means::default(), page)?;
         Ok(header)
     }
 
     /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this
-    /// header of: the checksum over all of it is not computed again. `dictionary` is the one that
-    /// the header names.
+    /// header of: the checksum over all of it is not computed again.
     pub fn rebuild(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
         expected: &ImageRef,
-        dictionary: Option<&Dictionary>,
+        means: Means<'_>,
         page: &mut PageBuf,
     ) -> Result<()> {
-        self.rebuild_page(header, image, dictionary, page)
-            .map_err(|defect| defect.in_place(expected.to_string()))
+        self.rebuild_page(header, image, means, page).map_err(|defect| defect.in_place(expected.to_string()))
     }
 
     fn rebuild_page(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
-        dictionary: Option<&Dictionary>,
+        means: Means<'_>,
         page: &mut PageBuf,
     ) -> std::result::Result<(), Defect> {
-        let raw = self.decompress(header, image, dictionary)?;
+        let raw = self.decompress(header, image, means)?;
         page.resize(header.page_bytes);
         if header.kind.is_tree() {
             rebuild::tree_page(raw, header.kind, header.tree, page)?;
@@ -73,19 +81,24 @@ impl Workspace {
         PageView::new(page).verify()
     }
 
-    /// The content of an image. `dictionary` is the one that the header names.
+    /// The content of an image.
     pub(super) fn decompress(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
-        dictionary: Option<&Dictionary>,
+        means: Means<'_>,
     ) -> std::result::Result<&[u8], Defect> {
-        ensure(header.dictionary == dictionary.map(Dictionary::name), "not the dictionary of the image")?;
+        let Self { raw, contexts, opened } = self;
+        let (name, payload) = match header.closed {
+            Some(_) => (header.open(image, means.key, opened)?, opened.as_slice()),
+            None => (header.dictionary, header.payload(image)),
+        };
+        let dictionary = means.dictionary;
+        ensure(name == dictionary.map(Dictionary::name), "not the dictionary of the image")?;
         let fits_kind = !header.kind.is_tree() || header.page_bytes < PAGE_BYTES_MAX;
         ensure(fits_kind, "tree page larger than 32 KiB")?;
-        let Self { raw, contexts } = self;
         raw.resize(header.raw_bytes, 0);
-        decompress(contexts, header.codec, dictionary, header.payload(image), raw)?;
+        decompress(contexts, header.codec, dictionary, payload, raw)?;
         Ok(raw)
     }
 }

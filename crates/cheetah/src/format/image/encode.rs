@@ -6,6 +6,7 @@ use super::header::{ImageHeader, HEADER_BYTES};
 use super::workspace::Workspace;
 use super::{max_raw_bytes, transpose, usable_format, ALIGN_BYTES};
 use crate::base::{Epoch, PageId, TxnId};
+use crate::format::encryption::{BoxHead, Key, BOX_HEAD_BYTES, NONCE_BYTES};
 use crate::format::page::PageView;
 use crate::format::row::RowFormatVersion;
 
@@ -20,6 +21,8 @@ pub struct Encoding<'a> {
     pub freeze_below: TxnId,
     /// What its leaves and large values are compressed beside, if that is by Zstandard.
     pub dictionary: Option<&'a Primer>,
+    /// What closes it, with a nonce that nothing else is closed with.
+    pub lock: Option<(&'a Key, [u8; NONCE_BYTES])>,
 }
 
 impl Workspace {
@@ -34,7 +37,7 @@ impl Workspace {
         image: &mut Vec<u8>,
     ) {
         self.regroup(page, how.row_format, how.freeze_below);
-        let Self { raw, contexts } = self;
+        let Self { raw, contexts, .. } = self;
         let view = PageView::new(page);
         let dictionary = how.dictionary.filter(|_| Primer::serves(view.kind()));
         image.clear();
@@ -56,9 +59,16 @@ impl Workspace {
             raw_bytes: raw.len(),
             payload_bytes: image.len() - payload_at,
             dictionary: dictionary.map(Primer::name),
+            closed: how.lock.map(|(key, nonce)| BoxHead { key: key.name(), nonce }),
         };
+        if how.lock.is_some() {
+            image.splice(payload_at..payload_at, [0; BOX_HEAD_BYTES]);
+        }
         image.resize(image.len().next_multiple_of(ALIGN_BYTES), 0);
         header.write(image);
+        if let Some((key, _)) = how.lock {
+            header.close(image, key);
+        }
     }
 
     /// The content of a page before compression, as [`encode`](Self::encode) makes it.

@@ -3,7 +3,7 @@
 //! What is skipped is the verification of the page: that keys ascend, and lie within the fences.
 //! The checksum of the image says that they are as they were encoded.
 
-use super::dictionary::Dictionary;
+use super::decode::Means;
 use super::header::ImageHeader;
 use super::tree_content::{Keys, Parsed, Payloads, Rows, TreeContent};
 use super::workspace::Workspace;
@@ -28,18 +28,17 @@ pub struct LeafImage<'a> {
 
 impl Workspace {
     /// Decompresses an image that [`check`](super::check) has just accepted and given this header
-    /// of, and runs `f` on the leaf; `None` when it is the image of something else. `dictionary` is
-    /// the one that the header names.
+    /// of, and runs `f` on the leaf; `None` when it is the image of something else.
     pub fn look_into<R>(
         &mut self,
         header: &ImageHeader,
         image: &[u8],
         expected: &ImageRef,
-        dictionary: Option<&Dictionary>,
+        means: Means<'_>,
         f: impl FnOnce(&LeafImage<'_>) -> Result<Option<R>, Defect>,
     ) -> base::Result<Option<R>> {
         let look = || {
-            let raw = self.decompress(header, image, dictionary)?;
+            let raw = self.decompress(header, image, means)?;
             match LeafImage::parse(raw, header)? {
                 Some(leaf) => f(&leaf),
                 None => Ok(None),

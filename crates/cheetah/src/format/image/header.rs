@@ -7,7 +7,8 @@
 //! | 4      | 4    | length of the image, a multiple of 64                                    |
 //! | 8      | 8    | page                                                                     |
 //! | 16     | 8    | own address ([`Location::address`](crate::format::Location::address))    |
-//! | 24     | 1    | format version: 1; 2 of a dictionary, and of an image with codec 3      |
+//! | 24     | 1    | format version: 1; 2 of a dictionary, and of an image with codec 3; 3 of |
+//! |        |      | a closed image                                                           |
 //! | 25     | 1    | page kind                                                                |
 //! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame, 3 the same beside a       |
 //! |        |      | dictionary                                                               |
@@ -17,26 +18,34 @@
 //! | 40     | 4    | tree                                                                     |
 //! | 44     | 3    | length of the content before compression                                 |
 //! | 47     | 1    | number of zero bytes at the end                                          |
-//! | 48     | 9    | with codec 3: page of the dictionary, CRC-32C of its content             |
+//! | 48     | 5    | with codec 3: page of the dictionary                                     |
+//! | -      | 32   | version 3: the head of the box ([`BoxHead`]), which is closed to the     |
+//! |        |      | end of the content                                                       |
+//! | -      | 4    | with codec 3: CRC-32C of the dictionary's content                        |
 //! | -      | -    | content, compressed; zeros                                               |
 //!
 //! Invariants
 //!   I1  An image names its page and its own address, so a lost or misdirected write shows.
 //!   I2  Every byte is under the checksum.
-//!   I3  What version 1 can say is written as version 1: an older engine reads it. A dictionary
-//!       names none itself.
+//!   I3  What version 1 can say is written as version 1, and what version 2 can as that: an older
+//!       engine reads it. A dictionary names none itself.
+//!   I4  The checksum is over what is closed, as it is: whoever moves or checks an image needs no
+//!       key (E8).
 
 use super::compression::Codec;
 use super::dictionary::{DictionaryName, NAME_BYTES};
 use crate::base::{Epoch, PageId, TreeId};
 use crate::format::bytes::{ensure, u40_bytes, Defect, Reader};
+use crate::format::encryption::{BoxHead, Key, BOX_HEAD_BYTES};
 use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 48;
 /// The newest format that this version reads.
-pub const FORMAT_VERSION: u8 = 2;
-/// Without dictionaries.
+pub const FORMAT_VERSION: u8 = 3;
+/// Not closed.
+const PLAIN_VERSION: u8 = 2;
+/// Not closed, and without dictionaries.
 const OLD_VERSION: u8 = 1;
 /// The codec on disk of what is compressed beside a dictionary.
 const CODEC_WITH_DICTIONARY: u8 = 3;
@@ -67,7 +76,14 @@ pub struct ImageHeader {
     pub payload_bytes: usize,
     /// The dictionary that is needed to decompress it.
     pub dictionary: Option<DictionaryName>,
+    /// How it is closed. Of the name of the dictionary only the page is known then.
+    pub closed: Option<BoxHead>,
 }
+
+/// Bytes of the number of a dictionary's page.
+const PAGE_BYTES: usize = 5;
+/// Bytes of the checksum of a dictionary.
+const CRC_BYTES: usize = NAME_BYTES - PAGE_BYTES;
 
 impl ImageHeader {
     /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed
@@ -88,15 +104,49 @@ impl ImageHeader {
         image[44..47].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes()[..3]);
         image[47] = padding as u8;
         if let Some(dictionary) = self.dictionary {
-            image[HEADER_BYTES..HEADER_BYTES + 5].copy_from_slice(&u40_bytes(dictionary.page.0));
-            image[HEADER_BYTES + 5..HEADER_BYTES + NAME_BYTES].copy_from_slice(&dictionary.crc.to_le_bytes());
+            image[HEADER_BYTES..HEADER_BYTES + PAGE_BYTES].copy_from_slice(&u40_bytes(dictionary.page.0));
+            let at = self.payload_at();
+            image[at - CRC_BYTES..at].copy_from_slice(&dictionary.crc.to_le_bytes());
         }
+        if let Some(head) = &self.closed {
+            let (at, mut bytes) = (self.closed_at(), Vec::with_capacity(BOX_HEAD_BYTES));
+            head.encode(&mut bytes);
+            image[at - BOX_HEAD_BYTES..at].copy_from_slice(&bytes);
+        }
+    }
+
+    /// Closes the content of an image, whose header has been written, with the key that it names.
+    pub(super) fn close(&self, image: &mut [u8], key: &Key) {
+        if let Some(head) = &self.closed {
+            key.apply(&head.nonce, &mut image[self.closed_at()..self.payload_at() + self.payload_bytes]);
+        }
+    }
+
+    /// Replaces `opened` by the content of an image that is closed with this key; the name of its
+    /// dictionary.
+    pub(super) fn open(
+        &self,
+        image: &[u8],
+        key: Option<&Key>,
+        opened: &mut Vec<u8>,
+    ) -> Result<Option<DictionaryName>, Defect> {
+        let head = self.closed.ok_or(Defect::new("not a closed image"))?;
+        let key = key.filter(|key| key.name() == head.key).ok_or(Defect::new("not the key of the image"))?;
+        let content = image.get(self.closed_at()..self.payload_at() + self.payload_bytes);
+        opened.clear();
+        opened.extend_from_slice(content.unwrap_or_default());
+        key.apply(&head.nonce, opened);
+        let Some(name) = self.dictionary else { return Ok(None) };
+        let crc = Reader::new(opened).u32()?;
+        opened.drain(..CRC_BYTES);
+        Ok(Some(DictionaryName { crc, ..name }))
     }
 
     /// The first version that has what this says (I3).
     fn version(&self) -> u8 {
         match self.dictionary.is_some() || self.kind == PageKind::Dictionary {
-            true => FORMAT_VERSION,
+            _ if self.closed.is_some() => FORMAT_VERSION,
+            true => PLAIN_VERSION,
             false => OLD_VERSION,
         }
     }
@@ -109,8 +159,14 @@ impl ImageHeader {
         }
     }
 
-    fn payload_at(&self) -> usize {
-        HEADER_BYTES + if self.dictionary.is_some() { NAME_BYTES } else { 0 }
+    pub(super) fn payload_at(&self) -> usize {
+        let box_bytes = if self.closed.is_some() { BOX_HEAD_BYTES } else { 0 };
+        HEADER_BYTES + box_bytes + if self.dictionary.is_some() { NAME_BYTES } else { 0 }
+    }
+
+    /// Where begins what is closed.
+    fn closed_at(&self) -> usize {
+        self.payload_at() - if self.dictionary.is_some() { CRC_BYTES } else { 0 }
     }
 
     /// Reads the header of a whole image. Checks each field, but neither address nor checksum.
@@ -138,16 +194,19 @@ impl ImageHeader {
         let [a, b, c, padding] = reader.array()?;
         let raw_bytes = u32::from_le_bytes([a, b, c, 0]) as usize;
         ensure(raw_bytes <= super::max_raw_bytes(page_bytes), "content longer than its page allows")?;
-        let dictionary = match has_dictionary {
-            true => Some(DictionaryName { page: PageId(reader.u40()?), crc: reader.u32()? }),
-            false => None,
+        let page = if has_dictionary { Some(PageId(reader.u40()?)) } else { None };
+        let closed = if version == FORMAT_VERSION { Some(BoxHead::decode(&mut reader)?) } else { None };
+        let dictionary = match page {
+            Some(page) => Some(DictionaryName { page, crc: reader.u32()? }),
+            None => None,
         };
         let is_possible = dictionary.is_none_or(|name| name.page != PageId::NONE && name.page != pid);
         ensure(is_possible, "impossible page of a dictionary")?;
         let payload_bytes = reader.rest().len().checked_sub(padding.into());
         let payload_bytes = payload_bytes.ok_or(Defect::new("more padding than image"))?;
         ensure(payload_bytes <= raw_bytes, "compressed content longer than plain")?;
-        let header = Self { pid, tree, epoch, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary };
+        let header =
+            Self { pid, tree, epoch, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary, closed };
         ensure(header.version() <= version, "more than its version of the image format has")?;
         ensure(kind != PageKind::Dictionary || dictionary.is_none(), "a dictionary that needs another")?;
         Ok(header)

@@ -11,6 +11,7 @@ mod encode;
 mod find;
 mod header;
 mod rebuild;
+mod reclose;
 #[cfg(test)]
 mod tests;
 mod transpose;
@@ -18,13 +19,15 @@ mod tree_content;
 mod workspace;
 
 pub use compression::{Codec, Compression};
-pub use decode::check;
+pub use decode::{check, Means};
 pub use dictionary::{dictionary_of, Dictionary, DictionaryName, Primer};
 pub use encode::Encoding;
 pub use find::LeafImage;
 pub use header::{glance, is_intact, seal, ImageHeader, FORMAT_VERSION, HEADER_BYTES};
+pub use reclose::reclose;
 pub use workspace::Workspace;
 
+use super::encryption::BOX_HEAD_BYTES;
 use super::row::RowFormatVersion;
 
 /// Images are multiples of this.
@@ -32,7 +35,7 @@ pub const ALIGN_BYTES: usize = 64;
 
 /// The largest image of a page of `page_bytes`.
 pub const fn max_image_bytes(page_bytes: usize) -> usize {
-    (HEADER_BYTES + max_raw_bytes(page_bytes)).next_multiple_of(ALIGN_BYTES)
+    (HEADER_BYTES + BOX_HEAD_BYTES + max_raw_bytes(page_bytes)).next_multiple_of(ALIGN_BYTES)
 }
 
 /// The longest content of an image before compression. A record takes less than in its page, where

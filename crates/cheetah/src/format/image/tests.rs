@@ -141,7 +141,7 @@ fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, ImageR
         page,
         PID,
         Epoch(3),
-        &Encoding { row_format: &row_format, compression, freeze_below, dictionary: None },
+        &Encoding { row_format: &row_format, compression, freeze_below, dictionary: None, lock: None },
         &mut image,
     );
     assert!(image.len() <= max_image_bytes(page.len()));
@@ -195,7 +195,7 @@ fn found(
     key: &[u8],
 ) -> Result<Option<RecordCopy>> {
     let header = check(image, expected)?;
-    workspace.look_into(&header, image, expected, None, |leaf| leaf.find(key))
+    workspace.look_into(&header, image, expected, Means::default(), |leaf| leaf.find(key))
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn every_record_is_found_in_the_image_of_its_leaf_and_no_other() {
             looks += 1;
         }
         let header = check(&image, &expected).unwrap();
-        let fences = workspace.look_into(&header, &image, &expected, None, |leaf| {
+        let fences = workspace.look_into(&header, &image, &expected, Means::default(), |leaf| {
             assert_eq!((leaf.low(), leaf.high()), (page.low(), page.high()));
             assert_eq!((leaf.is_dead(), leaf.tree()), (page.is_dead(), TREE));
             Ok(Some(()))
@@ -290,13 +290,13 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     let mut rng = Rng::new(1);
     let page = leaf(&mut rng);
     let (mut image, mut expected) = image_of(&mut rng, &page, TxnId(0));
-    image[24] = 3;
+    image[24] = 4;
     expected.location.crc = seal(&mut image, ADDRESS);
     let error = Workspace::default().decode(&image, &expected, &mut PageBuf::new(512)).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
-        "page 77 of tree 9 in segment 5 at 4096: written by a newer version of Cheetah (image format 3); \
+        "page 77 of tree 9 in segment 5 at 4096: written by a newer version of Cheetah (image format 4); \
          open it with that version or a later one"
     );
 }

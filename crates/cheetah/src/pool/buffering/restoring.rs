@@ -63,12 +63,9 @@ impl Restoring<'_> {
     /// One pass; whether it was the last.
     fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
         for file in listed {
-            let read = change_files::read(
-                self.pool.segments.durable(),
-                self.pool.segments.database(),
-                file,
-                |saved| self.restore_page(saved),
-            );
+            let read = change_files::read(self.pool.segments.durable(), &self.pool.keys, file, |saved| {
+                self.restore_page(saved)
+            });
             match read {
                 Err(error) if error.kind() == ErrorKind::Corruption => {
                     reach::mark("damaged change file");

@@ -25,6 +25,7 @@ use super::entries::Unsaved;
 use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
 use crate::change_files::{self, Writer};
 use crate::format::change_file::SavedChanges;
+use crate::format::encryption::KeyName;
 use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::frames::Residence;
@@ -154,14 +155,21 @@ impl Pool {
         let _ = change_files::remove(self.segments.durable(), epoch);
     }
 
+    /// The keys of all change files that there may be.
+    pub fn keys_of_change_files(&self) -> Vec<KeyName> {
+        let files = self.saved_files.lock();
+        let listed = files.listed.iter().map(|file| file.epoch);
+        self.keys.of_change_files(&listed.chain(files.orphans.iter().copied()).collect::<Vec<_>>())
+    }
+
     /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
     /// then: what is wrong with them. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.saved_files.lock().listed.clone();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
-        let (durable, database) = (self.segments.durable(), self.segments.database());
+        let (durable, keys) = (self.segments.durable(), &*self.keys);
         let read = of_trees.filter_map(|file| {
-            let error = change_files::read(durable, database, file, |_| Ok(())).err()?;
+            let error = change_files::read(durable, keys, file, |_| Ok(())).err()?;
             // A checkpoint may have let go of it meanwhile.
             self.saved_files.lock().listed.contains(file).then_some(error)
         });
@@ -176,10 +184,10 @@ impl Pool {
 
 impl Saving {
     fn writer(&mut self, pool: &Pool) -> Result<&mut Writer> {
-        let (durable, database) = (pool.segments.durable(), pool.segments.database());
+        let durable = pool.segments.durable();
         Ok(match self.writer.take() {
             Some(writer) => self.writer.insert(writer),
-            None => self.writer.insert(Writer::create(durable, database, self.epoch)?),
+            None => self.writer.insert(Writer::create(durable, &pool.keys, self.epoch)?),
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Wo
 use crate::format::page::{build_content, build_page, content_capacity, PageBuf, PageKind, PageView};
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
+use crate::keys::Closing;
 use crate::memory::MemoryUse;
 use crate::pool::testing::{Database, TREE};
 use crate::pool::{DictionaryDue, EpochState, KeyPart, PageClass, TreeDef};
@@ -25,6 +26,7 @@ fn register(db: &Database, codec: Codec) {
             id,
             row_format: RowFormatVersion::opaque(),
             compression,
+            closing: Closing::Never,
             filtered_by: KeyPart::Whole,
         });
     }
@@ -144,6 +146,7 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
             id: tree,
             row_format: RowFormatVersion::opaque(),
             compression,
+            closing: Closing::Never,
             filtered_by: KeyPart::Whole,
         });
         let pids = add_all(&db, tree, text);
@@ -230,7 +233,7 @@ fn another_dictionary_in_the_place_of_one_is_refused() {
     build_content(&mut bytes, PageKind::Dictionary, TREE, PageId::NONE, 0).append_content(&content).unwrap();
     let (row_format, freeze_below, compression) =
         (RowFormatVersion::opaque(), TxnId(0), Compression::default());
-    let how = Encoding { row_format: &row_format, compression, freeze_below, dictionary: None };
+    let how = Encoding { row_format: &row_format, compression, freeze_below, dictionary: None, lock: None };
     let mut image = Vec::new();
     Workspace::default().encode(&bytes, page, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Hot, &mut image).unwrap();
@@ -484,7 +487,13 @@ fn plant(db: &Database, pid: PageId, named: PageId) {
     let compression = Compression { codec: Codec::Zstd, level: 1 };
     let primer = Primer::new(named, &text(3, 400), compression).unwrap();
     let (row_format, freeze_below) = (RowFormatVersion::opaque(), TxnId(0));
-    let how = Encoding { row_format: &row_format, compression, freeze_below, dictionary: Some(&primer) };
+    let how = Encoding {
+        row_format: &row_format,
+        compression,
+        freeze_below,
+        dictionary: Some(&primer),
+        lock: None,
+    };
     let mut image = Vec::new();
     Workspace::default().encode(&bytes, pid, db.pool.epoch(), &how, &mut image);
     let location = db.pool.segments.append(Stream::Blob, &mut image).unwrap();
@@ -713,6 +722,7 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
             id: TREE,
             row_format: RowFormatVersion::opaque(),
             compression,
+            closing: Closing::Never,
             filtered_by: KeyPart::Whole,
         });
         let changed: Vec<_> = pids.iter().skip(part).step_by(densities.len()).collect();

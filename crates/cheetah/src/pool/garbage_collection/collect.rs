@@ -3,7 +3,7 @@
 
 use super::collection::{Collection, Listing};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result};
-use crate::format::ImageRef;
+use crate::format::{ImageRef, Location};
 use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
 use crate::segment::{fill_target, Stream};
@@ -118,26 +118,43 @@ impl Pool {
             self.segments.read(image, bytes)?;
             self.segments.append(Stream::Cold, bytes)
         });
+        let (bytes, _) = self.put_in_place_of(image, copied)?;
+        if bytes > 0 {
+            self.counters.moves.one();
+            self.counters.moved_bytes.add(bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Makes a copy of an image, which has been appended there, the image of its page, if it still
+    /// may be: the bytes of the copy, and whether it is. Nothing is appended when the image had
+    /// gone.
+    pub(in crate::pool) fn put_in_place_of(
+        &self,
+        image: &ImageRef,
+        copied: Result<Location>,
+    ) -> Result<(u64, bool)> {
         let to = match copied {
             // Replaced meanwhile: its segment may be gone.
-            Err(_) if self.table.entry(image.pid).location() != Some(image.location) => return Ok(0),
+            Err(_) if self.table.entry(image.pid).location() != Some(image.location) => {
+                return Ok((0, false))
+            }
             copied => copied?,
         };
         let mtr = self.enter();
         let mut entry = self.table.entry(image.pid);
-        if self.is_movable(&entry, image, mtr.epoch()) {
+        let may_move = self.is_movable(&entry, image, mtr.epoch());
+        if may_move {
             self.install(&mut entry, image.pid, to, mtr.epoch());
             self.filters.moved(image.pid, &image.location, to);
         } else {
             self.segments.release(&to, mtr.epoch());
         }
-        self.counters.moves.one();
-        self.counters.moved_bytes.add(u64::from(to.stored_bytes));
-        Ok(u64::from(to.stored_bytes))
+        Ok((u64::from(to.stored_bytes), may_move))
     }
 
     /// Whether an image may move in `epoch`: see C1 of the module.
-    fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
+    pub(in crate::pool) fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
         let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
         let passes_by = planted::is_on("pool: pass by what something waits for");
         entry.location() == Some(image.location)

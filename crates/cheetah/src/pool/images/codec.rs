@@ -2,6 +2,7 @@
 //! terms of `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
+use crate::format::encryption::{Key, NONCE_BYTES};
 use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Workspace};
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowFormatVersion;
@@ -12,24 +13,27 @@ use crate::segment::Stream;
 
 /// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as
 /// they are. Records of transactions below `freeze_below` lose their version. A definition comes
-/// with the dictionary of its tree.
+/// with the dictionary of its tree. `lock` closes the image.
+#[expect(clippy::too_many_arguments, reason = "what there is to say of a page, and memory for it")]
 pub(in crate::pool) fn encode(
     def: Option<(&TreeDef, Option<&Primer>)>,
     page: &[u8],
     pid: PageId,
     epoch: Epoch,
     freeze_below: TxnId,
+    lock: Option<(&Key, [u8; NONCE_BYTES])>,
     workspace: &mut Workspace,
     image: &mut Vec<u8>,
 ) {
     let opaque = RowFormatVersion::opaque();
     let how = match def {
         Some((def, dictionary)) => {
-            Encoding { row_format: &def.row_format, compression: def.compression, freeze_below, dictionary }
+            let compression = def.compression;
+            Encoding { row_format: &def.row_format, compression, freeze_below, dictionary, lock }
         }
         None => {
             let compression = Compression::default();
-            Encoding { row_format: &opaque, compression, freeze_below, dictionary: None }
+            Encoding { row_format: &opaque, compression, freeze_below, dictionary: None, lock }
         }
     };
     workspace.encode(page, pid, epoch, &how, image);

@@ -129,6 +129,9 @@ mod tests {
         fn unique(&self) -> [u8; 16] {
             [0; 16]
         }
+        fn random(&self) -> std::io::Result<[u8; 16]> {
+            Ok([0; 16])
+        }
     }
 
     #[test]

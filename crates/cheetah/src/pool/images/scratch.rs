@@ -172,8 +172,13 @@ mod tests {
         build_content(&mut page, PageKind::Blob, TreeId(16), PageId::NONE, 0).append_content(&text).unwrap();
         for (level, grown) in [(1, false), (19, true)] {
             let compression = Compression { codec: Codec::Zstd, level };
-            let how =
-                Encoding { row_format: &row_format, compression, freeze_below: TxnId(0), dictionary: None };
+            let how = Encoding {
+                row_format: &row_format,
+                compression,
+                freeze_below: TxnId(0),
+                dictionary: None,
+                lock: None,
+            };
             scratch.with_workspace(|workspace| {
                 workspace.encode(&page, PageId(1), Epoch(1), &how, &mut Vec::new());
             });

@@ -55,12 +55,12 @@ impl Pool {
             if class != PageClass::Base {
                 return Ok(false);
             }
-            let dictionary = self.dictionary_of(&header, image)?;
+            let means = self.means_for(&header, image)?;
             let mut page = PageBuf::new(header.page_bytes);
             let tree = self.trees.get(image.tree);
             self.scratch.with_workspace(|workspace| {
                 let begin_ns = self.images.begin_ns();
-                let rebuilt = workspace.rebuild(&header, stored, image, dictionary.as_deref(), &mut page);
+                let rebuilt = workspace.rebuild(&header, stored, image, means.get(), &mut page);
                 self.images.decoded(&tree, stored.len(), begin_ns);
                 rebuilt
             })?;

@@ -221,10 +221,10 @@ impl Pool {
                 }
                 read => read.inspect_err(|error| self.forget_room_if_damaged(image, error))?,
             };
-            let dictionary = self.dictionary_of(&header, image)?;
-            let found = self.scratch.with_workspace(|workspace| {
-                workspace.look_into(&header, bytes, image, dictionary.as_deref(), look)
-            })?;
+            let means = self.means_for(&header, image)?;
+            let found = self
+                .scratch
+                .with_workspace(|workspace| workspace.look_into(&header, bytes, image, means.get(), look))?;
             if is_new && found.is_some() {
                 self.image_cache.put(image, bytes);
             }

@@ -2,7 +2,8 @@
 
 use crate::base::stalls::Reason as StallReason;
 use crate::base::{page_work, reach, Error, PageId, Result, TreeId};
-use crate::format::image::{Dictionary, ImageHeader};
+use crate::format::encryption::Key;
+use crate::format::image::{Dictionary, ImageHeader, Means};
 use crate::format::page::{is_built, PageBuf, PageKind, PageView};
 use crate::format::ImageRef;
 use crate::pool::frames::{latches_held, Frame, PageEntry};
@@ -16,6 +17,18 @@ pub(in crate::pool) struct ImageRead {
     pub class: PageClass,
     /// Whether it came from disk, and not from the cache.
     pub is_new: bool,
+}
+
+/// What it takes to read an image, kept as long as it is read.
+pub(super) struct KeptMeans {
+    dictionary: Option<Arc<Dictionary>>,
+    key: Option<Arc<Key>>,
+}
+
+impl KeptMeans {
+    pub(super) fn get(&self) -> Means<'_> {
+        Means { dictionary: self.dictionary.as_deref(), key: self.key.as_deref() }
+    }
 }
 
 /// The image of a page that has no frame.
@@ -68,9 +81,11 @@ impl Pool {
                 return Err(no_dictionary(pid, tree));
             }
             let mut page = PageBuf::new(header.page_bytes);
+            let key = self.key_of(&header)?;
+            let means = Means { dictionary: None, key: key.as_deref() };
             let rebuilt = self
                 .scratch
-                .with_workspace(|workspace| workspace.rebuild(&header, bytes, image, None, &mut page));
+                .with_workspace(|workspace| workspace.rebuild(&header, bytes, image, means, &mut page));
             rebuilt.map_err(name_dictionary)?;
             dictionary_content(&page, pid, tree)
         })
@@ -140,14 +155,17 @@ impl Pool {
         self.counters.read_bytes.add(stored_bytes as u64);
     }
 
-    /// The dictionary that an image names. May do I/O.
-    pub(super) fn dictionary_of(
-        &self,
-        header: &ImageHeader,
-        image: &ImageRef,
-    ) -> Result<Option<Arc<Dictionary>>> {
+    /// What it takes to read an image. May do I/O.
+    pub(super) fn means_for(&self, header: &ImageHeader, image: &ImageRef) -> Result<KeptMeans> {
+        let key = self.key_of(header)?;
         let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
-        dictionary.map_err(|error| name_page(error, image))
+        let dictionary = dictionary.map_err(|error| name_page(error, image))?;
+        Ok(KeptMeans { dictionary, key })
+    }
+
+    /// The key that an image is closed with.
+    fn key_of(&self, header: &ImageHeader) -> Result<Option<Arc<Key>>> {
+        header.closed.map(|head| self.keys.find(&head.key)).transpose()
     }
 
     /// The frame of the page of `image`, which has been read into `stored`. `make_room` is asked
@@ -160,13 +178,13 @@ impl Pool {
         make_room: impl FnOnce(PageClass) -> Result<()>,
     ) -> Result<Arc<Frame>> {
         let ImageRead { header, class, .. } = read;
-        let dictionary = self.dictionary_of(header, image)?;
+        let means = self.means_for(header, image)?;
         make_room(*class)?;
         let mut bytes = self.buffers.take(*class);
         let tree = self.trees.get(image.tree);
         let decoded = self.scratch.with_workspace(|workspace| {
             let begin_ns = self.images.begin_ns();
-            let decoded = workspace.rebuild(header, stored, image, dictionary.as_deref(), &mut bytes);
+            let decoded = workspace.rebuild(header, stored, image, means.get(), &mut bytes);
             self.images.decoded(&tree, stored.len(), begin_ns);
             decoded
         });

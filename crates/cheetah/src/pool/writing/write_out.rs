@@ -90,11 +90,14 @@ impl Pool {
             true => self.primer_for(frame.tree, &tree, epoch),
             false => None,
         };
+        let key = self.keys.of(tree.closing())?;
+        let nonce = key.as_ref().map(|_| self.keys.nonce()).transpose()?;
         self.scratch.with_buffer(|image| {
             self.scratch.with_workspace(|workspace| {
                 let def = def.as_deref().map(|def| (def, dictionary.as_deref()));
                 let begin_ns = self.images.begin_ns();
-                codec::encode(def, bytes, frame.pid, epoch, freeze_below, workspace, image);
+                let lock = key.as_deref().zip(nonce);
+                codec::encode(def, bytes, frame.pid, epoch, freeze_below, lock, workspace, image);
                 self.images.encoded(&tree, image.len(), begin_ns);
             });
             let stream = codec::stream_of(bytes);

@@ -218,6 +218,7 @@ fn definition(alteration: &Alteration) -> Result<TableDef> {
     Ok(TableDef {
         name: table.name(),
         compression: compression.unwrap_or(now.compression),
+        encryption: now.encryption,
         extra: extra.clone(),
         mark: mark.clone(),
         changes: now.changes + 1,

@@ -24,10 +24,11 @@ use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
 use crate::base::{planted, Error, ErrorKind, PageId, Result, TableId, TreeId, TxnId};
-use crate::format::catalog::{parse_piece_key, piece_key, IndexDef, TableDef};
+use crate::format::catalog::{parse_piece_key, piece_key, Encryption, IndexDef, TableDef, TableEncryption};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
+use crate::keys::Closing;
 use crate::pool::{self, MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use crate::txn::{Slot, Versions};
@@ -815,8 +816,19 @@ fn register(pool: &Pool, def: &TableDef) {
             id: index.tree,
             row_format: marked_format(older, &index.row_format),
             compression: def.compression,
+            closing: closing_of(def),
             filtered_by: if index_no > 0 { pool::KeyPart::BeforeRowKey } else { pool::KeyPart::Whole },
         });
+    }
+}
+
+/// How the pages of a table are closed.
+pub(in crate::table) fn closing_of(def: &TableDef) -> Closing {
+    let TableEncryption { wish, key_id } = def.encryption;
+    match wish {
+        Encryption::Default => Closing::ByDefault(key_id),
+        Encryption::Yes => Closing::With(key_id),
+        Encryption::No => Closing::Never,
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
         def.foreign_keys = foreign_keys::kept(&copied, constraints);
     }
     foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
+    core.use_keys_of(&def)?;
     def.fulltext = fulltext::create(core, &def, &spec.fulltext)?;
     let postings = def.fulltext.clone();
     core.catalog.number(&mut def);
@@ -96,6 +97,7 @@ pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table
         def.name = fulltext::posting_name(def.id);
     }
     refuse_existing(&core.catalog, &def.name)?;
+    core.use_keys_of(&def)?;
     let name = def.name.clone();
     change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name)
@@ -362,6 +364,7 @@ pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<Tabl
         id: TableId::default(),
         name: spec.name.clone(),
         compression: spec.compression,
+        encryption: spec.encryption,
         hidden_key: spec.hidden_key,
         auto_increment: spec.auto_increment.max(1),
         extra: spec.extra.clone(),

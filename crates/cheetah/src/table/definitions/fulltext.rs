@@ -96,6 +96,7 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
         id: TableId::default(),
         name: String::new(),
         compression: base.compression,
+        encryption: base.encryption,
         hidden_key: false,
         auto_increment: 1,
         extra: Vec::new(),

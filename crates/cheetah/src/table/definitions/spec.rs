@@ -1,6 +1,7 @@
 //! What a caller says about tables and rows.
 
 use crate::base::Result;
+use crate::format::catalog::TableEncryption;
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 
@@ -24,6 +25,9 @@ pub struct TableSpec {
     pub extra: Vec<u8>,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextSpec>,
+    /// Whether its pages are encrypted. The key must be in use, see
+    /// [`Db::use_keys`](crate::db::Db::use_keys).
+    pub encryption: TableEncryption,
 }
 
 /// A full-text index to create.

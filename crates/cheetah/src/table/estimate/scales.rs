@@ -112,6 +112,7 @@ impl Scales {
             compression: self.densities[no],
             freeze_below: TxnId(0),
             dictionary: None,
+            lock: None,
         };
         let start = self.clock.now_ns();
         self.workspace.encode(page, PAGE, Epoch(1), &how, &mut self.image);

@@ -14,6 +14,7 @@ pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;
 mod dropping;
 mod journal;
+pub(crate) mod keys_in_use;
 mod losses;
 mod pace;
 pub(crate) mod parts;

@@ -1,0 +1,45 @@
+//! Where keys come from: the server's key service, as the engine sees it.
+
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// Gives out keys. Each key has a number, and versions that only grow. May block, for one by
+/// calling over a network.
+pub trait KeyService: Send + Sync {
+    /// The newest version of a key; `None` when there is no such key.
+    fn newest_version(&self, id: u32) -> Option<u32>;
+    /// The bytes of a version of a key, 16 or more; `None` when they are not to be had.
+    fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>>;
+}
+
+/// A key service, or none.
+#[derive(Clone, Default)]
+pub struct KeySource(Option<Arc<dyn KeyService>>);
+
+impl std::fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeySource({})", if self.0.is_some() { "a service" } else { "none" })
+    }
+}
+
+impl KeySource {
+    /// That service.
+    pub fn new(service: Arc<dyn KeyService>) -> Self {
+        Self(Some(service))
+    }
+
+    /// Whether there is one.
+    pub fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// See [`KeyService::newest_version`].
+    pub fn newest_version(&self, id: u32) -> Option<u32> {
+        self.0.as_ref()?.newest_version(id)
+    }
+
+    /// See [`KeyService::key`].
+    pub fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>> {
+        self.0.as_ref()?.key(id, version)
+    }
+}

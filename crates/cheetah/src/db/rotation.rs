@@ -1,0 +1,132 @@
+//! Newer versions of keys, and closing anew what is not closed as it should be.
+//!
+//! A *pass* of the pool looks at every image. Before it begins, a checkpoint writes what has been
+//! changed, and so ends who still closes with a key from before (pool/rotation, I1). After one that
+//! has left nothing, another checkpoint commits what it has moved. Then CONTROL forgets the keys
+//! that nothing needs any more that a startup would read: no image, no listed change file, and no
+//! log file (E14). After a crash, and at each startup of an encrypted database, a pass is made.
+
+use crate::base::{planted, reach, Epoch, Result};
+use crate::format::encryption::KeyName;
+use crate::pool::Rotated;
+use crate::table::shared::keys_in_use::use_newest_versions;
+use crate::table::shared::parts::Core;
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+
+/// How often the key service is asked for newer versions.
+const ASK_EVERY_NS: u64 = 10_000_000_000;
+
+/// How far the background is with the keys.
+#[derive(Default)]
+pub(in crate::db) struct KeyRotation(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    asked_at_ns: Option<u64>,
+    /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
+    began_with: u64,
+    /// The same of the last pass that has left nothing.
+    done_with: Option<u64>,
+    /// Of that pass, while keys are to be forgotten.
+    to_forget: Option<ToForget>,
+}
+
+/// Keys that change files or log files may still need.
+struct ToForget {
+    /// The keys of images.
+    of_images: BTreeSet<KeyName>,
+    /// The epoch after which it was tried last.
+    tried_at: Epoch,
+}
+
+impl KeyRotation {
+    /// One step; whether anything was done. May ask the key service, and does I/O.
+    pub(in crate::db) fn step(&self, core: &Core) -> Result<bool> {
+        let keys = core.pool.keys();
+        if keys.serving_names().is_empty() {
+            return Ok(false);
+        }
+        let (mut state, now_ns) = (self.0.lock(), core.clock.now_ns());
+        if state.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS) {
+            state.asked_at_ns = Some(now_ns);
+            use_newest_versions(keys, core.checkpointer.map())?;
+        }
+        if let Some(log) = core.journal.log() {
+            log.close_as_wanted()?;
+        }
+        if core.pool.rotation_pass().is_none() {
+            if state.done_with == Some(keys.changes()) {
+                return state.forget(core);
+            }
+            state.began_with = keys.changes();
+            core.checkpoint()?;
+            core.pool.begin_rotation();
+            return Ok(true);
+        }
+        let rate = u64::from(core.pace.io_capacity()) * u64::from(core.pool.page_bytes());
+        match core.pool.rotation_step(now_ns, rate)? {
+            Rotated::Nothing => Ok(false),
+            Rotated::Some => Ok(true),
+            Rotated::PassEnded { left, seen } => {
+                if left == 0 {
+                    if !planted::is_on("encryption: forget keys before the checkpoint") {
+                        core.checkpoint()?;
+                    }
+                    state.done_with = Some(state.began_with);
+                    state.to_forget = Some(ToForget { of_images: seen, tried_at: Epoch(0) });
+                    state.forget(core)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whether images may have to be closed otherwise than they are.
+    pub(in crate::db) fn is_due(&self, core: &Core) -> bool {
+        let keys = core.pool.keys();
+        let state = self.0.lock();
+        let is_done = state.done_with == Some(keys.changes()) && state.to_forget.is_none();
+        !keys.serving_names().is_empty() && !is_done
+    }
+
+    /// Asks the key service for newer versions in the next step, and makes a pass.
+    pub(in crate::db) fn restart(&self) {
+        *self.0.lock() = State::default();
+    }
+}
+
+impl State {
+    /// Has CONTROL forget the keys that nothing needs (E14), if a checkpoint was made since that
+    /// was tried last. Whether it has.
+    fn forget(&mut self, core: &Core) -> Result<bool> {
+        let Some(ToForget { of_images, tried_at }) = &mut self.to_forget else { return Ok(false) };
+        let (keys, map) = (core.pool.keys(), core.checkpointer.map());
+        // A snapshot that is being written reads log files that the database has let go of.
+        if *tried_at == map.epoch() || core.pool.segments().durable().pinned().0 > 0 {
+            return Ok(false);
+        }
+        *tried_at = map.epoch();
+        let _naming = keys.naming();
+        let served_meanwhile = planted::is_on("encryption: forget keys that served meanwhile");
+        if keys.changes() != self.began_with && !served_meanwhile {
+            // Of these the pass does not know. The next one does.
+            self.to_forget = None;
+            return Ok(false);
+        }
+        let mut needed: BTreeSet<_> = keys.serving_names().into_iter().collect();
+        needed.extend(core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default());
+        needed.extend(core.pool.keys_of_change_files());
+        needed.extend(of_images.iter());
+        let (kept, gone): (Vec<_>, Vec<_>) = keys.names().into_iter().partition(|name| needed.contains(name));
+        if !gone.is_empty() {
+            map.name_keys(&kept)?;
+            keys.retire(&gone);
+            reach::mark("key forgotten");
+        }
+        if kept.iter().all(|name| of_images.contains(name) || keys.serving_names().contains(name)) {
+            self.to_forget = None;
+        }
+        Ok(!gone.is_empty())
+    }
+}

@@ -1,0 +1,238 @@
+//! What is closed with a key: boxes, and streams of log files and of runs.
+//!
+//! Invariants
+//!   I1  The key of a box, and that of a log file, are made of the server's key for that use and
+//!       this database alone: no other use of the server's key can meet them.
+//!   I2  A name of a key says which bytes it has: a key of that number and version with other bytes
+//!       has another name.
+//!   I3  Secrets are wiped when they are dropped, and are in no output.
+//! Layout    docs/format.md, "Encryption".
+//! Sources   AES-256 (FIPS 197) in counter mode (NIST SP 800-38A); HMAC-SHA-256 (RFC 2104) as the
+//!           function that makes keys of a key.
+
+use super::bytes::{Defect, Reader};
+use aes::cipher::{InnerIvInit, KeyInit, StreamCipher, StreamCipherCoreWrapper, StreamCipherSeek};
+use aes::Aes256;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+/// Bytes of a [`KeyName`].
+pub const KEY_NAME_BYTES: usize = 16;
+/// Bytes of a nonce.
+pub const NONCE_BYTES: usize = 16;
+/// Bytes that a box has before its content.
+pub const BOX_HEAD_BYTES: usize = KEY_NAME_BYTES + NONCE_BYTES;
+
+/// 128-bit counter, big-endian.
+type Counting<'a> = StreamCipherCoreWrapper<ctr::CtrCore<&'a Aes256, ctr::flavors::Ctr128BE>>;
+
+/// Which key of the server: its number, one of its versions, and a check of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KeyName {
+    /// Its number, as the server has it.
+    pub id: u32,
+    /// The version.
+    pub version: u32,
+    /// What only this key gives for this database.
+    pub check: [u8; 8],
+}
+
+impl KeyName {
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.id.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.extend_from_slice(&self.check);
+    }
+
+    /// Reads it back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
+        Ok(Self { id: reader.u32()?, version: reader.u32()?, check: reader.array()? })
+    }
+}
+
+impl std::fmt::Display for KeyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "key {} version {}", self.id, self.version)
+    }
+}
+
+/// What stands before the content of a box.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BoxHead {
+    /// The key that opens it.
+    pub key: KeyName,
+    /// Random, and of this box alone.
+    pub nonce: [u8; NONCE_BYTES],
+}
+
+impl BoxHead {
+    /// Appends its bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        self.key.encode(out);
+        out.extend_from_slice(&self.nonce);
+    }
+
+    /// Reads it back.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
+        Ok(Self { key: KeyName::decode(reader)?, nonce: reader.array()? })
+    }
+}
+
+/// A version of a key of the server, ready for use in one database.
+pub struct Key {
+    name: KeyName,
+    boxes: Aes256,
+    secret: Zeroizing<Vec<u8>>,
+    database: [u8; 16],
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Key({})", self.name)
+    }
+}
+
+impl Key {
+    /// The key of that number and version with these bytes.
+    pub fn new(id: u32, version: u32, secret: Zeroizing<Vec<u8>>, database: &[u8; 16]) -> Self {
+        let made = |purpose: &[u8]| derive(&secret, &[purpose, &[0], database]);
+        let boxes = Aes256::new((&*made(b"cheetah box")).into());
+        let mut check = [0; 8];
+        check.iter_mut().zip(made(b"cheetah box check").iter()).for_each(|(to, from)| *to = *from);
+        Self { name: KeyName { id, version, check }, boxes, secret, database: *database }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> KeyName {
+        self.name
+    }
+
+    /// Closes or opens the content of a box.
+    pub fn apply(&self, nonce: &[u8; NONCE_BYTES], content: &mut [u8]) {
+        counting(&self.boxes, nonce).apply_keystream(content);
+    }
+
+    /// The stream of the log file with these random bytes in its header.
+    pub fn log_stream(&self, salt: &[u8; NONCE_BYTES]) -> KeyStream {
+        let key = derive(&self.secret, &[b"cheetah log", &[0], &self.database, salt]);
+        KeyStream::new(&key)
+    }
+}
+
+/// A stream of key bytes, one for each place.
+pub struct KeyStream(Aes256);
+
+impl std::fmt::Debug for KeyStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyStream")
+    }
+}
+
+impl KeyStream {
+    /// Of a key that nobody else has.
+    pub fn new(key: &[u8; 32]) -> Self {
+        Self(Aes256::new(key.into()))
+    }
+
+    /// Closes or opens bytes that stand at this place.
+    pub fn apply(&self, at: u64, bytes: &mut [u8]) {
+        let mut stream = counting(&self.0, &[0; NONCE_BYTES]);
+        stream.seek(at);
+        stream.apply_keystream(bytes);
+    }
+
+    /// Closes or opens a block that has a number of its own, of at most 2^68 bytes.
+    pub fn apply_block(&self, number: u64, bytes: &mut [u8]) {
+        let first = u128::from(number) << 64;
+        counting(&self.0, &first.to_be_bytes()).apply_keystream(bytes);
+    }
+}
+
+fn counting<'a>(cipher: &'a Aes256, first: &[u8; NONCE_BYTES]) -> Counting<'a> {
+    Counting::from_core(ctr::CtrCore::inner_iv_init(cipher, first.into()))
+}
+
+fn derive(secret: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+    let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(secret: &[u8], database: u8) -> Key {
+        Key::new(1, 2, Zeroizing::new(secret.to_vec()), &[database; 16])
+    }
+
+    #[test]
+    fn a_box_is_opened_by_its_key_and_nonce_alone() {
+        let mut content = b"a row, and then some more of it".to_vec();
+        let plain = content.clone();
+        key(&[7; 16], 1).apply(&[3; 16], &mut content);
+        assert_ne!(content, plain);
+        for (key, nonce) in [(key(&[8; 16], 1), 3), (key(&[7; 16], 2), 3), (key(&[7; 16], 1), 4)] {
+            let mut other = content.clone();
+            key.apply(&[nonce; 16], &mut other);
+            assert_ne!(other, plain);
+        }
+        key(&[7; 16], 1).apply(&[3; 16], &mut content);
+        assert_eq!(content, plain);
+    }
+
+    #[test]
+    fn the_stream_is_that_of_the_standard() {
+        // NIST SP 800-38A, F.5.5: CTR-AES256.Encrypt, the first block.
+        let bytes = |hex: &str| -> Vec<u8> {
+            (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
+        };
+        let secret = bytes("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4");
+        let cipher = Aes256::new(secret.as_slice().into());
+        let first: [u8; 16] = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff").try_into().unwrap();
+        let mut content = bytes("6bc1bee22e409f96e93d7e117393172a");
+        counting(&cipher, &first).apply_keystream(&mut content);
+        assert_eq!(content, bytes("601ec313775789a5b7a7f504bbf3d228"));
+    }
+
+    #[test]
+    fn a_place_of_a_stream_has_the_same_bytes_however_it_is_reached() {
+        let stream = KeyStream::new(&[5; 32]);
+        let mut whole = vec![0; 1000];
+        stream.apply(0, &mut whole);
+        for at in [1, 15, 16, 17, 500] {
+            let mut part = vec![0; 40];
+            stream.apply(at as u64, &mut part);
+            assert_eq!(part, whole[at..at + 40]);
+        }
+        let mut block = vec![0; 40];
+        stream.apply_block(1, &mut block);
+        assert_ne!(block, whole[..40]);
+    }
+
+    #[test]
+    fn keys_and_log_files_have_streams_of_their_own() {
+        let stream = |key: &Key, salt: u8| {
+            let mut bytes = vec![0; 32];
+            key.log_stream(&[salt; 16]).apply(0, &mut bytes);
+            bytes
+        };
+        let one = key(&[7; 16], 1);
+        assert_ne!(stream(&one, 1), stream(&one, 2));
+        assert_ne!(stream(&one, 1), stream(&key(&[7; 16], 2), 1));
+        assert_ne!(one.name().check, key(&[8; 16], 1).name().check);
+        assert!(!format!("{one:?}").contains('['));
+    }
+
+    #[test]
+    fn names_and_heads_read_back() {
+        let head = BoxHead { key: key(&[1], 1).name(), nonce: [9; 16] };
+        let mut bytes = Vec::new();
+        head.encode(&mut bytes);
+        assert_eq!(bytes.len(), BOX_HEAD_BYTES);
+        assert_eq!(BoxHead::decode(&mut Reader::new(&bytes)), Ok(head));
+        assert!(BoxHead::decode(&mut Reader::new(&bytes[1..])).is_err());
+    }
+}

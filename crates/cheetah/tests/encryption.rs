@@ -1,0 +1,548 @@
+//! Encryption at rest: no row stands in plain text in any file, whatever happens, and every row is
+//! there with the keys, and only with them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{reach, Config, Error, KeyService, KeySource};
+use cheetah::db::{Db, Env};
+use cheetah::format::catalog::{Encryption, TableEncryption};
+use cheetah::format::control::ControlBlock;
+use cheetah::format::encryption::KeyName;
+use cheetah::format::image::{glance, ImageHeader};
+use cheetah::format::log_frame::FileHeader;
+use cheetah::keys::Zeroizing;
+use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
+use cheetah_io::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex};
+use support::*;
+
+/// What every row has in it.
+const MARK: &[u8] = b"in plain text";
+/// The key of the tables that say that they are encrypted.
+const TABLE_KEY: u32 = 5;
+const ROWS: u64 = 900;
+const LIVES: u64 = 4;
+
+/// Keys by number, each with its newest version; of some it may have lost the older ones.
+#[derive(Default)]
+struct Service {
+    newest: Mutex<BTreeMap<u32, u32>>,
+    lost: Mutex<BTreeSet<(u32, u32)>>,
+    /// Another service than the one before, with the same numbers.
+    salt: u8,
+}
+
+impl Service {
+    fn new() -> Arc<Self> {
+        let service = Self::default();
+        service.newest.lock().unwrap().extend([(1, 1), (TABLE_KEY, 3)]);
+        Arc::new(service)
+    }
+
+    fn add_version(&self, id: u32) {
+        *self.newest.lock().unwrap().get_mut(&id).unwrap() += 1;
+    }
+
+    fn lose(&self, id: u32, version: u32) {
+        self.lost.lock().unwrap().insert((id, version));
+    }
+}
+
+impl KeyService for Service {
+    fn newest_version(&self, id: u32) -> Option<u32> {
+        self.newest.lock().unwrap().get(&id).copied()
+    }
+
+    fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>> {
+        let is_there =
+            version <= self.newest_version(id)? && !self.lost.lock().unwrap().contains(&(id, version));
+        is_there.then(|| {
+            Zeroizing::new([vec![self.salt; 24], (id ^ version << 8).to_le_bytes().to_vec()].concat())
+        })
+    }
+}
+
+/// A database on a simulated disk, with its clock.
+struct World {
+    disk: SimDisk,
+    clock: SimClock,
+    service: Arc<Service>,
+    config: Config,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let service = Service::new();
+        let keys = KeySource::new(Arc::clone(&service) as Arc<dyn KeyService>);
+        let buffer_pool_bytes = [64 << 10, 96 << 10, 256 << 10][seed as usize % 3];
+        let (log_file_bytes, log_bytes_max) = (32 << 10, 512 << 10);
+        let config = Config {
+            buffer_pool_bytes,
+            log_file_bytes,
+            log_bytes_max,
+            keys,
+            encrypts_log: true,
+            ..Config::tiny()
+        };
+        Self { disk: SimDisk::new(), clock: SimClock::default(), service, config }
+    }
+
+    fn with_plain_log(seed: u64) -> Self {
+        let mut world = Self::new(seed);
+        world.config.encrypts_log = false;
+        world
+    }
+
+    fn open(&self) -> Result<Db, Error> {
+        self.clock.advance_ns(1_000_000_000_000);
+        let env = Env { disk: Arc::new(self.disk.clone()), clock: Arc::new(self.clock.clone()) };
+        Db::open(env, self.config.clone())
+    }
+
+    /// Lets the background work, and time pass.
+    fn work(&self, db: &Db, steps: usize) -> Result<(), String> {
+        self.work_for(db, steps, 2_000_000_000)
+    }
+
+    fn work_for(&self, db: &Db, steps: usize, step_ns: u64) -> Result<(), String> {
+        for _ in 0..steps {
+            self.clock.advance_ns(step_ns);
+            db.run_background().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Lets the background work until all images are closed as they should be.
+    fn rotate(&self, db: &Db) -> Result<(), String> {
+        self.rotate_while(db, &mut |_| Ok(()))
+    }
+
+    /// The same while something else happens.
+    fn rotate_while(&self, db: &Db, each: &mut dyn FnMut(usize) -> Result<(), String>) -> Result<(), String> {
+        db.rotate_keys();
+        for step in 0..200_000 {
+            each(step)?;
+            // At first too little for a database to come to rest.
+            self.work_for(db, 1, if step < 400 { 1_000_000 } else { 2_000_000_000 })?;
+            if !db.is_rotating() {
+                return Ok(());
+            }
+        }
+        Err("rotation does not end".into())
+    }
+
+    fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let paths = self.disk.paths().into_iter();
+        paths.map(|path| (path.clone(), self.disk.contents(&path).unwrap_or_default())).collect()
+    }
+
+    /// Files in which a row stands.
+    fn plain_files(&self) -> Vec<String> {
+        let has_mark = |bytes: &[u8]| bytes.windows(MARK.len()).any(|window| window == MARK);
+        self.files().into_iter().filter(|(_, bytes)| has_mark(bytes)).map(|(path, _)| path).collect()
+    }
+
+    /// The keys that CONTROL names.
+    fn named(&self) -> Vec<KeyName> {
+        let control = self.disk.contents("CONTROL").unwrap();
+        ControlBlock::decode(control[..4096].try_into().unwrap(), 0).unwrap().keys
+    }
+
+    /// The headers of all images in the segments.
+    fn images(&self) -> Vec<ImageHeader> {
+        let segments = self.files().into_iter().filter(|(path, _)| path.starts_with("seg/"));
+        let mut headers = Vec::new();
+        for (_, bytes) in segments {
+            let mut at = 64;
+            while at + 48 <= bytes.len() {
+                let length = glance(&bytes[at..]).map_or(64, |(length, ..)| length.max(64));
+                let image = bytes.get(at..at + length).unwrap_or_default();
+                headers.extend(ImageHeader::read(image).ok());
+                at += length;
+            }
+        }
+        headers
+    }
+
+    fn log_headers(&self) -> Vec<FileHeader> {
+        let files =
+            self.files().into_iter().filter(|(path, _)| path.starts_with("wal") && path.ends_with(".log"));
+        let header = |bytes: Vec<u8>| FileHeader::decode(bytes[..512].try_into().unwrap(), "log").unwrap();
+        files.map(|(_, bytes)| header(bytes)).collect()
+    }
+}
+
+fn encrypted(name: &str, wish: Encryption) -> cheetah::table::TableSpec {
+    let compression =
+        cheetah::format::image::Compression { codec: cheetah::format::image::Codec::None, level: 0 };
+    cheetah::table::TableSpec {
+        compression,
+        encryption: TableEncryption { wish, key_id: TABLE_KEY },
+        ..spec(name)
+    }
+}
+
+/// A row with the mark in a column, and in the key of an entry; some are large values.
+fn row(number: u64, rng: &mut Rng) -> Row {
+    let name = [MARK, &[b'a' + (number % 9) as u8][..]].concat();
+    let filler = if rng.below(12) == 0 { 3000 } else { rng.below(60) as usize };
+    Row { number, name, text: [MARK, &vec![b'x'; filler][..]].concat() }
+}
+
+#[derive(Default)]
+struct Model {
+    rows: BTreeMap<&'static str, Rows>,
+    next: u64,
+}
+
+impl Model {
+    /// A committed transaction in one of the tables.
+    fn change(&mut self, db: &Db, rng: &mut Rng) -> Result<(), String> {
+        let names: Vec<_> = self.rows.keys().copied().collect();
+        let name = names[rng.below(names.len() as u64) as usize];
+        let table = db.table(name).unwrap();
+        let rows = self.rows.get_mut(name).unwrap();
+        let mut txn = db.begin();
+        for _ in 0..1 + rng.below(30) {
+            let key = rng.below(ROWS);
+            self.next += 1;
+            let new = row(self.next, rng);
+            let done = match (rows.get(&key).cloned(), rng.below(8)) {
+                (None, _) => insert(&mut txn, &table, key, &new),
+                (Some(old), 0) => {
+                    rows.remove(&key);
+                    delete(&mut txn, &table, key, &old).map_err(|error| error.to_string())?;
+                    continue;
+                }
+                (Some(old), _) => update(&mut txn, &table, key, &old, key, &new),
+            };
+            done.map_err(|error| format!("key {key}: {error}"))?;
+            rows.insert(key, new);
+        }
+        txn.commit().map_err(|error| error.to_string())
+    }
+
+    fn verify(&self, db: &Db) -> Result<(), String> {
+        for (name, rows) in &self.rows {
+            let table = db.table(name).map_err(|error| error.to_string())?;
+            let found = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
+            if found != *rows {
+                return Err(format!("{name}: {} rows instead of {}", found.len(), rows.len()));
+            }
+            let checked = check(db, &table).map_err(|error| error.to_string())?;
+            checked.map_err(|findings| format!("{findings:?}"))?;
+        }
+        match db.background_errors() {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(format!("{errors:?}")),
+        }
+    }
+}
+
+/// Lives of a database with an encrypted table, and one that is when tables are by default. Keys
+/// get newer versions, and old ones are lost once nothing names them.
+fn play(seed: u64, bug: Option<&'static str>) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    let mut world = World::new(seed);
+    let mut model = Model::default();
+    let _planted = bug.map(plant);
+    world.config.encrypts_tables = true;
+    {
+        let db = world.open().map_err(|error| error.to_string())?;
+        for (name, wish) in [("yes", Encryption::Yes), ("default", Encryption::Default)] {
+            db.create_table(&encrypted(name, wish)).map_err(|error| error.to_string())?;
+            model.rows.insert(name, Rows::new());
+        }
+    }
+    for life in 0..LIVES {
+        let at = |found: String| format!("life {life}: {found}");
+        let db = world.open().map_err(|error| at(error.to_string()))?;
+        model.verify(&db).map_err(|found| at(format!("at its start: {found}")))?;
+        for _ in 0..10 + rng.below(20) {
+            model.change(&db, &mut rng).map_err(at)?;
+            match rng.below(12) {
+                0..=2 => db.checkpoint().map_err(|error| at(error.to_string()))?,
+                3 => world.service.add_version([1, TABLE_KEY][rng.below(2) as usize]),
+                4..=6 => world.work(&db, 1 + rng.below(200) as usize).map_err(at)?,
+                7 => {
+                    let mut change = |step| match step % 8 {
+                        0 if step < 400 => model.change(&db, &mut rng),
+                        _ => Ok(()),
+                    };
+                    world.rotate_while(&db, &mut change).map_err(at)?;
+                    for id in [1, TABLE_KEY] {
+                        let newest = world.service.newest_version(id).unwrap();
+                        let named = world.named();
+                        let is_named =
+                            |version| named.iter().any(|name| (name.id, name.version) == (id, version));
+                        (1..newest).filter(|v| !is_named(*v)).for_each(|v| world.service.lose(id, v));
+                    }
+                }
+                _ => {}
+            }
+            let plain = world.plain_files();
+            if !plain.is_empty() {
+                return Err(at(format!("rows stand in {plain:?}")));
+            }
+        }
+        let policy = if rng.below(2) == 0 { CrashPolicy::SyncedOnly } else { CrashPolicy::Random(0.5) };
+        world.disk = world.disk.crash(policy, seed);
+        std::mem::forget(db);
+        let plain = world.plain_files();
+        if !plain.is_empty() {
+            return Err(at(format!("after the power cut rows stand in {plain:?}")));
+        }
+    }
+    let db = world.open().map_err(|error| error.to_string())?;
+    model.verify(&db)
+}
+
+fn caught(bug: &'static str) {
+    let is_wrong = |seed| {
+        let played = catch_unwind(AssertUnwindSafe(|| play(seed, Some(bug))));
+        !matches!(played, Ok(Ok(())))
+    };
+    assert!((1..=40).any(is_wrong), "'{bug}' was not caught");
+}
+
+/// Databases of `make test`; more with `CHEETAH_ENCRYPTION_SEEDS`.
+fn seeds() -> u64 {
+    std::env::var("CHEETAH_ENCRYPTION_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(6)
+}
+
+#[test]
+fn no_row_stands_in_any_file_and_none_is_lost_whatever_happens_to_keys() {
+    for seed in 1..=seeds() {
+        play(seed, None).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+    }
+    for mark in ["changed page left to the checkpoint by rotation", "key forgotten", "changes saved"] {
+        assert!(reach::count(mark) > 0 || !cfg!(debug_assertions), "'{mark}' was never reached");
+    }
+}
+
+#[test]
+fn rows_that_are_not_encrypted_are_found_by_the_same_search() {
+    let mut world = World::new(2);
+    world.config.encrypts_log = false;
+    let db = world.open().unwrap();
+    let mut model = Model::default();
+    db.create_table(&encrypted("no", Encryption::No)).unwrap();
+    model.rows.insert("no", Rows::new());
+    (0..20).for_each(|_| model.change(&db, &mut Rng::new(1)).unwrap());
+    db.checkpoint().unwrap();
+    let plain = world.plain_files();
+    assert!(["seg", "wal"].iter().all(|dir| plain.iter().any(|path| path.starts_with(dir))), "{plain:?}");
+    assert!(world.named().is_empty(), "older engines read it");
+}
+
+/// A database of a few rows, closed.
+fn small(world: &World, wish: Encryption) -> Model {
+    let db = world.open().unwrap();
+    let mut model = Model::default();
+    db.create_table(&encrypted("t", wish)).unwrap();
+    model.rows.insert("t", Rows::new());
+    let mut rng = Rng::new(3);
+    (0..10).for_each(|_| model.change(&db, &mut rng).unwrap());
+    db.close().unwrap();
+    model
+}
+
+#[test]
+fn e12_without_its_keys_or_with_others_nothing_is_opened_and_nothing_changed() {
+    let mut world = World::new(1);
+    let model = small(&world, Encryption::Yes);
+    let before = world.files();
+    let with_keys = world.config.keys.clone();
+    let other = Arc::new(Service { salt: 9, ..Service::default() });
+    other.newest.lock().unwrap().extend([(1, 1), (TABLE_KEY, 3)]);
+    for keys in [KeySource::default(), KeySource::new(other)] {
+        world.config.keys = keys;
+        let error = world.open().unwrap_err();
+        assert!(matches!(&error, Error::Key { id: 1, version: 1, .. }), "{error}");
+        assert!(world.files() == before, "nothing is written");
+    }
+    world.config.keys = with_keys;
+    world.service.lose(TABLE_KEY, 3);
+    let error = world.open().unwrap_err();
+    assert!(matches!(&error, Error::Key { id: TABLE_KEY, version: 3, .. }), "{error}");
+    assert!(world.files() == before, "nothing is written");
+    world.service.lost.lock().unwrap().clear();
+    model.verify(&world.open().unwrap()).unwrap();
+}
+
+#[test]
+fn e13_the_control_file_names_a_key_before_anything_is_closed_with_it() {
+    let world = World::with_plain_log(1);
+    let db = world.open().unwrap();
+    db.create_table(&encrypted("plain", Encryption::Default)).unwrap();
+    assert!(world.named().is_empty());
+    world.disk.set_trace(true);
+    db.create_table(&encrypted("t", Encryption::Yes)).unwrap();
+    let named: Vec<_> = world.named().iter().map(|name| name.id).collect();
+    assert_eq!(named, [1, TABLE_KEY]);
+    let trace = world.disk.take_trace();
+    let first = |part: &str| trace.iter().position(|line| line.contains(part));
+    let (control, log) = (first("CONTROL").unwrap(), first("wal").unwrap());
+    assert!(control < log, "{trace:?}");
+}
+
+#[test]
+fn a_key_that_the_service_lacks_refuses_the_table_or_the_setting() {
+    let world = World::with_plain_log(1);
+    let db = world.open().unwrap();
+    let unknown = TableEncryption { wish: Encryption::Yes, key_id: 77 };
+    let spec = cheetah::table::TableSpec { encryption: unknown, ..spec("t") };
+    let error = db.create_table(&spec).unwrap_err();
+    assert!(matches!(error, Error::Key { id: 77, version: 0, .. }), "{error}");
+    assert!(db.table("t").is_err() && world.named().is_empty());
+    world.service.newest.lock().unwrap().remove(&1);
+    assert!(matches!(db.set_encrypt_log(true), Err(Error::Key { id: 1, .. })));
+    assert!(matches!(db.set_encrypt_tables(true), Err(Error::Key { id: 1, .. })));
+}
+
+#[test]
+fn tables_that_do_not_say_follow_the_setting() {
+    let world = World::new(1);
+    let mut model = small(&world, Encryption::Default);
+    let db = world.open().unwrap();
+    db.checkpoint().unwrap();
+    assert!(!world.plain_files().is_empty(), "they are not encrypted at first");
+    let table = db.table("t").unwrap();
+    let trees: BTreeSet<_> = table.indexes().iter().map(|index| index.tree).collect();
+    let closed = |world: &World| {
+        let images = world.images();
+        let own = images.iter().filter(|image| trees.contains(&image.tree));
+        own.fold((0, 0), |(closed, plain), image| match image.closed {
+            Some(head) => {
+                assert_eq!(head.key.id, TABLE_KEY);
+                (closed + 1, plain)
+            }
+            None => (closed, plain + 1),
+        })
+    };
+    db.set_encrypt_tables(true).unwrap();
+    world.rotate(&db).unwrap();
+    model.verify(&db).unwrap();
+    // What is dead stays in its segment until that is collected.
+    assert!(closed(&world).0 > 0);
+    db.set_encrypt_tables(false).unwrap();
+    world.rotate(&db).unwrap();
+    let (_, plain) = closed(&world);
+    assert!(plain > 0);
+    model.change(&db, &mut Rng::new(9)).unwrap();
+    model.verify(&db).unwrap();
+}
+
+#[test]
+fn e1_every_box_has_a_nonce_of_its_own() {
+    let nonces = || {
+        let world = World::new(1);
+        small(&world, Encryption::Yes);
+        let images = world.images();
+        let all: Vec<_> = images.iter().filter_map(|image| image.closed).map(|head| head.nonce).collect();
+        assert!(all.len() > 50, "{}", all.len());
+        (all.len(), all.into_iter().collect::<BTreeSet<_>>().len())
+    };
+    let (all, different) = nonces();
+    assert_eq!(all, different);
+    let _bug = plant("encryption: take the time for a nonce");
+    let (all, different) = nonces();
+    assert!(different < all);
+}
+
+#[test]
+fn e4_every_log_file_has_a_key_of_its_own() {
+    let salts = || {
+        let world = World::new(1);
+        let db = world.open().unwrap();
+        let mut model = Model::default();
+        db.create_table(&encrypted("t", Encryption::Yes)).unwrap();
+        model.rows.insert("t", Rows::new());
+        let mut rng = Rng::new(3);
+        (0..60).for_each(|_| model.change(&db, &mut rng).unwrap());
+        let salts: Vec<_> = world.log_headers().iter().map(|header| header.closed.unwrap().bytes).collect();
+        assert!(salts.len() > 2, "{}", salts.len());
+        (salts.len(), salts.into_iter().collect::<BTreeSet<_>>().len())
+    };
+    let (all, different) = salts();
+    assert_eq!(all, different);
+    let _bug = plant("encryption: one key for all log files");
+    assert_eq!(salts().1, 1);
+}
+
+#[test]
+fn e6_what_was_logged_in_plain_text_goes_when_the_log_is_encrypted() {
+    let plain_in_log = || {
+        let mut world = World::new(1);
+        world.config.encrypts_log = false;
+        let db = world.open().unwrap();
+        let mut model = Model::default();
+        db.create_table(&encrypted("t", Encryption::Yes)).unwrap();
+        model.rows.insert("t", Rows::new());
+        let mut rng = Rng::new(3);
+        (0..60).for_each(|_| model.change(&db, &mut rng).unwrap());
+        assert!(world.plain_files().iter().any(|path| path.starts_with("wal")));
+        db.set_encrypt_log(true).unwrap();
+        db.checkpoint().unwrap();
+        (0..3).for_each(|_| model.change(&db, &mut rng).unwrap());
+        db.checkpoint().unwrap();
+        model.verify(&db).unwrap();
+        world.plain_files()
+    };
+    assert_eq!(plain_in_log(), Vec::<String>::new());
+    let _bug = plant("encryption: recycle a plain log file");
+    assert_ne!(plain_in_log(), Vec::<String>::new());
+}
+
+#[test]
+fn e14_a_key_that_served_during_a_pass_stays() {
+    caught("encryption: forget keys that served meanwhile");
+}
+
+#[test]
+fn e15_rotation_leaves_nothing_under_an_old_key() {
+    let world = World::new(1);
+    let model = small(&world, Encryption::Yes);
+    let db = world.open().unwrap();
+    [1, TABLE_KEY].iter().for_each(|id| world.service.add_version(*id));
+    world.rotate(&db).unwrap();
+    let named: Vec<_> = world.named().iter().map(|name| (name.id, name.version)).collect();
+    assert_eq!(named, [(1, 2), (TABLE_KEY, 4)]);
+    assert!(db.rotated_images() > 0);
+    db.close().unwrap();
+    drop(db);
+    world.service.lose(1, 1);
+    world.service.lose(TABLE_KEY, 3);
+    model.verify(&world.open().unwrap()).unwrap();
+}
+
+#[test]
+fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
+    let crashed_when_forgotten = || {
+        let mut world = World::new(1);
+        let model = small(&world, Encryption::Yes);
+        let db = world.open().unwrap();
+        world.service.add_version(TABLE_KEY);
+        db.rotate_keys();
+        let is_named = || world.named().iter().any(|name| (name.id, name.version) == (TABLE_KEY, 3));
+        for _ in 0..200_000 {
+            if !is_named() {
+                break;
+            }
+            world.work_for(&db, 1, 1_000_000)?;
+        }
+        assert!(!is_named());
+        world.disk = world.disk.crash(CrashPolicy::SyncedOnly, 1);
+        std::mem::forget(db);
+        world.service.lose(TABLE_KEY, 3);
+        model.verify(&world.open().map_err(|error| error.to_string())?)
+    };
+    crashed_when_forgotten().unwrap();
+    let _bug = plant("encryption: forget keys before the checkpoint");
+    assert!(crashed_when_forgotten().is_err());
+}

@@ -1,0 +1,331 @@
+"""Encryption at rest: what stands in the files, startups without keys, rotation of keys."""
+
+import hashlib
+import re
+import shutil
+
+import pymysql
+import pytest
+from servers import Client, check_table, kill_beside, wait_until
+
+KEYS = "1;770a8a65da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
+OTHER_KEYS = "1;00000000da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
+SERVICE = "plugin-load-add"   # beside `plugin_load_add`, which is that of the engine
+FILE = "file_key_management_filename"
+ROWS = 6000
+FRAGMENT = 12   # digits of a marker that prove that it stands there
+COLUMNS = ("fixed", "variable", "indexed", "words", "large")
+
+
+def with_keys(new_server, **options):
+    """A server, not started yet, whose keys are in a file of its folder."""
+    server = new_server(options)
+    server.folder.mkdir(parents=True, exist_ok=True)
+    keys = server.folder / "keys"
+    keys.write_text(KEYS)
+    server.options |= {SERVICE: "file_key_management", FILE: keys}
+    return server
+
+
+def without_keys(server) -> None:
+    """From the next start on the server has no keys."""
+    del server.options[SERVICE], server.options[FILE]
+
+
+def files_of(server, folder=None) -> dict:
+    """What stands in each file of the engine, or of a snapshot, by its path in the folder."""
+    folder = folder or server.data / "#cheetah"
+    return {str(place.relative_to(folder)): place.read_bytes()
+            for place in sorted(folder.rglob("*")) if place.is_file()}
+
+
+def marker(kind: str, number: int) -> str:
+    """Digits that only this value of this row has: as MD5(CONCAT(kind, number)) gives them."""
+    return hashlib.md5(f"{kind}{number}".encode()).hexdigest()
+
+
+def fragments(kinds: tuple) -> dict:
+    """All fragments of markers, with the kind of each."""
+    return {marker(kind, number)[at:at + FRAGMENT]: kind for kind in kinds
+            for number in range(1, ROWS + 1) for at in range(32 - FRAGMENT + 1)}
+
+
+def kinds_in(content: bytes, known: dict) -> set:
+    """The kinds of markers of which a fragment stands in those bytes, in either case of letters."""
+    found = set()
+    for run in re.findall(rb"[0-9a-f]{%d,}" % FRAGMENT, content.lower()):
+        text = run.decode()
+        found |= {known.get(text[at:at + FRAGMENT]) for at in range(len(text) - FRAGMENT + 1)}
+    return found - {None}
+
+
+def write_rows(server, options: str) -> None:
+    """A table with markers wherever rows have bytes, changed in all ways, whose last changes are
+    only in the log; the last transaction is open."""
+    server.sql(f"CREATE TABLE d.t (a INT PRIMARY KEY, fixed CHAR(32) CHARACTER SET ascii, "
+               f"variable VARCHAR(100), indexed VARBINARY(40), words TEXT, large LONGBLOB, "
+               f"KEY (indexed), FULLTEXT (words)) ENGINE=CHEETAH COMPRESSION='none' {options}")
+    values = ", ".join(f"MD5(CONCAT('{kind}', seq))" for kind in COLUMNS[:-1])
+    large = "IF(seq % 40 = 0, REPEAT(MD5(CONCAT('large', seq)), 1000), NULL)"
+    server.sql(f"INSERT INTO d.t SELECT seq, {values}, {large} FROM seq_1_to_{ROWS // 2}", "d")
+    server.sql(f"INSERT INTO d.t SELECT seq, {values}, {large} "
+               f"FROM seq_{ROWS // 2 + 1}_to_{ROWS} ORDER BY MD5(seq)", "d")
+    server.sql("UPDATE d.t SET variable = MD5(CONCAT('changed', a)) WHERE a % 3 = 0")
+    server.sql("DELETE FROM d.t WHERE a % 10 = 1")
+    server.sql("ALTER TABLE d.t ADD KEY (variable), ADD KEY (fixed)")
+    server.sql("ANALYZE TABLE d.t")
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    server.sql("UPDATE d.t SET fixed = MD5(CONCAT('logged', a)) WHERE a % 7 = 0")
+
+
+class Writer(Client):
+    """Changes a table that is encrypted by default."""
+
+    rounds = 0
+
+    def work(self, cursor) -> None:
+        """Some rows come, change, and go."""
+        self.rounds += 1
+        cursor.execute("REPLACE INTO w SELECT seq, MD5(RAND()) FROM seq_1_to_200")
+        cursor.execute(f"DELETE FROM w WHERE MOD(a, 7) = {self.rounds % 7}")
+
+
+def sums(server) -> list:
+    """What tells whether the rows are the same."""
+    return server.sql("SELECT COUNT(*), SUM(CRC32(fixed)), SUM(CRC32(variable)), "
+                      "SUM(CRC32(indexed)), SUM(CRC32(words)), SUM(CRC32(large)) FROM d.t")
+
+
+@pytest.mark.parametrize(("table", "log"), [(True, True), (True, False), (False, True),
+                                            (False, False)])
+def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
+    """Encrypted tables have nothing in plain text outside the log, and the log nothing while it is
+    encrypted; what is not encrypted is found, so the search would find it."""
+    server = with_keys(new_server, loose_cheetah_encrypt_log="ON" if log else "OFF")
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2" if table else "ENCRYPTED=NO")
+    rows = sums(server)
+    opened = server.connect("d", autocommit=False)
+    with opened.cursor() as cursor:
+        cursor.execute("UPDATE t SET words = MD5(CONCAT('opened', a)) WHERE a % 5 = 0")
+        server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
+    known = fragments((*COLUMNS, "changed", "logged", "opened"))
+    server.kill()
+    look_for(server, known, table, log, "logged")
+    server.start()
+    assert sums(server) == rows
+    check_table(server, "d.t")
+    look_for(server, known, table, log)
+    server.restart()
+    assert sums(server) == rows
+    look_for(server, known, table, log)
+
+
+def look_for(server, known: dict, table: bool, log: bool, *logged: str) -> None:
+    """Rows stand in the log (until its files go), and elsewhere, unless that is encrypted."""
+    look_in(files_of(server), known, table, log, *logged)
+
+
+def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> None:
+    """As above, in these files."""
+    found = {name: kinds_in(content, known) for name, content in files.items()}
+    in_log = set().union(*(kinds for name, kinds in found.items() if name.startswith("wal/")))
+    in_data = {name: kinds for name, kinds in found.items()
+               if kinds and not name.startswith("wal/")}
+    assert not in_log if log else in_log.issuperset(logged), in_log
+    if table:
+        assert not in_data, in_data
+    else:
+        missing = set(COLUMNS) - set().union(*in_data.values())
+        assert not missing, f"the search does not find {missing} where it must be"
+
+
+def test_a_snapshot_is_encrypted_too(new_server):
+    """One that is written while others write: no row stands in it, it is refused without the keys,
+    and in the place of the database it has all rows."""
+    server = with_keys(new_server, loose_cheetah_encrypt_log="ON",
+                       loose_cheetah_encrypt_tables="ON")
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTION_KEY_ID=2")
+    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
+    rows, writer, place = sums(server), Writer(server), server.folder / "snapshot"
+    writer.start()
+    wait_until(lambda: writer.rounds > 1, "nobody writes")
+    server.sql(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
+    kill_beside(server, [writer])
+    look_in(files_of(server, place), fragments((*COLUMNS, "changed", "logged")), True, True)
+    shutil.rmtree(server.data / "#cheetah")
+    place.rename(server.data / "#cheetah")
+    kept = dict(server.options)
+    without_keys(server)
+    starts_without_engine(server, "encryption key 1")
+    server.options = kept
+    server.start()
+    assert sums(server) == rows
+    check_table(server, "d.t")
+    check_table(server, "d.w")
+
+
+def starts_without_engine(server, *words: str) -> None:
+    """The server starts without the engine, whose line in the error log has these words."""
+    server.log.unlink()
+    server.start()
+    assert not server.has_engine("CHEETAH"), "the engine started without its keys"
+    lines = [line for line in server.log.read_text().splitlines()
+             if "[ERROR] CHEETAH: cannot open" in line]
+    assert len(lines) == 1 and all(word in lines[0] for word in words), lines
+    server.stop()
+
+
+@pytest.mark.parametrize("ends", ["stop", "kill"])
+def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
+    """No keys, another key of that number, one key of two: each time the reason is logged, and all
+    files are as they were. With the keys all rows are there."""
+    server = with_keys(new_server, loose_cheetah_encrypt_log="ON")
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
+    rows = sums(server)
+    getattr(server, ends)()
+    before, kept, keys = files_of(server), dict(server.options), server.folder / "keys"
+    without_keys(server)
+    starts_without_engine(server, "encryption key 1", "load the plugin")
+    assert files_of(server) == before
+    server.options = kept
+    keys.write_text(OTHER_KEYS)
+    starts_without_engine(server, "encryption key 1", "another key")
+    assert files_of(server) == before
+    keys.write_text(KEYS.splitlines()[0] + "\n")
+    starts_without_engine(server, "encryption key 2", "does not have it")
+    assert files_of(server) == before
+    keys.write_text(KEYS)
+    server.start()
+    assert sums(server) == rows
+    check_table(server, "d.t")
+
+
+def refusal(server, statement: str) -> tuple:
+    """The number of a statement's error, and the texts of its warnings."""
+    connection = server.connect("d")
+    with connection.cursor() as cursor:
+        with pytest.raises(pymysql.MySQLError) as failure:
+            cursor.execute(statement)
+        cursor.execute("SHOW WARNINGS")
+        texts = " ".join(row[2] for row in cursor.fetchall())
+    connection.close()
+    return failure.value.args[0], texts
+
+
+def test_without_a_key_plugin_nothing_gets_encrypted(server):
+    """Tables are refused, and settings; the engine does not start when these are set."""
+    number, texts = refusal(server, "CREATE TABLE t (a INT) ENGINE=CHEETAH ENCRYPTED=YES")
+    assert number == 1005 and "ENCRYPTION_KEY_ID 1 not available" in texts, texts
+    assert not server.sql("SHOW TABLES", "d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTION_KEY_ID=2")
+    for name in ("cheetah_encrypt_tables", "cheetah_encrypt_log"):
+        number, texts = refusal(server, f"SET GLOBAL {name} = ON")
+        assert number == 1231 and "encryption plugin is not available" in texts, texts
+        assert server.value(f"SELECT @@{name} IN ('OFF', 0)")
+        server.stop()
+        server.options[name] = "ON"
+        before = files_of(server)
+        starts_without_engine(server, "encryption key 1")
+        assert files_of(server) == before
+        del server.options[name]
+        server.start()
+    assert server.value("SELECT COUNT(*) FROM d.t") == 0
+
+
+ROTATING = {SERVICE: "debug_key_management", "plugin_maturity": "experimental",
+            "loose_cheetah_encrypt_log": "ON", "loose_cheetah_io_capacity": 50}
+
+
+def encryption_of(server, table: str) -> dict:
+    """The row of a table in the view."""
+    names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating")
+    rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
+                      "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
+                      "ROTATING_OR_FLUSHING FROM information_schema.CHEETAH_TABLESPACES_ENCRYPTION "
+                      f"WHERE NAME = 'd/{table}'")
+    assert len(rows) == 1, rows
+    return dict(zip(names, rows[0]))
+
+
+def is_rotated(server, table: str, version: int) -> bool:
+    """Whether nothing that is older is needed any more, once a checkpoint was made."""
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    state = encryption_of(server, table)
+    return (state["oldest"], state["current"], state["rotating"]) == (version, version, 0)
+
+
+def test_kills_while_keys_rotate_lose_no_row(new_server):
+    """A key gets new versions; the server is killed while pages get them, and others write. The
+    rows stay, and in the end only the last version is in use."""
+    server = new_server(ROTATING | {"loose_cheetah_encrypt_tables": "ON"})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTED=YES")
+    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
+    rows = sums(server)
+    for version in (2, 3):
+        writer = Writer(server)
+        writer.start()
+        server.sql(f"SET GLOBAL debug_key_management_version = {version}")
+        server.options["debug_key_management_version"] = version
+        wait_until(lambda: encryption_of(server, "t")["current"] == version, "no new version")
+        found = wait_until(lambda: (encryption_of(server, "t")["page"] or 0) > 0
+                           and encryption_of(server, "t"), "no rotation")
+        assert found["oldest"] < version and found["rotating"] == 1
+        kill_beside(server, [writer])
+        assert writer.rounds > 1
+        server.start()
+        assert sums(server) == rows
+        check_table(server, "d.w")
+    server.sql("SET GLOBAL cheetah_io_capacity = 4000")
+    for table in ("t", "w"):
+        wait_until(lambda name=table: is_rotated(server, name, 3), "the rotation does not end")
+    check_table(server, "d.t")
+    server.restart()
+    assert sums(server) == rows
+
+
+def test_tables_are_encrypted_and_decrypted_as_the_variable_says(new_server):
+    """`cheetah_encrypt_tables` changes what there is already, but for tables that say otherwise."""
+    server = new_server(ROTATING | {"loose_cheetah_io_capacity": 4000})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "")
+    rows = sums(server)
+    server.sql("CREATE TABLE d.never (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTED=NO")
+    assert encryption_of(server, "t")["scheme"] == encryption_of(server, "t")["oldest"] == 0
+    server.sql("SET GLOBAL cheetah_encrypt_tables = ON")
+    wait_until(lambda: is_rotated(server, "t", 1), "the table is not encrypted")
+    assert encryption_of(server, "t")["scheme"] == 1
+    assert encryption_of(server, "never")["scheme"] == encryption_of(server, "never")["oldest"] == 0
+    assert sums(server) == rows
+    server.sql("SET GLOBAL cheetah_encrypt_tables = OFF")
+    wait_until(lambda: is_rotated(server, "t", 0), "the table is not decrypted")
+    server.kill()
+    server.start()
+    assert encryption_of(server, "t")["scheme"] == 0
+    assert sums(server) == rows
+    check_table(server, "d.t")
+
+
+def test_age_0_rotates_nothing(new_server):
+    """What is written gets the new version; what is there keeps its own."""
+    server = new_server(ROTATING | {"loose_cheetah_encryption_rotate_key_age": 0})
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTED=YES")
+    server.sql("SET GLOBAL cheetah_io_capacity = 4000")
+    wait_until(lambda: is_rotated(server, "t", 1), "the first pass does not end")
+    server.sql("SET GLOBAL debug_key_management_version = 2")
+    wait_until(lambda: encryption_of(server, "t")["current"] == 2, "no new version")
+    wait_until(lambda: not encryption_of(server, "t")["rotating"], "the pass does not end")
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    assert encryption_of(server, "t")["oldest"] == 1
+    server.sql("SET GLOBAL cheetah_encryption_rotate_key_age = 1")
+    wait_until(lambda: is_rotated(server, "t", 2), "the rotation does not end")
