@@ -154,7 +154,9 @@ impl Pool {
                 let lock = key.as_deref().zip(nonce);
                 reclose(&header, bytes, before.as_deref(), lock, anew)
                     .map_err(|defect| defect.in_place(image.to_string()))?;
-                let (_, is_moved) = self.put_in_place_of(image, self.segments.append(Stream::Cold, anew))?;
+                let (bytes, is_moved) =
+                    self.put_in_place_of(image, self.segments.append(Stream::Cold, anew))?;
+                self.counters.moved_bytes.add(bytes);
                 Ok(if is_moved { Tried::Moved } else { Tried::Again })
             })
         })?;
