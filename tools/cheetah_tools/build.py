@@ -44,7 +44,7 @@ def main(_arguments=()) -> None:
 def build() -> Path:
     """Build what is out of date; the plugin's path."""
     version = setup.ensure()["version"]
-    BUILD.mkdir(exist_ok=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
     sources = sorted((PROJECT / "plugin").rglob("*.cc"))
     if not sources:
         raise Failure("plugin/*.cc: there is no C++ source to build")
