@@ -283,7 +283,8 @@ CheetahConfig open_config() {
 
 // What the session has set for InnoDB, as programs do; ours where there is no InnoDB.
 static ulonglong innodb_lock_wait_seconds(THD *thd) {
-  static const sys_var *const variable = find_sys_var(thd, STRING_WITH_LEN("innodb_lock_wait_timeout"));
+  // Despite its name the last argument says that a name which is not there is no error (1193).
+  static const sys_var *const variable = find_sys_var(thd, STRING_WITH_LEN("innodb_lock_wait_timeout"), true);
   if (variable == nullptr || variable->show_type() != SHOW_UINT) return default_lock_wait_seconds;
   return *reinterpret_cast<const uint *>(variable->value_ptr(thd, OPT_SESSION, &null_clex_str));
 }

@@ -102,6 +102,16 @@ def check_table(server, table: str, database: str = "") -> None:
         assert row[2:] == ("status", "OK"), f"CHECK TABLE {table}: {row}"
 
 
+def expect_error(cursor, text: str, number: int) -> None:
+    """The statement fails with that number."""
+    found = 0
+    try:
+        cursor.execute(text)
+    except pymysql.MySQLError as failure:
+        found = failure.args[0]
+    assert found == number, f"{text}: error {found} instead of {number}"
+
+
 def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
     """What the condition gives, as soon as it is true; fails after so many seconds."""
     deadline = time.monotonic() + seconds

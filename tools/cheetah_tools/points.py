@@ -30,7 +30,7 @@ def once(server, program, database: str, key_table: str, key: str, seconds: int 
 def build():
     """The load program, built when its source has changed."""
     source, target = PROJECT / "tools/load/point_select.cc", BUILD / "point_select"
-    BUILD.mkdir(exist_ok=True)
+    BUILD.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         library = next(SERVER.glob("usr/lib/*/libmariadb.so.3"))
         words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library),

@@ -1,0 +1,24 @@
+"""The engine in a server that was told to do without InnoDB."""
+
+from servers import crash, expect_error
+
+OPTIONS = {"skip_innodb": None, "default_storage_engine": "CHEETAH"}
+
+
+def test_it_needs_no_innodb(server):
+    """Not even for how long to wait for locks, which InnoDB's variable says elsewhere."""
+    assert not server.has_engine("InnoDB")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT)")
+    server.sql("INSERT INTO d.t VALUES (1, 1), (2, 2)")
+    holder, other = (server.connect("d", autocommit=False) for _ in range(2))
+    with holder.cursor() as first, other.cursor() as second:
+        first.execute("UPDATE t SET b = 3 WHERE a = 1")
+        second.execute("UPDATE t SET b = 4 WHERE a = 2")
+        second.execute("SET cheetah_lock_wait_timeout = 0")
+        expect_error(second, "UPDATE t SET b = 4 WHERE a = 1", 1205)
+        first.execute("COMMIT")
+        second.execute("COMMIT")
+    holder.close()
+    other.close()
+    crash(server)
+    assert server.sql("SELECT * FROM d.t ORDER BY a") == [(1, 3), (2, 4)]
