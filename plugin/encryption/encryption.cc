@@ -123,16 +123,17 @@ static MYSQL_THDVAR_UINT(default_encryption_key_id, PLUGIN_VAR_RQCMDARG,
                          set_default_key, system_key, 1, UINT_MAX32, 0);
 
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
-                         "Whether tables are encrypted whose definition does not say so: OFF, ON, or FORCE, which refuses "
-                         "ENCRYPTED=NO too. The log is encrypted by cheetah_encrypt_log alone",
+                         "Whether tables are encrypted whose definition does not say so: OFF, ON, or FORCE, "
+                         "which refuses ENCRYPTED=NO too. The log is encrypted by cheetah_encrypt_log alone",
                          check_encrypt_tables, set_encrypt_tables, encrypt_off, &encrypt_tables_type);
 
 static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
-                         "Whether the redo log is encrypted, from a new file on", check_encrypt_log, set_encrypt_log, false);
+                         "Whether the redo log is encrypted, from a new file on", check_encrypt_log,
+                         set_encrypt_log, false);
 
 static MYSQL_SYSVAR_UINT(encryption_rotate_key_age, rotate_key_age, PLUGIN_VAR_RQCMDARG,
-                         "Pages whose key is so many versions behind the newest are encrypted anew in the background; 0: none "
-                         "is",
+                         "Pages whose key is so many versions behind the newest are encrypted anew in the "
+                         "background; 0: none is",
                          nullptr, set_rotate_key_age, 1, 0, UINT_MAX32, 0);
 
 st_mysql_sys_var *const sysvar_default_encryption_key_id = MYSQL_SYSVAR(default_encryption_key_id);

@@ -8,8 +8,10 @@
 namespace cheetah {
 
 // What InnoDB has for this, with its meanings.
-extern st_mysql_sys_var *const sysvar_default_encryption_key_id, *const sysvar_encrypt_tables, *const sysvar_encrypt_log,
-    *const sysvar_encryption_rotate_key_age;
+extern st_mysql_sys_var *const sysvar_default_encryption_key_id;
+extern st_mysql_sys_var *const sysvar_encrypt_tables;
+extern st_mysql_sys_var *const sysvar_encrypt_log;
+extern st_mysql_sys_var *const sysvar_encryption_rotate_key_age;
 
 // A CheetahNewestKeyVersion and a CheetahKeyBytes: the server's key service.
 uint32_t newest_key_version(uint32_t id);

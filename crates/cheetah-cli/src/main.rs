@@ -35,14 +35,13 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let outcome = key_file.map_or_else(|| Ok(KeySource::default()), keys::read);
-    let outcome = match outcome.and_then(|keys| run(words, &keys).transpose()) {
-        Ok(None) => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
-        Ok(Some(outcome)) => Ok(outcome),
-        Err(failure) => Err(failure),
+    let outcome = match key_file.map_or_else(|| Ok(KeySource::default()), keys::read) {
+        Ok(keys) => run(words, &keys),
+        Err(failure) => Some(Err(failure)),
+    };
+    let Some(outcome) = outcome else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

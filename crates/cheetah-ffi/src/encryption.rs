@@ -12,11 +12,10 @@ use crate::CheetahDb;
 use cheetah::base::{Error, KeyService, Result};
 use cheetah::db::TableEncryptionStatus;
 use cheetah::format::catalog::{Encryption, TableEncryption};
+use cheetah::keys::SYSTEM_KEY;
 use std::ffi::c_void;
 use zeroize::Zeroizing;
 
-/// The key for what belongs to no table, which others need, too.
-const SYSTEM_KEY: u32 = 1;
 /// Room for the longest key of a service; its plugins know 32 bytes at most.
 const KEY_BYTES_MAX: usize = 256;
 /// The shortest that the engine takes.
@@ -120,11 +119,7 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
     if refused {
         warnings.push("ENCRYPTED=NO cannot be used with cheetah_encrypt_tables=FORCE".to_owned());
     }
-    let is_encrypted = match asked.wish {
-        Encryption::Yes => true,
-        Encryption::Default => by_default,
-        Encryption::No => false,
-    };
+    let is_encrypted = asked.is_on(by_default);
     let missing = [key_id, SYSTEM_KEY].into_iter().find(|id| is_encrypted && !exists(*id));
     if let Some(id) = missing {
         refused = true;

@@ -33,6 +33,8 @@ const LIVES: u64 = 4;
 struct Service {
     newest: Mutex<BTreeMap<u32, u32>>,
     lost: Mutex<BTreeSet<(u32, u32)>>,
+    /// Versions of keys that it was asked for.
+    asked: Mutex<Vec<(u32, u32)>>,
     /// Another service than the one before, with the same numbers.
     salt: u8,
 }
@@ -59,6 +61,7 @@ impl KeyService for Service {
     }
 
     fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>> {
+        self.asked.lock().unwrap().push((id, version));
         let is_there =
             version <= self.newest_version(id)? && !self.lost.lock().unwrap().contains(&(id, version));
         is_there.then(|| {
@@ -327,27 +330,27 @@ fn no_row_stands_in_any_file_and_none_is_lost_whatever_happens_to_keys() {
 
 #[test]
 fn rows_that_are_not_encrypted_are_found_by_the_same_search() {
-    let mut world = World::new(2);
-    world.config.encrypts_log = false;
-    let db = world.open().unwrap();
-    let mut model = Model::default();
-    db.create_table(&encrypted("no", Encryption::No)).unwrap();
-    model.rows.insert("no", Rows::new());
-    (0..20).for_each(|_| model.change(&db, &mut Rng::new(1)).unwrap());
+    let world = World::with_plain_log(2);
+    let (db, ..) = filled(&world, Encryption::No, 20);
     db.checkpoint().unwrap();
     let plain = world.plain_files();
     assert!(["seg", "wal"].iter().all(|dir| plain.iter().any(|path| path.starts_with(dir))), "{plain:?}");
     assert!(world.named().is_empty(), "older engines read it");
 }
 
-/// A database of a few rows, closed.
-fn small(world: &World, wish: Encryption) -> Model {
+/// A database with a table, after so many transactions; what they go on with.
+fn filled(world: &World, wish: Encryption, transactions: usize) -> (Db, Model, Rng) {
     let db = world.open().unwrap();
-    let mut model = Model::default();
+    let (mut model, mut rng) = (Model::default(), Rng::new(3));
     db.create_table(&encrypted("t", wish)).unwrap();
     model.rows.insert("t", Rows::new());
-    let mut rng = Rng::new(3);
-    (0..10).for_each(|_| model.change(&db, &mut rng).unwrap());
+    (0..transactions).for_each(|_| model.change(&db, &mut rng).unwrap());
+    (db, model, rng)
+}
+
+/// A database of a few rows, closed.
+fn small(world: &World, wish: Encryption) -> Model {
+    let (db, model, _) = filled(world, wish, 10);
     db.close().unwrap();
     model
 }
@@ -406,6 +409,17 @@ fn a_key_that_the_service_lacks_refuses_the_table_or_the_setting() {
 }
 
 #[test]
+fn a_key_is_asked_for_once_however_many_tables_have_it() {
+    let world = World::with_plain_log(1);
+    let db = world.open().unwrap();
+    for name in ["a", "b", "c"] {
+        db.create_table(&encrypted(name, Encryption::Default)).unwrap();
+    }
+    db.set_encrypt_tables(true).unwrap();
+    assert_eq!(*world.service.asked.lock().unwrap(), [(1, 1), (TABLE_KEY, 3)]);
+}
+
+#[test]
 fn tables_that_do_not_say_follow_the_setting() {
     let world = World::new(1);
     let mut model = small(&world, Encryption::Default);
@@ -459,12 +473,7 @@ fn e1_every_box_has_a_nonce_of_its_own() {
 fn e4_every_log_file_has_a_key_of_its_own() {
     let salts = || {
         let world = World::new(1);
-        let db = world.open().unwrap();
-        let mut model = Model::default();
-        db.create_table(&encrypted("t", Encryption::Yes)).unwrap();
-        model.rows.insert("t", Rows::new());
-        let mut rng = Rng::new(3);
-        (0..60).for_each(|_| model.change(&db, &mut rng).unwrap());
+        let _open = filled(&world, Encryption::Yes, 60);
         let salts: Vec<_> = world.log_headers().iter().map(|header| header.closed.unwrap().bytes).collect();
         assert!(salts.len() > 2, "{}", salts.len());
         (salts.len(), salts.into_iter().collect::<BTreeSet<_>>().len())
@@ -478,14 +487,8 @@ fn e4_every_log_file_has_a_key_of_its_own() {
 #[test]
 fn e6_what_was_logged_in_plain_text_goes_when_the_log_is_encrypted() {
     let plain_in_log = || {
-        let mut world = World::new(1);
-        world.config.encrypts_log = false;
-        let db = world.open().unwrap();
-        let mut model = Model::default();
-        db.create_table(&encrypted("t", Encryption::Yes)).unwrap();
-        model.rows.insert("t", Rows::new());
-        let mut rng = Rng::new(3);
-        (0..60).for_each(|_| model.change(&db, &mut rng).unwrap());
+        let world = World::with_plain_log(1);
+        let (db, mut model, mut rng) = filled(&world, Encryption::Yes, 60);
         assert!(world.plain_files().iter().any(|path| path.starts_with("wal")));
         db.set_encrypt_log(true).unwrap();
         db.checkpoint().unwrap();

@@ -19,7 +19,12 @@ const ASK_EVERY_NS: u64 = 10_000_000_000;
 
 /// How far the background is with the keys.
 #[derive(Default)]
-pub(in crate::db) struct KeyRotation(Mutex<State>);
+pub(in crate::db) struct KeyRotation {
+    /// Held over a step, which may take as long as a checkpoint.
+    one: Mutex<()>,
+    /// Held for instants: views ask, too.
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -47,20 +52,20 @@ impl KeyRotation {
         if keys.serving_names().is_empty() {
             return Ok(false);
         }
-        let (mut state, now_ns) = (self.0.lock(), core.clock.now_ns());
-        if state.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS) {
-            state.asked_at_ns = Some(now_ns);
+        let (_one, now_ns) = (self.one.lock(), core.clock.now_ns());
+        if self.state.lock().is_time_to_ask(now_ns) {
             use_newest_versions(keys, core.checkpointer.map())?;
         }
         if let Some(log) = core.journal.log() {
             log.close_as_wanted()?;
         }
         if core.pool.rotation_pass().is_none() {
-            if state.done_with == Some(keys.changes()) {
-                return state.forget(core);
+            let changes = keys.changes();
+            if self.state.lock().done_with == Some(changes) {
+                return self.forget(core);
             }
-            state.began_with = keys.changes();
             core.checkpoint()?;
+            self.state.lock().began_with = changes;
             core.pool.begin_rotation();
             return Ok(true);
         }
@@ -68,65 +73,87 @@ impl KeyRotation {
         match core.pool.rotation_step(now_ns, rate)? {
             Rotated::Nothing => Ok(false),
             Rotated::Some => Ok(true),
-            Rotated::PassEnded { left, seen } => {
-                if left == 0 {
-                    if !planted::is_on("encryption: forget keys before the checkpoint") {
-                        core.checkpoint()?;
-                    }
-                    state.done_with = Some(state.began_with);
-                    state.to_forget = Some(ToForget { of_images: seen, tried_at: Epoch(0) });
-                    state.forget(core)?;
+            Rotated::PassEnded { left: 0, seen } => {
+                if !planted::is_on("encryption: forget keys before the checkpoint") {
+                    core.checkpoint()?;
                 }
+                self.state.lock().end_pass(seen);
+                self.forget(core)?;
                 Ok(true)
             }
+            Rotated::PassEnded { .. } => Ok(true),
         }
     }
 
     /// Whether images may have to be closed otherwise than they are.
     pub(in crate::db) fn is_due(&self, core: &Core) -> bool {
         let keys = core.pool.keys();
-        let state = self.0.lock();
-        let is_done = state.done_with == Some(keys.changes()) && state.to_forget.is_none();
-        !keys.serving_names().is_empty() && !is_done
+        !keys.serving_names().is_empty() && !self.state.lock().is_done(keys.changes())
     }
 
     /// Asks the key service for newer versions in the next step, and makes a pass.
     pub(in crate::db) fn restart(&self) {
-        *self.0.lock() = State::default();
+        *self.state.lock() = State::default();
     }
-}
 
-impl State {
     /// Has CONTROL forget the keys that nothing needs (E14), if a checkpoint was made since that
     /// was tried last. Whether it has.
-    fn forget(&mut self, core: &Core) -> Result<bool> {
-        let Some(ToForget { of_images, tried_at }) = &mut self.to_forget else { return Ok(false) };
+    fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
         // A snapshot that is being written reads log files that the database has let go of.
-        if *tried_at == map.epoch() || core.pool.segments().durable().pinned().0 > 0 {
+        if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }
-        *tried_at = map.epoch();
         let _naming = keys.naming();
-        let served_meanwhile = planted::is_on("encryption: forget keys that served meanwhile");
-        if keys.changes() != self.began_with && !served_meanwhile {
-            // Of these the pass does not know. The next one does.
-            self.to_forget = None;
+        let Some(of_images) = self.state.lock().take_to_forget(keys.changes(), map.epoch()) else {
             return Ok(false);
-        }
-        let mut needed: BTreeSet<_> = keys.serving_names().into_iter().collect();
+        };
+        let lasting: BTreeSet<_> = of_images.into_iter().chain(keys.serving_names()).collect();
+        let mut needed = lasting.clone();
         needed.extend(core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default());
         needed.extend(core.pool.keys_of_change_files());
-        needed.extend(of_images.iter());
         let (kept, gone): (Vec<_>, Vec<_>) = keys.names().into_iter().partition(|name| needed.contains(name));
         if !gone.is_empty() {
             map.name_keys(&kept)?;
             keys.retire(&gone);
             reach::mark("key forgotten");
         }
-        if kept.iter().all(|name| of_images.contains(name) || keys.serving_names().contains(name)) {
-            self.to_forget = None;
+        if kept.iter().all(|name| lasting.contains(name)) {
+            self.state.lock().to_forget = None;
         }
         Ok(!gone.is_empty())
+    }
+}
+
+impl State {
+    /// Whether to ask the key service, which counts as done then.
+    fn is_time_to_ask(&mut self, now_ns: u64) -> bool {
+        let is_time = self.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS);
+        if is_time {
+            self.asked_at_ns = Some(now_ns);
+        }
+        is_time
+    }
+
+    fn end_pass(&mut self, of_images: BTreeSet<KeyName>) {
+        self.done_with = Some(self.began_with);
+        self.to_forget = Some(ToForget { of_images, tried_at: Epoch(0) });
+    }
+
+    fn is_done(&self, changes: u64) -> bool {
+        self.done_with == Some(changes) && self.to_forget.is_none()
+    }
+
+    /// The keys of images, if others may be forgotten that nothing else needs: once after each
+    /// checkpoint, until that is done.
+    fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
+        let served_meanwhile = planted::is_on("encryption: forget keys that served meanwhile");
+        if changes != self.began_with && !served_meanwhile {
+            // Of these the pass does not know. The next one does.
+            self.to_forget = None;
+        }
+        let to_forget = self.to_forget.as_mut().filter(|to_forget| to_forget.tried_at != epoch)?;
+        to_forget.tried_at = epoch;
+        Some(to_forget.of_images.clone())
     }
 }

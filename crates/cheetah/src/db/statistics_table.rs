@@ -3,8 +3,7 @@
 
 use super::{Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
-use crate::format::catalog::parse_piece_key;
-use crate::format::catalog::TableEncryption;
+use crate::format::catalog::{parse_piece_key, TableEncryption};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};

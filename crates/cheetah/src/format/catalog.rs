@@ -94,6 +94,16 @@ impl Default for TableEncryption {
 }
 
 impl TableEncryption {
+    /// Whether pages that are written now are encrypted; `by_default` where tables are that do not
+    /// say.
+    pub fn is_on(&self, by_default: bool) -> bool {
+        match self.wish {
+            Encryption::Default => by_default,
+            Encryption::Yes => true,
+            Encryption::No => false,
+        }
+    }
+
     fn encode(self, out: &mut Vec<u8>) {
         out.push(match self.wish {
             Encryption::Default => 0,

@@ -99,9 +99,7 @@ pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) ->
     header[16..32].copy_from_slice(database);
     header[32..40].copy_from_slice(&epoch.0.to_le_bytes());
     if let Some(key) = key {
-        let mut name = Vec::with_capacity(KEY_NAME_BYTES);
-        key.encode(&mut name);
-        header[40..40 + KEY_NAME_BYTES].copy_from_slice(&name);
+        header[40..40 + KEY_NAME_BYTES].copy_from_slice(&key.bytes());
     }
     let crc = crc32c::crc32c(&header[..HEADER_CRC_AT]);
     header[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());

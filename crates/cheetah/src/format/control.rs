@@ -174,7 +174,7 @@ impl ControlBlock {
         if !self.keys.is_empty() {
             assert!(self.keys.len() <= KEYS_MAX, "{} keys exceed {KEYS_MAX}", self.keys.len());
             out.extend_from_slice(&(self.keys.len() as u16).to_le_bytes());
-            self.keys.iter().for_each(|key| key.encode(&mut out));
+            self.keys.iter().for_each(|key| out.extend_from_slice(&key.bytes()));
         }
         let mut bytes = [0; COPY_BYTES];
         bytes[..out.len()].copy_from_slice(&out);

@@ -39,11 +39,13 @@ pub struct KeyName {
 }
 
 impl KeyName {
-    /// Appends its bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.id.to_le_bytes());
-        out.extend_from_slice(&self.version.to_le_bytes());
-        out.extend_from_slice(&self.check);
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; KEY_NAME_BYTES] {
+        let mut bytes = [0; KEY_NAME_BYTES];
+        bytes[..4].copy_from_slice(&self.id.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.version.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.check);
+        bytes
     }
 
     /// Reads it back.
@@ -68,10 +70,12 @@ pub struct BoxHead {
 }
 
 impl BoxHead {
-    /// Appends its bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        self.key.encode(out);
-        out.extend_from_slice(&self.nonce);
+    /// Its bytes.
+    pub fn bytes(&self) -> [u8; BOX_HEAD_BYTES] {
+        let mut bytes = [0; BOX_HEAD_BYTES];
+        bytes[..KEY_NAME_BYTES].copy_from_slice(&self.key.bytes());
+        bytes[KEY_NAME_BYTES..].copy_from_slice(&self.nonce);
+        bytes
     }
 
     /// Reads it back.
@@ -229,9 +233,7 @@ mod tests {
     #[test]
     fn names_and_heads_read_back() {
         let head = BoxHead { key: key(&[1], 1).name(), nonce: [9; 16] };
-        let mut bytes = Vec::new();
-        head.encode(&mut bytes);
-        assert_eq!(bytes.len(), BOX_HEAD_BYTES);
+        let bytes = head.bytes();
         assert_eq!(BoxHead::decode(&mut Reader::new(&bytes)), Ok(head));
         assert!(BoxHead::decode(&mut Reader::new(&bytes[1..])).is_err());
     }

@@ -96,7 +96,7 @@ impl FileHeader {
         bytes.extend_from_slice(&self.start.0.to_le_bytes());
         bytes.extend_from_slice(&self.previous_chain.to_le_bytes());
         if let Some(salt) = &self.closed {
-            salt.key.encode(&mut bytes);
+            bytes.extend_from_slice(&salt.key.bytes());
             bytes.extend_from_slice(&salt.bytes);
         }
         let mut header = [0; HEADER_BYTES];

@@ -183,7 +183,7 @@ impl Keys {
     pub fn find(&self, name: &KeyName) -> Result<Arc<Key>> {
         let found = self.ring.read().named.get(&(name.id, name.version)).cloned();
         found.filter(|key| key.name() == *name).ok_or_else(|| {
-            refused(name.id, name.version, "something is encrypted with it that should not be there")
+            refused(name.id, name.version, "what is to be read names it, and the control file does not")
         })
     }
 

@@ -52,9 +52,7 @@ impl Log {
         let files = self.files.lock().with_range(from, end);
         PinnedLog { from, end, files: files.into_iter().map(PinnedFile::new).collect() }
     }
-}
 
-impl Log {
     /// The keys of its files.
     pub fn keys_in_use(&self) -> Vec<KeyName> {
         self.files.lock().keys_in_use().collect()

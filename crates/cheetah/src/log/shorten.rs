@@ -52,8 +52,8 @@ impl Log {
     }
 
     /// Makes a shorter file ready instead of the one that is, and begins it if the one in use is
-    /// longer too. Whether it has: not while a file that was ready waits to be begun, as frames for
-    /// it may be appended already (I4).
+    /// longer too, or not closed as files should be. Whether it has: not while a file that was
+    /// ready waits to be begun, as frames for it may be appended already (I4).
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();
         let bytes = self.tail.lock().wanted_bytes();

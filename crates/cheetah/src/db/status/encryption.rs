@@ -2,7 +2,7 @@
 
 use crate::base::TableId;
 use crate::db::Db;
-use crate::format::catalog::{Encryption, TableEncryption};
+use crate::format::catalog::TableEncryption;
 
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,11 +41,7 @@ impl Db {
                 name: table.name().to_string(),
                 table: table.id(),
                 encryption,
-                is_encrypted: match encryption.wish {
-                    Encryption::Default => keys.closes_tables(),
-                    Encryption::Yes => true,
-                    Encryption::No => false,
-                },
+                is_encrypted: encryption.is_on(keys.closes_tables()),
                 min_key_version: versions.min().unwrap_or(0),
                 current_key_version: keys.serving(encryption.key_id).map_or(0, |key| key.name().version),
                 rotation,

@@ -109,9 +109,8 @@ impl ImageHeader {
             image[at - CRC_BYTES..at].copy_from_slice(&dictionary.crc.to_le_bytes());
         }
         if let Some(head) = &self.closed {
-            let (at, mut bytes) = (self.closed_at(), Vec::with_capacity(BOX_HEAD_BYTES));
-            head.encode(&mut bytes);
-            image[at - BOX_HEAD_BYTES..at].copy_from_slice(&bytes);
+            let at = self.closed_at();
+            image[at - BOX_HEAD_BYTES..at].copy_from_slice(&head.bytes());
         }
     }
 

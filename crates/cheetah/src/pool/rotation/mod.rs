@@ -8,7 +8,7 @@
 //!        checkpoint behind the pass. What waits for a leaf is brought into it.
 //!   I1   A pass begins after a checkpoint that began when the keys served that it closes with:
 //!        whoever had taken the key before has installed its image by then.
-//! Locks     `pass`, the outermost of the pool: only one caller rotates.
+//! Locks     `state`, the outermost of the pool: only one caller rotates.
 
 mod progress;
 mod step;

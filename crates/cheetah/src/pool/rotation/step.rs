@@ -142,23 +142,10 @@ impl Pool {
         let tried = self.scratch.with_buffer(|bytes| {
             self.segments.read_unchecked(image, bytes)?;
             let (header, _) = codec::check(bytes, image, self.page_bytes)?;
-            let Due::With(key) = self.due(image, &header)? else {
-                return Ok(Tried::Stays(header.closed.map(|head| head.key)));
-            };
-            if !self.is_movable(&self.table.entry(image.pid), image, self.epoch()) {
-                return Ok(Tried::Again);
+            match self.due(image, &header)? {
+                Due::Not => Ok(Tried::Stays(header.closed.map(|head| head.key))),
+                Due::With(key) => self.close_anew(image, &header, bytes, key),
             }
-            self.scratch.with_buffer(|anew| {
-                let before = header.closed.map(|head| self.keys.find(&head.key)).transpose()?;
-                let nonce = key.as_ref().map(|_| self.keys.nonce()).transpose()?;
-                let lock = key.as_deref().zip(nonce);
-                reclose(&header, bytes, before.as_deref(), lock, anew)
-                    .map_err(|defect| defect.in_place(image.to_string()))?;
-                let (bytes, is_moved) =
-                    self.put_in_place_of(image, self.segments.append(Stream::Cold, anew))?;
-                self.counters.moved_bytes.add(bytes);
-                Ok(if is_moved { Tried::Moved } else { Tried::Again })
-            })
         })?;
         if !matches!(tried, Tried::Again) {
             return Ok(tried);
@@ -175,6 +162,29 @@ impl Pool {
             self.fetch(image.pid)?;
         }
         Ok(Tried::Again)
+    }
+
+    /// Closes an image, whose bytes these are, with `key` or not at all, and moves it if it may.
+    fn close_anew(
+        &self,
+        image: &ImageRef,
+        header: &ImageHeader,
+        bytes: &[u8],
+        key: Option<Arc<Key>>,
+    ) -> Result<Tried> {
+        if !self.is_movable(&self.table.entry(image.pid), image, self.epoch()) {
+            return Ok(Tried::Again);
+        }
+        let before = header.closed.map(|head| self.keys.find(&head.key)).transpose()?;
+        let nonce = key.as_ref().map(|_| self.keys.nonce()).transpose()?;
+        self.scratch.with_buffer(|anew| {
+            reclose(header, bytes, before.as_deref(), key.as_deref().zip(nonce), anew)
+                .map_err(|defect| defect.in_place(image.to_string()))?;
+            let copied = self.segments.append(Stream::Cold, anew);
+            let (moved_bytes, is_moved) = self.put_in_place_of(image, copied)?;
+            self.counters.moved_bytes.add(moved_bytes);
+            Ok(if is_moved { Tried::Moved } else { Tried::Again })
+        })
     }
 
     fn due(&self, image: &ImageRef, header: &ImageHeader) -> Result<Due> {

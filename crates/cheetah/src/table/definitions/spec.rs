@@ -25,8 +25,7 @@ pub struct TableSpec {
     pub extra: Vec<u8>,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextSpec>,
-    /// Whether its pages are encrypted. The key must be in use, see
-    /// [`Db::use_keys`](crate::db::Db::use_keys).
+    /// Whether its pages are encrypted. Its key comes into use with the table.
     pub encryption: TableEncryption,
 }
 
