@@ -41,7 +41,6 @@ BUGS = {
     "snapshot: see one commit too many": ("list", RR, False),
     "snapshot: see one commit too few": ("list", RC, False),
     "snapshot isolation: do not look for changes": ("list", RR, True),
-    "versions: publish a stamp with the next one": ("list", RC, False),
     "cursor: do not look back within a leaf": ("list", RR, False),
     "cursor: take the newest row of an entry": ("list", RR, False),
     "index: leave the entry that goes": ("list", RC, False),

@@ -195,6 +195,54 @@ fn writers_of_different_rows_do_not_wait_and_those_of_one_row_do() {
     add_one(&mut second, &table, 10).unwrap();
 }
 
+/// A row whose change has its outcome, while its stamp is not published yet: the number that a
+/// session locks, in one of three ways, and what a snapshot sees that it opens then. `bug` is
+/// planted in its thread.
+fn locked_and_seen(way: u64, bug: Option<&'static str>) -> (u64, u64) {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    add_one(&mut first, &table, 10).unwrap();
+    {
+        let late = plant("versions: publish a stamp with the next one");
+        first.commit().unwrap();
+        assert!(late.reached_count() > 0);
+    }
+    let has_looked = Arc::new(AtomicBool::new(false));
+    let looks = Arc::clone(&has_looked);
+    second.interrupt_when(move || {
+        looks.store(true, Relaxed);
+        false
+    });
+    std::thread::scope(|scope| {
+        let locking = scope.spawn(|| {
+            let bug = bug.map(plant);
+            let locked = find(&mut second, &table, if way == 2 { 1 } else { 10 }, Read::Exclusive, way);
+            assert!(bug.is_none_or(|bug| bug.reached_count() > 0));
+            let number = read(&mut second, &table, 10).unwrap().unwrap().number;
+            (locked.unwrap().unwrap(), number)
+        });
+        until("the row is met", || has_looked.load(Relaxed) || locking.is_finished());
+        add_one(&mut first, &table, 20).unwrap();
+        first.commit().unwrap();
+        locking.join().unwrap()
+    })
+}
+
+#[test]
+fn m13_whoever_gets_a_row_sees_in_a_snapshot_what_was_committed_there() {
+    for way in 0..3 {
+        let (locked, seen) = locked_and_seen(way, None);
+        assert_eq!((locked, seen), (NUMBERS + 1, NUMBERS + 1), "way {way}");
+    }
+}
+
+#[test]
+fn m13_a_row_that_is_given_away_before_its_commit_can_be_seen_is_caught() {
+    for way in 0..3 {
+        let (locked, seen) = locked_and_seen(way, Some("versions: take an outcome for published"));
+        assert_eq!((locked, seen), (NUMBERS + 1, NUMBERS), "way {way}");
+    }
+}
+
 #[test]
 fn a_row_whose_insertion_or_deletion_is_not_committed_is_locked() {
     let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);

@@ -8,7 +8,10 @@
 //!       a writer that has given its lock up for the version it has written is found by that
 //!       version; and a version whose transaction has ended is committed, as what is rolled back
 //!       has gone from the record before.
-//!   I3  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
+//!   I3  A writer counts as ended once its stamp is published, not when it has its outcome: so a
+//!       snapshot that is opened with the lock held sees what was committed there (M13). In
+//!       between, the record is looked at again.
+//!   I4  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
 //!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
@@ -38,11 +41,11 @@ pub(crate) type Report = Arc<dyn Fn(SessionId) + Send + Sync>;
 /// Whose the newest version of a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VersionWriter {
-    /// A transaction that has ended.
+    /// A transaction that has ended for everybody (I3).
     Ended,
     /// The one that asks.
     Own,
-    /// Another one, which has the record by that.
+    /// Another one, which has the record by that, or is just giving it up.
     Other(TxnId),
 }
 
@@ -192,9 +195,9 @@ impl Locker {
         if self.view.own() == Some(txn) {
             return VersionWriter::Own;
         }
-        match self.core.transactions.versions.state(txn) {
-            State::Active => VersionWriter::Other(txn),
-            State::Committed(_) | State::Aborted(_) | State::Frozen => VersionWriter::Ended,
+        match self.core.transactions.versions.has_ended(txn) {
+            true => VersionWriter::Ended,
+            false => VersionWriter::Other(txn),
         }
     }
 

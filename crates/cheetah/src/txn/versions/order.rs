@@ -126,6 +126,16 @@ impl Versions {
         self.0.map.state(txn)
     }
 
+    /// Whether `txn` has ended for everybody: a snapshot that is opened from now on knows it. For a
+    /// moment an outcome is there before that, as it comes before its stamp (I2).
+    pub fn has_ended(&self, txn: TxnId) -> bool {
+        let state = self.state(txn);
+        if planted::is_on("versions: take an outcome for published") {
+            return state != State::Active;
+        }
+        state.has_ended_at(self.published())
+    }
+
     /// The last published stamp: what a snapshot opened now sees.
     pub fn published(&self) -> u64 {
         self.0.published.0.get()

@@ -118,6 +118,29 @@ fn m1_a_stamp_published_before_its_counts_is_caught() {
     assert!(bug.reached_count() > 0 && seen >= stamp);
 }
 
+/// The stamp of a commit, and of a snapshot that is opened once it has returned.
+fn committed_and_seen() -> (u64, u64) {
+    let versions = fresh();
+    let txn = versions.start();
+    assert!(!versions.has_ended(txn));
+    let stamp = end(&versions, txn, Committed);
+    let seen = versions.reader().open();
+    assert_eq!(versions.has_ended(txn), stamp <= seen);
+    (stamp, seen)
+}
+
+#[test]
+fn a_commit_that_has_returned_is_published() {
+    assert_eq!(committed_and_seen(), (1, 1));
+}
+
+#[test]
+fn a_commit_that_is_published_with_the_next_one_is_caught() {
+    let bug = plant("versions: publish a stamp with the next one");
+    assert_eq!(committed_and_seen(), (1, 0));
+    assert!(bug.reached_count() > 0);
+}
+
 #[test]
 fn the_horizon_is_what_all_snapshots_see() {
     let versions = fresh();
