@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import (cgroup, comments, dump, environment, formatdata, formats, fulltext, guids, indexes, inserts, memory, oltp, points,
                recovery, relations, setup)
-from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
+from .engines import CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, run_main, step, table
 from .server import PrivateServer, scratch
@@ -91,6 +91,7 @@ def choose(arguments: list):
     parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))
     parser.add_argument("--measures", default="all", help="formats: of " + ", ".join(formats.MEASURES))
     parser.add_argument("--engines", default="all", help="oltp, formats: of " + ", ".join([*formats.LABELS, BEFORE])
+                        + "; oltp, memory: also " + ", ".join(each.label for each in ENCRYPTED)
                         + "; oltp compares the first with each other one")
     choice = parser.parse_args(arguments)
     choice.before = other_build(choice.against) if choice.against else None

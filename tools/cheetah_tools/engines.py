@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from . import dump
-from .paths import PLUGIN
+from .paths import PLUGIN, VAR
 from .say import Failure
 
 FLUSH_SECONDS_MAX = 900
@@ -116,6 +116,20 @@ class MyRocks(Engine):
         return list((server.data / "#rocksdb").glob("*.sst"))
 
 
+class Encrypted(Engine):
+    """An engine that encrypts all its tables and its log, with keys from a file."""
+
+    def server_options(self, _memory_bytes: int) -> dict:
+        """The key service, and what tells the engine to encrypt. Writes the file of keys."""
+        VAR.mkdir(exist_ok=True)
+        keys = VAR / "bench-keys"
+        keys.write_text("1;770a8a65da156d24ee2a093277530142\n")
+        prefix = self.name.lower()
+        # `plugin_load_add` may be there already, for the engine.
+        return {"plugin-load-add": "file_key_management", "file_key_management_filename": keys,
+                f"loose_{prefix}_encrypt_tables": "ON", f"loose_{prefix}_encrypt_log": "ON"}
+
+
 INNODB = Engine("InnoDB", "InnoDB")
 INNODB_COMPRESSED = Engine("InnoDB KEY_BLOCK_SIZE=8", "InnoDB", "KEY_BLOCK_SIZE=8")
 INNODB_DENSE = Engine("InnoDB KEY_BLOCK_SIZE=4", "InnoDB", "KEY_BLOCK_SIZE=4")
@@ -123,8 +137,11 @@ INNODB_HOLES = Engine("InnoDB PAGE_COMPRESSED", "InnoDB", "PAGE_COMPRESSED=1")
 MYROCKS = MyRocks("MyRocks", "ROCKSDB")
 CHEETAH = Engine("Cheetah", "CHEETAH")
 CHEETAH_DENSE = Engine("Cheetah KEY_BLOCK_SIZE=4", "CHEETAH", "KEY_BLOCK_SIZE=4")
+CHEETAH_ENCRYPTED = Encrypted("Cheetah encrypted", "CHEETAH")
+INNODB_ENCRYPTED = Encrypted("InnoDB encrypted", "InnoDB")
 CHEETAH_PLAIN = Engine("Cheetah COMPRESSION='none'", "CHEETAH", "COMPRESSION='none'")
 ALL = [INNODB, INNODB_COMPRESSED, CHEETAH]
+ENCRYPTED = [CHEETAH_ENCRYPTED, INNODB_ENCRYPTED]
 
 
 def chosen(labels: str, known: list, usual: list) -> list:

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import median
 
 from . import cgroup, sysbench
-from .engines import CHEETAH, INNODB, INNODB_COMPRESSED, MYROCKS, available, chosen, equal_memory
+from .engines import CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, MYROCKS, available, chosen, equal_memory
 from .oltp import STOP_SECONDS, TABLES, alone, chosen_cells, sysbench_tables
 from .paths import VAR, show
 from .say import Failure, note, step, table
@@ -111,7 +111,7 @@ def group_of(part: str):
 
 def known(choice) -> list:
     """The engines that can be chosen."""
-    return [INNODB, INNODB_COMPRESSED, MYROCKS, CHEETAH, *([choice.before] if choice.before else [])]
+    return [INNODB, INNODB_COMPRESSED, MYROCKS, CHEETAH, *ENCRYPTED, *([choice.before] if choice.before else [])]
 
 
 def load_all(stack, engines: list, rows: int, group) -> tuple:

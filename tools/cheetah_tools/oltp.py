@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from statistics import geometric_mean
 
 from . import sysbench
-from .engines import ALL, CHEETAH, INNODB, available, chosen, equal_memory
+from .engines import ALL, CHEETAH, ENCRYPTED, INNODB, available, chosen, equal_memory
 from .paths import VAR, show
 from .ratios import LEAST, interval, paired, report_means, told
 from .say import Failure, note, step, table
@@ -125,7 +125,7 @@ def chosen_cells(choice, workloads: list, connections: list) -> tuple:
 
 def compared(choice) -> list:
     """The engines; the first is compared with each other one."""
-    known = [*ALL, *([choice.before] if choice.before else [])]
+    known = [*ALL, *ENCRYPTED, *([choice.before] if choice.before else [])]
     return chosen(choice.engines, known, [CHEETAH, choice.before or INNODB])
 
 
