@@ -2,9 +2,10 @@
 
 import json
 import os
+import sys
 
 import pytest
-from cheetah_backup import clone, copying, make, record, snapshot
+from cheetah_backup import clone, copying, listening, make, record, snapshot
 from cheetah_backup.program import byte_count, parser
 from cheetah_backup.record import File, Record
 from cheetah_migrate.say import Failure
@@ -146,3 +147,39 @@ def test_statements_of_a_clone_are_sql_whatever_the_names():
     assert "gtid_slave_pos = '0-1-5';" in said and "MASTER_HOST = 'db1', MASTER_PORT = 3306" in said
     assert "X'" in clone.how_to_go_on(["d'b", "3306"], "")
     assert "MASTER_PORT" not in clone.how_to_go_on(["db1", "0"], "")
+
+
+# Says what mariadb-backup says where it stops its thread, and last how long it waited at its words.
+SPEAKER = """
+import os, time
+def say(words):
+    os.write(1, words.encode())
+say("[00] Copying a.frm\\n" * 100)
+say("[00] Flushed Logs\\n")
+if {blocks}:
+    say("[00] Acquired locks for BACKUP STAGE BLOCK_COMMIT\\n")
+    for number in range(5):
+        say(f"[00] Copied file {{number}}\\n")
+    time.sleep(0.2)
+say("[00] Flushed Logs\\n")
+time.sleep(0.1)
+say("[00] mariabackup: The latest check point is 7\\n")
+began = time.monotonic()
+say("mariabackup: Stopping log copying thread")
+say(f"\\nwaited {{time.monotonic() - began}}\\n")
+raise SystemExit(7)
+"""
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_mariadb_backup_waits_where_it_stops_its_thread(blocks):
+    status, said = listening.run([sys.executable, "-c", SPEAKER.format(blocks=blocks)], dict(os.environ))
+    waited = float(said.split()[-1])
+    assert status == 7 and said.startswith("[00] Copying a.frm\n" * 100)
+    assert "is 7\nmariabackup: Stopping log copying thread\nwaited" in said
+    assert not blocks or waited > listening.HELD_SECONDS / 2, said
+
+
+def test_a_program_that_cannot_be_run_is_an_error():
+    with pytest.raises(OSError):
+        listening.run(["/nowhere/mariadb-backup"], {})

@@ -12,7 +12,7 @@ import statistics
 import time
 from pathlib import Path
 
-from . import (cgroup, comments, dump, environment, formatdata, formats, fulltext, guids, indexes, inserts, memory, oltp, points,
+from . import (backups, cgroup, comments, dump, environment, formatdata, formats, fulltext, guids, indexes, inserts, memory, oltp, points,
                recovery, relations, setup)
 from .engines import CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
@@ -32,7 +32,8 @@ SETS = {
 # Sets that are no data: each measures and reports in its own module.
 PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run,
          "indexes": indexes.run, "memory": memory.run, "inserts": inserts.run, "guids": guids.run,
-         "fulltext": fulltext.run, "comments": comments.run, "relations": relations.run}
+         "fulltext": fulltext.run, "comments": comments.run, "relations": relations.run,
+         "backups": backups.run}
 USUAL = [*SETS, "oltp", "recovery"]
 BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # the sets that can compare two builds
 TARGETS = [  # measure, of, at most / at least

@@ -20,7 +20,7 @@ from .server import Server, mariadb_backup
 
 # While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
 # looks once in so many milliseconds: 1000 unless told otherwise.
-LOG_COPY_INTERVAL = "--log-copy-interval=100"
+LOG_COPY_INTERVAL = "--log-copy-interval=10"
 POSITIONS = ("xtrabackup_binlog_info", "mariadb_backup_binlog_info")
 
 

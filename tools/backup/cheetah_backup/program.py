@@ -16,7 +16,7 @@ ABOUT = """Backs up a running server with all its engines, verifies and restores
 
 mariadb-backup leaves the data of CHEETAH tables out. This program calls it for the rest, and adds
 the engine's part: the state of the very moment whose binary log position mariadb-backup notes.
-Commits wait for about a tenth of a second. Each backup is complete, also an incremental one,
+Commits wait for some hundredths of a second. Each backup is complete, also an incremental one,
 and can be started from as it is.
 """
 # What stays of a command that is stopped.

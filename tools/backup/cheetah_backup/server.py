@@ -2,14 +2,13 @@
 
 import os
 import secrets
-import subprocess
 import time
 from pathlib import Path
 
 from cheetah_migrate.client import Connection, ServerError, text
 from cheetah_migrate.say import Failure, line, span
 
-from . import snapshot
+from . import listening, snapshot
 
 LOCK_NAME = "cheetah_backup"
 LOG_LINES = 8
@@ -114,13 +113,11 @@ def mariadb_backup(options, what: str, *words) -> None:
         environment["MYSQL_PWD"] = options.secret
     started = time.monotonic()
     try:
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
-                              check=False)
+        status, said = listening.run(command, environment)
     except OSError as failure:
         raise Failure(f"cannot run {command[0]}: {failure.strerror}. Install the package "
                       "mariadb-backup, or say where it is: --mariadb-backup") from failure
-    if done.returncode != 0:
-        said = "\n".join("  " + one for one in done.stdout.splitlines()[-LOG_LINES:])
-        raise Failure(f"{' '.join(command)} failed, with status {done.returncode}:\n{said}")
+    if status != 0:
+        end = "\n".join("  " + one for one in said.splitlines()[-LOG_LINES:])
+        raise Failure(f"{' '.join(command)} failed, with status {status}:\n{end}")
     line(f"  {what}: {span(time.monotonic() - started)}")
