@@ -3,13 +3,15 @@ at any moment, and nothing that was acknowledged is lost.
 
 Clients move amounts between accounts of one shard, and keep a ledger. At the end a single server
 with InnoDB executes the statements of all transactions that were committed: its tables are those of
-the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard. Transactions
-across shards are tested without replicas, by kills of the front (docs/scaling.md says why).
+the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard, and sysbench on a
+table of each shard. Transactions across shards are tested without replicas, by kills of the front (docs/scaling.md says why).
 
 `make cluster KILLS=100 SEED=7`.
 """
 
 import random
+import re
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -17,7 +19,7 @@ from collections import Counter
 import pymysql
 import pytest
 import tpcc
-from cheetah_tools import dump, setup
+from cheetah_tools import dump, setup, sysbench
 from cheetah_tools.say import note
 from cluster import SHARDS, Cluster, kill
 from conftest import seed_of
@@ -35,6 +37,10 @@ JOURNAL = """journal (shard TINYINT, client INT, number INT, id INT, amount INT 
              PRIMARY KEY (shard, client, number, id), KEY (id))"""
 FILL = """INSERT INTO {}.account SELECT {}, seq, 0, 0, UNHEX(MD5(seq))
           FROM mysql.seq_1_to_{}"""
+BENCH_ROWS, BENCH_CONNECTIONS, BENCH_SECONDS_MAX = 2000, 2, 36000
+BENCH_TABLE = sysbench.create_table(1, "ENGINE={}")
+BENCH_FILL = """INSERT INTO d.sbtest1 SELECT seq, 1 + seq * 7919 % {0}, MD5(seq), MD5(-seq)
+                FROM mysql.seq_1_to_{0}"""
 # Which column says in whose shard a row is. Everybody reads items: the front has them itself.
 WAREHOUSE = {"warehouse": "w_id", "district": "d_w_id", "customer": "c_w_id", "history": "h_w_id",
              "orders": "o_w_id", "new_order": "no_w_id", "order_line": "ol_w_id", "stock": "s_w_id"}
@@ -92,6 +98,37 @@ class Terminal(Returning, tpcc.Client):
 
     def _supplier(self, w: int) -> int:
         return w
+
+
+class Sysbench(threading.Thread):
+    """sysbench on the table of one shard. A run ends when a server is gone; then the next begins."""
+
+    def __init__(self, front, shard: int):
+        super().__init__(daemon=True)
+        self.front, self.database = front, f"bench{shard}"
+        self.stopping, self.failure, self.transactions = threading.Event(), "", 0
+
+    def run(self) -> None:
+        script, *options = sysbench.words("oltp_read_write", sysbench.Tables(BENCH_ROWS),
+                                          BENCH_CONNECTIONS, BENCH_SECONDS_MAX, each_second=True,
+                                          seed=0)
+        command = [str(sysbench.PROGRAM), str(sysbench.script_of(script)), "--mysql-user=root",
+                   f"--mysql-socket={self.front.socket}", f"--mysql-db={self.database}", *options]
+        while not self.stopping.is_set():
+            with subprocess.Popen(command, env=sysbench.environment(), text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+                for line in process.stdout:
+                    self.hear(line)
+                    if self.stopping.is_set():
+                        process.kill()
+            self.stopping.wait(0.1)
+
+    def hear(self, line: str) -> None:
+        """Count what was committed in a second. No server's death doubles a key."""
+        second = re.match(r"\[ \d+s \] .* tps: ([\d.]+) ", line)
+        self.transactions += round(float(second[1])) if second else 0
+        if "Duplicate entry" in line:
+            self.failure = line
 
 
 class Mover(Returning):
@@ -171,7 +208,8 @@ def cluster(new_server, rng):
     made = Cluster(rng)
     of_tpcc = {name: f"{name} ({tpcc.TABLES[name]})" for name in tpcc.TABLES}
     made.create([f"CREATE TABLE d.{table} ENGINE=CHEETAH"
-                 for table in (ACCOUNT, JOURNAL, *(of_tpcc[name] for name in WAREHOUSE))],
+                 for table in (ACCOUNT, JOURNAL, *(of_tpcc[name] for name in WAREHOUSE))]
+                + [BENCH_TABLE.format("CHEETAH").replace("sbtest1", "d.sbtest1", 1)],
                 [over_shards("d", ACCOUNT, "shard", 0), over_shards("d", JOURNAL, "shard", 0),
                  f"CREATE DATABASE {tpcc.DATABASE}",
                  f"CREATE TABLE {tpcc.DATABASE}.{of_tpcc['item']} ENGINE=InnoDB",
@@ -180,6 +218,10 @@ def cluster(new_server, rng):
     tpcc.fill_all(made.front)
     for shard in range(SHARDS):
         made.front.sql(FILL.format("d", shard, ACCOUNTS))
+        made.shards[shard].primary.sql(BENCH_FILL.format(BENCH_ROWS))
+        made.front.sql(f"CREATE DATABASE bench{shard}")
+        link = f"SPIDER COMMENT='wrapper \"mysql\", srv \"shard{shard}\", table \"sbtest1\"'"
+        made.front.sql(BENCH_TABLE.format(link), f"bench{shard}")
     yield made
     made.remove()
 
@@ -188,13 +230,15 @@ def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request)
     """Whoever is killed."""
     movers = [Mover(cluster.front, number, rng.random()) for number in range(CLIENTS)]
     terminals = [Terminal(cluster.front, number, rng.random()) for number in range(TERMINALS)]
+    benches = [Sysbench(cluster.front, shard) for shard in range(SHARDS)]
     killer = Killer(cluster, movers, random.Random(rng.random()), rounds)
-    clients, started = [*movers, *terminals], time.monotonic()
+    clients, started = [*movers, *terminals, *benches], time.monotonic()
     for thread in (*clients, killer):
         thread.start()
     try:
         cluster.tend_until(lambda: not killer.is_alive() and cluster.is_whole())
-        wait_until(lambda: killer.acknowledged(), "work")
+        wait_until(lambda: killer.acknowledged() and all(each.transactions for each in benches),
+                   "work")
     finally:
         killer.left = 0
         for client in clients:
@@ -209,7 +253,8 @@ def test_nothing_acknowledged_is_lost(cluster, new_server, rng, rounds, request)
     check_sums(cluster, feed(new_server(), committed))
     check_tpcc(cluster, terminals)
     note(f"seed {seed_of(request.node)}: " + result(cluster, killer, movers, committed, seconds)
-         + f"; {sum(each.done for each in terminals)} transactions of TPC-C beside them")
+         + f"; {sum(each.done for each in terminals)} transactions of TPC-C and about "
+         f"{sum(each.transactions for each in benches)} of sysbench beside them")
 
 
 def check_ledger(cluster, movers: list) -> list:
@@ -252,8 +297,10 @@ def check_sums(cluster, single) -> None:
         single.sql(f"CREATE DATABASE s{shard.number}")
         mine, others = (dump.checksums(server, "d") for server in (shard.primary, shard.replica))
         assert mine == others, f"shard {shard.number}: primary {mine}, replica {others}"
-        for name in WAREHOUSE:
+        for name in (*WAREHOUSE, "sbtest1"):
             check_table(shard.primary, name, "d")
+        # Each of its transactions removes a row, and inserts it again.
+        assert shard.primary.value("SELECT COUNT(*) FROM d.sbtest1") == BENCH_ROWS
         for table in ("account", "journal"):
             part = f"s{shard.number}.{table}"
             single.sql(f"CREATE TABLE {part} LIKE d.{table}")

@@ -6,7 +6,10 @@ import shutil
 
 import pymysql
 import pytest
+from binlog import replay
 from servers import Client, check_table, kill_beside, wait_until
+from test_backup import BINLOG, make_tables, rows, writers
+from test_backup_tool import MARIADB_BACKUP, backup, position_of
 
 KEYS = "1;770a8a65da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
 OTHER_KEYS = "1;00000000da156d24ee2a093277530142\n2;18420b5cba31ccdffe9716e91eb61374\n"
@@ -168,9 +171,43 @@ def test_a_snapshot_is_encrypted_too(new_server):
     check_table(server, "d.w")
 
 
+@pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
+def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys(new_server):
+    """Full, incremental and clone, while others write. InnoDB is not encrypted: started without the
+    keys it would leave what was open at the backup as if it had been committed."""
+    server = with_keys(new_server, **BINLOG, loose_cheetah_encrypt_log="ON",
+                       loose_cheetah_encrypt_tables="ON")
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "ENCRYPTION_KEY_ID=2")
+    make_tables(server, "InnoDB")
+    full, later, of_t = server.folder / "full", server.folder / "later", sums(server)
+    with writers(server):
+        backup(server, "full", full)
+        said = backup(server, "incremental", later, "--base", full)
+        clone = with_keys(new_server, **BINLOG)
+        backup(server, "clone", "--data-dir", clone.data)
+    assert "is whole" in backup(server, "verify", later)
+    look_in(files_of(server, later / "cheetah"), fragments((*COLUMNS, "changed", "logged")),
+            True, True)
+    restored = with_keys(new_server, server_id=8)
+    backup(server, "restore", later, "--data-dir", restored.data)
+    kept = dict(restored.options)
+    without_keys(restored)
+    starts_without_engine(restored, "encryption key 1", "load the plugin")
+    restored.options = kept
+    for each in (restored, clone):
+        each.start()
+        assert sums(each) == of_t
+        for table in ("a", "t"):
+            check_table(each, table, "d")
+    replay(server, restored, [position_of(said)[0]], position_of(said)[1])
+    assert rows(restored) == rows(server)
+
+
 def starts_without_engine(server, *words: str) -> None:
     """The server starts without the engine, whose line in the error log has these words."""
-    server.log.unlink()
+    server.log.unlink(missing_ok=True)
     server.start()
     assert not server.has_engine("CHEETAH"), "the engine started without its keys"
     lines = [line for line in server.log.read_text().splitlines()
