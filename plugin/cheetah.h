@@ -516,6 +516,7 @@ typedef struct CheetahTableEncryption {
   uint64_t table;          /* the engine's number of it */
   uint64_t rotation_page;  /* while it rotates: the page that is looked at next */
   uint64_t rotation_pages; /* of so many; 0 while the pass has not begun */
+  uint64_t key_requests;   /* to the key service, since the startup */
   uint32_t key_id;
   uint32_t min_key_version; /* that is in use; 0 when pages may be plain */
   uint32_t current_key_version;

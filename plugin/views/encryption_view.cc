@@ -26,7 +26,7 @@ static ST_FIELD_INFO encryption_columns[] = {Column("SPACE", ULonglong(), NOT_NU
 
 namespace cheetah {
 
-// The name is that of the files, as InnoDB's. Keys are fetched at the startup, so nobody is asked.
+// The name is that of the files, as InnoDB's.
 static void write_encryption(void *context, const CheetahTableEncryption *table) {
   auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;
@@ -34,7 +34,7 @@ static void write_encryption(void *context, const CheetahTableEncryption *table)
   rows->put(0, table->table);
   rows->put(1, text_of(table->name));
   rows->put(2, uint64_t{table->is_encrypted});
-  rows->put(3, uint64_t{0});
+  rows->put(3, table->key_requests);
   rows->put(4, uint64_t{table->min_key_version});
   rows->put(5, uint64_t{table->current_key_version});
   if (table->rotation_pages != 0) {

@@ -281,10 +281,10 @@ ROTATING = {SERVICE: "debug_key_management", "plugin_maturity": "experimental",
 
 def encryption_of(server, table: str) -> dict:
     """The row of a table in the view."""
-    names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating")
+    names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating", "requests")
     rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
                       "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
-                      "ROTATING_OR_FLUSHING FROM information_schema.CHEETAH_TABLESPACES_ENCRYPTION "
+                      "ROTATING_OR_FLUSHING, KEYSERVER_REQUESTS FROM information_schema.CHEETAH_TABLESPACES_ENCRYPTION "
                       f"WHERE NAME = 'd/{table}'")
     assert len(rows) == 1, rows
     return dict(zip(names, rows[0]))
@@ -336,10 +336,12 @@ def test_tables_are_encrypted_and_decrypted_as_the_variable_says(new_server):
     write_rows(server, "")
     rows = sums(server)
     server.sql("CREATE TABLE d.never (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTED=NO")
-    assert encryption_of(server, "t")["scheme"] == encryption_of(server, "t")["oldest"] == 0
+    before = encryption_of(server, "t")
+    assert before["scheme"] == before["oldest"] == 0
     server.sql("SET GLOBAL cheetah_encrypt_tables = ON")
     wait_until(lambda: is_rotated(server, "t", 1), "the table is not encrypted")
-    assert encryption_of(server, "t")["scheme"] == 1
+    after = encryption_of(server, "t")
+    assert after["scheme"] == 1 and after["requests"] > before["requests"]
     assert encryption_of(server, "never")["scheme"] == encryption_of(server, "never")["oldest"] == 0
     assert sums(server) == rows
     server.sql("SET GLOBAL cheetah_encrypt_tables = OFF")

@@ -195,6 +195,8 @@ pub struct CheetahTableEncryption {
     pub rotation_page: u64,
     /// And how many there are; 0 while the pass has not begun.
     pub rotation_pages: u64,
+    /// How often the key service was asked for its key, since the startup.
+    pub key_requests: u64,
     /// Its key.
     pub key_id: u32,
     /// The oldest version that is in use; 0 when pages may be plain.
@@ -219,6 +221,7 @@ fn told(table: &TableEncryptionStatus, is_rotating: bool) -> CheetahTableEncrypt
         table: table.table.0.into(),
         rotation_page,
         rotation_pages,
+        key_requests: table.key_requests,
         key_id: table.encryption.key_id,
         min_key_version: if may_be_plain { 0 } else { table.min_key_version },
         current_key_version: if table.is_encrypted { table.current_key_version } else { 0 },

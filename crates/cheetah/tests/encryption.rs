@@ -417,6 +417,8 @@ fn a_key_is_asked_for_once_however_many_tables_have_it() {
     }
     db.set_encrypt_tables(true).unwrap();
     assert_eq!(*world.service.asked.lock().unwrap(), [(1, 1), (TABLE_KEY, 3)]);
+    // Of each table's key, for its bytes and for its newest version.
+    assert!(db.encryption().iter().all(|table| table.key_requests == 2), "{:?}", db.encryption());
 }
 
 #[test]

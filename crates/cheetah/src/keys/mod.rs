@@ -12,7 +12,8 @@
 //!       (E11), and none can be missing later (E9).
 //!   K3  Versions of a key serve in ascending order.
 //!   K4  Key number 1 closes what belongs to no table. Where any key serves, that one does.
-//! Locks     `naming`, then `ring`. `ring` is held for instants, never while the service is asked.
+//! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held for instants,
+//!           never while the service is asked.
 
 use crate::base::{planted, Epoch, Error, KeySource, Result};
 use crate::format::encryption::{Key, KeyName, NONCE_BYTES};
@@ -56,6 +57,8 @@ pub struct Keys {
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
     /// Grows when images may have to be closed otherwise.
     changes: AtomicU64,
+    /// What the service was asked for each key, since the startup.
+    requests: Mutex<BTreeMap<u32, u64>>,
 }
 
 #[derive(Default)]
@@ -111,6 +114,7 @@ impl Keys {
             rotate_age: AtomicU32::new(1),
             change_files: Mutex::default(),
             changes: AtomicU64::new(0),
+            requests: Mutex::default(),
         }
     }
 
@@ -123,19 +127,30 @@ impl Keys {
     fn fetch(&self, id: u32, version: u32) -> Result<Key> {
         let missing = "the key service does not have it, and there is data that is encrypted with \
                        it; load the plugin for key management with this key";
-        let secret = self.source.key(id, version).ok_or_else(|| refused(id, version, missing))?;
+        let secret = self.asked(id).key(id, version).ok_or_else(|| refused(id, version, missing))?;
         Ok(Key::new(id, version, secret, &self.database))
     }
 
     /// Asks the service which version of a key is the newest.
     pub fn newest_version(&self, id: u32) -> Option<u32> {
-        self.source.newest_version(id)
+        self.asked(id).newest_version(id)
+    }
+
+    /// The service, which is going to be asked for a key.
+    fn asked(&self, id: u32) -> &KeySource {
+        *self.requests.lock().entry(id).or_default() += 1;
+        &self.source
+    }
+
+    /// How often the service was asked for a key, since the startup.
+    pub fn requests(&self, id: u32) -> u64 {
+        self.requests.lock().get(&id).copied().unwrap_or(0)
     }
 
     /// Asks the service for the newest version of a key. `Key` when there is none.
     pub fn fetch_newest(&self, id: u32) -> Result<Arc<Key>> {
         let none = "the key service does not have this key; load a plugin for key management that has it";
-        let version = self.source.newest_version(id).ok_or_else(|| refused(id, 0, none))?;
+        let version = self.newest_version(id).ok_or_else(|| refused(id, 0, none))?;
         self.fetch(id, version).map(Arc::new)
     }
 

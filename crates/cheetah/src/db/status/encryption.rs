@@ -15,6 +15,8 @@ pub struct TableEncryptionStatus {
     pub encryption: TableEncryption,
     /// Whether pages that are written now are encrypted.
     pub is_encrypted: bool,
+    /// How often the key service was asked for its key, since the startup.
+    pub key_requests: u64,
     /// The oldest version of its key that anything of the database is encrypted with; 0 when there
     /// is none.
     pub min_key_version: u32,
@@ -42,6 +44,7 @@ impl Db {
                 table: table.id(),
                 encryption,
                 is_encrypted: encryption.is_on(keys.closes_tables()),
+                key_requests: keys.requests(encryption.key_id),
                 min_key_version: versions.min().unwrap_or(0),
                 current_key_version: keys.serving(encryption.key_id).map_or(0, |key| key.name().version),
                 rotation,
