@@ -42,6 +42,8 @@ pub(in crate::pool) struct SavedFiles {
     pub(super) next_has_all: bool,
     /// Files of checkpoints that were given up, and whose commit may be durable (V7).
     orphans: Vec<Epoch>,
+    /// The epoch whose checkpoint may be writing its file.
+    in_writing: Option<Epoch>,
     /// The last checkpoint met a full disk: the next one saves nothing.
     is_disk_full: bool,
 }
@@ -72,7 +74,8 @@ impl Pool {
 
     /// Begins to save for an epoch that has ended.
     pub(in crate::pool) fn begin_saving(&self, epoch: Epoch) -> Saving {
-        let files = self.saved_files.lock();
+        let mut files = self.saved_files.lock();
+        files.in_writing = Some(epoch);
         let listed_bytes = files.listed.iter().map(|file| file.bytes).sum::<u64>();
         let waiting_bytes = self.memory.used(MemoryUse::Buffered) as u64;
         let has_all = files.next_has_all
@@ -132,6 +135,7 @@ impl Pool {
         let mut files = self.saved_files.lock();
         let before = std::mem::replace(&mut files.listed, listed);
         files.next_has_all = false;
+        files.in_writing = None;
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
@@ -146,6 +150,7 @@ impl Pool {
     pub(in crate::pool) fn give_up_saving(&self, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.saved_files.lock();
         files.next_has_all = !planted::is_on("saving: count what was given up as saved");
+        files.in_writing = None;
         if may_be_durable && !planted::is_on("saving: unlink what may be durable") {
             files.orphans.push(epoch);
             return;
@@ -155,11 +160,16 @@ impl Pool {
         let _ = change_files::remove(self.segments.durable(), epoch);
     }
 
-    /// The keys of all change files that there may be.
+    /// The keys of all change files that there may be, that of a checkpoint under way too: it will
+    /// be listed (E14).
     pub fn keys_of_change_files(&self) -> Vec<KeyName> {
         let files = self.saved_files.lock();
+        let in_writing = files
+            .in_writing
+            .filter(|_| !planted::is_on("encryption: forget the key of a change file that is being written"));
         let listed = files.listed.iter().map(|file| file.epoch);
-        self.keys.of_change_files(&listed.chain(files.orphans.iter().copied()).collect::<Vec<_>>())
+        let all: Vec<_> = listed.chain(files.orphans.iter().copied()).chain(in_writing).collect();
+        self.keys.of_change_files(&all)
     }
 
     /// Reads the listed files that have changes of any of `trees`, as far as they are still listed

@@ -5,6 +5,7 @@ use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_wai
 use super::fixture::{enter, Fixture};
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result};
+use crate::format::encryption::Key;
 use crate::format::page::RecordRef;
 use crate::memory::MemoryUse;
 use crate::pool::testing::Database;
@@ -13,6 +14,7 @@ use crate::tree::{Path, Removed, SeekMode};
 use cheetah_io::rng::Rng;
 use cheetah_io::Disk;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const MANY_KEYS: u64 = 20_000;
 
@@ -367,4 +369,29 @@ fn b6_images_that_something_waits_for_are_moved_out_of_segments() {
     let bug = plant("pool: pass by what something waits for");
     let others = segments_left_by_collection();
     assert!(bug.reached_count() > 0 && others > segments + 3, "{segments}, {others} segments");
+}
+
+/// Whether the key of a change file is known once its epoch lists it, when somebody has asked for
+/// the keys of all of them while the checkpoint was writing it.
+fn knows_the_key_of_a_change_file() -> bool {
+    let (db, mut fixture) = larger_than_memory(scattered);
+    db.disk.create_dir("chg").unwrap();
+    let keys = db.pool.keys();
+    keys.serve(Arc::new(Key::new(1, 1, vec![3; 32].into(), keys.database())));
+    (MANY_KEYS..MANY_KEYS + 400).for_each(|number| fixture.put(&scattered(number), &[8; 20]));
+    fixture.path.release();
+    assert!(waiting_pages(&db) > 50, "{} pages", waiting_pages(&db));
+    let (mut ended, ()) = db.pool.end_epoch(|_| ());
+    ended.save_waiting(usize::MAX, &mut || ()).unwrap();
+    db.pool.keys_of_change_files();
+    ended.commit(&db.map, &EpochState::default()).unwrap();
+    fixture.check();
+    db.pool.keys_of_change_files() == keys.serving_names()
+}
+
+#[test]
+fn e14_the_key_of_a_change_file_is_known_while_a_checkpoint_writes_it() {
+    assert!(knows_the_key_of_a_change_file());
+    let _bug = plant("encryption: forget the key of a change file that is being written");
+    assert!(!knows_the_key_of_a_change_file());
 }
