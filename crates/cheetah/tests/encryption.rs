@@ -551,3 +551,44 @@ fn e15_a_key_is_named_until_a_checkpoint_names_no_image_of_it() {
     let _bug = plant("encryption: forget keys before the checkpoint");
     assert!(crashed_when_forgotten().is_err());
 }
+
+#[test]
+fn e7_tables_that_do_not_say_have_their_own_key_when_the_setting_is_one_of_the_startup() {
+    let versions = || {
+        let mut world = World::new(1);
+        let model = small(&world, Encryption::Default);
+        world.config.encrypts_tables = true;
+        let db = world.open().unwrap();
+        world.rotate(&db).unwrap();
+        model.verify(&db).unwrap();
+        let status = db.encryption().into_iter().find(|table| table.name == "t").unwrap();
+        (status.min_key_version, status.current_key_version)
+    };
+    assert_eq!(versions(), (3, 3));
+    let _bug = plant("encryption: leave tables to the system's key");
+    assert_eq!(versions(), (0, 0));
+}
+
+#[test]
+fn a_missing_key_of_a_table_that_does_not_say_is_told_of_and_nothing_is_plain_meanwhile() {
+    let mut world = World::new(1);
+    let mut model = small(&world, Encryption::Default);
+    let before: BTreeSet<_> = world.plain_files().into_iter().collect();
+    world.config.encrypts_tables = true;
+    world.service.lose(TABLE_KEY, 3);
+    let db = world.open().unwrap();
+    let mut rng = Rng::new(4);
+    for _ in 0..20 {
+        model.change(&db, &mut rng).unwrap();
+        world.work(&db, 1).unwrap();
+    }
+    let errors = format!("{:?}", db.background_errors());
+    assert!(errors.contains("encryption key 5"), "{errors}");
+    db.checkpoint().unwrap();
+    let new: Vec<_> = world.plain_files().into_iter().filter(|path| !before.contains(path)).collect();
+    assert!(new.is_empty(), "{new:?}");
+    world.service.lost.lock().unwrap().clear();
+    world.rotate(&db).unwrap();
+    assert!(world.named().iter().any(|name| name.id == TABLE_KEY));
+    model.verify(&db).unwrap();
+}

@@ -9,7 +9,6 @@ use crate::check::{self, CheckReport, ExpectedEntries};
 use crate::format::catalog::TableDef;
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl, foreign_keys};
-use crate::table::shared::keys_in_use::keys_of;
 use crate::table::shared::parts::Core;
 use crate::table::{Alteration, Constraints, ForeignKey, Referenced, Table, TableSpec};
 use cheetah_io::{Clock, DirLock, Disk};
@@ -163,9 +162,7 @@ impl Db {
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
-            let names = core.catalog.names();
-            let tables: Vec<_> = names.iter().filter_map(|name| core.catalog.by_name(name).ok()).collect();
-            core.use_keys(&keys_of(tables.iter().map(|table| table.def()), true))?;
+            core.use_keys(&core.keys_by_default())?;
         }
         core.pool.keys().set_closes_tables(is_on);
         Ok(())

@@ -6,7 +6,7 @@
 //! that nothing needs any more that a startup would read: no image, no listed change file, and no
 //! log file (E14). After a crash, and at each startup of an encrypted database, a pass is made.
 
-use crate::base::{planted, reach, Epoch, Result};
+use crate::base::{planted, reach, Epoch, Error, Result};
 use crate::format::encryption::KeyName;
 use crate::pool::Rotated;
 use crate::table::shared::keys_in_use::use_newest_versions;
@@ -55,6 +55,7 @@ impl KeyRotation {
         let (_one, now_ns) = (self.one.lock(), core.clock.now_ns());
         if self.state.lock().is_time_to_ask(now_ns) {
             use_newest_versions(keys, core.checkpointer.map())?;
+            note_missing_keys(core)?;
         }
         if let Some(log) = core.journal.log() {
             log.close_as_wanted()?;
@@ -123,6 +124,19 @@ impl KeyRotation {
         }
         Ok(!gone.is_empty())
     }
+}
+
+/// Brings the keys of tables into use that are encrypted by default. One that is missing is told of
+/// until it is there: nothing waits for it.
+fn note_missing_keys(core: &Core) -> Result<()> {
+    const PLACE: &str = "keys of encrypted tables";
+    let errors = core.health.background_errors();
+    match core.use_keys_by_default() {
+        Ok(()) => errors.clear(PLACE),
+        Err(error @ Error::Fatal(_)) => return Err(error),
+        Err(error) => errors.note(PLACE, &error),
+    }
+    Ok(())
 }
 
 impl State {
