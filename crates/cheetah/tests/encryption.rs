@@ -14,7 +14,7 @@ use cheetah::format::encryption::KeyName;
 use cheetah::format::image::{glance, ImageHeader};
 use cheetah::format::log_frame::FileHeader;
 use cheetah::keys::Zeroizing;
-use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
+use cheetah_io::sim::{CrashPolicy, Fault, Op, SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -591,4 +591,34 @@ fn a_missing_key_of_a_table_that_does_not_say_is_told_of_and_nothing_is_plain_me
     world.rotate(&db).unwrap();
     assert!(world.named().iter().any(|name| name.id == TABLE_KEY));
     model.verify(&db).unwrap();
+}
+
+/// Images that a second rotation has to move after a first one that could not read some.
+fn left_by_a_pass_without_reads() -> u64 {
+    let world = World::new(1);
+    let model = small(&world, Encryption::Default);
+    let db = world.open().unwrap();
+    db.checkpoint().unwrap();
+    db.set_encrypt_tables(true).unwrap();
+    while db.encryption()[0].rotation.is_none() {
+        world.work_for(&db, 1, 1_000_000).unwrap();
+    }
+    world.disk.inject(Fault::on(Op::Read).path("seg/").forever());
+    let failed = (0..200).filter(|_| world.work_for(&db, 1, 1_000_000).is_err()).count();
+    assert!(failed > 0, "nothing is read");
+    world.disk.clear_faults();
+    while db.is_rotating() {
+        world.work_for(&db, 1, 1_000_000_000).unwrap();
+    }
+    let moved = db.rotated_images();
+    world.rotate(&db).unwrap();
+    model.verify(&db).unwrap();
+    db.rotated_images() - moved
+}
+
+#[test]
+fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
+    assert_eq!(left_by_a_pass_without_reads(), 0);
+    let _bug = plant("encryption: pass by what could not be read");
+    assert!(left_by_a_pass_without_reads() > 0);
 }

@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 
 /// How often the key service is asked for newer versions.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
+/// When what a pass has left is tried again, so that a full disk does not have one pass follow on
+/// the other.
+const RETRY_AFTER_NS: u64 = 10_000_000_000;
 
 /// How far the background is with the keys.
 #[derive(Default)]
@@ -29,6 +32,8 @@ pub(in crate::db) struct KeyRotation {
 #[derive(Default)]
 struct State {
     asked_at_ns: Option<u64>,
+    /// After a pass that has left some: when the next one may begin.
+    retry_at_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
     began_with: u64,
     /// The same of the last pass that has left nothing.
@@ -65,6 +70,9 @@ impl KeyRotation {
             if self.state.lock().done_with == Some(changes) {
                 return self.forget(core);
             }
+            if now_ns < self.state.lock().retry_at_ns {
+                return Ok(false);
+            }
             core.checkpoint()?;
             self.state.lock().began_with = changes;
             core.pool.begin_rotation();
@@ -82,7 +90,10 @@ impl KeyRotation {
                 self.forget(core)?;
                 Ok(true)
             }
-            Rotated::PassEnded { .. } => Ok(true),
+            Rotated::PassEnded { .. } => {
+                self.state.lock().retry_at_ns = now_ns.saturating_add(RETRY_AFTER_NS);
+                Ok(true)
+            }
         }
     }
 

@@ -8,6 +8,8 @@
 //!        checkpoint behind the pass. What waits for a leaf is brought into it.
 //!   I1   A pass begins after a checkpoint that began when the keys served that it closes with:
 //!        whoever had taken the key before has installed its image by then.
+//!   I2   A pass tells of every image that it should have closed anew and could not, so that
+//!        another pass does. Only what is damaged is passed by for good.
 //! Locks     `state`, the outermost of the pool: only one caller rotates.
 
 mod progress;
