@@ -112,17 +112,19 @@ impl KeyRotation {
     /// was tried last. Whether it has.
     fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
-        // A snapshot that is being written reads log files that the database has let go of.
+        let _naming = keys.naming();
+        let of_log = core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default();
+        // A snapshot that is being written reads log files that the database has let go of. Asked
+        // after the log: what begins later reads files of the keys above, or of those that serve.
         if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }
-        let _naming = keys.naming();
         let Some(of_images) = self.state.lock().take_to_forget(keys.changes(), map.epoch()) else {
             return Ok(false);
         };
         let lasting: BTreeSet<_> = of_images.into_iter().chain(keys.serving_names()).collect();
         let mut needed = lasting.clone();
-        needed.extend(core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default());
+        needed.extend(of_log);
         needed.extend(core.pool.keys_of_change_files());
         let (kept, gone): (Vec<_>, Vec<_>) = keys.names().into_iter().partition(|name| needed.contains(name));
         if !gone.is_empty() {
