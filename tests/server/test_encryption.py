@@ -1,12 +1,15 @@
 """Encryption at rest: what stands in the files, startups without keys, rotation of keys."""
 
 import hashlib
+import os
 import re
 import shutil
+import subprocess
 
 import pymysql
 import pytest
 from binlog import replay
+from cheetah_tools.paths import PROJECT, TARGET
 from servers import Client, check_table, kill_beside, wait_until
 from test_backup import BINLOG, make_tables, rows, writers
 from test_backup_tool import MARIADB_BACKUP, backup, position_of
@@ -368,3 +371,31 @@ def test_age_0_rotates_nothing(new_server):
     assert encryption_of(server, "t")["oldest"] == 1
     server.sql("SET GLOBAL cheetah_encryption_rotate_key_age = 1")
     wait_until(lambda: is_rotated(server, "t", 2), "the rotation does not end")
+
+
+def test_the_tool_writes_nothing_in_plain_text(new_server):
+    """After a kill, cheetah-cli repeats the log, and takes back what was not committed: of tables
+    that are encrypted by default, too."""
+    server = with_keys(new_server, loose_cheetah_encrypt_log="ON",
+                       loose_cheetah_encrypt_tables="ON")
+    server.start()
+    server.sql("CREATE DATABASE d")
+    write_rows(server, "")
+    rows, known = sums(server), fragments((*COLUMNS, "changed", "logged", "opened"))
+    opened = server.connect("d", autocommit=False)
+    with opened.cursor() as cursor:
+        cursor.execute("UPDATE t SET words = MD5(CONCAT('opened', a)), "
+                       "fixed = MD5(CONCAT('opened', a + 1)) WHERE a % 2 = 0")
+        server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
+    server.kill()
+    look_for(server, known, True, True)
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
+                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
+    tool = [TARGET / "release" / "cheetah-cli", "--keys", server.folder / "keys", "check"]
+    done = subprocess.run([*tool, server.data / "#cheetah"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done
+    look_for(server, known, True, True)
+    server.start()
+    assert sums(server) == rows
+    check_table(server, "d.t")

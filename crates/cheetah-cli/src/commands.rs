@@ -34,7 +34,14 @@ fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     }
     let disk = PosixDisk::open(dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
     let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
-    Ok(Db::open(env, Config { keys: keys.clone(), ..Config::default() })?)
+    Ok(Db::open(env, config(keys))?)
+}
+
+/// With keys all that is written is encrypted, but for tables that say no: which of the others the
+/// server encrypts is one of its settings, and the log has rows of all of them.
+fn config(keys: &KeySource) -> Config {
+    let encrypts = keys.is_there();
+    Config { keys: keys.clone(), encrypts_tables: encrypts, encrypts_log: encrypts, ..Config::default() }
 }
 
 fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, Failure> {

@@ -16,8 +16,9 @@
 //!   S4  What is lost is told of: a report that finds nothing lost means that every committed row
 //!       was copied.
 //!   S5  With a key service all that is written is closed, whether the damaged database was or not:
-//!       the copy, sort runs, and files of the salvage itself (E16). Without the keys that it needs
-//!       the salvage ends at once: an attempt with less would lose what the keys bring back.
+//!       the copy (but for tables that say no), sort runs, and files of the salvage itself (E16).
+//!       Without the keys that it needs the salvage ends at once: an attempt with less would lose
+//!       what the keys bring back.
 //! docs/decisions/0051-salvage.md says why.
 
 mod copying;
