@@ -16,6 +16,7 @@ COMMANDS = {
     "up": "service:up",
     "sql": "service:sql",
     "down": "service:down",
+    "with": "service:with_server",
     "suites": "mtr:main",
     "demo": "demo:main",
     "bench": "bench:main",

@@ -21,13 +21,29 @@ enum EncryptTables { encrypt_off, encrypt_on, encrypt_force };
 static const char *encrypt_tables_names[] = {"OFF", "ON", "FORCE", NullS};
 static TYPELIB encrypt_tables_type = list_of(encrypt_tables_names);
 
+// Key plugins may use what the server keeps for each of its threads. The engine's have none of it.
+class ServerThread {
+ public:
+  ServerThread() : is_begun(_my_thread_var() == nullptr && !my_thread_init()) {}
+  ~ServerThread() {
+    if (is_begun) my_thread_end();
+  }
+  ServerThread(const ServerThread &) = delete;
+  ServerThread &operator=(const ServerThread &) = delete;
+
+ private:
+  const bool is_begun;
+};
+
 uint32_t newest_key_version(uint32_t id) {
+  ServerThread thread;
   uint version = encryption_key_get_latest_version(id);
   bool is_there = version != ENCRYPTION_KEY_VERSION_INVALID && version != ENCRYPTION_KEY_NOT_ENCRYPTED;
   return is_there ? version : 0;
 }
 
 size_t key_bytes(uint32_t id, uint32_t version, uint8_t *buffer, size_t buffer_bytes) {
+  ServerThread thread;
   uint length = static_cast<uint>(buffer_bytes);
   return encryption_key_get(id, version, buffer, &length) == 0 ? length : 0;
 }

@@ -71,7 +71,8 @@ static std::string decoded(const std::string &file_name) {
 
 TableName table_name_of(const std::string &name) {
   size_t slash = name.find('/');
-  if (slash == std::string::npos) return {"", name};  // the engine's own: no name of a file
+  // The engine's own: no name of a file. A table of words has a number after '/'.
+  if (slash == std::string::npos || name[0] == '#') return {"", name};
   return {decoded(name.substr(0, slash)), decoded(name.substr(slash + 1))};
 }
 

@@ -172,3 +172,11 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
         assert primary.sql(query, "d") == replica.sql(query, "d"), name
         for server in (primary, replica):
             check_words(server, name)
+
+
+def test_views_name_the_tables_of_words(server):
+    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH")
+    for view in ("CHEETAH_TABLES", "CHEETAH_INDEXES"):
+        rows = server.sql(f"SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.{view}")
+        of_words = [name for schema, name in rows if schema == "" and name.startswith("#fulltext/")]
+        assert of_words and ("d", "w") in rows, rows

@@ -45,6 +45,7 @@ class PrivateServer:
         self.plugin = plugin if plugin and plugin.exists() else None
         self.cgroup = cgroup
         self.environment = {}   # beside that of all programs
+        self.included = None    # a file of settings that come after ours
         self.process = None
         self._short = None
         self.socket = self._socket_path()
@@ -212,7 +213,8 @@ class PrivateServer:
         lines.update(self.options)
         text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n" for key, value in lines.items())
         place = self.folder / "my.cnf"
-        setup.replace_text(place, f"[mariadbd]\n{text}\n[client]\nsocket = {self.socket}\nuser = root\n")
+        include = f"\n!include {self.included}\n" if self.included else ""
+        setup.replace_text(place, f"[mariadbd]\n{text}\n[client]\nsocket = {self.socket}\nuser = root\n{include}")
         return place
 
     def _socket_path(self) -> Path:

@@ -9,39 +9,64 @@ import time
 from pathlib import Path
 
 from . import build, setup
-from .paths import PROJECT, RUN, show
+from .paths import PROJECT, RUN, SERVER, show
 from .say import Failure
 from .server import STOP_SECONDS, PrivateServer, client_words
 
 DATABASE = "test"
+OWN_SETTINGS = RUN / "own.cnf"   # the user's; my.cnf is written anew at each start
 
 
-def up(_arguments=()) -> None:
-    """Start the server, with Cheetah when the plugin can be built."""
+def up(_arguments=()) -> int:
+    """Start the server, with Cheetah when the plugin can be built; 1 when Cheetah is refused."""
     if any((PROJECT / "plugin").rglob("*.cc")):
         build.build()
     pid = running_pid()
     if pid:
         print(f"running already (pid {pid}); next: make sql")
-        return
+        return 0
     server = PrivateServer(RUN)
+    server.included = OWN_SETTINGS if OWN_SETTINGS.exists() else None
+    said_before = server.log.stat().st_size if server.log.exists() else 0
     server.start(detached=True)
     server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-    engine = "with ENGINE=CHEETAH" if server.has_engine("CHEETAH") else "without Cheetah (the plugin is not built)"
+    has_engine = server.has_engine("CHEETAH")
+    engine = "with ENGINE=CHEETAH" if has_engine else "without Cheetah"
     print(f"MariaDB {setup.ensure()['version']} is up, {engine} (pid {server.process.pid})")
-    print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}")
+    print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}; yours"
+          f" go into {show(OWN_SETTINGS)}")
+    if not has_engine:
+        print("\n".join(why_without(server, said_before)))
+        return 1
     print("next: make sql")
+    return 0
+
+
+def why_without(server, said_before: int) -> list:
+    """Why the server runs without the engine: what its log says from that byte on."""
+    if not server.plugin:
+        return ["  the plugin is not built: make build"]
+    said = server.log.read_bytes()[said_before:].decode(errors="replace").splitlines()
+    reasons = [line for line in said if "[ERROR]" in line and "cheetah" in line.lower()]
+    return ["  the engine did not start:", *(f"  {line}" for line in reasons or said[-5:])]
 
 
 def sql(_arguments=()) -> int:
     """A client: interactive, or statements from standard input."""
     if not running_pid():
         raise Failure("no server is running: make up")
-    arguments = ["--table"] if sys.stdin.isatty() else []
+    arguments = ["--show-warnings", *(["--table"] if sys.stdin.isatty() else [])]
     try:
         return subprocess.call(client_words(socket_in_use(), *arguments, DATABASE), env=setup.library_environment())
     except KeyboardInterrupt:
         return 130
+
+
+def with_server(arguments) -> int:
+    """Run a program that finds the private server's programs and libraries."""
+    environment = setup.library_environment()
+    environment["PATH"] = f"{SERVER / 'usr/bin'}:{environment.get('PATH', os.defpath)}"
+    return subprocess.call(arguments, env=environment)
 
 
 def down(_arguments=()) -> None:

@@ -55,7 +55,8 @@
 //! # }
 //! ```
 //!
-//! The layers, lowest first; a module imports only from lower ones (a test reads the `use` lines):
+//! The layers, lowest first; a module imports only from those before it here (a test reads the
+//! `use` lines):
 //! `base` < `memory`, `format`, `durable` < `keys` < `segment`, `page_map`, `log`, `sort` <
 //! `backup`, `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` <
 //! `db` < `salvage`.

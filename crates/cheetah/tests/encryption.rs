@@ -505,6 +505,19 @@ fn e6_what_was_logged_in_plain_text_goes_when_the_log_is_encrypted() {
 }
 
 #[test]
+fn a_log_that_could_not_be_encrypted_stays_as_it_was() {
+    let world = World::with_plain_log(1);
+    let (db, mut model, mut rng) = filled(&world, Encryption::Yes, 10);
+    world.disk.inject(Fault::on(Op::Create).path("wal/").forever());
+    assert!(db.set_encrypt_log(true).is_err());
+    world.disk.clear_faults();
+    (0..3).for_each(|_| model.change(&db, &mut rng).unwrap());
+    world.work(&db, 20).unwrap();
+    model.verify(&db).unwrap();
+    assert!(world.log_headers().iter().all(|header| header.closed.is_none()));
+}
+
+#[test]
 fn e14_a_key_that_served_during_a_pass_stays() {
     caught("encryption: forget keys that served meanwhile");
 }

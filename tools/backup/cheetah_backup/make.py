@@ -218,5 +218,7 @@ def later_gtids(*positions: str) -> str:
 
 def tell_position(made: Record) -> None:
     """Where in the binary log a backup is."""
-    if made.position and made.position[0]:
+    if not (made.position and made.position[0]):
+        line("no position: the server has no binary log (log_bin)")
+    else:
         line(f"position: {' '.join(made.position)}" + (f", GTID {made.gtid}" if made.gtid else ""))

@@ -66,9 +66,9 @@ def restore(options) -> None:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
     snapshot.read(folder / CHEETAH)
-    check_rest(folder, made, options.rate)
     was_there = data.is_dir()
     make_empty(data)
+    check_rest(folder, made, options.rate)
     ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
                   key=lambda file: not file.path.endswith("/" + snapshot.MANIFEST))
     progress = Progress("Cheetah's files", sum(file.bytes for file in ours))

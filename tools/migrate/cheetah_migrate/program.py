@@ -355,9 +355,10 @@ def main() -> int:
         advise(program)
         return 1
     except Lost as failure:
-        print(f"error: no connection with the server: {failure}\n"
-              "What is under way is in the journal; when the server is there: cheetah-migrate "
-              "status, resume", file=sys.stderr, flush=True)
+        print(f"error: no connection with the server: {failure}", file=sys.stderr, flush=True)
+        if program:
+            print("What is under way is in the journal; when the server is there: cheetah-migrate "
+                  "status, resume", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
         stop(program)

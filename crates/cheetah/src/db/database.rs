@@ -175,11 +175,12 @@ impl Db {
         if is_on {
             core.use_keys(&[])?;
         }
-        core.pool.keys().set_closes_log(is_on);
-        match core.journal.log() {
-            Some(log) => log.close_as_wanted(),
-            None => Ok(()),
-        }
+        let keys = core.pool.keys();
+        let was_on = keys.set_closes_log(is_on);
+        let begun = core.journal.log().map_or(Ok(()), |log| log.close_as_wanted());
+        begun.inspect_err(|_| {
+            keys.set_closes_log(was_on);
+        })
     }
 
     /// By how many versions the key of a page may be behind, and one more, until the background

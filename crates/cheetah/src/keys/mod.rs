@@ -280,9 +280,10 @@ impl Keys {
         self.changes.load(Relaxed)
     }
 
-    /// Sets whether log files that are begun from now on are closed. Key 1 serves already if so.
-    pub fn set_closes_log(&self, is_so: bool) {
-        self.closes_log.store(is_so, Relaxed);
+    /// Sets whether log files that are begun from now on are closed, and returns whether they were
+    /// until now. Key 1 serves already if so.
+    pub fn set_closes_log(&self, is_so: bool) -> bool {
+        self.closes_log.swap(is_so, Relaxed)
     }
 
     /// Random bytes for one box, or one log file (E1). `Io` where there are none (E2).
