@@ -25,18 +25,18 @@ def is_asleep(file: Path, program: str) -> bool:
 def run(tmp_path, monkeypatch, program: str, script: str) -> testall.Sum:
     """A step that may take a second once the program whose number it writes down sleeps."""
     monkeypatch.setattr(testall, "LOGS", tmp_path)
-    monkeypatch.setattr(testall, "STEP_SECONDS_MAX", 1)
     begin = testall.Running
 
-    def once_begun(step):
-        running, deadline = begin(step), time.monotonic() + 60
+    def once_begun(step, seconds_max):
+        running, deadline = begin(step, seconds_max), time.monotonic() + 60
         while not is_asleep(tmp_path / "pid", program) and time.monotonic() < deadline:
             time.sleep(0.01)
         running.started = time.monotonic()
         return running
     monkeypatch.setattr(testall, "Running", once_begun)
     total = testall.Sum()
-    testall.run_all([testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")])], total)
+    step = testall.Step("hangs", ["sh", "-c", script.format(tmp_path / "pid")])
+    testall.run_all([step], total, 1)
     return total
 
 
@@ -49,6 +49,18 @@ def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
     report.write_text(PYTEST)
     assert testall.counts("", report, False) == (5, 3, 1)
     assert testall.skips(report) == ["b: no mounts here"]
+
+
+@pytest.mark.parametrize(("words", "seconds"), [([], 1200), (["--step-minutes", "60"], 3600)])
+def test_what_a_step_may_take_is_said_in_minutes(words, seconds, tmp_path, monkeypatch):
+    monkeypatch.setattr(testall, "LOGS", tmp_path)
+    monkeypatch.setattr(testall, "STEPS", [testall.Step("quick", ["true"]),
+                                           testall.Step("other", ["false"])])
+    begin, given = testall.Running, []
+    monkeypatch.setattr(testall, "Running",
+                        lambda step, most: given.append((step.name, most)) or begin(step, most))
+    assert testall.main([*words, "quick"]) == 0
+    assert given == [("quick", seconds)]
 
 
 def test_another_series_runs_what_needs_a_server(monkeypatch):

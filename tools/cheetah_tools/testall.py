@@ -7,6 +7,7 @@ any other step counts as one.
 With another series of the server than the first, only the steps that need a server run.
 """
 
+import argparse
 import os
 import re
 import shlex
@@ -35,10 +36,9 @@ LINES_OF_FAILED = 25
 LINES_OF_STUCK = 200
 ENDED = "error: this step was ended"
 
-# About three times what the longest one takes on two processors. A step that hangs is ended, and
-# says what it was at.
-STEP_SECONDS_MAX = 1200
-
+# About twice what the longest one takes on two processors. A step that hangs is ended, and says
+# what it was at.
+STEP_MINUTES = 20
 
 POLL_SECONDS = 0.1
 
@@ -73,10 +73,10 @@ STEPS = [
 
 
 class Running:
-    """A step whose process has begun."""
+    """A step whose process has begun, and may take so many seconds."""
 
-    def __init__(self, step: Step):
-        self.step, self.started = step, time.monotonic()
+    def __init__(self, step: Step, seconds_max: float):
+        self.step, self.seconds_max, self.started = step, seconds_max, time.monotonic()
         self.log = log_of(step)
         self.report = self.log.with_suffix(".xml")
         self.report.unlink(missing_ok=True)
@@ -91,10 +91,10 @@ class Running:
         """Whether it has ended; one that takes too long is ended here, and its log tells of it."""
         if self.process.poll() is not None:
             return True
-        if time.monotonic() - self.started < STEP_SECONDS_MAX:
+        if time.monotonic() - self.started < self.seconds_max:
             return False
         with open(self.log, "ab") as out:
-            out.write(f"\n{ENDED} after {STEP_SECONDS_MAX} s, which were too many. "
+            out.write(f"\n{ENDED} after {self.seconds_max:.0f} s, which were too many. "
                       "Its processes then:\n".encode())
             out.write(stuck.describe(self.process.pid).encode())
         stuck.stop(self.process)
@@ -130,9 +130,14 @@ class Sum:
 
 def main(arguments: list) -> int:
     """The command; arguments name single steps, which then need no others."""
+    parser = argparse.ArgumentParser(prog="cheetah.py test")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--step-minutes", type=float, default=STEP_MINUTES)
+    chosen = parser.parse_args(arguments)
     LOGS.mkdir(parents=True, exist_ok=True)
     total, started = Sum(), time.monotonic()
-    run_all([step for step in STEPS if is_chosen(step, arguments)], total)
+    run_all([step for step in STEPS if is_chosen(step, chosen.names)], total,
+            chosen.step_minutes * 60)
     print("\n".join(total.reasons), end="\n" if total.reasons else "")
     print(f"{time.monotonic() - started:.0f} s; logs in {show(LOGS)}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
@@ -146,9 +151,9 @@ def is_chosen(step: Step, names: list) -> bool:
     return SERIES == FIRST_SERIES or "build" in (step.name, step.needs)
 
 
-def run_all(steps: list, total: Sum) -> None:
+def run_all(steps: list, total: Sum, seconds_max: float) -> None:
     """Run the steps in their order, those that run beside others in an order of their own, and
-    count each when it is over."""
+    count each when it is over, or has taken too long."""
     left, running = list(steps), []
     try:
         while left or running:
@@ -157,7 +162,7 @@ def run_all(steps: list, total: Sum) -> None:
                 total.add(each)
             for beside in (False, True):
                 if not any(each.step.beside == beside for each in running):
-                    begin_next(left, beside, running, total)
+                    begin_next(left, beside, running, total, seconds_max)
             time.sleep(POLL_SECONDS)
     except BaseException:
         for each in running:
@@ -166,7 +171,7 @@ def run_all(steps: list, total: Sum) -> None:
         raise
 
 
-def begin_next(left: list, beside: bool, running: list, total: Sum) -> None:
+def begin_next(left: list, beside: bool, running: list, total: Sum, seconds_max: float) -> None:
     """Begin the next step that runs beside others, or not, once the step that it needs is over."""
     step = next((step for step in left if step.beside == beside), None)
     waits_for = [] if step is None else [*left, *(each.step for each in running)]
@@ -178,7 +183,7 @@ def begin_next(left: list, beside: bool, running: list, total: Sum) -> None:
         total.skipped += 1
         total.bad.add(step.name)
     else:
-        running.append(Running(step))
+        running.append(Running(step, seconds_max))
 
 
 def log_of(step: Step) -> Path:
