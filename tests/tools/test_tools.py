@@ -66,6 +66,17 @@ def test_a_package_without_its_program_counts_as_absent(tmp_path):
     assert sorted(setup.add_optional(Archive("nothing"), "1", tmp_path)) == sorted(setup.OPTIONAL)
 
 
+def test_what_newer_packages_have_elsewhere_is_found(tmp_path):
+    (tmp_path / "usr/lib/7zip").mkdir(parents=True)
+    (tmp_path / "usr/lib/7zip/7zr").touch()
+    for folder in ("mariadb", "mysql"):   # both are there: each stays
+        (tmp_path / "usr/share" / folder).mkdir(parents=True)
+    for _ in range(2):
+        setup.unpack_debs([], tmp_path)
+    assert (tmp_path / setup.OPTIONAL["7-Zip"][2]).exists()
+    assert not (tmp_path / "usr/share/mysql").is_symlink()
+
+
 def test_a_dump_of_several_databases_is_refused():
     lines = [b"USE `one`;\n", b"INSERT INTO t VALUES (1);\n", b"USE `one`;\n"]
     assert list(dump.lines_for(lines, "ENGINE=CHEETAH")) == [lines[1]]

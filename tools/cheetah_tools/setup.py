@@ -51,8 +51,10 @@ C_LIBRARY = ["libc6", "libgcc-s1", "libstdc++6", "patchelf"]
 RENAMED = {"trixie": {
     "libaio1": "libaio1t64", "libssl3": "libssl3t64", "libglib2.0-0": "libglib2.0-0t64",
     "libldap-2.5-0": "libldap2", "libgnutls30": "libgnutls30t64", "libhogweed6": "libhogweed6t64",
-    "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64",
+    "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64", "p7zip": "7zip",
     "libicu72": "libicu76", "librocksdb7.8": "librocksdb9.10", "libunistring2": "libunistring5"}}
+# Folders that newer packages have under another name: both are there then.
+MOVED = {"usr/share/mysql": "mariadb", "usr/lib/p7zip": "7zip"}
 # For libraries that even a small Debian usually has: fetched only when the loader misses them.
 PACKAGE_OF_LIBRARY = {
     "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0", "libpcre2-posix.so.3": "libpcre2-posix3",
@@ -133,7 +135,8 @@ def recipe() -> str:
     """Changes when the list of what set-up installs changes, so that an old `var/` is completed."""
     text = repr((MARIADB_PACKAGES, OTHER_PACKAGES, OPTIONAL, HEADER_FOLDERS, f"{SERIES}."))
     if is_foreign():
-        text += repr((C_LIBRARY, str(SERVER)))   # its programs name the place of their loader
+        # Its programs name the place of their loader.
+        text += repr((C_LIBRARY, str(SERVER), RENAMED.get(release())))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -253,9 +256,6 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
     complete(archive, CHECKED_PROGRAMS, fresh)
     (fresh / ABSENT).write_text(json.dumps(add_optional(archive, package_version, fresh), indent=1) + "\n")
-    share = fresh / "usr/share/mysql"
-    if not share.exists():   # newer packages have it under another name
-        share.symlink_to("mariadb")
     if is_foreign():
         own_loader.give(fresh, SERVER)
     (fresh / "recipe").write_text(recipe() + package_version)
@@ -304,6 +304,10 @@ def unpack_debs(debs: list, root: Path) -> None:
     """dpkg -x each package; scripts of the packages never run."""
     for deb in debs:
         subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
+    for folder, newer in MOVED.items():
+        place = root / folder
+        if not place.exists() and place.with_name(newer).is_dir():
+            place.symlink_to(newer)
 
 
 def missing_libraries(root: Path, programs: list) -> set:
