@@ -20,6 +20,10 @@ CONFIGURATION = "etc/mysql/mariadb.conf.d/60-cheetah.cnf"
 HOOK = "etc/apt/apt.conf.d/60cheetah"
 SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 OWN = "usr/lib/cheetah"
+DOCUMENTATION = f"usr/share/doc/{NAME}"
+# Files and folders of the project that are documents of the package.
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSES", "docs", "tools/monitoring",
+             "packaging/Containerfile")
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
@@ -69,9 +73,8 @@ def make() -> tuple:
     place_programs(root / "usr")
     place(root / CONFIGURATION, (PACKAGING / "60-cheetah.cnf").read_bytes(), 0o644)
     place(root / HOOK, (PACKAGING / "60cheetah").read_bytes(), 0o644)
-    for file in documents():
-        place(root / "usr/share/doc" / NAME / file.name, file.read_bytes(), 0o644)
-    place(root / "usr/share/doc" / NAME / "copyright", copyright_text().encode(), 0o644)
+    place_documents(root / DOCUMENTATION)
+    place(root / DOCUMENTATION / "copyright", copyright_text().encode(), 0o644)
     return pack(root, servers), servers
 
 
@@ -191,11 +194,36 @@ def installed_version() -> str:
 
 
 def documents() -> list:
-    """What belongs beside the package."""
-    licences = (f"LICENSES/{file.name}" for file in (PROJECT / "LICENSES").glob("*"))
-    names = ["README.md", "CHANGELOG.md", "docs/migrate.md", "docs/backup.md", "docs/upgrades.md",
-             "packaging/Containerfile", "LICENSE", *licences]
-    return [PROJECT / name for name in names if (PROJECT / name).is_file()]
+    """What belongs beside the package, as paths in the project."""
+    found = []
+    for name in DOCUMENTS:
+        place_of_it = PROJECT / name
+        files = [place_of_it] if place_of_it.is_file() else place_of_it.rglob("*")
+        found += [file.relative_to(PROJECT) for file in files if file.is_file()]
+    return sorted(found)
+
+
+def place_documents(folder: Path) -> None:
+    """Put them there in the folders that they have in the project, so that links between them lead
+    somewhere; links to other files become words."""
+    names = documents()
+    for name in names:
+        content = (PROJECT / name).read_bytes()
+        if name.suffix == ".md":
+            content = without_links_out(content.decode(), name, names).encode()
+        place(folder / name, content, 0o644)
+
+
+def without_links_out(text: str, name: Path, names: list) -> str:
+    """The text of a document with links only to documents that the package has."""
+    def link_or_words(link: re.Match) -> str:
+        words, target = link.groups()
+        file = target.partition("#")[0]
+        path = Path(os.path.normpath(name.parent / file))
+        if not file or re.match(r"[a-z]+:", file) or path in names:
+            return link.group()
+        return words if words == str(path) else f"{words} ({path} in the source)"
+    return re.sub(r"\[([^\[\]]*)\]\(([^()\s]+)\)", link_or_words, text)
 
 
 def workspace_version() -> str:

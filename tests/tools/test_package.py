@@ -1,0 +1,58 @@
+"""Tests of what is in the package besides the engine: its documents, and the form of its scripts."""
+
+import re
+from pathlib import Path
+
+import pytest
+from cheetah_tools import package
+from test_docs import LINE_MAX, LINK, anchors, prose
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """The package's documents."""
+    made = tmp_path_factory.mktemp("package")
+    package.place_documents(made)
+    return made
+
+
+def test_links_of_the_packages_documents_lead_somewhere_in_the_package(folder):
+    wrong, count = [], 0
+    for path in folder.rglob("*.md"):
+        for target in LINK.findall(prose(path.read_text())):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            place = (path.parent / file).resolve() if file else path
+            count += 1
+            if not place.is_file() or not place.is_relative_to(folder.resolve()):
+                wrong.append(f"{path.relative_to(folder)}: {target}: no such file")
+            elif anchor and anchor not in anchors(place):
+                wrong.append(f"{path.relative_to(folder)}: {target}: no such heading")
+    assert not wrong
+    assert count > 100, "links were looked at"
+
+
+def test_the_package_has_what_its_readers_are_sent_to(folder):
+    for name in ("README.md", "docs/usage.md", "docs/upgrades.md", "docs/backup.md", "docs/architecture.svg",
+                 "tools/monitoring/cheetah-alerts.yml", "packaging/Containerfile", "LICENSES/MIT.txt"):
+        assert (folder / name).is_file(), name
+    named = set()
+    for script in package.PACKAGING.iterdir():
+        named.update(re.findall(r"/usr/share/doc/(?:\$package|mariadb-plugin-cheetah)/([\w/.-]*\w)", script.read_text()))
+    assert named and all((folder / name).is_file() for name in named), named
+
+
+def test_only_links_out_of_the_package_become_words():
+    text = "[a](b.md#c) ![p](p.svg) [d](#e) [f](https://g) [`h` i](../crates/j) [k/l](../k/l) `[m]`(n)"
+    names = [Path("pages/b.md"), Path("pages/p.svg")]
+    assert package.without_links_out(text, Path("pages/a.md"), names) == \
+        text.replace("[`h` i](../crates/j)", "`h` i (crates/j in the source)").replace("[k/l](../k/l)", "k/l")
+
+
+def test_scripts_can_be_run_and_say_their_licence():
+    scripts = [file for file in package.PACKAGING.iterdir() if file.read_text().startswith("#!")]
+    assert len(scripts) >= 8
+    for file in scripts:
+        assert file.stat().st_mode & 0o111, file.name
+        assert file.read_text().splitlines()[1] == "# SPDX-License-Identifier: GPL-2.0-only", file.name
