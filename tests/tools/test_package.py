@@ -50,9 +50,15 @@ def test_only_links_out_of_the_package_become_words():
         text.replace("[`h` i](../crates/j)", "`h` i (crates/j in the source)").replace("[k/l](../k/l)", "k/l")
 
 
+def test_lines_of_the_packages_files_are_short():
+    wrong = [f"{file.name}: {number}" for file in package.PACKAGING.iterdir()
+             for number, line in enumerate(file.read_text().splitlines(), 1) if len(line) > LINE_MAX]
+    assert not wrong
+
+
 def test_scripts_can_be_run_and_say_their_licence():
     scripts = [file for file in package.PACKAGING.iterdir() if file.read_text().startswith("#!")]
-    assert len(scripts) >= 8
+    assert len(scripts) >= 7
     for file in scripts:
         assert file.stat().st_mode & 0o111, file.name
         assert file.read_text().splitlines()[1] == "# SPDX-License-Identifier: GPL-2.0-only", file.name

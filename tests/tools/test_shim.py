@@ -4,6 +4,7 @@ of apt, on a root folder that is made up. That of real packages: tests/upgrades.
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -70,12 +71,13 @@ class Root:
         """There is a plugin for a version."""
         self.write(f"usr/lib/cheetah/{kind}/{version[2:]}/ha_cheetah.so", f"for {version}")
 
-    def run(self, *words: str, given: str = "") -> subprocess.CompletedProcess:
+    def run(self, *words: str, given: str = "", builds: str = "") -> subprocess.CompletedProcess:
         """Run the package's program, or its hook."""
-        program = PACKAGING / "apt-hook" if words == ("hook",) else self.folder / "usr/sbin/cheetah-shim"
+        hooks = {"hook": PACKAGING / "apt-hook", "update": PACKAGING / "update-hook"}
+        program = hooks.get(words[0], self.folder / "usr/sbin/cheetah-shim")
         environment = {"PATH": f"{self.programs}:{os.environ['PATH']}", "CHEETAH_ROOT": str(self.folder),
-                       "CHEETAH_SOURCES": str(self.folder / "etc/apt"), "TMPDIR": str(self.folder)}
-        rest = [] if words == ("hook",) else words
+                       "CHEETAH_SOURCES": str(self.folder / "etc/apt"), "TMPDIR": str(self.folder), "CHEETAH_BUILDS": builds}
+        rest = [] if words[0] in hooks else words
         return subprocess.run([program, *rest], env=environment, input=given, text=True, capture_output=True, check=False)
 
     def hook(self, *lines: str, options: tuple = ()) -> subprocess.CompletedProcess:
@@ -164,6 +166,42 @@ def test_a_plugin_that_was_built_goes_with_the_engine(root):
     (root.folder / "offline").unlink()
     assert root.run("fit").returncode == 0
     assert root.run("has", NEW).returncode == 0
+
+
+def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
+    """A server can be started meanwhile; it has the engine that it had."""
+    root.server(NEW)
+    root.run("fit")
+    before = root.link()
+    root.write("usr/lib/cheetah/core.o", "a newer engine")
+    link, plugin = root.folder / "usr/lib/mysql/plugin/ha_cheetah.so", root.folder / before[1:]
+    root.program("programs/g++", f"#!/bin/sh\n[ -h {link} ] && [ -s {plugin} ] && echo there >> {root.folder}/seen\n" + GXX)
+    assert root.run("fit").returncode == 0
+    assert set((root.folder / "seen").read_text().split()) == {"there"}
+    assert root.link() == before and root.run("has", NEW).returncode == 0
+    assert sorted(file.name for file in plugin.parent.iterdir()) == ["core", "ha_cheetah.so"]
+
+
+def test_a_plugin_that_was_built_goes_when_the_package_has_one(root):
+    root.shim("built", OLD)
+    root.shim("built", NEW)
+    assert root.run("fit").returncode == 0
+    assert [file.name for file in (root.folder / "usr/lib/cheetah/built").iterdir()] == [NEW[2:]]
+
+
+def test_take_builds_none(root):
+    with (root.folder / "core").open("w") as file:
+        subprocess.run(["cksum"], stdin=(root.folder / "usr/lib/cheetah/core.o").open(), stdout=file, check=True)
+    assert root.run("take").returncode == 0
+    before = root.link()
+    root.server(NEW)
+    assert root.run("take").returncode == 1 and root.link() == before
+    assert root.run("has", NEW).returncode == 1
+    root.shim("built", NEW)
+    root.write(f"usr/lib/cheetah/built/{NEW[2:]}/core", root.folder.joinpath("core").read_text())
+    assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link()
+    root.shim("shims", NEW)
+    assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link(), "it is for this server"
 
 
 def test_without_a_server_there_is_nothing_to_fit(root):

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from email.utils import formatdate
 from pathlib import Path
 
 from cheetah_tools import apt, package, setup
@@ -25,12 +26,17 @@ OF_SERVER = ["mariadb-server", "mariadb-server-core", "mariadb-client", "mariadb
              "mariadb-common", "libmariadb3", "mariadb-backup"]
 HEADERS = ["libmariadb-dev", "libmariadbd-dev"]
 OTHERS = ["g++", "procps", "python3"]
+UNATTENDED = "unattended-upgrades"    # in the archive, with what it needs; not in the machine
+# Debian's own, as far as unattended-upgrades' settings look.
+RELEASE_FILE = f"Origin: Debian\nLabel: Debian-Security\nSuite: stable-security\nCodename: {RELEASE}-security\n"
 # Nobody reaches it from outside, its files lie in an overlay, and tests read its log.
 SETTINGS = ("[mariadbd]\nskip_networking\ninnodb_flush_method = fsync\ninnodb_fast_shutdown = 1\n"
             "log_error = /var/lib/mysql/error.log\n")
 SETTINGS += "[mariadbd-safe]\nlog_error = /var/lib/mysql/error.log\n"
 LATER = {"later": ".1", "rebuilt": ".2", "series": ""}
 NEXT_SERIES = "1:11.8.0-1"
+OWN = "/srv/archive"           # of one machine alone
+LINK = "/usr/lib/mysql/plugin/ha_cheetah.so"
 SECONDS = 1800
 COPY_BYTES, READ_FEATURES_AT = 4096, 32    # of the engine's control block, see docs/format.md
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
@@ -63,7 +69,7 @@ def ensure() -> None:
     """Make the machine and the archive if they are not there; Failure says what is missing."""
     ours, other = versions()
     marker = PLACE / "made"
-    wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS))
+    wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
     if marker.exists() and marker.read_text() == wanted:
         return
     shutil.rmtree(PLACE, ignore_errors=True)
@@ -114,6 +120,8 @@ def write_index(folder: Path) -> None:
         stanzas.append(f"{control.strip()}\nFilename: ./{file.name}\nSize: {file.stat().st_size}\nSHA256: {sha256(file)}\n")
     (folder / "Packages").write_text("\n".join(stanzas))
     (folder / "Sources").touch()
+    sums = [f" {sha256(folder / name)} {(folder / name).stat().st_size} {name}\n" for name in ("Packages", "Sources")]
+    (folder / "Release").write_text(f"{RELEASE_FILE}Date: {formatdate(usegmt=True)}\nSHA256:\n" + "".join(sums))
 
 
 def write_source(folder: Path, version: str, with_files: bool = True) -> None:
@@ -156,6 +164,7 @@ def make_base(source: apt.Archive, ours: str) -> None:
     run([*inside, "apt-get", "update", "-q"])
     run([*inside, "apt-get", "install", "-y", "-q", "--no-install-recommends",
          *(f"{name}={ours}" for name in OF_SERVER), *OTHERS])
+    fetch_unattended(fresh, inside)
     (fresh / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 0\n")   # starts them
     (fresh / "etc/mysql/mariadb.conf.d/50-mysqld_safe.cnf").unlink()   # has the log go to syslog
     (fresh / "etc/mysql/mariadb.conf.d/90-tests.cnf").write_text(SETTINGS)
@@ -165,6 +174,21 @@ def make_base(source: apt.Archive, ours: str) -> None:
     for file in (fresh / "etc/apt/sources.list.d").iterdir():
         file.unlink()
     fresh.rename(BASE)
+
+
+def fetch_unattended(fresh: Path, inside: list) -> None:
+    """Put unattended-upgrades, and what it needs, into the archive; leave a reason there if it cannot
+    be had."""
+    folder, cache = ARCHIVE / "unattended", fresh / "var/cache/apt/archives"
+    folder.mkdir()
+    run([*inside, "apt-get", "clean"])
+    try:
+        run([*inside, "apt-get", "install", "-y", "-q", "--no-install-recommends", "--download-only", UNATTENDED])
+    except Failure as failure:
+        (folder / "missing").write_text(str(failure))
+    for file in cache.glob("*.deb"):
+        shutil.move(file, folder)
+    write_index(folder)
 
 
 def run(words: list, environment: dict = None) -> str:
@@ -216,11 +240,21 @@ class Machine:
         assert (done.returncode != 0) == fails, f"{command}: {done.returncode}\n{text}"
         return text
 
-    def offer(self, *names: str) -> None:
-        """Let apt know these folders of the archive, instead of those that it knew."""
+    def offer(self, *names: str) -> str:
+        """Let apt know these folders of the archive, instead of those that it knew; what it says."""
         lines = [f"deb [trusted=yes] file:/archive/{name} ./\n" for name in names]
+        lines += [f"deb [trusted=yes] file:{folder} ./\n" for folder in [OWN] if self.inside(folder).exists()]
         self.write("/etc/apt/sources.list", "".join(lines))
-        self.run("apt-get update")
+        return self.run("apt-get update")
+
+    def add(self, *files: Path) -> None:
+        """Put packages into an archive of this machine alone, which `offer` adds to its own."""
+        folder = self.inside(OWN)
+        folder.mkdir(exist_ok=True)
+        for file in files:
+            name, version = fields(file, "Package", "Version")
+            shutil.copy(file, folder / f"{name}_{version}.deb")
+        write_index(folder)
 
     def inside(self, path: str) -> Path:
         """The place of its file as this machine sees it."""
@@ -261,7 +295,20 @@ class Machine:
 
     def plugin(self) -> str:
         """Where the plugin in the server's folder is."""
-        return self.run("readlink /usr/lib/mysql/plugin/ha_cheetah.so; true").strip()
+        return self.run(f"readlink {LINK}; true").strip()
+
+    def watch_plugin(self) -> None:
+        """Look from now on, all the time, whether the plugin is there."""
+        self.write("/root/watch.py", "import os, time\nwhile not os.path.exists('/root/end'):\n"
+                   f"    if not os.path.exists('{LINK}'):\n        open('/root/missing', 'a').write(os.popen('ps -A -o args').read())\n"
+                   "    time.sleep(0.0005)\nopen('/root/ended', 'w')\n")
+        self.run("rm -f /root/end /root/ended; setsid python3 /root/watch.py > /root/watch.log 2>&1 &")
+
+    def assert_plugin_was_there(self) -> None:
+        """It was at each moment since `watch_plugin`."""
+        self.run("touch /root/end")
+        self.wait_for("test -e /root/ended")
+        assert not self.run("cat /root/watch.log; cat /root/missing 2>/dev/null; true")
 
     def log(self) -> str:
         """The end of the server's log."""
@@ -272,8 +319,9 @@ class Machine:
         self.run(f"for i in $(seq 100); do {command} > /dev/null 2>&1 && exit 0; sleep 0.3; done; exit 1")
 
 
-def changed(file: Path, target: Path, servers: list, version: str = "") -> Path:
-    """The engine's package with its plugin for these versions of the server, as another version."""
+def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "", breaks: str = "") -> Path:
+    """The engine's package with its plugin for these versions of the server, as another version, with
+    one more file, and beside fewer packages."""
     root = unpack(file)
     shims = root / package.OWN / "shims"
     plugin = next(shims.glob("*/*")).read_bytes()
@@ -288,8 +336,27 @@ def changed(file: Path, target: Path, servers: list, version: str = "") -> Path:
         script.write_text(script.read_text().replace(package.workspace_version(), version))
         core = root / package.OWN / "core.o"
         core.write_bytes(core.read_bytes() + b" ")   # another engine, which is as good
+    if also:
+        package.place(root / also, b"", 0o755)
+    if breaks:
+        control = re.sub(r"^(Breaks: .*)", rf"\g<1>, {breaks}", control, flags=re.M)
     (root / "DEBIAN/control").write_text(control)
     return pack(root, target)
+
+
+def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
+    """A package of somebody else's, with nothing in it."""
+    root = Path(tempfile.mkdtemp(dir=PLACE))
+    root.chmod(0o755)
+    needs = f"Depends: {depends}\n" if depends else ""
+    package.place(root / "DEBIAN/control", (f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@x>\n"
+                                            f"{needs}Description: {name}\n").encode(), 0o644)
+    return pack(root, folder / f"{name}_{version}.deb")
+
+
+def fields(file: Path, *names: str) -> list:
+    """What a package says of itself."""
+    return [package.output(["dpkg-deb", "-f", str(file), name]) for name in names]
 
 
 def unpack(file: Path) -> Path:

@@ -13,6 +13,7 @@ SERVER, CORE, ENGINE = "mariadb-server", "mariadb-server-core", package.NAME
 SETTINGS = "/etc/mysql/mariadb.conf.d/60-cheetah.cnf"
 ROWS = "1000\t500500\t15893"
 COUNT = "SELECT COUNT(*), SUM(id), SUM(LENGTH(name)) FROM shop.item"
+TOLD = "/etc/apt/apt.conf.d/61cheetah-unattended"
 ANYWAY = "-o Cheetah::Upgrade=anyway"
 
 
@@ -79,12 +80,17 @@ def create_tables(machine) -> None:
 
 def assert_tables(machine) -> None:
     """The server runs, with the tables, and lets no other plugins load than without the engine."""
-    assert machine.server_runs(), machine.log()
-    assert machine.sql(COUNT) == ROWS
+    assert_rows(machine)
     assert machine.sql("SELECT engine FROM information_schema.tables WHERE table_name = 'item'") == "CHEETAH"
     assert machine.sql("BEGIN; INSERT INTO shop.item VALUES (0, ''); ROLLBACK; SELECT @@plugin_maturity") == "gamma"
     assert machine.sql("CHECK TABLE shop.item").endswith("status\tOK")
     assert not machine.run("dpkg --audit"), "all packages are configured"
+
+
+def assert_rows(machine) -> None:
+    """The server runs, with the rows."""
+    assert machine.server_runs(), machine.log()
+    assert machine.sql(COUNT) == ROWS
 
 
 def assert_down(machine, reason: str) -> None:
@@ -115,16 +121,53 @@ def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
     assert_tables(shop)
 
 
-def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, tmp_path):
-    """The new package has no plugin for the old server any more."""
+@pytest.mark.parametrize("first", [ENGINE, CORE])
+@pytest.mark.parametrize("command", ["upgrade", f"install {SERVER} {CORE} {ENGINE}", f"install {ENGINE} {CORE} {SERVER}"])
+def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, tmp_path, first, command):
+    """The new engine has no plugin for the old server any more. Whichever apt unpacks first, there is a
+    plugin at each moment, and the server is started by its package when it has its own."""
     later = machines.later(ours, "later")
-    newer = machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9")
-    shutil.copy(newer, shop.inside("/root"))
+    breaks = f"{CORE} (<< {later})" if first == CORE else ""    # so that the engine comes after it
+    shop.add(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9", breaks=breaks))
     shop.offer("now", "later")
-    shop.apt(f"install --no-install-recommends /root/{newer.name} {SERVER} {CORE}")
-    assert (shop.version(CORE), shop.version(ENGINE)) == (later, "0.9")
+    shop.run("rm /var/log/dpkg.log")
+    shop.watch_plugin()
+    shop.apt(f"--no-install-recommends {command}")
+    steps = [line.split()[2:4] for line in shop.run("cat /var/log/dpkg.log").splitlines()]
+    done = [f"{words[0]} {words[1].partition(':')[0]}" for words in steps]
+    assert (done.index(f"upgrade {ENGINE}") < done.index(f"upgrade {CORE}")) == (first == ENGINE)
+    assert done.index(f"configure {ENGINE}") < done.index(f"configure {SERVER}")
+    assert (shop.version(CORE), shop.version(SERVER), shop.version(ENGINE)) == (later, later, "0.9")
     assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
+    assert shop.plugin() in shop.run("cat /proc/$(pidof mariadbd)/maps"), "what dpkg has started runs"
+    shop.assert_plugin_was_there()
+    assert_tables(shop)
+
+
+@pytest.mark.parametrize("first", [ENGINE, CORE])
+def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp_path, first):
+    """No order of apt's. If the engine is unpacked last, it has set the link by then. If it was
+    unpacked first, the server has the plugin of the old one until the engine is configured. (It would
+    not start with it. This one does, for only its package's version is another.)"""
+    later = machines.later(ours, "later")
+    shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"), shop.inside("/root"))
+    shop.watch_plugin()
+    shop.run("dpkg -i /archive/later/mariadb-common_*.deb /archive/later/libmariadb3_*.deb")
+    names = [SERVER, CORE, "mariadb-client-core", "mariadb-client", "mariadb-backup"]
+    files = [f"/archive/later/{name}_*.deb" for name in names]
+    files.insert(0 if first == ENGINE else len(files), "/root/newer.deb")
+    shop.run(f"dpkg --auto-deconfigure --unpack {' '.join(files)}")
+    shop.run(f"dpkg --configure {' '.join(names)}; true")
+    assert "unpacked" in shop.run(f"dpkg-query -W -f '${{db:Status-Status}}' {ENGINE}")
+    if first == ENGINE:
+        assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
+    else:
+        assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
+        assert_rows(shop)
+    shop.run("dpkg --configure -a")
+    shop.assert_plugin_was_there()
     shop.run("service mariadb restart")
+    assert shop.plugin() in shop.run("cat /proc/$(pidof mariadbd)/maps")
     assert_tables(shop)
 
 
@@ -232,6 +275,45 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
     assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
     shop.run("service mariadb restart")
     assert_tables(shop)
+
+
+@pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
+def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tmp_path, has_plugin):
+    """Between dpkg's two steps, and while a plugin is built in vain: it has a plugin at each moment."""
+    newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours if has_plugin else ours + ".9"])
+    shutil.copy(newer, shop.inside("/root"))
+    shop.offer("later")     # without a source
+    shop.watch_plugin()
+    shop.run("dpkg --unpack /root/newer.deb")
+    assert "unpacked" in shop.run(f"dpkg-query -W -f '${{db:Status-Status}}' {ENGINE}")
+    assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
+    shop.run("service mariadb restart")
+    assert_rows(shop)
+    said = shop.run(f"dpkg --configure {ENGINE}")
+    assert ("goes on with the engine as it was before" in said) != has_plugin
+    shop.assert_plugin_was_there()
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+    assert shop.version(ENGINE) == "0.9"
+    shop.run("test -e /usr/lib/cheetah/built/*/ha_cheetah.so", fails=has_plugin)   # no copy is left
+
+
+@pytest.mark.parametrize("reason", ["the plugin cannot be kept", "its files cannot be unpacked"])
+def test_an_upgrade_of_the_engine_that_dpkg_gives_up(shop, engine, ours, tmp_path, reason):
+    newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours + ".9"],
+                             also="" if "kept" in reason else "usr/sbin/mariadbd")
+    if "kept" in reason:
+        shop.write("/usr/lib/cheetah/built", "")    # where it would be
+    shutil.copy(newer, shop.inside("/root"))
+    shop.watch_plugin()
+    said = shop.run("dpkg -i /root/newer.deb", fails=True)
+    assert ("Not a directory" if "kept" in reason else f"which is also in package {CORE}") in said
+    shop.assert_plugin_was_there()
+    assert shop.plugin() == f"/usr/lib/cheetah/shims/{ours[2:]}/ha_cheetah.so"
+    assert shop.version(ENGINE) == package.workspace_version()
+    shop.run("service mariadb restart")
+    assert_tables(shop)
+    shop.run("test -d /usr/lib/cheetah/built/*", fails=True)    # no copy is left
 
 
 def test_a_first_installation_without_a_plugin(machine, engine, other):
