@@ -257,6 +257,70 @@ def test_what_leaves_no_server_without_its_engine_is_let_through(root, lines):
     assert root.hook(*lines).returncode == 0
 
 
+@pytest.fixture
+def offered(root) -> Root:
+    """The same with unattended-upgrades, and a newer server on offer."""
+    root.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {NEW}\\n'\n")
+    root.program("programs/unattended-upgrade", "#!/bin/sh\n")
+    (root.folder / "etc/apt/apt.conf.d").mkdir()
+    return root
+
+
+def told(root: Root) -> str:
+    """What unattended-upgrades is told to leave alone."""
+    file = root.folder / "etc/apt/apt.conf.d/61cheetah-unattended"
+    if not file.exists():
+        return ""
+    words = ["apt-config", "-c", str(file), "dump", "--format", "%v%n", "Unattended-Upgrade::Package-Blacklist"]
+    return subprocess.run(words, text=True, capture_output=True, check=True).stdout.strip()
+
+
+def test_unattended_upgrades_leave_a_server_alone_as_long_as_there_is_no_plugin(offered):
+    (offered.folder / "offline").touch()
+    done = offered.run("update")
+    assert done.returncode == 0 and told(offered) == CORE + "$"
+    assert "the archives do not have" in done.stderr and f"leaves {CORE} {NEW} alone" in done.stderr
+    offered.shim("shims", NEW)
+    done = offered.run("update")
+    assert done.returncode == 0 and not done.stderr and told(offered) == ""
+    assert not list((offered.folder / "etc/apt/apt.conf.d").iterdir())
+
+
+def test_for_unattended_upgrades_a_plugin_is_built_and_tried_once_a_day(offered):
+    (offered.folder / "offline").touch()
+    offered.run("update")
+    (offered.folder / "offline").unlink()
+    done = offered.run("update")
+    assert told(offered) and "building" not in done.stderr and "alone" in done.stderr
+    yesterday = time.time() - 86400
+    os.utime(offered.folder / "etc/apt/apt.conf.d/61cheetah-unattended", (yesterday, yesterday))
+    done = offered.run("update")
+    assert done.returncode == 0 and "building" in done.stderr and told(offered) == ""
+    assert offered.run("has", NEW).returncode == 0
+
+
+def test_a_later_server_is_tried_at_once(offered):
+    (offered.folder / "offline").touch()
+    offered.run("update")
+    later = NEW.replace("deb12u1", "deb12u1.1")
+    offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {later}\\n'\n")
+    done = offered.run("update")
+    assert f"building a plugin for {CORE} {later}" in done.stderr and f"leaves {CORE} {later} alone" in done.stderr
+
+
+@pytest.mark.parametrize("reason", ["no unattended-upgrades", "no newer server", "no server", "cheetah-shim calls apt"])
+def test_apts_update_is_left_alone_otherwise(offered, reason):
+    (offered.folder / "offline").touch()
+    if reason == "no unattended-upgrades":
+        (offered.programs / "unattended-upgrade").unlink()
+    elif reason == "no newer server":
+        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {OLD}\\n'\n")
+    elif reason == "no server":
+        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: (none)\\n  Candidate: {OLD}\\n'\n")
+    done = offered.run("update", builds="yes" if "calls" in reason else "")
+    assert done.returncode == 0 and not done.stderr and told(offered) == ""
+
+
 def test_another_protocol_of_apt_is_refused(root):
     done = root.run("hook", given="VERSION 2\n\n")
     assert done.returncode == 1 and "VERSION 2" in done.stderr

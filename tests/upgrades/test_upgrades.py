@@ -360,3 +360,109 @@ def test_a_container(machine, engine, tmp_path):
                     "(id INT PRIMARY KEY) ENGINE=CHEETAH; INSERT INTO shop.item SELECT COUNT(*) FROM shop.item'")
         machine.run("pkill -TERM mariadbd; while pgrep mariadbd; do sleep 0.2; done")
     assert machine.run("grep -c 'ready for connections' /var/lib/mysql/error.log").strip() == "2"
+
+
+# Other packages with security updates. The last needs so many that unattended-upgrades comes to it
+# after the server: it takes first what needs least.
+PARTS = [f"zz-part-{number}" for number in range(15)]
+
+
+@pytest.fixture
+def unattended(shop, tmp_path):
+    """The shop with unattended-upgrades, as Debian sets it, and with older versions of other packages."""
+    missing = machines.ARCHIVE / "unattended/missing"
+    if missing.exists():
+        pytest.skip(f"unattended-upgrades cannot be had: {missing.read_text()}")
+    shop.offer("now", "unattended")
+    shop.apt(f"install --no-install-recommends {machines.UNATTENDED}")
+    shop.add(*others(tmp_path, "1"))
+    shop.offer("now")
+    shop.apt("install aa-tool zz-tool")
+    shop.add(*others(tmp_path, "2"))
+    return shop
+
+
+def others(folder: Path, version: str) -> list:
+    """Packages of nobody's."""
+    needs = ", ".join(f"{name} (>= {version})" for name in PARTS)
+    return [machines.plain(folder, name, version) for name in ["aa-tool", *PARTS]] + \
+        [machines.plain(folder, "zz-tool", version, depends=needs)]
+
+
+def run_unattended(machine, options: str = "", fails: bool = False) -> str:
+    """Run it as its timer would; its log."""
+    log = "/var/log/unattended-upgrades/unattended-upgrades.log"
+    machine.run(f"rm -f {log}; unattended-upgrade {options}", fails)
+    return machine.run(f"cat {log}")
+
+
+def versions_of_others(machine) -> list:
+    """The versions of the first that it comes to, and of the last."""
+    return [machine.version("aa-tool"), machine.version("zz-tool")]
+
+
+def test_unattended_upgrades_take_a_server_that_there_is_a_plugin_for(unattended, engine, ours, tmp_path):
+    later = machines.later(ours, "later")
+    both = machines.changed(engine, tmp_path / "engine.deb", servers=[ours, later])
+    unattended.install(both, "--reinstall")
+    unattended.offer("later")
+    unattended.watch_plugin()
+    log = run_unattended(unattended)
+    assert "All upgrades installed" in log and "ERROR" not in log
+    assert unattended.version(CORE) == unattended.version(SERVER) == later
+    assert versions_of_others(unattended) == ["2", "2"]
+    unattended.assert_plugin_was_there()
+    assert_tables(unattended)
+
+
+def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended, ours):
+    rebuilt = machines.later(ours, "rebuilt")
+    said = unattended.offer("rebuilt")
+    assert f"building a plugin for {CORE} {rebuilt}" in said
+    log = run_unattended(unattended)
+    assert "All upgrades installed" in log and "ERROR" not in log
+    assert unattended.version(CORE) == unattended.version(SERVER) == rebuilt
+    assert versions_of_others(unattended) == ["2", "2"]
+    assert_tables(unattended)
+
+
+@pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
+def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(unattended, engine, ours, tmp_path, options):
+    """All else is upgraded, and the logs say so. When there is a plugin, the server is, too."""
+    later = machines.later(ours, "later")
+    said = unattended.offer("later")
+    assert f"unattended-upgrades leaves {CORE} {later} alone: there is no plugin for it" in said
+    assert "the archives do not have the source package" in said
+    log = run_unattended(unattended, options)
+    assert f"Initial blacklist: {CORE}$" in log and "ERROR" not in log
+    assert unattended.version(CORE) == unattended.version(SERVER) == ours
+    assert versions_of_others(unattended) == ["2", "2"]
+    assert_tables(unattended)
+    said = unattended.run("apt-get update")
+    assert "alone" in said and "building" not in said, "it is tried once a day"
+    unattended.add(machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours, later]))
+    unattended.run("apt-get update")
+    assert "ERROR" not in run_unattended(unattended, options)
+    assert (unattended.version(ENGINE), unattended.version(CORE)) == ("0.9", ours)
+    assert "alone" not in unattended.run("apt-get update")
+    log = run_unattended(unattended, options)
+    assert "blacklist: \n" in log and "ERROR" not in log
+    assert unattended.version(CORE) == unattended.version(SERVER) == later
+    assert_tables(unattended)
+
+
+def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
+    """As when the plugin went after apt's update. What comes after the server waits for the next day."""
+    unattended.offer("later")
+    unattended.run(f"rm {TOLD}")
+    log = run_unattended(unattended, fails=True)
+    assert "Installing the upgrades failed" in log
+    assert "this run of apt is refused" in unattended.run("cat /var/log/unattended-upgrades/unattended-upgrades-dpkg.log")
+    assert unattended.version(CORE) == ours
+    assert versions_of_others(unattended) == ["2", "1"]
+    assert_tables(unattended)
+    unattended.run("apt-get update")
+    assert "ERROR" not in run_unattended(unattended)
+    assert versions_of_others(unattended) == ["2", "2"]
+    unattended.apt(f"remove {ENGINE}")
+    unattended.run(f"test -e {TOLD}", fails=True)

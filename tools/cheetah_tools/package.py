@@ -64,7 +64,7 @@ def make() -> tuple:
     place_core(root / OWN)
     place_plugin(root, servers[0], plugin)
     place(root / "usr/sbin/cheetah-shim", (PACKAGING / "cheetah-shim").read_bytes(), 0o755)
-    for name in ("apt-hook", "container-start"):
+    for name in ("apt-hook", "update-hook", "container-start"):
         place(root / OWN / name, (PACKAGING / name).read_bytes(), 0o755)
     for version in os.environ.get("SERVERS", "").split():
         if version not in servers:
