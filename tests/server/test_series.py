@@ -10,7 +10,8 @@ def test_the_plugin_of_another_series_is_refused(new_server):
               for series in RELEASES if series != SERIES]
     others = [plugin for plugin in builds if plugin.exists()]
     if not others:
-        pytest.skip("no plugin of another series is built here: make build SERVER=11.8")
+        names = " or ".join(series for series in RELEASES if series != SERIES)
+        pytest.skip(f"no plugin of another series is built here: make build SERVER={names}")
     for plugin in others:
         server = new_server(plugin=plugin)
         server.start()

@@ -397,7 +397,7 @@ def run_unattended(machine, options: str = "", fails: bool = False) -> str:
 
 
 def versions_of_others(machine) -> list:
-    """The versions of the first that it comes to, and of the last."""
+    """The versions of one that needs no other, and of one that needs many."""
     return [machine.version("aa-tool"), machine.version("zz-tool")]
 
 
@@ -459,7 +459,7 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     assert "Installing the upgrades failed" in log
     assert "this run of apt is refused" in unattended.run("cat /var/log/unattended-upgrades/unattended-upgrades-dpkg.log")
     assert unattended.version(CORE) == ours
-    assert versions_of_others(unattended) == ["2", "1"]
+    assert unattended.version("zz-tool") == "1"    # aa-tool may come before the server, or after it
     assert_tables(unattended)
     unattended.run("apt-get update")
     assert "ERROR" not in run_unattended(unattended)
