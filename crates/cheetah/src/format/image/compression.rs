@@ -17,6 +17,9 @@ const FAST_MATCH_BYTES_MIN: u32 = 6;
 /// digits, where the short matches of these levels cost more than they save, from getting larger
 /// where denser images are asked for.
 const DENSE_LEVEL_MIN: i32 = 6;
+/// Up to so much content Zstandard reads a dictionary's tables where they are, at its fast levels.
+/// At others it does so for more.
+const ATTACHED_BYTES_MAX: usize = 8 << 10;
 /// What Zstandard takes to decompress, whatever the level was.
 const DECOMPRESSOR_BYTES: usize = 96 << 10;
 /// The level of a compressor that none is set for.
@@ -71,18 +74,26 @@ impl Default for Compression {
     }
 }
 
-/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high. It is left
-/// for others.
+/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high, and half
+/// a megabyte more once dictionaries were used. It is left for others.
+///
+/// For longer contents Zstandard copies a dictionary's tables. Who does that has a compressor of
+/// its own: it takes several times the memory, and Zstandard gives that back after a hundred
+/// contents that need less. One compressor for all leaves holes of half a megabyte in the
+/// allocator.
 #[derive(Default)]
 pub(super) struct Contexts {
     /// With the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
+    /// For long contents beside a dictionary.
+    copying_compressor: Option<Compressor<'static>>,
     decompressor: Option<DCtx<'static>>,
 }
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        self.compressor.take().into_iter().for_each(|(_, used)| contexts::give_compressor(used));
+        let compressor = self.compressor.take().map(|(_, used)| used);
+        compressor.into_iter().chain(self.copying_compressor.take()).for_each(contexts::give_compressor);
         self.decompressor.take().into_iter().for_each(contexts::give_decompressor);
     }
 }
@@ -90,8 +101,10 @@ impl Drop for Contexts {
 impl Contexts {
     /// What they take now.
     pub(super) fn memory_bytes(&mut self) -> usize {
-        let compressor = self.compressor.as_mut().map_or(0, |(_, used)| used.context_mut().sizeof());
-        compressor + self.decompressor.as_ref().map_or(0, |_| DECOMPRESSOR_BYTES)
+        let alone = self.compressor.as_mut().map(|(_, used)| used);
+        let compressors = alone.into_iter().chain(&mut self.copying_compressor);
+        compressors.map(|used| used.context_mut().sizeof()).sum::<usize>()
+            + self.decompressor.as_ref().map_or(0, |_| DECOMPRESSOR_BYTES)
     }
 }
 
@@ -115,7 +128,7 @@ pub(super) fn compress(
             compress_smallest(&mut contexts.compressor, raw, wanted.level, target)
         }
         (Codec::Zstd, None) => compress_zstd(&mut contexts.compressor, raw, wanted.level, target),
-        (Codec::Zstd, Some(dictionary)) => compress_beside(&mut contexts.compressor, raw, dictionary, target),
+        (Codec::Zstd, Some(dictionary)) => compress_beside(contexts, raw, dictionary, target),
     };
     if let Some(bytes) = written {
         out.truncate(start + bytes);
@@ -185,12 +198,16 @@ fn compress_zstd(
 
 /// The level is the dictionary's.
 fn compress_beside(
-    kept: &mut Option<(i32, Compressor<'static>)>,
+    contexts: &mut Contexts,
     raw: &[u8],
     dictionary: &Primer,
     target: &mut [u8],
 ) -> Option<usize> {
-    let (_, compressor) = kept.get_or_insert_with(|| (UNSET, contexts::take_compressor()));
+    let compressor = if raw.len() > ATTACHED_BYTES_MAX {
+        contexts.copying_compressor.get_or_insert_with(contexts::take_compressor)
+    } else {
+        &mut contexts.compressor.get_or_insert_with(|| (UNSET, contexts::take_compressor())).1
+    };
     compressor.context_mut().compress_using_cdict(target, raw, dictionary.compressor()).ok()
 }
 
@@ -284,6 +301,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Zstandard would give the memory back that a dictionary needs, and take it again.
+    #[test]
+    fn short_content_leaves_the_memory_for_long_content_alone() {
+        let words = |from: u32| -> Vec<u8> {
+            (from..from + 4000)
+                .flat_map(|i| format!("{} {}, ", i * 7919 % 631, i % 13).into_bytes())
+                .collect()
+        };
+        let wanted = Compression::default();
+        let primer = Primer::new(PageId(7), &words(0), wanted).unwrap();
+        let mut contexts = Contexts::default();
+        let (small, large) = (&words(1)[..2000], words(2));
+        let mut once = |raw: &[u8], primer| {
+            assert_eq!(compress(&mut contexts, raw, wanted, primer, &mut Vec::new()), Codec::Zstd);
+            contexts.memory_bytes()
+        };
+        (0..300).for_each(|_| _ = once(small, None));
+        let taken = once(&large, Some(&primer)).max(once(small, Some(&primer)));
+        assert!((0..300).all(|_| once(small, None) == taken));
+        assert!((0..300).all(|_| once(small, Some(&primer)) == taken));
     }
 
     /// Content that a dictionary knows takes less beside it, and comes back beside the same one

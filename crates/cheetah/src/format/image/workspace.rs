@@ -2,9 +2,9 @@
 
 use super::compression::Contexts;
 
-/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used, and up
-/// to 2 MiB where a table's level is high. The caller keeps it: one in each thread would be more
-/// than a small pool of pages.
+/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used, as
+/// much again once dictionaries were, and up to 2 MiB where a table's level is high. The caller
+/// keeps it: one in each thread would be more than a small pool of pages.
 #[derive(Default)]
 pub struct Workspace {
     pub(super) raw: Vec<u8>,

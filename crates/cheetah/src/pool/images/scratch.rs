@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// Estimate of what a workspace takes; one that has met a high level takes more, and that is
-/// counted when it comes back.
+/// Estimate of what a workspace takes; one that has met a high level or a dictionary takes
+/// more, and that is counted when it comes back.
 const WORKSPACE_BYTES: usize = 512 << 10;
 /// Buffers kept at least, and at most.
 const BUFFERS_KEPT_MIN: usize = 4;
