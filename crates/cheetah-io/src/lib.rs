@@ -13,6 +13,7 @@ pub mod aligned;
 pub mod blocks;
 mod direct;
 pub mod disk;
+pub mod heap;
 pub mod overlay;
 pub mod posix;
 pub mod rng;

@@ -208,6 +208,9 @@ impl Background {
         let done = checkpointer.spread_checkpoint(&*self.core, why).map(|()| true);
         let done = self.noted("checkpoint", done)?;
         self.noted("merging the page map", checkpointer.merge_map_if_due())?;
+        if self.core.pool.memory().shares().holes_count() {
+            cheetah_io::heap::give_back();
+        }
         Ok(done)
     }
 

@@ -11,6 +11,9 @@ const FILTERS_PART: usize = 16;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
+/// What the holes that threads leave in the allocator may take: twice what was measured with a
+/// dozen threads (`tests/server/test_pool_memory.py`).
+const HOLES_BYTES: usize = 16 << 20;
 /// For locks. In any case they may take the second amount, which is enough for some thousands.
 const LOCKS_PART: usize = 4;
 const LOCKS_BYTES_MIN: usize = 1 << 20;
@@ -83,6 +86,12 @@ impl Shares {
     /// What is set aside for all that is not counted one by one.
     pub fn rest_bytes(self) -> usize {
         (self.total_bytes / REST_PART).min(REST_BYTES_MAX)
+    }
+
+    /// Whether the holes that threads leave in the allocator may be more than what is set aside
+    /// for them. They take some MiB, however large the budget is.
+    pub fn holes_count(self) -> bool {
+        self.rest_bytes() < HOLES_BYTES
     }
 
     /// Most that locks may take.
