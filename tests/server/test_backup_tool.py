@@ -153,6 +153,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     place.unlink()
     assert "Nothing was restored" in backup(loaded, "restore", other, "--data-dir",
                                             tmp_path / "new", status=1)
+    assert not (tmp_path / "new").exists()
     loaded.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
     assert "cheetah_snapshot_max_age" in backup(loaded, "full", tmp_path / "third", status=1)
     assert not (tmp_path / "third").exists()

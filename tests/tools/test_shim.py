@@ -182,11 +182,44 @@ def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
     assert sorted(file.name for file in plugin.parent.iterdir()) == ["core", "ha_cheetah.so"]
 
 
-def test_a_plugin_that_was_built_goes_when_the_package_has_one(root):
-    root.shim("built", OLD)
-    root.shim("built", NEW)
+def test_a_plugin_that_was_built_goes_when_it_is_of_no_use_any_more(root):
+    assert root.run("build", NEW).returncode == 0
+    root.shim("built", OLD)    # the package has one
+    root.shim("built", "1:10.11.17-0+deb12u1")    # of another engine, for a server that is gone
     assert root.run("fit").returncode == 0
-    assert [file.name for file in (root.folder / "usr/lib/cheetah/built").iterdir()] == [NEW[2:]]
+    assert [file.parent.name for file in root.folder.glob("usr/lib/cheetah/built/*/*.so")] == [NEW[2:]]
+
+
+def test_what_is_made_can_be_read_by_the_server_whoever_runs_apt(offered):
+    before = os.umask(0o077)
+    try:
+        offered.run("update")
+        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: 1:10.12\\n'\n")
+        (offered.folder / "offline").touch()
+        offered.run("update")
+    finally:
+        os.umask(before)
+    plugin = offered.folder / f"usr/lib/cheetah/built/{NEW[2:]}/ha_cheetah.so"
+    settings = offered.folder / "etc/apt/apt.conf.d/61cheetah-unattended"
+    assert plugin.stat().st_mode & 0o444 == plugin.parent.stat().st_mode & 0o444 == 0o444
+    assert settings.stat().st_mode & 0o444 == 0o444
+
+
+def test_settings_that_cannot_be_written_are_no_failure_of_apts_update(offered):
+    (offered.folder / "offline").touch()
+    (offered.folder / "etc/apt/apt.conf.d/.61cheetah-unattended").mkdir()
+    done = offered.run("update")
+    assert done.returncode == 0 and "cannot write" in done.stderr
+
+
+def test_a_link_to_nothing_is_set_anew(root):
+    root.run("fit")
+    root.shim("built", OLD)
+    (root.folder / root.link()[1:]).unlink()
+    with (root.folder / "usr/lib/cheetah/built" / OLD[2:] / "core").open("w") as file:
+        subprocess.run(["cksum"], stdin=(root.folder / "usr/lib/cheetah/core.o").open(), stdout=file, check=True)
+    assert root.run("take").returncode == 0
+    assert (root.folder / root.link()[1:]).exists()
 
 
 def test_take_builds_none(root):

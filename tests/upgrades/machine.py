@@ -70,7 +70,8 @@ def ensure() -> None:
     ours, other = versions()
     marker = PLACE / "made"
     wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
-    if marker.exists() and marker.read_text() == wanted:
+    is_whole = not (ARCHIVE / "unattended/missing").exists()    # what could not be had is tried again
+    if is_whole and marker.exists() and marker.read_text() == wanted:
         return
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)

@@ -21,7 +21,6 @@ from .server import PrivateServer, scratch
 
 CONNECTIONS = 4
 WARM_SECONDS = 1
-BACKUP_SECONDS_MAX = 600
 OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 1,
            "innodb_flush_log_at_trx_commit": 1, "cheetah_buffer_pool_size": 1 << 30,
            "innodb_buffer_pool_size": 64 << 20}
@@ -63,16 +62,26 @@ def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
     """Milliseconds of the longest transaction of a run in which a backup to `target` is made, if
     there is one. Failure when that fails or outlasts the run."""
     begun = []
-    result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds, WARM_SECONDS,
-                          seed=0, on_report=lambda: begun or begun.append(begin(server, target)))
-    if target:
-        is_done = begun[0].poll() is not None
-        said = begun[0].communicate(timeout=BACKUP_SECONDS_MAX)[0]
-        if begun[0].returncode != 0:
-            raise Failure(f"the backup failed: {said[-1500:]}")
-        if not is_done:
-            raise Failure("the backup was not done when the run ended: --seconds must be more")
-    return result.max_ms
+    try:
+        result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds, WARM_SECONDS,
+                              seed=0, on_report=lambda: begun or begun.append(begin(server, target)))
+        if target:
+            check_backup(begun)
+        return result.max_ms
+    finally:
+        for backup in filter(None, begun):
+            backup.kill()
+            backup.wait()
+
+
+def check_backup(begun: list) -> None:
+    """Failure unless one was begun and has been made."""
+    if not begun:
+        raise Failure("the run ended before a backup could begin: --seconds must be more")
+    if begun[0].poll() is None:
+        raise Failure("the backup was not done when the run ended: --seconds must be more")
+    if begun[0].returncode != 0:
+        raise Failure(f"the backup failed: {begun[0].stdout.read()[-1500:]}")
 
 
 def begin(server, target):

@@ -64,6 +64,8 @@ def sql(_arguments=()) -> int:
 
 def with_server(arguments) -> int:
     """Run a program that finds the private server's programs and libraries."""
+    if not arguments:
+        raise Failure("name the program to run, and its words")
     environment = setup.library_environment()
     environment["PATH"] = f"{SERVER / 'usr/bin'}:{environment.get('PATH', os.defpath)}"
     return subprocess.call(arguments, env=environment)

@@ -37,11 +37,17 @@ fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     Ok(Db::open(env, config(keys))?)
 }
 
-/// With keys all that is written is encrypted, but for tables that say no: which of the others the
-/// server encrypts is one of its settings, and the log has rows of all of them.
+/// With keys all that is written to an encrypted database is encrypted, but for tables that say no:
+/// which of the others the server encrypts is one of its settings, and the log has rows of all.
 fn config(keys: &KeySource) -> Config {
     let encrypts = keys.is_there();
-    Config { keys: keys.clone(), encrypts_tables: encrypts, encrypts_log: encrypts, ..Config::default() }
+    Config {
+        keys: keys.clone(),
+        encrypts_tables: encrypts,
+        encrypts_log: encrypts,
+        stays_plain: true,
+        ..Config::default()
+    }
 }
 
 fn tables(db: &Db, only: Option<&str>) -> std::result::Result<Vec<Arc<Table>>, Failure> {

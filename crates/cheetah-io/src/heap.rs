@@ -1,9 +1,10 @@
-//! The heap of the process, which is all memory but [`Blocks`](crate::Blocks).
+//! The heap of the process: what `malloc` gives.
 
-/// Gives the pages of freed memory back to the system that the allocator keeps between what is in
-/// use. The allocator does so by itself at the end of the heap only. It looks through what all
-/// threads of the process have freed, and nobody allocates from one of its parts meanwhile: 0.2 to
-/// 1.4 ms were measured with 30 MB of heap. Does nothing with another C library than glibc.
+/// Returns to the system the pages of freed memory that the allocator keeps between what is in use.
+/// The allocator does so by itself at the end of the heap only. It looks through what all threads
+/// of the process have freed, and nobody allocates from an arena meanwhile: about a millisecond
+/// with 30 MB of heap, 60 with 2 GB in 100,000 holes (decision 21). Does nothing with another C
+/// library than glibc.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "a function of the C library")]

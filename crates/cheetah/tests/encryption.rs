@@ -504,6 +504,29 @@ fn e6_what_was_logged_in_plain_text_goes_when_the_log_is_encrypted() {
     assert_ne!(plain_in_log(), Vec::<String>::new());
 }
 
+/// As `cheetah-cli --keys check` does, which leaves a plain database one that needs no keys.
+#[test]
+fn who_only_looks_encrypts_nothing_where_nothing_is_encrypted() {
+    for is_encrypted in [false, true] {
+        let mut world = World::with_plain_log(1);
+        let (db, mut model, mut rng) =
+            filled(&world, if is_encrypted { Encryption::Yes } else { Encryption::No }, 10);
+        drop(db);
+        let named = world.named();
+        assert_eq!(named.is_empty(), !is_encrypted);
+        let ours = world.config.clone();
+        (world.config.encrypts_tables, world.config.encrypts_log) = (true, true);
+        world.config.stays_plain = true;
+        let db = world.open().unwrap();
+        (0..3).for_each(|_| model.change(&db, &mut rng).unwrap());
+        drop(db);
+        assert_eq!(world.named(), named);
+        assert_eq!(world.log_headers().iter().any(|header| header.closed.is_some()), is_encrypted);
+        world.config = ours;
+        model.verify(&world.open().unwrap()).unwrap();
+    }
+}
+
 #[test]
 fn a_log_that_could_not_be_encrypted_stays_as_it_was() {
     let world = World::with_plain_log(1);

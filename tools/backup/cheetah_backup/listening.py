@@ -25,13 +25,13 @@ HELD_SECONDS = 0.02
 def run(command: list, environment: dict) -> tuple:
     """Run the program to its end; its status, and what it said on both of its outputs. `OSError`
     where it cannot be started."""
-    ear, mouth = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
-    with open(ear, "rb", buffering=0) as heard:
+    read_end, write_end = os.pipe2(os.O_DIRECT | os.O_CLOEXEC)
+    with open(read_end, "rb", buffering=0) as heard:
         try:
             process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
-                                       stdout=mouth, stderr=subprocess.STDOUT)
+                                       stdout=write_end, stderr=subprocess.STDOUT)
         finally:
-            os.close(mouth)
+            os.close(write_end)
         try:
             said = b"".join(messages(heard))
         except BaseException:
@@ -57,7 +57,7 @@ def messages(heard):
             set_capacity(heard, usual_bytes)
 
 
-def set_capacity(pipe, count: int) -> None:
-    """How many bytes the pipe holds. It stays as it is while messages are in the way."""
+def set_capacity(pipe, capacity_bytes: int) -> None:
+    """How much the pipe holds. It stays as it is while messages are in the way."""
     with contextlib.suppress(OSError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, count)
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, capacity_bytes)

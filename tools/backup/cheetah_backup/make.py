@@ -55,15 +55,19 @@ def to_folder(options, kind: str, base) -> None:
 
 def make_empty(folder: Path) -> None:
     """See to it that the folder is there, and empty."""
-    try:
-        folder.mkdir(mode=copying.FOLDER_MODE)
-    except FileExistsError as failure:
-        if not folder.is_dir():
-            raise Failure(f"{folder} is no folder: name one that is new or empty") from failure
+    check_empty(folder)
+    folder.mkdir(mode=copying.FOLDER_MODE, exist_ok=True)
+
+
+def check_empty(folder: Path) -> None:
+    """Failure unless the folder is empty, or can be made."""
+    if folder.is_dir():
         if any(folder.iterdir()):
-            raise Failure(f"{folder} is not empty: name a folder that is new or empty") from failure
-    except FileNotFoundError as failure:
-        raise Failure(f"{folder.parent} does not exist: make it first") from failure
+            raise Failure(f"{folder} is not empty: name a folder that is new or empty")
+    elif folder.exists():
+        raise Failure(f"{folder} is no folder: name one that is new or empty")
+    elif not folder.parent.is_dir():
+        raise Failure(f"{folder.parent} does not exist: make it first")
 
 
 @contextlib.contextmanager

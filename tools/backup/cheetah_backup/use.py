@@ -7,7 +7,7 @@ from cheetah_migrate.client import text
 from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, record, snapshot
-from .make import is_of_length, make_empty, tell_position
+from .make import check_empty, is_of_length, make_empty, tell_position
 from .record import CHEETAH, NAME, SERVER
 from .server import data_option, mariadb_backup
 
@@ -67,8 +67,9 @@ def restore(options) -> None:
                       f"{len(missing) - 1} more. Nothing was restored")
     snapshot.read(folder / CHEETAH)
     was_there = data.is_dir()
-    make_empty(data)
+    check_empty(data)
     check_rest(folder, made, options.rate)
+    make_empty(data)
     ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
                   key=lambda file: not file.path.endswith("/" + snapshot.MANIFEST))
     progress = Progress("Cheetah's files", sum(file.bytes for file in ours))

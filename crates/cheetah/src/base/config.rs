@@ -45,6 +45,9 @@ pub struct Config {
     pub encrypts_tables: bool,
     /// Whether the log is encrypted, until `Db::set_encrypt_log`.
     pub encrypts_log: bool,
+    /// Whether the two count only where something is encrypted already: for programs that look at
+    /// a database, which then needs no keys because of them.
+    pub stays_plain: bool,
 }
 
 impl Default for Config {
@@ -66,6 +69,7 @@ impl Default for Config {
             keys: KeySource::default(),
             encrypts_tables: false,
             encrypts_log: false,
+            stays_plain: false,
         }
     }
 }
@@ -90,6 +94,7 @@ impl Config {
             keys: KeySource::default(),
             encrypts_tables: false,
             encrypts_log: false,
+            stays_plain: false,
         }
     }
 

@@ -20,6 +20,11 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 /// Dictionaries that one step loads, at most.
 const DICTIONARIES_PER_STEP: usize = 16;
+/// Of the time, the part for giving holes of the allocator back; what once may take, and the pause
+/// after it has taken longer.
+const HOLES_PART: u64 = 1000;
+const HOLES_NS_MAX: u64 = 10_000_000;
+const HOLES_PAUSE_NS: u64 = 3_600_000_000_000;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
 
@@ -27,6 +32,8 @@ const PAGES_PER_STEP: usize = 256;
 pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
+    /// When holes of the allocator may be given back next.
+    holes_due_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
     /// The threads are to end.
@@ -35,9 +42,14 @@ pub(in crate::db) struct Background {
 
 impl Background {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        let (flushed_at_ns, waiting_snapshot) = (Mutex::new(0), WaitingSnapshot::default());
-        let (key_rotation, ends) = (KeyRotation::default(), AtomicBool::new(false));
-        Self { core, flushed_at_ns, waiting_snapshot, key_rotation, ends }
+        Self {
+            core,
+            flushed_at_ns: Mutex::new(0),
+            holes_due_at_ns: Mutex::new(0),
+            waiting_snapshot: WaitingSnapshot::default(),
+            key_rotation: KeyRotation::default(),
+            ends: AtomicBool::new(false),
+        }
     }
 
     /// Stops the engine because a step has panicked.
@@ -208,10 +220,24 @@ impl Background {
         let done = checkpointer.spread_checkpoint(&*self.core, why).map(|()| true);
         let done = self.noted("checkpoint", done)?;
         self.noted("merging the page map", checkpointer.merge_map_if_due())?;
-        if self.core.pool.memory().shares().holes_count() {
-            cheetah_io::heap::give_back();
-        }
+        self.give_holes_back();
         Ok(done)
+    }
+
+    /// Returns what threads leave free in the allocator to the system, if it matters. Whoever
+    /// allocates may wait for it, so it takes a thousandth of the time at most, and is left alone
+    /// where the heap of the process is so large that the engine's part does not matter.
+    fn give_holes_back(&self) {
+        let (clock, mut due_at_ns) = (&self.core.clock, self.holes_due_at_ns.lock());
+        let begun_ns = clock.now_ns();
+        if begun_ns < *due_at_ns || !self.core.pool.memory().shares().holes_matter() {
+            return;
+        }
+        cheetah_io::heap::give_back();
+        let ended_ns = clock.now_ns();
+        let taken_ns = ended_ns - begun_ns;
+        let pause_ns = if taken_ns > HOLES_NS_MAX { HOLES_PAUSE_NS } else { taken_ns * HOLES_PART };
+        *due_at_ns = ended_ns + pause_ns;
     }
 
     /// Takes statistics that are due.

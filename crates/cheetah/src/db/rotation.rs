@@ -16,9 +16,10 @@ use std::collections::BTreeSet;
 
 /// How often the key service is asked for newer versions.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
-/// When what a pass has left is tried again, so that a full disk does not have one pass follow on
-/// the other.
+/// When what a pass has left is tried again: twice as long after each such pass that follows on
+/// another, as a sector that can never be read is left by all.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
+const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
 
 /// How far the background is with the keys.
 #[derive(Default)]
@@ -34,6 +35,8 @@ struct State {
     asked_at_ns: Option<u64>,
     /// After a pass that has left some: when the next one may begin.
     retry_at_ns: u64,
+    /// How long before that the pass ended.
+    retry_after_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
     began_with: u64,
     /// The same of the last pass that has left nothing.
@@ -91,7 +94,7 @@ impl KeyRotation {
                 Ok(true)
             }
             Rotated::PassEnded { .. } => {
-                self.state.lock().retry_at_ns = now_ns.saturating_add(RETRY_AFTER_NS);
+                self.state.lock().leave(now_ns);
                 Ok(true)
             }
         }
@@ -162,7 +165,14 @@ impl State {
         is_time
     }
 
+    /// After a pass that has left some.
+    fn leave(&mut self, now_ns: u64) {
+        self.retry_after_ns = (self.retry_after_ns * 2).clamp(RETRY_AFTER_NS, RETRY_AFTER_NS_MAX);
+        self.retry_at_ns = now_ns.saturating_add(self.retry_after_ns);
+    }
+
     fn end_pass(&mut self, of_images: BTreeSet<KeyName>) {
+        self.retry_after_ns = 0;
         self.done_with = Some(self.began_with);
         self.to_forget = Some(ToForget { of_images, tried_at: Epoch(0) });
     }
@@ -182,5 +192,23 @@ impl State {
         let to_forget = self.to_forget.as_mut().filter(|to_forget| to_forget.tried_at != epoch)?;
         to_forget.tried_at = epoch;
         Some(to_forget.of_images.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_again_and_again_is_tried_less_and_less() {
+        let (mut state, mut pauses) = (State::default(), Vec::new());
+        for _ in 0..9 {
+            state.leave(5);
+            pauses.push((state.retry_at_ns - 5) / 1_000_000_000);
+        }
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600, 600]);
+        state.end_pass(BTreeSet::new());
+        state.leave(5);
+        assert_eq!(state.retry_at_ns, 5 + RETRY_AFTER_NS);
     }
 }

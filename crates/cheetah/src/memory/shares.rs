@@ -90,7 +90,7 @@ impl Shares {
 
     /// Whether the holes that threads leave in the allocator may be more than what is set aside
     /// for them. They take some MiB, however large the budget is.
-    pub fn holes_count(self) -> bool {
+    pub fn holes_matter(self) -> bool {
         self.rest_bytes() < HOLES_BYTES
     }
 

@@ -92,10 +92,11 @@ pub(super) fn load_epoch(
 ) -> Result<(Parts, Epoch, Vec<u8>)> {
     config.validate()?;
     let health = Arc::clone(durable.health());
-    let (mut keys, closes_any) = (None, config.encrypts_log || config.encrypts_tables);
+    let (mut keys, mut closes_any) = (None, config.encrypts_log || config.encrypts_tables);
     let open_keys = |control: &ControlBlock| {
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
+        closes_any &= !(config.stays_plain && control.keys.is_empty());
         // Before anything is written (E12).
         if closes_any && opened.system().is_none() {
             opened.fetch_newest(SYSTEM_KEY)?;

@@ -249,10 +249,10 @@ impl Locker {
     }
 
     /// Asks for `lock`, which is on the record of `key`, whose version is that of another open
-    /// transaction: that one's lock is entered first, if there is going to be a wait for it.
-    /// Whoever gets it looks again, as the holder may have ended, or let go of a row of which it
-    /// has still an older change to roll back; a record is given back before that, as it counts
-    /// again.
+    /// transaction, or of one whose commit is just being published (M13): that one's lock is
+    /// entered first, if there is going to be a wait for it. Whoever gets it looks again, as the
+    /// holder may have ended, or let go of a row of which it has still an older change to roll
+    /// back; a record is given back before that, as it counts again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,

@@ -71,9 +71,9 @@ impl Core {
         ids.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Has the keys serve of all tables, if those are encrypted that do not say: of some they may
-    /// not yet, whose pages are closed with the system's key meanwhile (a startup asks for no keys
-    /// but those that CONTROL names). A key that is missing keeps no other; the first such error.
+    /// Has the keys of all tables serve, if tables are encrypted that do not say. A startup asks
+    /// only for keys that CONTROL names, so until now pages of others are closed with the system's
+    /// key. A key that is missing keeps no other from serving; the first such error is answered.
     pub(crate) fn use_keys_by_default(&self) -> Result<()> {
         let is_off = !self.pool.keys().closes_tables();
         if is_off || planted::is_on("encryption: leave tables to the system's key") {
