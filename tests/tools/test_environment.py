@@ -1,5 +1,6 @@
 """Tests of the virtual environment: when it is made, that half of one never stays, what is said."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_half_an_environment_does_not_stay(made):
     (environment.PLACE.parents[1] / "offline").write_text("")
     with pytest.raises(Failure, match="no network"):
         environment.ensure()
-    assert not list(environment.PLACE.parent.iterdir())
+    assert [file.name for file in environment.PLACE.parent.iterdir()] == ["venv.lock"]
     (environment.PLACE.parents[1] / "offline").unlink()
     assert environment.ensure().exists() and not environment.PLACE.with_name("venv.new").exists()
 
@@ -71,3 +72,17 @@ def test_the_locks_pin_everything_with_hashes():
     for name, version in (pinned.split("==")
                           for pinned in environment.pinned(environment.TEST_LOCK)):
         assert shared.get(name, version) == version, f"{name} has two versions"
+
+
+def test_one_program_makes_it_at_a_time(made, monkeypatch):
+    call, refused = environment.call, []
+
+    def watched(*words):
+        lock = environment.PLACE.parent / "venv.lock"
+        with lock.open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        refused.append(words)
+        call(*words)
+    monkeypatch.setattr(environment, "call", watched)
+    environment.ensure(tests=True)
+    assert len(refused) == len(made) == 3

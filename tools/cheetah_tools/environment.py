@@ -4,6 +4,8 @@
 and renamed, so an interrupted run makes it again. A new lock or interpreter remakes it.
 """
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import os
@@ -37,16 +39,27 @@ def hand_over(words: list) -> None:
 
 
 def ensure(tests: bool = False) -> Path:
-    """The environment's interpreter, with all installed; may download. Failure if it cannot."""
+    """The environment's interpreter, with all installed; may download, or wait for another program
+    that does. Failure if it cannot."""
     if sys.version_info < PYTHON_LEAST:
         raise Failure(f"needed: Python {PYTHON_LEAST[0]}.{PYTHON_LEAST[1]} or newer; "
                       f"this is {sys.version.split()[0]} ({sys.executable})")
     python = PLACE / "bin/python"
-    if not python.exists() or marked(LOCK, PLACE) != key(LOCK):
-        make()
-    if tests and marked(TEST_LOCK, PLACE) != key(TEST_LOCK):
-        install(TEST_LOCK, PLACE)
+    with one_at_a_time():
+        if not python.exists() or marked(LOCK, PLACE) != key(LOCK):
+            make()
+        if tests and marked(TEST_LOCK, PLACE) != key(TEST_LOCK):
+            install(TEST_LOCK, PLACE)
     return python
+
+
+@contextlib.contextmanager
+def one_at_a_time():
+    """Wait for another program that makes it: steps of `make test` run side by side."""
+    PLACE.parent.mkdir(parents=True, exist_ok=True)
+    with PLACE.with_name("venv.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def make() -> None:
