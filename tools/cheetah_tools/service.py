@@ -27,7 +27,7 @@ def up(_arguments=()) -> int:
         return 0
     server = PrivateServer(RUN)
     server.included = OWN_SETTINGS if OWN_SETTINGS.exists() else None
-    said_before = server.log.stat().st_size if server.log.exists() else 0
+    log_bytes_before = server.log.stat().st_size if server.log.exists() else 0
     server.start(detached=True)
     server.sql(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
     has_engine = server.has_engine("CHEETAH")
@@ -36,17 +36,17 @@ def up(_arguments=()) -> int:
     print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}; yours"
           f" go into {show(OWN_SETTINGS)}")
     if not has_engine:
-        print("\n".join(why_without(server, said_before)))
+        print("\n".join(why_without(server, log_bytes_before)))
         return 1
     print("next: make sql")
     return 0
 
 
-def why_without(server, said_before: int) -> list:
-    """Why the server runs without the engine: what its log says from that byte on."""
+def why_without(server, log_bytes_before: int) -> list:
+    """Why the server runs without the engine: what its log says after that many bytes."""
     if not server.plugin:
         return ["  the plugin is not built: make build"]
-    said = server.log.read_bytes()[said_before:].decode(errors="replace").splitlines()
+    said = server.log.read_bytes()[log_bytes_before:].decode(errors="replace").splitlines()
     reasons = [line for line in said if "[ERROR]" in line and "cheetah" in line.lower()]
     return ["  the engine did not start:", *(f"  {line}" for line in reasons or said[-5:])]
 
@@ -68,7 +68,10 @@ def with_server(arguments) -> int:
         raise Failure("name the program to run, and its words")
     environment = setup.library_environment()
     environment["PATH"] = f"{SERVER / 'usr/bin'}:{environment.get('PATH', os.defpath)}"
-    return subprocess.call(arguments, env=environment)
+    program = shutil.which(arguments[0], path=environment["PATH"])
+    if not program:
+        raise Failure(f"there is no program {arguments[0]}")
+    return subprocess.call([program, *arguments[1:]], env=environment)
 
 
 def down(_arguments=()) -> None:
