@@ -167,9 +167,13 @@ def varying_text(rng, name: str) -> Column:
 
 
 def fixed_text(rng, name: str) -> Column:
-    """CHAR."""
+    """CHAR. Without letters below the space where the collation counts spaces at the end: there the
+    server compares '' before a tab, and has keys that are padded, in all engines, after it. So what
+    a condition finds would depend on whether the plan reads an index."""
     length = rng.choice([1, 3, 10, 60])
-    return Column(name, collated(rng, f"CHAR({length})"), "text", lambda r: quote(words(r, length)), prefix_max=length)
+    type_text = collated(rng, f"CHAR({length})")
+    low = dict.fromkeys(map(ord, "\t\n"), "-") if "nopad" in type_text else {}
+    return Column(name, type_text, "text", lambda r: quote(words(r, length).translate(low)), prefix_max=length)
 
 
 def long_text(rng, name: str) -> Column:
