@@ -21,7 +21,7 @@ up:    ; @$(CHEETAH) up        ## start a private server under var/run
 sql:   ; @$(CHEETAH) sql       ## a client of that server; reads statements from standard input too
 down:  ; @$(CHEETAH) down      ## stop it
 demo:  ; @$(CHEETAH) demo $(if $(DUMP),--dump "$(DUMP)")   ## the main job: real text in InnoDB and Cheetah, then kill -9 (DUMP=file.sql.gz)
-test: setup ; @$(CHEETAH) test $(if $(STEP_MINUTES),--step-minutes $(STEP_MINUTES))   ## every check and test; the last line is the sum (STEP_MINUTES=60: what a step may take, on a busy machine)
+test: setup ; @$(CHEETAH) test $(if $(STEP_MINUTES),--step-minutes $(STEP_MINUTES))   ## every check and test; the last line is the sum (STEP_MINUTES=60 on a busy machine)
 bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan, point selects and transactions beside InnoDB (ARGS="--sets oltp")
 crash: $(if $(IMAGES),,build)   ## kill -9 a loaded server ROUNDS times (LARGE=1: also with data of 20 times the cache); IMAGES=n: so many images of power cuts in the simulation, goes on where it stopped
 	@$(if $(IMAGES),$(CHEETAH) images --images $(IMAGES) --jobs $(or $(JOBS),1),$(CHEETAH) pytest tests/server/test_crash.py tests/server/test_transfers.py -s --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large))

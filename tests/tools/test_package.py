@@ -39,7 +39,8 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
         assert (folder / name).is_file(), name
     named = set()
     for script in package.PACKAGING.iterdir():
-        named.update(re.findall(r"/usr/share/doc/(?:\$package|mariadb-plugin-cheetah)/([\w/.-]*\w)", script.read_text()))
+        folder_of_docs = r"/usr/share/doc/(?:\$package|mariadb-plugin-cheetah)/"
+        named.update(re.findall(folder_of_docs + r"([\w/.-]*\w)", script.read_text()))
     assert named and all((folder / name).is_file() for name in named), named
 
 

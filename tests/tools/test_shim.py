@@ -71,12 +71,25 @@ class Root:
         """There is a plugin for a version."""
         self.write(f"usr/lib/cheetah/{kind}/{version[2:]}/ha_cheetah.so", f"for {version}")
 
+    def offer(self, installed: str, candidate: str) -> None:
+        """What apt says of the server's versions."""
+        lines = f"{CORE}:\\n  Installed: {installed}\\n  Candidate: {candidate}\\n"
+        self.program("programs/apt-cache", f"#!/bin/sh\nprintf '{lines}'\n")
+
+    def built(self, version: str) -> None:
+        """There is a plugin that was built with this engine."""
+        self.shim("built", version)
+        with (self.folder / "usr/lib/cheetah/core.o").open() as core:
+            said = subprocess.run(["cksum"], stdin=core, text=True, capture_output=True, check=True)
+        self.write(f"usr/lib/cheetah/built/{version[2:]}/core", said.stdout)
+
     def run(self, *words: str, given: str = "", builds: str = "") -> subprocess.CompletedProcess:
         """Run the package's program, or its hook."""
         hooks = {"hook": PACKAGING / "apt-hook", "update": PACKAGING / "update-hook"}
         program = hooks.get(words[0], self.folder / "usr/sbin/cheetah-shim")
         environment = {"PATH": f"{self.programs}:{os.environ['PATH']}", "CHEETAH_ROOT": str(self.folder),
-                       "CHEETAH_SOURCES": str(self.folder / "etc/apt"), "TMPDIR": str(self.folder), "CHEETAH_BUILDS": builds}
+                       "CHEETAH_SOURCES": str(self.folder / "etc/apt"), "TMPDIR": str(self.folder),
+                       "CHEETAH_BUILDS": builds}
         rest = [] if words[0] in hooks else words
         return subprocess.run([program, *rest], env=environment, input=given, text=True, capture_output=True, check=False)
 
@@ -175,7 +188,8 @@ def test_the_link_stays_while_a_plugin_is_built_for_a_new_engine(root):
     before = root.link()
     root.write("usr/lib/cheetah/core.o", "a newer engine")
     link, plugin = root.folder / "usr/lib/mysql/plugin/ha_cheetah.so", root.folder / before[1:]
-    root.program("programs/g++", f"#!/bin/sh\n[ -h {link} ] && [ -s {plugin} ] && echo there >> {root.folder}/seen\n" + GXX)
+    look = f"[ -h {link} ] && [ -s {plugin} ] && echo there >> {root.folder}/seen"
+    root.program("programs/g++", f"#!/bin/sh\n{look}\n" + GXX)
     assert root.run("fit").returncode == 0
     assert set((root.folder / "seen").read_text().split()) == {"there"}
     assert root.link() == before and root.run("has", NEW).returncode == 0
@@ -194,7 +208,7 @@ def test_what_is_made_can_be_read_by_the_server_whoever_runs_apt(offered):
     before = os.umask(0o077)
     try:
         offered.run("update")
-        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: 1:10.12\\n'\n")
+        offered.offer(OLD, "1:10.12")
         (offered.folder / "offline").touch()
         offered.run("update")
     finally:
@@ -214,24 +228,19 @@ def test_settings_that_cannot_be_written_are_no_failure_of_apts_update(offered):
 
 def test_a_link_to_nothing_is_set_anew(root):
     root.run("fit")
-    root.shim("built", OLD)
+    root.built(OLD)
     (root.folder / root.link()[1:]).unlink()
-    with (root.folder / "usr/lib/cheetah/built" / OLD[2:] / "core").open("w") as file:
-        subprocess.run(["cksum"], stdin=(root.folder / "usr/lib/cheetah/core.o").open(), stdout=file, check=True)
     assert root.run("take").returncode == 0
     assert (root.folder / root.link()[1:]).exists()
 
 
 def test_take_builds_none(root):
-    with (root.folder / "core").open("w") as file:
-        subprocess.run(["cksum"], stdin=(root.folder / "usr/lib/cheetah/core.o").open(), stdout=file, check=True)
     assert root.run("take").returncode == 0
     before = root.link()
     root.server(NEW)
     assert root.run("take").returncode == 1 and root.link() == before
     assert root.run("has", NEW).returncode == 1
-    root.shim("built", NEW)
-    root.write(f"usr/lib/cheetah/built/{NEW[2:]}/core", root.folder.joinpath("core").read_text())
+    root.built(NEW)
     assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link()
     root.shim("shims", NEW)
     assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link(), "it is for this server"
@@ -293,7 +302,7 @@ def test_what_leaves_no_server_without_its_engine_is_let_through(root, lines):
 @pytest.fixture
 def offered(root) -> Root:
     """The same with unattended-upgrades, and a newer server on offer."""
-    root.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {NEW}\\n'\n")
+    root.offer(OLD, NEW)
     root.program("programs/unattended-upgrade", "#!/bin/sh\n")
     (root.folder / "etc/apt/apt.conf.d").mkdir()
     return root
@@ -336,7 +345,7 @@ def test_a_later_server_is_tried_at_once(offered):
     (offered.folder / "offline").touch()
     offered.run("update")
     later = NEW.replace("deb12u1", "deb12u1.1")
-    offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {later}\\n'\n")
+    offered.offer(OLD, later)
     done = offered.run("update")
     assert f"building a plugin for {CORE} {later}" in done.stderr and f"leaves {CORE} {later} alone" in done.stderr
 
@@ -347,9 +356,9 @@ def test_apts_update_is_left_alone_otherwise(offered, reason):
     if reason == "no unattended-upgrades":
         (offered.programs / "unattended-upgrade").unlink()
     elif reason == "no newer server":
-        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: {OLD}\\n  Candidate: {OLD}\\n'\n")
+        offered.offer(OLD, OLD)
     elif reason == "no server":
-        offered.program("programs/apt-cache", f"#!/bin/sh\nprintf '{CORE}:\\n  Installed: (none)\\n  Candidate: {OLD}\\n'\n")
+        offered.offer("(none)", OLD)
     done = offered.run("update", builds="yes" if "calls" in reason else "")
     assert done.returncode == 0 and not done.stderr and told(offered) == ""
 

@@ -301,7 +301,8 @@ class Machine:
     def watch_plugin(self) -> None:
         """Look from now on, all the time, whether the plugin is there."""
         self.write("/root/watch.py", "import os, time\nwhile not os.path.exists('/root/end'):\n"
-                   f"    if not os.path.exists('{LINK}'):\n        open('/root/missing', 'a').write(os.popen('ps -A -o args').read())\n"
+                   f"    if not os.path.exists('{LINK}'):\n"
+                   "        open('/root/missing', 'a').write(os.popen('ps -A -o args').read())\n"
                    "    time.sleep(0.0005)\nopen('/root/ended', 'w')\n")
         self.run("rm -f /root/end /root/ended; setsid python3 /root/watch.py > /root/watch.log 2>&1 &")
 
@@ -321,8 +322,8 @@ class Machine:
 
 
 def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "", breaks: str = "") -> Path:
-    """The engine's package with its plugin for these versions of the server, as another version, with
-    one more file, and beside fewer packages."""
+    """The engine's package with its plugin for these versions of the server; as `version`, with the
+    file `also`, and with `breaks` among the packages that it breaks."""
     root = unpack(file)
     shims = root / package.OWN / "shims"
     plugin = next(shims.glob("*/*")).read_bytes()
@@ -350,8 +351,9 @@ def plain(folder: Path, name: str, version: str, depends: str = "") -> Path:
     root = Path(tempfile.mkdtemp(dir=PLACE))
     root.chmod(0o755)
     needs = f"Depends: {depends}\n" if depends else ""
-    package.place(root / "DEBIAN/control", (f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@x>\n"
-                                            f"{needs}Description: {name}\n").encode(), 0o644)
+    control = (f"Package: {name}\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@x>\n"
+               f"{needs}Description: {name}\n")
+    package.place(root / "DEBIAN/control", control.encode(), 0o644)
     return pack(root, folder / f"{name}_{version}.deb")
 
 

@@ -122,7 +122,8 @@ def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
 
 
 @pytest.mark.parametrize("first", [ENGINE, CORE])
-@pytest.mark.parametrize("command", ["upgrade", f"install {SERVER} {CORE} {ENGINE}", f"install {ENGINE} {CORE} {SERVER}"])
+@pytest.mark.parametrize("command", ["upgrade", f"install {SERVER} {CORE} {ENGINE}",
+                                     f"install {ENGINE} {CORE} {SERVER}"])
 def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, tmp_path, first, command):
     """The new engine has no plugin for the old server any more. Whichever apt unpacks first, there is a
     plugin at each moment, and the server is started by its package when it has its own."""
@@ -280,7 +281,8 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
 @pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
 def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tmp_path, has_plugin):
     """Between dpkg's two steps, and while a plugin is built in vain: it has a plugin at each moment."""
-    newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours if has_plugin else ours + ".9"])
+    servers = [ours if has_plugin else ours + ".9"]
+    newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=servers)
     shutil.copy(newer, shop.inside("/root"))
     shop.offer("later")     # without a source
     shop.watch_plugin()
@@ -457,7 +459,8 @@ def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, our
     unattended.run(f"rm {TOLD}")
     log = run_unattended(unattended, fails=True)
     assert "Installing the upgrades failed" in log
-    assert "this run of apt is refused" in unattended.run("cat /var/log/unattended-upgrades/unattended-upgrades-dpkg.log")
+    log_of_dpkg = "/var/log/unattended-upgrades/unattended-upgrades-dpkg.log"
+    assert "this run of apt is refused" in unattended.run(f"cat {log_of_dpkg}")
     assert unattended.version(CORE) == ours
     assert unattended.version("zz-tool") == "1"    # aa-tool may come before the server, or after it
     assert_tables(unattended)

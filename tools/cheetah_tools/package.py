@@ -197,8 +197,8 @@ def documents() -> list:
     """What belongs beside the package, as paths in the project."""
     found = []
     for name in DOCUMENTS:
-        place_of_it = PROJECT / name
-        files = [place_of_it] if place_of_it.is_file() else place_of_it.rglob("*")
+        path = PROJECT / name
+        files = [path] if path.is_file() else path.rglob("*")
         found += [file.relative_to(PROJECT) for file in files if file.is_file()]
     return sorted(found)
 

@@ -20,11 +20,11 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 /// Dictionaries that one step loads, at most.
 const DICTIONARIES_PER_STEP: usize = 16;
-/// Of the time, the part for giving holes of the allocator back; what once may take, and the pause
-/// after it has taken longer.
-const HOLES_PART: u64 = 1000;
+/// After holes of the allocator were given back, a pause of so many times the time that it took.
+const HOLES_PAUSES: u64 = 1000;
+/// Or this pause, where it took longer than that.
+const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
-const HOLES_PAUSE_NS: u64 = 3_600_000_000_000;
 /// Pages of dropped trees freed by one step.
 const PAGES_PER_STEP: usize = 256;
 
@@ -228,16 +228,13 @@ impl Background {
     /// allocates may wait for it, so it takes a thousandth of the time at most, and is left alone
     /// where the heap of the process is so large that the engine's part does not matter.
     fn give_holes_back(&self) {
-        let (clock, mut due_at_ns) = (&self.core.clock, self.holes_due_at_ns.lock());
-        let begun_ns = clock.now_ns();
+        let begun_ns = self.core.clock.now_ns();
+        let mut due_at_ns = self.holes_due_at_ns.lock();
         if begun_ns < *due_at_ns || !self.core.pool.memory().shares().holes_matter() {
             return;
         }
         cheetah_io::heap::give_back();
-        let ended_ns = clock.now_ns();
-        let taken_ns = ended_ns - begun_ns;
-        let pause_ns = if taken_ns > HOLES_NS_MAX { HOLES_PAUSE_NS } else { taken_ns * HOLES_PART };
-        *due_at_ns = ended_ns + pause_ns;
+        *due_at_ns = next_give_back_ns(begun_ns, self.core.clock.now_ns());
     }
 
     /// Takes statistics that are due.
@@ -286,5 +283,24 @@ impl Background {
     pub(in crate::db) fn end_hurry(&self) {
         self.ends.store(false, Relaxed);
         self.core.checkpointer.end_hurry();
+    }
+}
+
+/// When holes of the allocator may be given back next, after it was done from `begun_ns` to
+/// `ended_ns`.
+fn next_give_back_ns(begun_ns: u64, ended_ns: u64) -> u64 {
+    let taken_ns = ended_ns - begun_ns;
+    ended_ns + if taken_ns > HOLES_NS_MAX { HOLES_LONG_PAUSE_NS } else { taken_ns * HOLES_PAUSES }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn giving_holes_back_takes_little_of_the_time() {
+        let (begun_ns, ms) = (7, 1_000_000);
+        assert_eq!(next_give_back_ns(begun_ns, begun_ns + ms), begun_ns + 1001 * ms);
+        assert_eq!(next_give_back_ns(begun_ns, begun_ns + 60 * ms), begun_ns + 3_600_060 * ms);
     }
 }

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 /// How often the key service is asked for newer versions.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
-/// When what a pass has left is tried again: twice as long after each such pass that follows on
-/// another, as a sector that can never be read is left by all.
+/// The pause before what a pass has left is tried again. It doubles with each such pass that
+/// follows on another, as a sector that can never be read is left by all.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
 
@@ -35,7 +35,7 @@ struct State {
     asked_at_ns: Option<u64>,
     /// After a pass that has left some: when the next one may begin.
     retry_at_ns: u64,
-    /// How long before that the pass ended.
+    /// The pause that ends then; 0 after a pass that has left nothing.
     retry_after_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
     began_with: u64,

@@ -124,8 +124,8 @@ impl Pool {
                 Ok(Tried::Again) => reach::mark("page tried again by rotation"),
                 Err(_) if self.image_of(pid) != Some(image) => reach::mark("image gone before rotation"),
                 Err(error) => {
-                    let is_temporary = matches!(error, Error::Io { .. } | Error::DiskFull(_));
-                    if is_temporary && !planted::is_on("encryption: pass by what could not be read") {
+                    let may_succeed_later = matches!(error, Error::Io { .. } | Error::DiskFull(_));
+                    if may_succeed_later && !planted::is_on("encryption: pass by what could not be read") {
                         pass.left += 1;
                     } else {
                         // It stays as it is, whatever closes it.
