@@ -73,6 +73,48 @@ def test_a_failure_ends_it_with_the_command_that_repeats_it(monkeypatch, capsys)
     assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[7] == "failed"
 
 
+def test_a_soak_that_was_stopped_goes_on(monkeypatch, capsys):
+    clock, commands = Clock(monkeypatch), []
+
+    def run(_number, command):
+        if len(commands) == 2:
+            raise KeyboardInterrupt
+        clock.now += 1000
+        commands.append(command)
+        return True, 3, 1
+
+    with pytest.raises(KeyboardInterrupt):
+        soak.soak(1, 5, run)
+    first, commands = commands, []
+    assert soak.soak(1, 5, run) == 0
+    whole = [scenario.command(seed) for scenario, seed in itertools.islice(soak.drawn(5), 4)]
+    assert first + commands == whole
+    said = capsys.readouterr().out
+    assert "goes on after 2 rounds" in said
+    assert "soak: 4 rounds at " in said and "in 1.11 hours: 12 tests passed" in said
+    assert [row.split("\t")[3] for row in soak.LEDGER.read_text().splitlines()[1:]] == list("1234")
+
+
+def test_rounds_of_another_seed_or_commit_do_not_count(monkeypatch):
+    for commit, seed in (("other", 5), (soak.commit_of_project(), 6)):
+        soak.note(commit, seed, 1, 3, 0, 4000, "good", "a command")
+    clock, commands = Clock(monkeypatch), []
+
+    def run(_number, command):
+        clock.now += 4000
+        commands.append(command)
+        return True, 3, 1
+
+    assert soak.soak(1, 5, run) == 0 and len(commands) == 1
+
+
+def test_a_soak_that_failed_does_not_go_on(monkeypatch):
+    Clock(monkeypatch)
+    assert soak.soak(8, 5, lambda *_: (False, 0, 0)) == 1
+    with pytest.raises(Failure, match="round 1 of SEED=5 failed at .*another SEED"):
+        soak.soak(8, 5, lambda *_: (True, 1, 0))
+
+
 def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):
     clock = Clock(monkeypatch)
 

@@ -4,6 +4,9 @@ after the other until the time is up.
 The seed decides which rounds follow each other, and the seeds of their tests. A round that has
 begun is finished. The first failure ends the soak and prints the command that repeats its round;
 servers' folders stay. The ledger has a line for each round.
+
+A soak that was stopped goes on with the same SEED: the rounds that the ledger has of that seed, at
+the same commit, count with their time. One that was stopped in the middle is run again.
 """
 
 import argparse
@@ -80,10 +83,19 @@ def drawn(seed: int):
 
 def soak(hours: float, seed: int, run_round) -> int:
     """Run rounds until the time is up or one has failed; the exit status."""
-    begun, commit = time.monotonic(), commit_of_project()
-    kinds, passed, skipped, failure = Counter(), 0, 0, ""
+    commit = commit_of_project()
+    kinds, passed, skipped, spent, failure = Counter(), 0, 0, 0, ""
+    finished = rounds_of(commit, seed)
+    if finished:
+        print(f"goes on after {len(finished)} rounds in {show(LEDGER)}")
+    begun = time.monotonic()
     for number, (scenario, round_seed) in enumerate(drawn(seed), 1):
-        if time.monotonic() - begun >= hours * 3600 or failure:
+        if number <= len(finished):
+            good, left_out, seconds = finished[number - 1]
+            kinds[scenario.name] += bool(good)
+            passed, skipped, spent = passed + good, skipped + left_out, spent + seconds
+            continue
+        if spent + time.monotonic() - begun >= hours * 3600 or failure:
             break
         command, began = scenario.command(round_seed), time.monotonic()
         ok, good, left_out = run_round(number, command)
@@ -99,7 +111,7 @@ def soak(hours: float, seed: int, run_round) -> int:
     print(", ".join(f"{name} {count}" for name, count in kinds.most_common()))
     print(failure, end="\n" if failure else "")
     print(f"soak: {kinds.total()} rounds at {commit} from seed {seed} in "
-          f"{(time.monotonic() - begun) / 3600:.2f} hours: {passed} tests passed, "
+          f"{(spent + time.monotonic() - begun) / 3600:.2f} hours: {passed} tests passed, "
           f"{int(bool(failure))} rounds failed, {skipped} tests skipped")
     return 1 if failure or not passed else 0
 
@@ -134,6 +146,18 @@ def run(number: int, command: list) -> tuple:
 def log_of(number: int):
     """Where a round's output goes; that of an earlier soak is overwritten."""
     return LOGS / f"{number:04}.log"
+
+
+def rounds_of(commit: str, seed: int) -> list:
+    """The rounds that the ledger has of a soak, in their order: tests that passed, tests that were
+    skipped, seconds."""
+    lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
+    rows = [line.split("\t") for line in lines]
+    rows = [row for row in rows if len(row) == len(HEAD) and row[1:3] == [commit, str(seed)]]
+    if any(row[7] == "failed" for row in rows):
+        raise Failure(f"{show(LEDGER)}: round {rows[-1][3]} of SEED={seed} failed at {commit}; "
+                      "mend it, or take another SEED")
+    return [tuple(map(int, row[4:7])) for row in rows]
 
 
 def note(*cells) -> None:
