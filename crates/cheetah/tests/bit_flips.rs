@@ -203,9 +203,8 @@ impl Cost {
         let kind = path.split(['/', '-']).next().unwrap_or_default();
         let Self { unreadable, lost, is_refused } = self;
         let is_within = match kind {
-            "CONTROL" | "map" => !is_refused && unreadable.is_empty() && lost.is_empty(),
+            "CONTROL" | "map" | "chg" => !is_refused && unreadable.is_empty() && lost.is_empty(),
             "wal" => unreadable.is_empty() && lost.is_empty(),
-            "chg" => !is_refused && lost.is_empty(),
             "seg" => true,
             _ => false,
         };

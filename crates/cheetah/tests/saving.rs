@@ -8,11 +8,12 @@ mod support;
 use cheetah::base::planted::plant;
 use cheetah::base::{reach, Config};
 use cheetah::db::{Db, Env};
+use cheetah::format::parity::parity_at;
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use support::*;
 
 /// More than memory holds.
@@ -356,14 +357,28 @@ fn change_file(disk: &SimDisk) -> String {
     disk.paths().into_iter().find(|path| path.starts_with("chg/")).unwrap()
 }
 
+/// Damages a change file that is shorter than its parity where the file has that byte, and where
+/// parity has it.
+fn damage_for_good(disk: &SimDisk, path: &str, offset: u64) {
+    let parity_at = disk.contents(path).unwrap().len() as u64 - bytes_of(disk, path);
+    disk.flip(path, offset, 3).unwrap();
+    disk.flip(path, parity_at + offset, 4).unwrap();
+}
+
+/// Bytes of such a file without parity: as many as that has.
+fn bytes_of(disk: &SimDisk, path: &str) -> u64 {
+    let whole = disk.contents(path).unwrap().len() as u64;
+    (1..whole).find(|bytes| parity_at(*bytes) + bytes == whole).unwrap()
+}
+
 #[test]
 fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_other() {
     let (disk, _) = with_waiting_changes();
     let path = change_file(&disk);
-    let bytes = disk.contents(&path).unwrap().len() as u64;
+    let bytes = bytes_of(&disk, &path);
     for offset in [3, 70, bytes - 5] {
         let disk = disk.snapshot();
-        disk.flip(&path, offset, 3).unwrap();
+        damage_for_good(&disk, &path, offset);
         let db = open(&disk, 0).unwrap();
         let quarantined = db.quarantined_tables();
         assert_eq!(quarantined.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["t"]);
@@ -389,8 +404,7 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     let db = open(&disk, 0).unwrap();
     let table = db.table("t").unwrap();
     let path = change_file(&disk);
-    let bytes = disk.contents(&path).unwrap().len() as u64;
-    disk.flip(&path, bytes / 2, 3).unwrap();
+    damage_for_good(&disk, &path, bytes_of(&disk, &path) / 2);
     let findings = |db: &Db| check(db, &table).unwrap().err().unwrap_or_default();
     let found = findings(&db);
     for _ in 0..2 {
@@ -407,6 +421,75 @@ fn check_table_reads_the_change_files_that_a_startup_would_need() {
     let bug = plant("check: leave change files unread");
     assert_eq!(checked_with_a_damaged_change_file().0, Vec::<String>::new());
     assert!(bug.reached_count() > 0);
+}
+
+/// A startup with a change file of which one bit is wrong: what is told, and whether a checkpoint
+/// has written what it has into another one.
+fn started_with_a_flipped_bit(bug: Option<&'static str>) -> (String, bool) {
+    let (disk, rows) = with_waiting_changes();
+    let path = change_file(&disk);
+    disk.flip(&path, bytes_of(&disk, &path) / 2, 3).unwrap();
+    let planted = bug.map(plant);
+    let db = open(&disk, 0).unwrap();
+    let told = Arc::new(Mutex::new(String::new()));
+    let listener = Arc::clone(&told);
+    db.announce_background_errors_to(move |text| listener.lock().unwrap().push_str(text));
+    db.checkpoint().unwrap();
+    let is_anew = !disk.paths().contains(&path);
+    assert_eq!(is_anew, db.background_errors().is_empty());
+    drop(planted);
+    db.checkpoint().unwrap();
+    verify(&db, &rows).unwrap();
+    let told = told.lock().unwrap().clone();
+    (told, is_anew)
+}
+
+#[test]
+fn v8_a_damaged_change_file_is_mended_by_its_parity_and_written_anew() {
+    let (told, is_anew) = started_with_a_flipped_bit(None);
+    assert!(told.starts_with("change files: ") && told.contains("mended from its parity"), "{told}");
+    assert!(is_anew);
+    assert!(!started_with_a_flipped_bit(Some("saving: go on from what is damaged")).1);
+}
+
+#[test]
+fn v8_without_parity_a_flipped_bit_costs_a_table() {
+    let (disk, _) = with_waiting_changes();
+    let path = change_file(&disk);
+    let bytes = bytes_of(&disk, &path);
+    let whole = disk.contents(&path).unwrap();
+    disk.put(&path, &whole[..bytes as usize]).unwrap();
+    assert!(open(&disk.snapshot(), 0).unwrap().quarantined_tables().is_empty());
+    disk.flip(&path, bytes / 2, 3).unwrap();
+    assert_eq!(open(&disk, 0).unwrap().quarantined_tables().len(), 1);
+}
+
+/// Damage of a change file while the database is open: what a pass of scrubbing tells, and what is
+/// told after the checkpoint that follows.
+#[test]
+fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
+    for is_for_good in [false, true] {
+        let (disk, rows) = with_waiting_changes();
+        let clock = SimClock::default();
+        let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
+        let db = Db::open(env, config(0)).unwrap();
+        let path = change_file(&disk);
+        match is_for_good {
+            true => damage_for_good(&disk, &path, 100),
+            false => disk.flip(&path, 100, 3).unwrap(),
+        }
+        db.set_scrub_rate(1 << 30);
+        let told = (0..5000).find_map(|_| {
+            clock.advance_ns(10_000);
+            db.run_background().unwrap();
+            db.background_errors().into_iter().next()
+        });
+        let (place, error) = told.expect("a pass reads the change files");
+        assert!(place == "change files" && error.contains("written anew by the next checkpoint"), "{error}");
+        db.checkpoint().unwrap();
+        assert!(!disk.paths().contains(&path));
+        verify(&db, &rows).unwrap();
+    }
 }
 
 #[test]

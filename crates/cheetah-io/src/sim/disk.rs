@@ -522,8 +522,12 @@ impl File for SimFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let mut begun = self.begin(Op::Read, format_args!(" {offset}+{}", buf.len()))?;
         let file = begun.state.world.file(self.inode)?;
-        if offset.saturating_add(buf.len() as u64) > file.current.len() {
+        let end = offset.saturating_add(buf.len() as u64);
+        if end > file.current.len() {
             return Err(error(io::ErrorKind::UnexpectedEof, &self.path));
+        }
+        if matches!(begun.effect, Some(Effect::Unreadable(from, to)) if from < end && offset < to) {
+            return Err(error(io::ErrorKind::Other, &format!("bad sector of {}", self.path)));
         }
         file.current.read(offset, buf);
         if let (Some(Effect::FlipRead(byte, bit)), false) = (begun.effect, buf.is_empty()) {

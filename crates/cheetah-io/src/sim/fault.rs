@@ -54,6 +54,8 @@ pub enum Effect {
     Misdirect(i64),
     /// A read succeeds with one bit flipped: of this byte (modulo the length), this bit.
     FlipRead(usize, u8),
+    /// A read fails if it touches the bytes of the file from the first place to before the second.
+    Unreadable(u64, u64),
 }
 
 /// A rule: the `nth` operation that matches, counted from the moment of injection, meets `effect`.

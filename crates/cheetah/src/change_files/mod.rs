@@ -9,24 +9,31 @@
 //! Invariants
 //!   F1  A [`ListedFile`] comes from [`Writer::finish`], which has made file and name durable.
 //!   F2  Reading gives all records of a listed file, in their order, or `Corruption`.
+//!   F3  Behind the bytes that a state lists is their parity. Reading mends what it can by it, and
+//!       believes nothing that has not the checksums of the file.
 //! Errors    `DiskFull` and `Io` while a file is written: nothing lists it. Fatal when a sync
 //! fails.
 
 use crate::base::{planted, Epoch, Error, Result, TreeId};
 use crate::durable::Durable;
-use crate::format::change_file::{
-    chain_of, check_header, decode_block, encode_block, encode_header, stored_bytes, SavedChanges,
-    BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, HEADER_BYTES,
-};
+use crate::format::change_file::{chain_of, encode_block, encode_header, SavedChanges, BLOCK_BYTES_MAX};
 use crate::format::encryption::Key;
+use crate::format::parity::{parity_at, parity_bytes_of, Parity};
 use crate::format::state::ListedFile;
-use crate::format::{Defect, Reader};
 use crate::keys::Keys;
 use cheetah_io::File;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+mod reading;
+#[cfg(test)]
+mod tests;
+
+pub use reading::read;
+
+/// What background errors call damage of these files.
+pub const PLACE: &str = "change files";
 /// Directory of the files.
 const DIRECTORY: &str = "chg";
 /// Bytes of records after which a block is written.
@@ -49,6 +56,7 @@ pub struct Writer {
     end: u64,
     synced: u64,
     chain: u32,
+    parity: Parity,
     trees: BTreeSet<TreeId>,
     keys: Arc<Keys>,
     key: Option<Arc<Key>>,
@@ -71,26 +79,28 @@ impl Writer {
         let key = keys.system();
         keys.note_change_file(epoch, key.as_ref().map(|key| key.name()));
         let header = encode_header(keys.database(), epoch, key.as_ref().map(|key| key.name()));
-        file.write_at(0, &header).map_err(|error| Error::io("write", &path, error))?;
-        Ok(Self {
+        let mut writer = Self {
             durable,
             file,
             path,
             epoch,
-            end: HEADER_BYTES as u64,
+            end: 0,
             synced: 0,
             chain: chain_of(&header),
+            parity: Parity::default(),
             trees: BTreeSet::new(),
             keys: Arc::clone(keys),
             key,
             records: Vec::new(),
-            block: Vec::new(),
-        })
+            block: header.to_vec(),
+        };
+        writer.append_block()?;
+        Ok(writer)
     }
 
-    /// Bytes of the file so far.
+    /// Bytes that the file takes on the disk so far.
     pub fn bytes(&self) -> u64 {
-        self.end
+        parity_at(self.end) + self.parity.bytes().len() as u64
     }
 
     /// Adds a record, and writes a block when there are many. Blocks for I/O.
@@ -107,10 +117,7 @@ impl Writer {
         assert!(self.records.len() <= BLOCK_BYTES_MAX, "a page has few changes");
         let nonce = self.key.as_ref().map(|_| self.keys.nonce()).transpose()?;
         let chain = encode_block(&self.records, self.chain, self.key.as_deref().zip(nonce), &mut self.block);
-        let written = self.file.write_at(self.end, &self.block);
-        written.map_err(|error| Error::io("write", &self.path, error))?;
-        self.file.start_writeback(self.end, self.block.len() as u64);
-        self.end += self.block.len() as u64;
+        self.append_block()?;
         self.chain = chain;
         self.records.clear();
         if self.end - self.synced > SYNC_BYTES {
@@ -120,11 +127,27 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes what is in `block` behind what is there.
+    fn append_block(&mut self) -> Result<()> {
+        self.write(self.end, &self.block)?;
+        self.file.start_writeback(self.end, self.block.len() as u64);
+        if !planted::is_on("change files: forget parity") {
+            self.parity.add(self.end, &self.block);
+        }
+        self.end += self.block.len() as u64;
+        Ok(())
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(at, bytes).map_err(|error| Error::io("write", &self.path, error))
+    }
+
     /// Writes what is left, and makes the file and its name durable. Blocks for I/O.
     pub fn finish(mut self) -> Result<ListedFile> {
         if !self.records.is_empty() {
             self.write_block()?;
         }
+        self.write(parity_at(self.end), self.parity.bytes())?;
         if !planted::is_on("saving: list a file that is not durable") {
             self.durable.change_file_barrier(&*self.file, &self.path)?;
             self.durable.directory_barrier(DIRECTORY)?;
@@ -134,48 +157,9 @@ impl Writer {
     }
 }
 
-/// Hands out the records of a listed file. `Corruption` when it is damaged; records before the
-/// damage have been handed out then. `Io` when it is missing: then others may be, and it may come
-/// back. Blocks for I/O.
-pub fn read(
-    durable: &Durable,
-    keys: &Keys,
-    listed: &ListedFile,
-    mut each: impl FnMut(&SavedChanges<'_>) -> Result<()>,
-) -> Result<()> {
-    let path = path_of(listed.epoch);
-    let file = durable.disk().open(&path).map_err(|error| Error::io("open", &path, error))?;
-    let damaged = |defect: Defect| defect.in_place(&path);
-    let mut header = [0; HEADER_BYTES];
-    read_at(&*file, &path, 0, &mut header)?;
-    let (mut chain, key) = check_header(&header, keys.database(), listed.epoch).map_err(damaged)?;
-    keys.note_change_file(listed.epoch, key);
-    let key = key.map(|name| keys.find(&name)).transpose()?;
-    let (mut at, mut stored, mut records) = (HEADER_BYTES as u64, Vec::new(), Vec::new());
-    while at < listed.bytes {
-        let mut head = [0; BLOCK_HEAD_BYTES];
-        read_at(&*file, &path, at, &mut head)?;
-        at += BLOCK_HEAD_BYTES as u64;
-        stored.resize(stored_bytes(&head, listed.bytes.saturating_sub(at)).map_err(damaged)?, 0);
-        read_at(&*file, &path, at, &mut stored)?;
-        at += stored.len() as u64;
-        chain = decode_block(&head, &mut stored, chain, key.as_deref(), &mut records).map_err(damaged)?;
-        let mut reader = Reader::new(&records);
-        while !reader.is_empty() {
-            each(&SavedChanges::decode(&mut reader).map_err(damaged)?)?;
-        }
-    }
-    match chain == listed.chain {
-        true => Ok(()),
-        false => Err(Error::corrupt(&path, "not the file that the page map names")),
-    }
-}
-
-fn read_at(file: &dyn File, path: &str, at: u64, bytes: &mut [u8]) -> Result<()> {
-    file.read_at(at, bytes).map_err(|error| match error.kind() {
-        ErrorKind::UnexpectedEof => Error::corrupt(path, "the file is shorter than the page map says"),
-        _ => Error::io("read", path, error),
-    })
+/// Bytes that a listed file takes on the disk.
+pub fn bytes_on_disk(listed: &ListedFile) -> u64 {
+    parity_at(listed.bytes) + parity_bytes_of(listed.bytes) as u64
 }
 
 /// Lets go of the file of an epoch, if there is one.
@@ -220,86 +204,4 @@ pub fn replace_missing(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::{Health, PageId, SegmentId};
-    use crate::format::{ImageRef, Location};
-    use cheetah_io::sim::{SimClock, SimDisk};
-
-    fn no_keys() -> Arc<Keys> {
-        Keys::none(Arc::new(SimClock::default()), [5; 16])
-    }
-
-    fn saved(pid: u64, changes: &[u8]) -> SavedChanges<'_> {
-        let location = Location { segment: SegmentId(3), offset: 640, stored_bytes: 900, crc: 77 };
-        let image = ImageRef { pid: PageId(pid), tree: TreeId(20 + pid as u32 % 2), location };
-        SavedChanges { image, begins: true, room: 4000, growth_bytes: 120, changes }
-    }
-
-    fn on(disk: &SimDisk) -> Arc<Durable> {
-        let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
-        prepare(&durable, &[]).unwrap();
-        Arc::new(durable)
-    }
-
-    fn write(durable: &Arc<Durable>, epoch: Epoch, count: u64) -> ListedFile {
-        remove(durable, epoch).unwrap();
-        let mut writer = Writer::create(durable, &no_keys(), epoch).unwrap();
-        for pid in 0..count {
-            writer.push(&saved(pid, &[pid as u8; 300])).unwrap();
-        }
-        writer.finish().unwrap()
-    }
-
-    fn pids(durable: &Durable, listed: &ListedFile) -> Result<Vec<u64>> {
-        let mut pids = Vec::new();
-        read(durable, &no_keys(), listed, |saved| {
-            assert_eq!(saved.changes, [saved.image.pid.0 as u8; 300]);
-            pids.push(saved.image.pid.0);
-            Ok(())
-        })?;
-        Ok(pids)
-    }
-
-    #[test]
-    fn all_records_come_back_after_a_power_cut() {
-        let disk = SimDisk::new();
-        let listed = write(&on(&disk), Epoch(7), 1000);
-        assert_eq!(listed.trees, [TreeId(20), TreeId(21)]);
-        let left = disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, 1);
-        let durable = Durable::new(Arc::new(left), Arc::new(Health::default()));
-        assert_eq!(pids(&durable, &listed).unwrap(), (0..1000).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_file_that_is_not_the_listed_one_is_refused() {
-        let disk = SimDisk::new();
-        let durable = on(&disk);
-        let listed = write(&durable, Epoch(7), 1000);
-        let longer = write(&durable, Epoch(7), 1001);
-        assert!(pids(&durable, &listed).is_err());
-        assert_eq!(pids(&durable, &longer).unwrap().len(), 1001);
-        let file = durable.disk().open(&path_of(Epoch(7))).unwrap();
-        for at in [10, 70, longer.bytes - 1] {
-            let mut byte = [0];
-            file.read_at(at, &mut byte).unwrap();
-            file.write_at(at, &[byte[0] ^ 4]).unwrap();
-            assert!(pids(&durable, &longer).is_err(), "byte {at}");
-            file.write_at(at, &byte).unwrap();
-        }
-        remove(&durable, Epoch(7)).unwrap();
-        assert!(pids(&durable, &longer).unwrap_err().to_string().contains("open"));
-    }
-
-    #[test]
-    fn only_listed_files_stay() {
-        let disk = SimDisk::new();
-        let durable = on(&disk);
-        let listed = [1, 2, 3].map(|epoch| write(&durable, Epoch(epoch), 5));
-        prepare(&durable, &listed[1..2]).unwrap();
-        assert_eq!(durable.disk().list(DIRECTORY).unwrap(), ["2.chg"]);
-    }
 }

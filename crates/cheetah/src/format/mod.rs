@@ -22,6 +22,7 @@ pub mod log_record;
 pub mod manifest;
 pub mod map_block;
 pub mod page;
+pub mod parity;
 mod record_fields;
 pub mod row;
 pub mod row_format_versions;

@@ -75,7 +75,11 @@ impl Restoring<'_> {
                         damaged.push((file.trees.clone(), error));
                     }
                 }
-                read => read?,
+                read => {
+                    if read? {
+                        self.pool.saved_files.lock().damaged.push(file.epoch);
+                    }
+                }
             }
         }
         let is_last = self.last == u64::MAX;

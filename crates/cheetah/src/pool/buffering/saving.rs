@@ -19,6 +19,7 @@
 //!       page for each leaf (B12), and a file takes less.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
 //!       of a checkpoint that was given up goes at once, unless its commit may be durable.
+//!   V8  After damage of a listed file, mended or not, the next one has all.
 //! Locks     `saved_files` for a moment, under no other one, and nothing under it.
 
 use super::entries::Unsaved;
@@ -40,6 +41,8 @@ pub(in crate::pool) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
     /// The last checkpoint was given up.
     pub(super) next_has_all: bool,
+    /// Files that are damaged on the disk: what they have is known, and written anew.
+    pub(super) damaged: Vec<Epoch>,
     /// Files of checkpoints that were given up, and whose commit may be durable (V7).
     orphans: Vec<Epoch>,
     /// The epoch whose checkpoint may be writing its file.
@@ -78,7 +81,9 @@ impl Pool {
         files.in_writing = Some(epoch);
         let listed_bytes = files.listed.iter().map(|file| file.bytes).sum::<u64>();
         let waiting_bytes = self.memory.used(MemoryUse::Buffered) as u64;
+        let is_damaged = !files.damaged.is_empty() && !planted::is_on("saving: go on from what is damaged");
         let has_all = files.next_has_all
+            || is_damaged
             || files.listed.len() >= LISTED_MAX
             || listed_bytes > waiting_bytes
             || self.buffering.pages_count() == 0;
@@ -139,6 +144,10 @@ impl Pool {
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
+        files.damaged.retain(|epoch| !gone.contains(epoch));
+        if files.damaged.is_empty() {
+            self.health.background_errors().clear(change_files::PLACE);
+        }
         drop(files);
         for epoch in gone {
             // What is left goes at the next startup.
@@ -173,22 +182,43 @@ impl Pool {
     }
 
     /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
-    /// then: what is wrong with them. Blocks for I/O.
+    /// then: what is wrong with them and cannot be mended. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
+        self.read_change_files(|file| file.trees.iter().any(|tree| trees.contains(tree)))
+    }
+
+    /// Reads all listed files, to find damage: a background error, until a checkpoint has written
+    /// anew what they have, which is known while the database is open. Blocks for I/O.
+    pub fn scrub_change_files(&self) {
+        for error in self.read_change_files(|_| true) {
+            let detail = format!("{error}; written anew by the next checkpoint");
+            self.health
+                .background_errors()
+                .note(change_files::PLACE, &Error::corrupt("saved changes", detail));
+        }
+    }
+
+    /// Reads such listed files; errors of those that are listed still, and cannot be mended.
+    fn read_change_files(&self, is_such: impl Fn(&ListedFile) -> bool) -> Vec<Error> {
         let listed = self.saved_files.lock().listed.clone();
-        let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
         let (durable, keys) = (self.segments.durable(), &*self.keys);
-        let read = of_trees.filter_map(|file| {
-            let error = change_files::read(durable, keys, file, |_| Ok(())).err()?;
+        let mut errors = Vec::new();
+        for file in listed.iter().filter(|file| is_such(file)) {
+            let read = change_files::read(durable, keys, file, |_| Ok(()));
+            let mut files = self.saved_files.lock();
             // A checkpoint may have let go of it meanwhile.
-            self.saved_files.lock().listed.contains(file).then_some(error)
-        });
-        read.collect()
+            if read.as_ref().is_ok_and(|is_damaged| !is_damaged) || !files.listed.contains(file) {
+                continue;
+            }
+            files.damaged.push(file.epoch);
+            errors.extend(read.err());
+        }
+        errors
     }
 
     /// Bytes of the change files.
     pub fn change_file_bytes(&self) -> u64 {
-        self.saved_files.lock().listed.iter().map(|file| file.bytes).sum()
+        self.saved_files.lock().listed.iter().map(change_files::bytes_on_disk).sum()
     }
 }
 
