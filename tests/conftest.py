@@ -24,8 +24,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Take words as names of tests, and a request to end as Ctrl-C, so that servers are stopped."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Take words as names of tests, and a request to end as Ctrl-C, so that servers are stopped.
+    Whoever began the tests in a shell's background has had Ctrl-C ignored: not in what they start.
+    """
+    for end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(end, signal.default_int_handler)
     words = [word for word in config.args if not place(word).exists()]
     if words and re.fullmatch(r"[\w.]+", "".join(words)):
         config.option.keyword = " or ".join(f"({word.replace('.', ' and ')})" for word in words)
