@@ -156,37 +156,52 @@ def collated(rng, type_text: str) -> str:
     return f"{type_text} CHARACTER SET {collation.split('_')[0]} COLLATE {collation}"
 
 
+def left_out(type_text: str) -> dict:
+    """Letters that the server orders in two ways, in any engine, and what takes their place. So
+    what is found would depend on the plan.
+
+    In a CHAR whose collation counts spaces at the end it compares '' before a tab, and has keys
+    that are padded after it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys differ: a
+    sort with LIMIT has another order than one without.
+    """
+    if "czech_cs" in type_text:
+        return str.maketrans(" ", "-")
+    return str.maketrans("\t\n", "--") if type_text.startswith("CHAR") and "nopad" in type_text else {}
+
+
 def varying_text(rng, name: str) -> Column:
     """VARCHAR; long values now and then."""
     length = rng.choice([1, 5, 20, 63, 64, 200, 300])
+    type_text = collated(rng, f"VARCHAR({length})")
+    other_letters = left_out(type_text)
 
     def literal(r):
-        text = words(r, length)
+        text = words(r, length).translate(other_letters)
         return quote((text * 100)[:length] if r.random() < 0.04 else text)
-    return Column(name, collated(rng, f"VARCHAR({length})"), "text", literal, prefix_max=length)
+    return Column(name, type_text, "text", literal, prefix_max=length)
 
 
 def fixed_text(rng, name: str) -> Column:
-    """CHAR. Without letters below the space where the collation counts spaces at the end: there the
-    server compares '' before a tab, and has keys that are padded, in all engines, after it. So what
-    a condition finds would depend on whether the plan reads an index."""
+    """CHAR."""
     length = rng.choice([1, 3, 10, 60])
     type_text = collated(rng, f"CHAR({length})")
-    low = dict.fromkeys(map(ord, "\t\n"), "-") if "nopad" in type_text else {}
-    return Column(name, type_text, "text", lambda r: quote(words(r, length).translate(low)), prefix_max=length)
+    other_letters = left_out(type_text)
+    return Column(name, type_text, "text", lambda r: quote(words(r, length).translate(other_letters)),
+                  prefix_max=length)
 
 
 def long_text(rng, name: str) -> Column:
     """TEXT types, sometimes far longer than a page."""
     base = rng.choice(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"])
-    longest = 60 if base == "TINYTEXT" else 90000
+    longest, type_text = 60 if base == "TINYTEXT" else 90000, collated(rng, base)
+    other_letters = left_out(type_text)
 
     def literal(r):
         if base != "TINYTEXT" and r.random() < 0.08:
             count = r.choice([100, 9000, 20000] if base == "TEXT" else [100, 9000, 20000, 90000])
-            return f"REPEAT({quote(words(r, 3) or 'x')}, {count // 4})"
-        return quote(words(r, longest))
-    column = Column(name, collated(rng, base), "text", literal, prefix_max=30)
+            return f"REPEAT({quote(words(r, 3).translate(other_letters) or 'x')}, {count // 4})"
+        return quote(words(r, longest).translate(other_letters))
+    column = Column(name, type_text, "text", literal, prefix_max=30)
     column.must_prefix = True
     return column
 
