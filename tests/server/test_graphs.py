@@ -138,6 +138,12 @@ def tables_of(server) -> list:
     return sorted(row[0] for row in server.sql("SHOW TABLES LIKE 'n%'", "d"))
 
 
+def engines_of(server) -> set:
+    """Of all tables."""
+    return {row[0] for row in server.sql("SELECT engine FROM information_schema.tables "
+                                         "WHERE table_schema = 'd'")}
+
+
 def names_of(server, graph: Graph) -> None:
     """What the tables are called after a kill: a rename may have been done and not answered."""
     found = {name[1]: name for name in tables_of(server)}
@@ -183,11 +189,12 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
             player.join(120)
             assert not player.is_alive() and not player.failure, player.failure
         replica.start()
-        take_recovered_definition(replica)
+        take_definition(replica)
         replica.sql("START SLAVE")
         catch_up(primary, replica)
         assert not replica.sql("SHOW SLAVE STATUS")[0][19]
         assert tables_of(primary) == tables_of(replica)
+        assert engines_of(primary) == engines_of(replica) == {"CHEETAH"}
         for name in tables_of(primary):
             query = f"SELECT * FROM {name} ORDER BY id"
             assert primary.sql(query, "d") == replica.sql(query, "d"), name
@@ -198,14 +205,22 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
     assert counted[0] > STATEMENTS and events > STATEMENTS // 4, counted
 
 
-def take_recovered_definition(replica) -> None:
-    """A change of a definition that the server finishes at its start after a kill (ddl_recovery.log)
-    is in its binary log under its own number, which refuses the primary's (error 1950). It is that
-    one."""
-    domain, server_id, number = replica.value("SELECT @@gtid_binlog_pos").split("-")
-    if server_id != str(PRIMARY):
-        replica.sql("RESET MASTER")
-        replica.sql(f"SET GLOBAL gtid_slave_pos = '{domain}-{PRIMARY}-{number}'")
+def take_definition(replica) -> None:
+    """Have a replica that was killed go on behind a change of a definition that is in its binary log,
+    and in no position of a replica. The server keeps these two apart: it notes the position after
+    it has logged the change, and logs one that its startup finishes (ddl_recovery.log) under its
+    own number. Either refuses the same change of the primary (error 1950)."""
+    logged, noted = (replica.value(f"SELECT @@{name}") for name in ("gtid_binlog_pos", "gtid_slave_pos"))
+    number, done = (int(position.rsplit("-", 1)[1]) for position in (logged, noted))
+    if number <= done:
+        return
+    events = [row for name, *_ in replica.sql("SHOW BINARY LOGS")
+              for row in replica.sql(f"SHOW BINLOG EVENTS IN '{name}'") if row[2] == "Gtid"]
+    group = next(row[5] for row in events if row[5].split()[2 if "BEGIN" in row[5] else 1] == logged)
+    assert not group.startswith("BEGIN") and number == done + 1, f"{group}, and the replica is at {noted}"
+    replica.sql("RESET MASTER")
+    replica.sql(f"SET GLOBAL gtid_slave_pos = '0-{PRIMARY}-{number}'")
+    note(f"{logged} was in the log alone: {group}")
 
 
 def check_events(server) -> int:

@@ -31,7 +31,8 @@ def options(number: int, **more) -> dict:
 
 
 def replicated(new_server, mode: str, **more) -> tuple:
-    """A primary, and a replica with eight threads. It reads by TCP, as it cannot use a socket."""
+    """A primary, and a replica with eight threads, which makes tables of Cheetah where the primary was
+    told so by a session. It reads by TCP, as it cannot use a socket."""
     port = free_port()
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  skip_networking="OFF",
@@ -48,7 +49,7 @@ def replicated(new_server, mode: str, **more) -> tuple:
     # With the server's own number of retries: only the later one of two workers in a deadlock is
     # rolled back, and waits for its turn then.
     replica = new_server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode,
-                                 skip_slave_start=None,
+                                 skip_slave_start=None, default_storage_engine="CHEETAH",
                                  gtid_pos_auto_engines="CHEETAH"))
     replica.start()
     replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, "
