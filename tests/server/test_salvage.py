@@ -1,11 +1,13 @@
 """A damaged database is salvaged, and the server serves what is left of it."""
 
 import os
+import shutil
 import subprocess
 
 from cheetah_tools.paths import PROJECT, TARGET
 
 ROWS = 20000
+TRIES_MAX = 10
 TEXT = "CONCAT(MD5(a), MD5(a + 1), MD5(a + 2))"
 
 
@@ -45,10 +47,15 @@ def test_rows_beside_damage_come_back(server, rng):
     folder, new = server.data / "#cheetah", server.data / "salvaged"
     place = max((folder / "seg").glob("*.seg"), key=lambda path: path.stat().st_size)
     size = place.stat().st_size
-    for _ in range(6):
-        damage(place, rng.randrange(size // 8, size - 64))
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    done = salvage(folder, new)
+    for _ in range(TRIES_MAX):
+        for _ in range(6):
+            damage(place, rng.randrange(size // 8, size - 64))
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        done = salvage(folder, new)
+        if done.returncode != 0:
+            break
+        # They have all met secondary indexes, or what nobody needs any more.
+        shutil.rmtree(new)
     assert done.returncode == 1, f"it tells of no loss: {done.stdout} {done.stderr}"
     assert {path: path.read_bytes() for path in before} == before, "the damaged folder has changed"
     assert not list(server.data.glob("*.scratch")), "files of the tool are left"
