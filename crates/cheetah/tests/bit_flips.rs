@@ -294,16 +294,19 @@ fn is_named_by_check(db: &Db, contents: &Contents) -> Result<bool, String> {
 /// Whether a whole pass of the scrubber finds something.
 fn is_named_by_scrubbing(db: &Db, clock: &SimClock) -> Result<bool, String> {
     const STEPS_MAX: usize = 5000;
+    // The change files come behind the images.
+    const STEPS_AT_THE_END: usize = 20;
     let count =
         |name| db.status().into_iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| count);
     db.set_scrub_rate(1 << 30);
-    let mut before = None;
+    let (mut before, mut steps) = (None, 0);
     for _ in 0..STEPS_MAX {
         // Others in the background may meet the damage, too.
         db.run_background().map_or_else(expected, |_| Ok(()))?;
         clock.advance_ns(1_000_000);
         let read = count("pool_scrubbed_images");
-        if before == Some(read) {
+        steps = if before == Some(read) { steps + 1 } else { 0 };
+        if steps == STEPS_AT_THE_END {
             return Ok(count("pool_damaged_images") > 0);
         }
         before = Some(read);

@@ -654,3 +654,30 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
     let _bug = plant("encryption: pass by what could not be read");
     assert!(left_by_a_pass_without_reads() > 0);
 }
+
+/// A database with an encrypted table after a power cut, with a change file.
+fn with_change_file(seed: u64) -> Option<(World, Model, String)> {
+    let world = World::new(seed);
+    let (db, mut model, mut rng) = filled(&world, Encryption::Yes, 40);
+    db.checkpoint().unwrap();
+    (0..4).for_each(|_| model.change(&db, &mut rng).unwrap());
+    db.checkpoint().unwrap();
+    let disk = world.disk.crash(CrashPolicy::SyncedOnly, seed);
+    std::mem::forget(db);
+    let file = disk.paths().into_iter().find(|path| path.starts_with("chg/"))?;
+    Some((World { disk, ..world }, model, file))
+}
+
+#[test]
+fn v8_parity_mends_a_closed_change_file() {
+    let (world, model, file) = (1..30).find_map(with_change_file).unwrap();
+    let bytes = world.disk.contents(&file).unwrap();
+    assert_eq!(bytes[8], 2, "the file is closed");
+    for at in [20, 70, 90] {
+        let world = World { disk: world.disk.snapshot(), clock: world.clock.clone(), ..World::new(1) };
+        world.disk.flip(&file, at, 4).unwrap();
+        let db = world.open().unwrap();
+        db.checkpoint().unwrap();
+        model.verify(&db).unwrap();
+    }
+}

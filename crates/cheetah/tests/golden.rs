@@ -20,6 +20,7 @@ use cheetah::format::image::{self, Codec, Compression};
 use cheetah::format::log_record::LogRecord;
 use cheetah::format::manifest::Manifest;
 use cheetah::format::page::{PageBuf, PageView};
+use cheetah::format::parity::{parity_at, Parity, PARITY_BYTES};
 use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::FormatChange;
 use cheetah::format::state::State;
@@ -200,11 +201,18 @@ fn a_rename_with_constraints_is_logged_as_when_it_came() {
     assert!(matches!(decoded, LogRecord::RenameWithConstraints(changed) if changed.len() == 2));
 }
 
-/// State format 4 and change files, which are written where changes wait for leaves.
+/// State format 4 and change files, which are written where changes wait for leaves; of their
+/// parity place, length, and first bytes.
 #[test]
 fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
     let path = folder(NOW).with_file_name("change_files.txt");
-    let written = [samples::state_with_change_files().encode(), samples::change_file(None)];
+    let mut parity = Parity::default();
+    parity.add(0, &samples::change_file(None));
+    parity.add(PARITY_BYTES as u64 - 9, &[0x55; 20]);
+    let mut summary = parity_at(4097).to_le_bytes().to_vec();
+    summary.extend_from_slice(&(parity.bytes().len() as u64).to_le_bytes());
+    summary.extend_from_slice(&parity.bytes()[..80]);
+    let written = [samples::state_with_change_files().encode(), samples::change_file(None), summary];
     let text = written.iter().map(|bytes| hex(bytes) + "\n").collect::<String>();
     if is_blessing() {
         fs::write(&path, &text).unwrap();

@@ -14,6 +14,7 @@ use cheetah_io::Rng;
 use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use support::*;
 
 /// More than memory holds.
@@ -357,8 +358,8 @@ fn change_file(disk: &SimDisk) -> String {
     disk.paths().into_iter().find(|path| path.starts_with("chg/")).unwrap()
 }
 
-/// Damages a change file that is shorter than its parity where the file has that byte, and where
-/// parity has it.
+/// Damages a change file, not longer than its parity reaches, where the file has that byte, and
+/// where parity has it.
 fn damage_for_good(disk: &SimDisk, path: &str, offset: u64) {
     let parity_at = disk.contents(path).unwrap().len() as u64 - bytes_of(disk, path);
     disk.flip(path, offset, 3).unwrap();
@@ -407,6 +408,7 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     damage_for_good(&disk, &path, bytes_of(&disk, &path) / 2);
     let findings = |db: &Db| check(db, &table).unwrap().err().unwrap_or_default();
     let found = findings(&db);
+    assert!(found.is_empty() || db.background_errors()[0].0 == "change files");
     for _ in 0..2 {
         db.checkpoint().unwrap();
     }
@@ -464,32 +466,78 @@ fn v8_without_parity_a_flipped_bit_costs_a_table() {
     assert_eq!(open(&disk, 0).unwrap().quarantined_tables().len(), 1);
 }
 
-/// Damage of a change file while the database is open: what a pass of scrubbing tells, and what is
-/// told after the checkpoint that follows.
-#[test]
-fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
-    for is_for_good in [false, true] {
-        let (disk, rows) = with_waiting_changes();
-        let clock = SimClock::default();
-        let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
-        let db = Db::open(env, config(0)).unwrap();
-        let path = change_file(&disk);
-        match is_for_good {
-            true => damage_for_good(&disk, &path, 100),
-            false => disk.flip(&path, 100, 3).unwrap(),
-        }
-        db.set_scrub_rate(1 << 30);
-        let told = (0..5000).find_map(|_| {
-            clock.advance_ns(10_000);
-            db.run_background().unwrap();
-            db.background_errors().into_iter().next()
-        });
-        let (place, error) = told.expect("a pass reads the change files");
-        assert!(place == "change files" && error.contains("written anew by the next checkpoint"), "{error}");
-        db.checkpoint().unwrap();
+/// Damage of a change file while the database is open: what a pass of scrubbing tells, if anything.
+/// The checkpoint that follows writes anew what the file has.
+fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
+    let (disk, rows) = with_waiting_changes();
+    let clock = SimClock::default();
+    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
+    let db = Db::open(env, config(0)).unwrap();
+    let path = change_file(&disk);
+    match is_for_good {
+        true => damage_for_good(&disk, &path, 100),
+        false => disk.flip(&path, 100, 3).unwrap(),
+    }
+    db.set_scrub_rate(1 << 30);
+    let told = (0..5000).find_map(|_| {
+        clock.advance_ns(10_000);
+        db.run_background().unwrap();
+        db.background_errors().into_iter().next()
+    });
+    db.checkpoint().unwrap();
+    if told.is_some() {
         assert!(!disk.paths().contains(&path));
         verify(&db, &rows).unwrap();
     }
+    told
+}
+
+#[test]
+fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
+    for is_for_good in [false, true] {
+        let (place, error) = scrubbed_with_damage(is_for_good).expect("a pass reads the change files");
+        assert!(place == "change files" && error.contains("the next checkpoint writes anew"), "{error}");
+        assert_eq!(error.contains("mended from its parity"), !is_for_good, "{error}");
+        assert_eq!(error.matches("corruption in").count(), 1, "{error}");
+    }
+    let bug = plant("scrubbing: leave change files unread");
+    assert_eq!(scrubbed_with_damage(false), None);
+    assert!(bug.reached_count() > 0);
+}
+
+/// What CHECK TABLE finds, and what is told, of a damaged file that a checkpoint lets go of while
+/// it is read.
+fn told_of_a_file_that_goes() -> (Vec<String>, usize) {
+    let (disk, rows) = with_waiting_changes();
+    let db = open(&disk, 0).unwrap();
+    let path = change_file(&disk);
+    damage_for_good(&disk, &path, 100);
+    let table = db.table("t").unwrap();
+    let hold = disk.hold(Op::Read, &path);
+    let found = thread::scope(|scope| {
+        scope.spawn(|| {
+            hold.wait_until_reached();
+            for _ in 0..2 {
+                db.checkpoint().unwrap();
+            }
+            assert!(!disk.paths().contains(&path));
+            drop(hold);
+        });
+        check(&db, &table).unwrap().err().unwrap_or_default()
+    });
+    let told = db.background_errors().len();
+    if found.is_empty() {
+        verify(&db, &rows).unwrap();
+    }
+    (found, told)
+}
+
+#[test]
+fn v8_nothing_is_told_of_a_file_that_has_gone() {
+    assert_eq!(told_of_a_file_that_goes(), (Vec::new(), 0));
+    let bug = plant("saving: tell of a file that has gone");
+    assert!(!told_of_a_file_that_goes().0.is_empty());
+    assert!(bug.reached_count() > 0);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,6 +138,12 @@ impl SimDisk {
     /// Adds a fault.
     pub fn inject(&self, fault: Fault) {
         self.state.lock().faults.add(fault);
+    }
+
+    /// From now on reads fail that touch these bytes of a file whose path contains `path`, until
+    /// faults are cleared: bad sectors.
+    pub fn make_unreadable(&self, path: &str, bytes: Range<u64>) {
+        self.state.lock().faults.add_unreadable(path, bytes);
     }
 
     /// Removes all faults; what they did stays.
@@ -521,13 +528,13 @@ impl SimFile {
 impl File for SimFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         let mut begun = self.begin(Op::Read, format_args!(" {offset}+{}", buf.len()))?;
-        let file = begun.state.world.file(self.inode)?;
         let end = offset.saturating_add(buf.len() as u64);
+        if begun.state.faults.touches_unreadable(&self.path, &(offset..end)) {
+            return Err(error(io::ErrorKind::Other, &format!("bad sector of {}", self.path)));
+        }
+        let file = begun.state.world.file(self.inode)?;
         if end > file.current.len() {
             return Err(error(io::ErrorKind::UnexpectedEof, &self.path));
-        }
-        if matches!(begun.effect, Some(Effect::Unreadable(from, to)) if from < end && offset < to) {
-            return Err(error(io::ErrorKind::Other, &format!("bad sector of {}", self.path)));
         }
         file.current.read(offset, buf);
         if let (Some(Effect::FlipRead(byte, bit)), false) = (begun.effect, buf.is_empty()) {

@@ -1,6 +1,7 @@
 //! Faults of a device, as rules that match operations.
 
 use std::io;
+use std::ops::Range;
 
 /// Kinds of operation of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -54,8 +55,6 @@ pub enum Effect {
     Misdirect(i64),
     /// A read succeeds with one bit flipped: of this byte (modulo the length), this bit.
     FlipRead(usize, u8),
-    /// A read fails if it touches the bytes of the file from the first place to before the second.
-    Unreadable(u64, u64),
 }
 
 /// A rule: the `nth` operation that matches, counted from the moment of injection, meets `effect`.
@@ -114,6 +113,8 @@ impl Fault {
 #[derive(Default)]
 pub(super) struct Faults {
     rules: Vec<Fault>,
+    /// Part of the path of a file, and bytes of it.
+    unreadable: Vec<(String, Range<u64>)>,
     met: u64,
 }
 
@@ -122,8 +123,20 @@ impl Faults {
         self.rules.push(fault);
     }
 
+    pub(super) fn add_unreadable(&mut self, path: &str, bytes: Range<u64>) {
+        self.unreadable.push((path.to_owned(), bytes));
+    }
+
     pub(super) fn clear(&mut self) {
         self.rules.clear();
+        self.unreadable.clear();
+    }
+
+    /// Whether a read of these bytes touches any that cannot be read.
+    pub(super) fn touches_unreadable(&self, path: &str, read: &Range<u64>) -> bool {
+        self.unreadable
+            .iter()
+            .any(|(part, bytes)| path.contains(part) && bytes.start < read.end && read.start < bytes.end)
     }
 
     /// How many operations have met a fault.

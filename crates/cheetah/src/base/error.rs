@@ -230,6 +230,22 @@ impl Error {
         }
     }
 
+    /// Adds words to what an error says of damage.
+    pub fn with_words(self, words: &str) -> Self {
+        match self {
+            Error::Corruption { place, detail } => Error::corrupt(place, format!("{detail}; {words}")),
+            other => other,
+        }
+    }
+
+    /// What an error says, as damage of a place.
+    pub fn as_damage_of(&self, place: &str) -> Self {
+        match self {
+            Error::Corruption { place, detail } => Error::corrupt(place, detail),
+            other => Error::corrupt(place, other.to_string()),
+        }
+    }
+
     /// Wraps an I/O error with what was tried; "no space" becomes [`Error::DiskFull`].
     pub fn io(op: &'static str, path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();

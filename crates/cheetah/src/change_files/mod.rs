@@ -8,7 +8,7 @@
 //!
 //! Invariants
 //!   F1  A [`ListedFile`] comes from [`Writer::finish`], which has made file and name durable.
-//!   F2  Reading gives all records of a listed file, in their order, or `Corruption`.
+//!   F2  Reading gives all records of a listed file, in their order, or an error.
 //!   F3  Behind the bytes that a state lists is their parity. Reading mends what it can by it, and
 //!       believes nothing that has not the checksums of the file.
 //! Errors    `DiskFull` and `Io` while a file is written: nothing lists it. Fatal when a sync
@@ -30,7 +30,7 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-pub use reading::read;
+pub use reading::{read, Reading};
 
 /// What background errors call damage of these files.
 pub const PLACE: &str = "change files";

@@ -1,13 +1,13 @@
 //! Reading a listed file. What is damaged is mended by the parity behind it, once: where the first
 //! checksum is wrong, damage begins, and parity reaches [`PARITY_BYTES`] from there.
 
-use super::{path_of, PLACE};
+use super::path_of;
 use crate::base::{reach, Error, Result};
 use crate::durable::Durable;
 use crate::format::change_file::{
-    check_header, decode_block, stored_bytes, SavedChanges, BLOCK_HEAD_BYTES, HEADER_BYTES,
+    check_block, check_header, open_block, stored_bytes, SavedChanges, BLOCK_HEAD_BYTES, HEADER_BYTES,
 };
-use crate::format::encryption::{Key, KeyName};
+use crate::format::encryption::KeyName;
 use crate::format::parity::{parity_at, parity_bytes_of, Parity, PARITY_BYTES, SECTOR_BYTES};
 use crate::format::state::ListedFile;
 use crate::format::{Defect, Reader};
@@ -19,92 +19,150 @@ use std::sync::Arc;
 /// Bytes that are read at a time to compute parity; whole sectors.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Hands out the records of a listed file; whether anything was damaged that parity has mended,
-/// which is a background error. `Corruption` when it has not; records before the damage have been
-/// handed out then. `Io` when the file is missing: then others may be, and it may come back. Blocks
-/// for I/O.
+/// Hands out the records of a listed file; what was damaged, if parity has mended it. Otherwise
+/// `Corruption`, or `Io` where the disk cannot read: records before the damage have been handed out
+/// then. `Io` also when the file is missing: then others may be, and it may come back. Blocks for
+/// I/O.
 pub fn read(
     durable: &Durable,
     keys: &Keys,
     listed: &ListedFile,
     mut each: impl FnMut(&SavedChanges<'_>) -> Result<()>,
-) -> Result<bool> {
-    let mut file = ListedReader::open(durable, listed)?;
-    let (mut chain, key) = file.mending(0, |file| file.header(keys))?;
-    keys.note_change_file(listed.epoch, key);
-    let key = key.map(|name| keys.find(&name)).transpose()?;
-    let (mut at, mut records) = (HEADER_BYTES as u64, Vec::new());
-    while at < listed.bytes {
-        (at, chain) = file.mending(at, |file| file.block(at, chain, key.as_deref(), &mut records))?;
-        let mut reader = Reader::new(&records);
-        while !reader.is_empty() {
-            let saved = SavedChanges::decode(&mut reader);
-            each(&saved.map_err(|defect| defect.in_place(&file.path))?)?;
+) -> Result<Option<Error>> {
+    let mut file = Reading::open(durable, listed)?;
+    let (mut key, mut records) = (None, Vec::new());
+    while let Some(part) = file.next(keys.database())? {
+        match part {
+            Part::Header(name) => {
+                keys.note_change_file(listed.epoch, name);
+                key = name.map(|name| keys.find(&name)).transpose()?;
+            }
+            Part::Block { head, mut stored } => {
+                let opened = open_block(&head, &mut stored, key.as_deref(), &mut records);
+                opened.map_err(|defect| file.damaged(&defect))?;
+                let mut reader = Reader::new(&records);
+                while !reader.is_empty() {
+                    let saved = SavedChanges::decode(&mut reader);
+                    each(&saved.map_err(|defect| file.damaged(&defect))?)?;
+                }
+            }
         }
     }
-    if chain != listed.chain {
-        return Err(Error::corrupt(&file.path, "not the file that the page map names"));
-    }
-    let errors = durable.health().background_errors();
-    file.damage.iter().for_each(|error| errors.note(PLACE, error));
-    Ok(file.damage.is_some())
+    Ok(file.damage)
 }
 
-struct ListedReader<'a> {
+/// What a file consists of, with checksums that are right.
+enum Part {
+    /// The header, with the name of the key of a closed file.
+    Header(Option<KeyName>),
+    Block {
+        head: [u8; BLOCK_HEAD_BYTES],
+        stored: Vec<u8>,
+    },
+}
+
+/// A listed file that is read from its beginning to its end. Checks it, and needs no key for that.
+pub struct Reading {
     file: Arc<dyn File>,
     path: String,
-    listed: &'a ListedFile,
+    listed: ListedFile,
+    /// Where the next part begins, and the checksum that it goes on from.
+    at: u64,
+    chain: u32,
     /// Where what has been mended begins, and its bytes.
     mended: Option<(u64, Vec<u8>)>,
     /// What was damaged.
     damage: Option<Error>,
 }
 
-impl<'a> ListedReader<'a> {
-    fn open(durable: &Durable, listed: &'a ListedFile) -> Result<Self> {
-        let path = path_of(listed.epoch);
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {}", self.path, self.at)
+    }
+}
+
+impl Reading {
+    /// Opens the file. `Io` when it is missing.
+    pub fn open(durable: &Durable, listed: &ListedFile) -> Result<Self> {
+        let (path, listed) = (path_of(listed.epoch), listed.clone());
         let file = durable.disk().open(&path).map_err(|error| Error::io("open", &path, error))?;
-        Ok(Self { file, path, listed, mended: None, damage: None })
+        Ok(Self { file, path, listed, at: 0, chain: 0, mended: None, damage: None })
+    }
+
+    /// Checks the next part; whether there was one. Errors as of [`read`]. Blocks for I/O.
+    pub fn check_next(&mut self, database: &[u8; 16]) -> Result<bool> {
+        Ok(self.next(database)?.is_some())
+    }
+
+    /// The file.
+    pub fn listed(&self) -> &ListedFile {
+        &self.listed
+    }
+
+    /// Where the next part begins.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Ends it; what was damaged so far, and has been mended.
+    pub fn end(self) -> Option<Error> {
+        self.file.leave_cache();
+        self.damage
+    }
+
+    /// The next part; `None` at the end.
+    fn next(&mut self, database: &[u8; 16]) -> Result<Option<Part>> {
+        if self.at == 0 {
+            let (chain, key) = self.mending(|file| file.header(database))?;
+            (self.at, self.chain) = (HEADER_BYTES as u64, chain);
+            return Ok(Some(Part::Header(key)));
+        }
+        if self.at >= self.listed.bytes {
+            return match self.chain == self.listed.chain {
+                true => Ok(None),
+                false => Err(Error::corrupt(&self.path, "not the file that the page map names")),
+            };
+        }
+        let (head, stored, chain) = self.mending(Self::block)?;
+        self.at += (BLOCK_HEAD_BYTES + stored.len()) as u64;
+        self.chain = chain;
+        Ok(Some(Part::Block { head, stored }))
     }
 
     /// The checksum that the first block goes on from, and the name of the key.
-    fn header(&self, keys: &Keys) -> Result<(u32, Option<KeyName>)> {
+    fn header(&self, database: &[u8; 16]) -> Result<(u32, Option<KeyName>)> {
         let mut header = [0; HEADER_BYTES];
         self.read_at(0, &mut header)?;
-        check_header(&header, keys.database(), self.listed.epoch).map_err(|defect| self.damaged(&defect))
+        check_header(&header, database, self.listed.epoch).map_err(|defect| self.damaged(&defect))
     }
 
-    /// Reads the records of the block at that place; where the next one begins, and the checksum
-    /// that it goes on from.
-    fn block(&self, at: u64, chain: u32, key: Option<&Key>, records: &mut Vec<u8>) -> Result<(u64, u32)> {
+    /// The next block, and its checksum.
+    fn block(&self) -> Result<([u8; BLOCK_HEAD_BYTES], Vec<u8>, u32)> {
         let mut head = [0; BLOCK_HEAD_BYTES];
-        self.read_at(at, &mut head)?;
-        let at = at + BLOCK_HEAD_BYTES as u64;
+        self.read_at(self.at, &mut head)?;
+        let at = self.at + BLOCK_HEAD_BYTES as u64;
         let length = stored_bytes(&head, self.listed.bytes.saturating_sub(at));
         let mut stored = vec![0; length.map_err(|defect| self.damaged(&defect))?];
         self.read_at(at, &mut stored)?;
-        let next = at + stored.len() as u64;
-        let chain = decode_block(&head, &mut stored, chain, key, records);
-        Ok((next, chain.map_err(|defect| self.damaged(&defect))?))
+        let chain = check_block(&head, &stored, self.chain).map_err(|defect| self.damaged(&defect))?;
+        Ok((head, stored, chain))
     }
 
     fn damaged(&self, defect: &Defect) -> Error {
-        defect.clone().in_place(&self.path)
+        defect.in_place(&self.path)
     }
 
-    /// Reads what begins at that place. If it is damaged it is mended and read again, unless that
-    /// was done before.
-    fn mending<T>(&mut self, at: u64, mut read: impl FnMut(&Self) -> Result<T>) -> Result<T> {
+    /// Reads the next part. If it is damaged it is mended and read again, unless that was done
+    /// before.
+    fn mending<T>(&mut self, read: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let error = match read(self) {
             Err(error) if self.mended.is_none() && is_damage(&error) => error,
             done => return done,
         };
-        match self.mend(at).and_then(|()| read(self)) {
+        match self.mend(self.at).and_then(|()| read(self)) {
             Ok(done) => {
                 reach::mark("mended change file");
-                let detail =
-                    format!("{error}; mended from its parity, and written anew by the next checkpoint");
-                self.damage = Some(Error::corrupt(&self.path, detail));
+                self.damage = Some(error.as_damage_of(&self.path).with_words("mended from its parity"));
                 Ok(done)
             }
             Err(_) => Err(error),

@@ -3,8 +3,9 @@
 use super::*;
 use crate::base::planted::plant;
 use crate::base::{Health, PageId, SegmentId};
+use crate::format::parity::PARITY_BYTES;
 use crate::format::{ImageRef, Location};
-use cheetah_io::sim::{Effect, Fault, Op, SimClock, SimDisk};
+use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Rng;
 
 fn no_keys() -> Arc<Keys> {
@@ -23,6 +24,11 @@ fn on(disk: &SimDisk) -> Arc<Durable> {
     Arc::new(durable)
 }
 
+/// As [`on`], with the files that are there.
+fn on_kept(disk: &SimDisk) -> Arc<Durable> {
+    Arc::new(Durable::new(Arc::new(disk.clone()), Arc::new(Health::default())))
+}
+
 fn write(durable: &Arc<Durable>, epoch: Epoch, count: u64) -> ListedFile {
     remove(durable, epoch).unwrap();
     let mut writer = Writer::create(durable, &no_keys(), epoch).unwrap();
@@ -34,12 +40,11 @@ fn write(durable: &Arc<Durable>, epoch: Epoch, count: u64) -> ListedFile {
 
 fn pids(durable: &Durable, listed: &ListedFile) -> Result<Vec<u64>> {
     let mut pids = Vec::new();
-    let is_damaged = read(durable, &no_keys(), listed, |saved| {
+    read(durable, &no_keys(), listed, |saved| {
         assert_eq!(saved.changes, [saved.image.pid.0 as u8; 300]);
         pids.push(saved.image.pid.0);
         Ok(())
     })?;
-    assert_eq!(is_damaged, !durable.health().background_errors().list().is_empty());
     Ok(pids)
 }
 
@@ -86,6 +91,39 @@ fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
 /// How many records make a file that is longer than its parity.
 const MANY: u64 = 60_000;
 
+/// A file of records that cannot be compressed, the last one of a block as long as a page has room
+/// for; the bytes of its longest block, and where it begins.
+fn of_long_blocks(disk: &SimDisk) -> (ListedFile, u64, u64) {
+    let (durable, mut rng) = (on(disk), Rng::new(3));
+    let mut writer = Writer::create(&durable, &no_keys(), Epoch(7)).unwrap();
+    let (mut longest, mut begin, mut end) = (0, 0, writer.end);
+    for pid in 0..400 {
+        writer.push(&saved(pid, &rng.bytes([900, 32 << 10][pid as usize % 71 / 70]))).unwrap();
+        if writer.end - end > longest {
+            (longest, begin) = (writer.end - end, end);
+        }
+        end = writer.end;
+    }
+    (writer.finish().unwrap(), begin, longest)
+}
+
+#[test]
+fn f3_parity_reaches_over_the_longest_block_and_a_sector() {
+    let (path, disk) = (path_of(Epoch(7)), SimDisk::new());
+    let (listed, begin, longest) = of_long_blocks(&disk);
+    assert!(listed.bytes > PARITY_BYTES as u64 && longest > 90 << 10, "{longest} bytes");
+    let last_sector = (begin + longest - 1) / 4096 * 4096;
+    disk.overwrite(&path, last_sector, &Rng::new(1).bytes(4096)).unwrap();
+    disk.flip(&path, begin, 1).unwrap();
+    let (durable, mut count) = (on_kept(&disk), 0);
+    let damage = read(&durable, &no_keys(), &listed, |_| {
+        count += 1;
+        Ok(())
+    });
+    let damage = damage.unwrap().unwrap().to_string();
+    assert!(count == 400 && damage.contains("mended from its parity"), "{count} records: {damage}");
+}
+
 #[test]
 fn f3_damage_within_the_reach_of_parity_is_mended() {
     let path = path_of(Epoch(7));
@@ -103,8 +141,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
             }));
             assert!(reads_after(count, |disk, listed| {
                 let at = place(&mut rng, listed) / 4096 * 4096;
-                let unreadable = Effect::Unreadable(at, at + 4096);
-                disk.inject(Fault::on(Op::Read).path(&path).effect(unreadable).forever());
+                disk.make_unreadable(&path, at..at + 4096);
             }));
             assert!(reads_after(count, |disk, listed| {
                 // Nobody needs the parity.
@@ -116,7 +153,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
 }
 
 #[test]
-fn f3_what_parity_cannot_mend_is_corruption() {
+fn f3_what_parity_cannot_mend_is_an_error() {
     let path = path_of(Epoch(7));
     let both = |disk: &SimDisk, listed: &ListedFile| {
         disk.flip(&path, 70, 3).unwrap();
@@ -125,6 +162,7 @@ fn f3_what_parity_cannot_mend_is_corruption() {
     assert!(!reads_after(1000, both));
     assert!(!reads_after(MANY, both));
     assert!(!reads_after(MANY, |disk, listed| {
+        assert!(listed.bytes > 2 * PARITY_BYTES as u64);
         disk.flip(&path, 70, 3).unwrap();
         disk.flip(&path, listed.bytes - 1, 3).unwrap();
     }));
@@ -133,6 +171,11 @@ fn f3_what_parity_cannot_mend_is_corruption() {
         let file = disk.contents(&path).unwrap();
         disk.put(&path, &file[..listed.bytes as usize]).unwrap();
         disk.flip(&path, 70, 3).unwrap();
+    }));
+    assert!(!reads_after(1000, |disk, listed| {
+        for at in [0, parity_at(listed.bytes)] {
+            disk.make_unreadable(&path, at..at + 4096);
+        }
     }));
     let bug = plant("change files: forget parity");
     assert!(!reads_after(1000, |disk, _| disk.flip(&path, 70, 3).unwrap()));

@@ -247,8 +247,8 @@ impl Background {
         self.noted("rotating encryption keys", self.key_rotation.step(&self.core))
     }
 
-    /// Reads an image, if that is due, to find damage; at the end of a pass, page map and change
-    /// files.
+    /// Reads an image, or a block of a change file, if that is due, to find damage; at the end of a
+    /// pass, the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());
@@ -259,7 +259,6 @@ impl Background {
                 if is_clean {
                     errors.clear(PLACE);
                 }
-                core.pool.scrub_change_files();
                 core.checkpointer.map().scrub();
                 self.noted("merging the page map", core.checkpointer.merge_map_if_due())?;
             }

@@ -175,18 +175,23 @@ pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, 
     Ok(stored as usize)
 }
 
-/// Unpacks the records of a block, and returns its checksum, which must go on from `chain`. `key`
-/// is the key of the file; what is stored is opened.
-pub fn decode_block(
+/// The checksum of a block, if that is right and goes on from `chain`. Needs no key.
+pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> Result<u32, Defect> {
+    let mut reader = Reader::new(&head[8..]);
+    let crc = reader.u32()?;
+    ensure(crc == crc_of(&head[..8], stored, chain), "bad checksum of a block")?;
+    Ok(crc)
+}
+
+/// Unpacks the records of a block that has been checked. `key` is the key of the file; what is
+/// stored is opened.
+pub fn open_block(
     head: &[u8; BLOCK_HEAD_BYTES],
     mut stored: &mut [u8],
-    chain: u32,
     key: Option<&Key>,
     records: &mut Vec<u8>,
-) -> Result<u32, Defect> {
-    let mut reader = Reader::new(head);
-    let (raw, _, crc) = (reader.u32()? as usize, reader.u32()?, reader.u32()?);
-    ensure(crc == crc_of(&head[..8], stored, chain), "bad checksum of a block")?;
+) -> Result<(), Defect> {
+    let raw = Reader::new(head).u32()? as usize;
     ensure(raw <= BLOCK_BYTES_MAX, "impossible length of a block")?;
     if let Some(key) = key {
         let (nonce, closed) = stored.split_first_chunk_mut().ok_or(Defect::new("a box without a nonce"))?;
@@ -196,12 +201,11 @@ pub fn decode_block(
     records.clear();
     if stored.len() == raw {
         records.extend_from_slice(stored);
-        return Ok(crc);
+        return Ok(());
     }
     records.resize(raw, 0);
     let unpacked = lz4_flex::block::decompress_into(stored, records).ok();
-    ensure(unpacked == Some(raw), "a block cannot be decompressed")?;
-    Ok(crc)
+    ensure(unpacked == Some(raw), "a block cannot be decompressed")
 }
 
 fn crc_of(head: &[u8], stored: &[u8], chain: u32) -> u32 {
@@ -238,11 +242,10 @@ mod tests {
                 let (head, stored) = block.split_first_chunk().unwrap();
                 assert_eq!(stored_bytes(head, stored.len() as u64), Ok(stored.len()));
                 assert_eq!(stored == plain, key.is_none());
+                assert!(check_block(head, stored, chain ^ 1).is_err());
+                assert_eq!(check_block(head, stored, chain), Ok(crc));
                 let mut unpacked = Vec::new();
-                let mut read =
-                    |chain, key| decode_block(head, &mut stored.to_vec(), chain, key, &mut unpacked);
-                assert!(read(chain ^ 1, key).is_err());
-                assert_eq!(read(chain, key), Ok(crc));
+                open_block(head, &mut stored.to_vec(), key, &mut unpacked).unwrap();
                 assert_eq!(unpacked, records);
             }
         }

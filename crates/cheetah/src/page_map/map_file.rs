@@ -300,7 +300,7 @@ impl PartReader {
             }
         }
         if pair.is_empty() {
-            return Err(add(damage.pop().unwrap_or_else(missing), ADVICE));
+            return Err(damage.pop().unwrap_or_else(missing).with_words(ADVICE));
         }
         let mut reader = Self {
             health: Arc::clone(durable.health()),
@@ -323,7 +323,7 @@ impl PartReader {
     /// Notes what is damaged in one of the files.
     fn note(&mut self, damage: Error) {
         self.is_damaged = true;
-        let error = add(damage, "the other file of the two is read instead");
+        let error = damage.with_words("the other file of the two is read instead");
         self.health.background_errors().note(PLACE, &error);
     }
 
@@ -409,7 +409,7 @@ impl PartReader {
                 return Ok(header);
             }
         }
-        Err(add(error, ADVICE))
+        Err(error.with_words(ADVICE))
     }
 
     fn read_chunk_here(&mut self) -> Result<ChunkHeader> {
@@ -474,19 +474,11 @@ impl PartReader {
     }
 
     fn corrupt(&self, defect: &Defect) -> Error {
-        add(self.defective(defect), ADVICE)
+        self.defective(defect).with_words(ADVICE)
     }
 
     fn defective(&self, defect: &Defect) -> Error {
         Error::corrupt(&self.pair[self.read].path, format!("{defect}, near byte {}", self.at))
-    }
-}
-
-/// Adds words to what an error says of damage.
-pub(super) fn add(error: Error, words: &str) -> Error {
-    match error {
-        Error::Corruption { place, detail } => Error::corrupt(place, format!("{detail}; {words}")),
-        other => other,
     }
 }
 

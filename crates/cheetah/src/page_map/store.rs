@@ -183,7 +183,7 @@ impl MapStore {
                     errors.clear(PLACE);
                 }
             }
-            Err(error) => errors.note(PLACE, &map_file::add(error, WHILE_IT_RUNS)),
+            Err(error) => errors.note(PLACE, &error.with_words(WHILE_IT_RUNS)),
         }
     }
 

@@ -126,11 +126,11 @@ pub(crate) fn change_file(bytes: &[u8]) {
     while let Some((head, behind)) = rest.split_first_chunk() {
         let Ok(stored) = change_file::stored_bytes(head, behind.len() as u64) else { return };
         let (stored, behind) = behind.split_at(stored);
+        let Ok(next) = change_file::check_block(head, stored, chain) else { return };
         let mut records = Vec::new();
-        let Ok(next) = change_file::decode_block(head, &mut stored.to_vec(), chain, None, &mut records)
-        else {
+        if change_file::open_block(head, &mut stored.to_vec(), None, &mut records).is_err() {
             return;
-        };
+        }
         change_records(&records);
         (chain, rest) = (next, behind);
     }

@@ -20,7 +20,7 @@
 //!   B5  A page with changes of an epoch is in `buffered` of its changes. It goes from there to
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `buffered`.
 //!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B14 to B18  See docs/durability.md. V1 to V7  See `saving`.
+//!   B8, B14 to B18  See docs/durability.md. V1 to V8  See `saving`.
 //! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
 //!           of the map. Never the order with a shard held.
 

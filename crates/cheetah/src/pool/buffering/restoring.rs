@@ -76,8 +76,8 @@ impl Restoring<'_> {
                     }
                 }
                 read => {
-                    if read? {
-                        self.pool.saved_files.lock().damaged.push(file.epoch);
+                    if let Some(damage) = read? {
+                        self.pool.note_damaged_file(file, damage);
                     }
                 }
             }

@@ -16,7 +16,7 @@
 //!       records in the order of the files; of a tree of which some are damaged, none.
 //!   V5  When an image moves under its changes, no file counts for them any more.
 //!   V6  What is saved may use the reserve of the disk: nobody may change what needs more than a
-//!       page for each leaf (B12), and a file takes less.
+//!       page for each leaf (B12). A file takes less, but for the parity of few leaves.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
 //!       of a checkpoint that was given up goes at once, unless its commit may be durable.
 //!   V8  After damage of a listed file, mended or not, the next one has all.
@@ -24,7 +24,7 @@
 
 use super::entries::Unsaved;
 use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
-use crate::change_files::{self, Writer};
+use crate::change_files::{self, Reading, Writer};
 use crate::format::change_file::SavedChanges;
 use crate::format::encryption::KeyName;
 use crate::format::state::ListedFile;
@@ -110,8 +110,8 @@ impl Pool {
         reach::mark("changes saved");
         let changes = std::mem::take(&mut saving.changes);
         let record = SavedChanges { image, begins, room, growth_bytes, changes: &changes };
+        let before = saving.writer.as_ref().map_or(0, Writer::bytes);
         let writer = saving.writer(self)?;
-        let before = writer.bytes();
         writer.push(&record)?;
         self.note_space_taken((writer.bytes() - before) as usize);
         saving.changes = changes;
@@ -125,7 +125,10 @@ impl Pool {
             false => self.saved_files.lock().listed.clone(),
         };
         if let Some(writer) = saving.writer {
-            listed.push(writer.finish()?);
+            let before = writer.bytes();
+            let file = writer.finish()?;
+            self.note_space_taken((change_files::bytes_on_disk(&file) - before) as usize);
+            listed.push(file);
         }
         if planted::is_on("saving: unlink before the commit") {
             let files = self.saved_files.lock();
@@ -145,10 +148,11 @@ impl Pool {
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
         files.damaged.retain(|epoch| !gone.contains(epoch));
-        if files.damaged.is_empty() {
+        let is_intact = files.damaged.is_empty();
+        drop(files);
+        if is_intact {
             self.health.background_errors().clear(change_files::PLACE);
         }
-        drop(files);
         for epoch in gone {
             // What is left goes at the next startup.
             let _ = change_files::remove(self.segments.durable(), epoch);
@@ -184,36 +188,66 @@ impl Pool {
     /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
     /// then: what is wrong with them and cannot be mended. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
-        self.read_change_files(|file| file.trees.iter().any(|tree| trees.contains(tree)))
-    }
-
-    /// Reads all listed files, to find damage: a background error, until a checkpoint has written
-    /// anew what they have, which is known while the database is open. Blocks for I/O.
-    pub fn scrub_change_files(&self) {
-        for error in self.read_change_files(|_| true) {
-            let detail = format!("{error}; written anew by the next checkpoint");
-            self.health
-                .background_errors()
-                .note(change_files::PLACE, &Error::corrupt("saved changes", detail));
-        }
-    }
-
-    /// Reads such listed files; errors of those that are listed still, and cannot be mended.
-    fn read_change_files(&self, is_such: impl Fn(&ListedFile) -> bool) -> Vec<Error> {
-        let listed = self.saved_files.lock().listed.clone();
-        let (durable, keys) = (self.segments.durable(), &*self.keys);
-        let mut errors = Vec::new();
-        for file in listed.iter().filter(|file| is_such(file)) {
-            let read = change_files::read(durable, keys, file, |_| Ok(()));
-            let mut files = self.saved_files.lock();
-            // A checkpoint may have let go of it meanwhile.
-            if read.as_ref().is_ok_and(|is_damaged| !is_damaged) || !files.listed.contains(file) {
-                continue;
+        let listed = self.listed_files();
+        let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
+        let read = of_trees.filter_map(|file| {
+            let mut reading = match Reading::open(self.segments.durable(), file) {
+                Ok(reading) => reading,
+                Err(error) => return self.note_read_file(file, Err(error)),
+            };
+            let mut read = Ok(true);
+            while let Ok(true) = read {
+                read = reading.check_next(self.keys.database());
             }
-            files.damaged.push(file.epoch);
-            errors.extend(read.err());
+            self.note_read_file(file, read.map(|_| reading.end()))
+        });
+        read.collect()
+    }
+
+    /// The files that the last committed epoch lists.
+    pub(in crate::pool) fn listed_files(&self) -> Vec<ListedFile> {
+        self.saved_files.lock().listed.clone()
+    }
+
+    /// A file has been read to its end, or to an error: what was damaged is noted, unless a
+    /// checkpoint has let go of the file meanwhile. The error, if it was not.
+    pub(in crate::pool) fn note_read_file(
+        &self,
+        file: &ListedFile,
+        read: Result<Option<Error>>,
+    ) -> Option<Error> {
+        let is_listed = self.saved_files.lock().listed.contains(file)
+            || planted::is_on("saving: tell of a file that has gone");
+        if matches!(read, Ok(None)) || !is_listed {
+            return None;
         }
-        errors
+        match read {
+            Ok(damage) => {
+                self.note_damaged_file(file, damage?);
+                None
+            }
+            Err(error) => {
+                self.note_damaged_file(file, error.as_damage_of(&change_files::path_of(file.epoch)));
+                Some(error)
+            }
+        }
+    }
+
+    /// A file is damaged. What it has is known: it is in memory, or will be. That is a background
+    /// error until a checkpoint has written all anew.
+    pub(in crate::pool) fn note_damaged_file(&self, file: &ListedFile, damage: Error) {
+        let damaged = |files: &SavedFiles| files.damaged.contains(&file.epoch);
+        let mut files = self.saved_files.lock();
+        if !damaged(&files) {
+            files.damaged.push(file.epoch);
+        }
+        drop(files);
+        let errors = self.health.background_errors();
+        errors.note(change_files::PLACE, &damage.with_words("the next checkpoint writes anew what it has"));
+        // A checkpoint may have done so since then.
+        if self.saved_files.lock().damaged.is_empty() {
+            errors.clear(change_files::PLACE);
+        }
     }
 
     /// Bytes of the change files.

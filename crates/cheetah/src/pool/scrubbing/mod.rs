@@ -1,5 +1,5 @@
-//! Scrubbing: all images are read in turn at a low rate, so that damage on disk is found before
-//! somebody needs the page, while a backup still has it.
+//! Scrubbing: all images are read in turn at a low rate, and then the change files, so that damage
+//! on disk is found before somebody needs the page, while a backup still has it.
 //!
 //! Invariants
 //!   I1  It changes nothing. What is damaged stays where it is; whoever needs it meets the error.

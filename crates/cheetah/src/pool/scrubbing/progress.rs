@@ -1,6 +1,8 @@
 //! How far scrubbing is.
 
 use crate::base::PageId;
+use crate::change_files::Reading;
+use crate::format::state::ListedFile;
 use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
 
@@ -31,6 +33,10 @@ pub(super) struct Pass {
     /// Page numbers that have not been looked at.
     pub(super) left: u64,
     pub(super) found_damage: bool,
+    /// The change files that come after the pages, the next one last; `None` before.
+    pub(super) files: Option<Vec<ListedFile>>,
+    /// The change file that is being read.
+    pub(super) reading: Option<Reading>,
 }
 
 impl Scrubbing {

@@ -1,8 +1,9 @@
-//! Reading the next image.
+//! Reading the next image, and the next block of the change files.
 
 use super::progress::{Pass, State};
 use crate::base::hash::hash_number;
 use crate::base::{planted, Error, PageId, Result, TreeId};
+use crate::change_files::Reading;
 use crate::format::ImageRef;
 use crate::pool::images::codec;
 use crate::pool::Pool;
@@ -30,6 +31,14 @@ pub enum Scrubbed {
     },
 }
 
+impl State {
+    /// So many bytes have been read.
+    fn take(&mut self, bytes: u64, now_ns: u64) {
+        self.due_ns = self.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS))
+            + bytes * 1_000_000_000 / self.bytes_per_second;
+    }
+}
+
 impl Pool {
     /// Has images read at that rate from now on, from the beginning of a pass; 0: none. May wait
     /// until one image is read.
@@ -47,17 +56,21 @@ impl Pool {
         }
         let mut pass = state.pass.take().unwrap_or_else(|| self.new_pass(now_ns));
         let Some(image) = self.next_image(&mut pass) else {
-            let Pass { began_ns, left, found_damage, .. } = pass;
-            if left > 0 {
-                state.pass = Some(pass);
-                return Ok(Scrubbed::Intact);
+            let read_bytes = if pass.left > 0 { Some(0) } else { self.scrub_files(&mut pass) };
+            match read_bytes {
+                Some(bytes) => {
+                    state.take(bytes, now_ns);
+                    state.pass = Some(pass);
+                    return Ok(Scrubbed::Intact);
+                }
+                None => {
+                    state.due_ns = pass.began_ns + PASS_EVERY_NS;
+                    return Ok(Scrubbed::PassEnded { is_clean: !pass.found_damage });
+                }
             }
-            state.due_ns = began_ns + PASS_EVERY_NS;
-            return Ok(Scrubbed::PassEnded { is_clean: !found_damage });
         };
         let stored_bytes = u64::from(image.location.stored_bytes);
-        state.due_ns = state.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS))
-            + stored_bytes * 1_000_000_000 / state.bytes_per_second;
+        state.take(stored_bytes, now_ns);
         self.scrubbing.images.one();
         self.scrubbing.bytes.add(stored_bytes);
         let read = self.scrub(&image);
@@ -76,7 +89,43 @@ impl Pool {
     fn new_pass(&self, now_ns: u64) -> Pass {
         let end = self.numbers.lock().end().0.max(1);
         let next = PageId(hash_number(now_ns) % end);
-        Pass { began_ns: now_ns, next, end, left: end, found_damage: false }
+        Pass { began_ns: now_ns, next, end, left: end, found_damage: false, files: None, reading: None }
+    }
+
+    /// Checks the next block of the change files; bytes that were read, `None` when there is none.
+    /// Damage is a background error of its own.
+    fn scrub_files(&self, pass: &mut Pass) -> Option<u64> {
+        let files = pass.files.get_or_insert_with(|| self.listed_files());
+        if planted::is_on("scrubbing: leave change files unread") {
+            return None;
+        }
+        let mut reading = match pass.reading.take() {
+            Some(reading) => reading,
+            None => {
+                let file = files.pop()?;
+                match Reading::open(self.segments.durable(), &file) {
+                    Ok(reading) => reading,
+                    Err(error) => {
+                        self.note_read_file(&file, Err(error));
+                        return Some(0);
+                    }
+                }
+            }
+        };
+        let before = reading.at();
+        match reading.check_next(self.keys.database()) {
+            Ok(true) => {
+                let bytes = reading.at() - before;
+                self.scrubbing.bytes.add(bytes);
+                pass.reading = Some(reading);
+                Some(bytes)
+            }
+            read => {
+                let file = reading.listed().clone();
+                self.note_read_file(&file, read.map(|_| reading.end()));
+                Some(0)
+            }
+        }
     }
 
     /// The next image of a pass, of those in a bounded number of looks.
