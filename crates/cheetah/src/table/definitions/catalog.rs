@@ -10,7 +10,8 @@
 //!       table any more. So are those of a load until they are a table's: what a crash or an error
 //!       leaves of it goes as they do.
 //!   I4  `children` has each table under the names of the parents of its constraints, and `changes`
-//!       grows before anybody can act on a change.
+//!       grows before anybody can see a change. Who is to see a whole change or none looks at
+//!       names, constraints and parents with [`Catalog::look`] ([`Tables`] under their lock).
 //!   I5  A table that has left its name to a copy is in `away` until the name is taken, or it goes:
 //!       the constraints of that name are served by it meanwhile.
 //!   I6  What has followed a copy to a new name (ALTER TABLE .. RENAME) is known until its original
@@ -48,8 +49,9 @@ struct Dropped {
     table: Weak<Table>,
 }
 
+/// The tables, under their lock.
 #[derive(Default, Debug)]
-struct Tables {
+pub(super) struct Tables {
     by_name: BTreeMap<String, Arc<Table>>,
     by_id: HashMap<TableId, Arc<Table>>,
     dropped: Vec<Dropped>,
@@ -191,17 +193,15 @@ impl Catalog {
         self.changes.load(Acquire)
     }
 
-    /// The tables, copies among them, that have a constraint whose parent has that name.
-    pub(crate) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
-        let tables = self.tables.read();
-        let ids = tables.children.get(parent).into_iter().flatten();
-        ids.filter_map(|id| tables.by_id.get(id).cloned()).collect()
+    /// Looks at the tables while no definition changes (I4). Nothing else of the catalog may be
+    /// asked meanwhile.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
+        look(&self.tables.read())
     }
 
-    /// The table of that name, or the one that has left it to a copy (I5).
-    pub(crate) fn parent(&self, name: &str) -> Option<Arc<Table>> {
-        let tables = self.tables.read();
-        tables.by_name.get(name).or_else(|| tables.away.get(name)).cloned()
+    /// As [`Tables::children_of`].
+    pub(crate) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
+        self.look(|tables| tables.children_of(parent))
     }
 
     /// The constraints that have followed the copy of a table, if it may get its name back.
@@ -713,6 +713,17 @@ impl Catalog {
 }
 
 impl Tables {
+    /// The tables, copies among them, that have a constraint whose parent has that name.
+    pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
+        let ids = self.children.get(parent).into_iter().flatten();
+        ids.filter_map(|id| self.by_id.get(id).cloned()).collect()
+    }
+
+    /// The table of that name, or the one that has left it to a copy (I5).
+    pub(super) fn parent(&self, name: &str) -> Option<Arc<Table>> {
+        self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
+    }
+
     fn add(&mut self, table: Arc<Table>) -> Result<()> {
         self.next_table = self.next_table.max(TableId(table.id().0 + 1));
         for index in table.indexes() {

@@ -8,7 +8,7 @@
 //!     that have left their names to those. A copy refers to nobody by constraints that it has
 //!     inherited; the other one stays the child, and serves as the parent, that it was (F5).
 
-use super::catalog::{Catalog, Followed};
+use super::catalog::{Catalog, Followed, Tables};
 use super::handle::Table;
 use crate::base::{planted, ConstraintProblem, Error, Result, TableId};
 use crate::format::catalog::TableDef;
@@ -161,8 +161,8 @@ fn side_of(table: &Arc<Table>, names: &[String]) -> Option<KeySide> {
 }
 
 /// What serves a constraint of `child` now.
-fn resolve(catalog: &Catalog, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKey {
-    let parent = catalog.parent(&def.parent).and_then(|parent| {
+fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKey {
+    let parent = tables.parent(&def.parent).and_then(|parent| {
         let kinds_fit =
             child.def().description.kinds_fit(&def.columns, &parent.def().description, &def.parent_columns);
         kinds_fit.then(|| side_of(&parent, &def.parent_columns)).flatten()
@@ -171,24 +171,32 @@ fn resolve(catalog: &Catalog, child: &Arc<Table>, def: ForeignKeyDef) -> Foreign
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The constraints whose child the table is, by name.
+/// The constraints whose child the table is, by name. Of no definition that is half changed: who has
+/// asked before how often definitions have changed may keep them until that has grown (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
-    let mut list: Vec<_> =
-        table.foreign_keys().iter().map(|def| resolve(catalog, table, def.clone())).collect();
+    let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
+    let mut list: Vec<_> = catalog.look(|tables| {
+        let constraints = before.unwrap_or_else(|| table.foreign_keys());
+        constraints.iter().map(|def| resolve(tables, table, def.clone())).collect()
+    });
     list.sort_by(|one, other| one.def.name.cmp(&other.def.name));
     list
 }
 
 /// The constraints whose parent the table is, in the order in which InnoDB follows them: by the
-/// parent's index, the database of the child, and name.
+/// parent's index, the database of the child, and name. As [`of_child`], of no definition that is
+/// half changed.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
-    let name = table.name();
+    let before = planted::is_on("foreign keys: look while definitions change").then(|| table.name());
     let mut list = Vec::new();
-    for child in catalog.children_of(&name) {
-        let constraints = child.foreign_keys();
-        let of_it = constraints.iter().filter(|def| def.parent == name && !def.inherited);
-        list.extend(of_it.map(|def| resolve(catalog, &child, def.clone())));
-    }
+    catalog.look(|tables| {
+        let name = before.unwrap_or_else(|| table.name());
+        for child in tables.children_of(&name) {
+            let constraints = child.foreign_keys();
+            let of_it = constraints.iter().filter(|def| def.parent == name && !def.inherited);
+            list.extend(of_it.map(|def| resolve(tables, &child, def.clone())));
+        }
+    });
     list.sort_by(|one, other| {
         let key = |it: &'_ ForeignKey| {
             let index_no = it.parent.as_ref().map(|side| side.index_no);
@@ -402,7 +410,7 @@ impl Change<'_> {
 /// Whether a constraint that the table has is served by an index of its own, and by its parent.
 fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool) {
     let had = table.foreign_keys().iter().find(|had| same_name(&had.name, name)).cloned();
-    let had = had.map(|had| resolve(catalog, table, had));
+    let had = had.map(|had| catalog.look(|tables| resolve(tables, table, had)));
     had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
 }
 
