@@ -171,8 +171,8 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The constraints whose child the table is, by name. Of no definition that is half changed: who has
-/// asked before how often definitions have changed may keep them until that has grown (F14).
+/// The constraints whose child the table is, by name. Of no definition that is half changed: who
+/// has asked before how often definitions have changed may keep them until that has grown (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
