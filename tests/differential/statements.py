@@ -326,8 +326,8 @@ class Generator:
             wanted += [f"MIN(`{column.name}`)", f"MAX(`{column.name}`)", f"COUNT(DISTINCT `{column.name}`)"]
         if column.family == "text":
             # Of two strings that compare equal either one may be the smallest: their weights are
-            # the same.
-            wanted += [f"HEX(WEIGHT_STRING(LEFT(MIN(`{column.name}`), 5)))"]
+            # the same, but for spaces at their ends.
+            wanted += [f"HEX(WEIGHT_STRING(RTRIM(LEFT(MIN(`{column.name}`), 5))))"]
         picked = ", ".join(rng.sample(wanted, rng.randint(1, min(3, len(wanted)))))
         text = f"SELECT {picked} FROM {table.name}"
         if rng.random() < 0.6:

@@ -59,6 +59,8 @@ class Player(Client):
         level = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
         cursor.execute(f"SET binlog_format = {self.rng.choice(['ROW', 'MIXED'])}")
+        # Nobody sees a circle of row locks and the server's locks of tables, which definitions take.
+        cursor.execute("SET cheetah_lock_wait_timeout = 4")
 
     def work(self, cursor) -> None:
         """One statement, or a transaction of some."""
