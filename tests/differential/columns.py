@@ -169,6 +169,12 @@ def left_out(type_text: str) -> dict:
     return str.maketrans("\t\n", "--") if type_text.startswith("CHAR") and "nopad" in type_text else {}
 
 
+def prefix_of(type_text: str, length: int) -> int:
+    """The longest prefix of an index. None in cp1250_czech_cs: there a prefix of a larger string may
+    be the smaller one, and the server looks for ranges by prefixes, with any engine."""
+    return 0 if "czech_cs" in type_text else length
+
+
 def varying_text(rng, name: str) -> Column:
     """VARCHAR; long values now and then."""
     length = rng.choice([1, 5, 20, 63, 64, 200, 300])
@@ -178,7 +184,7 @@ def varying_text(rng, name: str) -> Column:
     def literal(r):
         text = words(r, length).translate(other_letters)
         return quote((text * 100)[:length] if r.random() < 0.04 else text)
-    return Column(name, type_text, "text", literal, prefix_max=length)
+    return Column(name, type_text, "text", literal, prefix_max=prefix_of(type_text, length))
 
 
 def fixed_text(rng, name: str) -> Column:
@@ -187,13 +193,15 @@ def fixed_text(rng, name: str) -> Column:
     type_text = collated(rng, f"CHAR({length})")
     other_letters = left_out(type_text)
     return Column(name, type_text, "text", lambda r: quote(words(r, length).translate(other_letters)),
-                  prefix_max=length)
+                  prefix_max=prefix_of(type_text, length))
 
 
 def long_text(rng, name: str) -> Column:
     """TEXT types, sometimes far longer than a page."""
     base = rng.choice(["TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"])
     longest, type_text = 60 if base == "TINYTEXT" else 90000, collated(rng, base)
+    while not prefix_of(type_text, 1):
+        type_text = collated(rng, base)
     other_letters = left_out(type_text)
 
     def literal(r):

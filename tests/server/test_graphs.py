@@ -204,7 +204,8 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
     counted = sum((player.done for player in playing), Counter())
     events = check_events(primary)
     note(f"{counted.total()} statements: {dict(counted.most_common(6))}; {events} rows of events")
-    assert counted[0] > STATEMENTS and events > STATEMENTS // 4, counted
+    # Few where all players log statements.
+    assert counted[0] > STATEMENTS and events > STATEMENTS // 20, counted
 
 
 def take_definition(replica) -> None:
