@@ -147,8 +147,10 @@ impl Pool {
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
-        files.damaged.retain(|epoch| !gone.contains(epoch));
-        let is_intact = files.damaged.is_empty();
+        // One that was let go of just before it was noted is not listed either.
+        let SavedFiles { listed, damaged, .. } = &mut *files;
+        damaged.retain(|epoch| listed.iter().any(|file| file.epoch == *epoch));
+        let is_intact = damaged.is_empty();
         drop(files);
         if is_intact {
             self.health.background_errors().clear(change_files::PLACE);
@@ -191,15 +193,11 @@ impl Pool {
         let listed = self.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
         let read = of_trees.filter_map(|file| {
-            let mut reading = match Reading::open(self.segments.durable(), file) {
-                Ok(reading) => reading,
-                Err(error) => return self.note_read_file(file, Err(error)),
-            };
-            let mut read = Ok(true);
-            while let Ok(true) = read {
-                read = reading.check_next(self.keys.database());
-            }
-            self.note_read_file(file, read.map(|_| reading.end()))
+            let read = Reading::open(self.segments.durable(), file).and_then(|mut reading| {
+                while reading.check_next(self.keys.database())? {}
+                Ok(reading.end())
+            });
+            self.note_read_file(file, read)
         });
         read.collect()
     }
@@ -236,9 +234,8 @@ impl Pool {
     /// A file is damaged. What it has is known: it is in memory, or will be. That is a background
     /// error until a checkpoint has written all anew.
     pub(in crate::pool) fn note_damaged_file(&self, file: &ListedFile, damage: Error) {
-        let damaged = |files: &SavedFiles| files.damaged.contains(&file.epoch);
         let mut files = self.saved_files.lock();
-        if !damaged(&files) {
+        if !files.damaged.contains(&file.epoch) {
             files.damaged.push(file.epoch);
         }
         drop(files);

@@ -2,7 +2,8 @@
 
 use super::step::{Scrubbed, PASS_EVERY_NS};
 use crate::base::planted::plant;
-use crate::base::{Config, PageId};
+use crate::base::{Config, Epoch, Error, PageId};
+use crate::format::state::ListedFile;
 use crate::format::ImageRef;
 use crate::pool::testing::{Database, TREE};
 use crate::pool::PageClass;
@@ -108,4 +109,18 @@ fn what_is_replaced_meanwhile_is_not_damaged() {
     assert!(!told_of_a_replaced_image());
     let bug = plant("scrubbing: take what was replaced for damaged");
     assert!(told_of_a_replaced_image() && bug.reached_count() > 0);
+}
+
+/// A checkpoint may let go of a change file between the look whether it is listed and the note that
+/// it is damaged: the note goes with the next one.
+#[test]
+fn damage_of_a_change_file_that_has_gone_is_forgotten() {
+    let (db, pids) = with_pages(1);
+    let file = ListedFile { epoch: Epoch(1 << 40), bytes: 100, chain: 1, trees: vec![TREE] };
+    db.pool.note_damaged_file(&file, Error::corrupt("a file", "damaged"));
+    let errors = db.pool.health.background_errors();
+    assert_eq!(errors.list().len(), 1);
+    db.change(pids[0], 7);
+    db.checkpoint().unwrap();
+    assert!(errors.list().is_empty(), "{errors:?}");
 }
