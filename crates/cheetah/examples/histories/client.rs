@@ -308,7 +308,13 @@ impl Client {
         let before = old.as_ref().filter(|_| is_list).map(|row| row.0.clone()).unwrap_or_default();
         let new = Row(before.into_iter().chain([value]).collect());
         match (how, old) {
-            (How::Replace, None) => self.insert(run, key, &new)?,
+            (How::Replace, None) => match self.insert(run, key, &new) {
+                // Without range locks a row may come after the look. It is locked now.
+                Err(Error::DuplicateKey { index_no: 0, .. }) if !self.locks_ranges() => {
+                    return self.try_write(run, key, value, how);
+                }
+                done => done?,
+            },
             (_, None) => {
                 let seen = vec![(key, nothing(is_list, false))];
                 return Ok(What::Read { locks: true, by_index: false, seen, words: None });
@@ -324,6 +330,10 @@ impl Client {
             (How::Upsert | How::Update, Some(old)) => self.update(run, key, &old, &new)?,
         }
         Ok(What::Write { key, value: Some(value) })
+    }
+
+    fn locks_ranges(&self) -> bool {
+        self.plan.as_ref().is_none_or(|plan| plan.level != Isolation::ReadCommitted)
     }
 
     fn insert(&mut self, run: &Run, key: u64, row: &Row) -> Result<()> {
