@@ -269,13 +269,12 @@ impl Client {
     }
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
-        let level = self.plan.as_ref().map(|plan| plan.level);
         // A locking scan that keeps no gaps may miss a row whose value, and with it its place in
         // the index, went down while it waited. What a search by values has not found may be there.
         let may_miss = reading.via == Via::Found
             || matches!(reading.via, Via::Numbers | Via::Covered)
                 && reading.lock.is_some()
-                && level == Some(Isolation::ReadCommitted);
+                && !self.locks_ranges();
         let wanted = if reading.via == Via::Picked { &reading.keys[..1] } else { &reading.keys[..] };
         let absent = (!may_miss).then(|| nothing(is_list, reading.via == Via::Covered));
         let seen = wanted.iter().filter_map(|key| Some((*key, scan.seen.remove(key).or(absent.clone())?)));
@@ -332,6 +331,7 @@ impl Client {
         Ok(What::Write { key, value: Some(value) })
     }
 
+    /// Whether its transaction keeps rows from coming where it has looked.
     fn locks_ranges(&self) -> bool {
         self.plan.as_ref().is_none_or(|plan| plan.level != Isolation::ReadCommitted)
     }
