@@ -100,6 +100,21 @@ def test_a_rate_is_kept(monkeypatch):
     assert abs(sum(slept) - 5) < 0.01
 
 
+def test_little_of_a_copy_waits_for_the_disk_at_any_time(tmp_path, monkeypatch):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(11 << 20))
+    sizes, real = [], {name: getattr(os, name) for name in ("fdatasync", "fsync")}
+    for name, sync in real.items():
+        def synced(handle, sync=sync):
+            sizes.append(os.fstat(handle).st_size)
+            sync(handle)
+        monkeypatch.setattr(copying.os, name, synced)
+    digest = copying.copy(source, target, copying.Pace(None))
+    assert target.read_bytes() == source.read_bytes()
+    assert digest == copying.digest_of(target, copying.Pace(None))
+    assert sizes == [4 << 20, 8 << 20, 11 << 20]
+
+
 def test_help_says_what_each_command_does(capsys):
     for words in (["--help"], ["full", "--help"], ["restore", "--help"]):
         with pytest.raises(SystemExit):

@@ -2,7 +2,8 @@
 
 One server with the binary log, commits durable, and sysbench's write-only transactions on its
 tables by four connections. Runs without a backup and with one take turns; told is the longest
-transaction of each. A run without one says what the machine does by itself.
+transaction of each. A run without one says what the machine does by itself. Linux can share its
+processors out by sessions; that makes stalls of its own, so it is told, too.
 """
 
 import json
@@ -24,6 +25,7 @@ WARM_SECONDS = 1
 OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 1,
            "innodb_flush_log_at_trx_commit": 1, "cheetah_buffer_pool_size": 1 << 30,
            "innodb_buffer_pool_size": 64 << 20}
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 
 
@@ -31,6 +33,9 @@ def run(choice) -> int:
     """The part of the bench."""
     step(f"backups: {choice.repeats} runs of {choice.seconds} s without a backup and as many with "
          f"one, after loading {choice.rows:,} rows")
+    if AUTOGROUP.exists() and AUTOGROUP.read_text().strip() != "0":
+        note("Linux shares its processors out by sessions, so threads may wait for one for a long "
+             "time; without: sysctl kernel.sched_autogroup_enabled=0")
     found = measure(choice)
     report(found)
     place = VAR / "bench-backups.json"

@@ -11,6 +11,9 @@ from pathlib import Path
 from . import record
 
 CHUNK_BYTES = 1 << 20
+# How much of a copy may wait to be written to the disk. The syncs of others wait for it, such as
+# those of the server's logs, and so commits do.
+UNSYNCED_BYTES_MAX = 4 << 20
 FOLDER_MODE, FILE_MODE = 0o750, 0o640
 # Why a file cannot have a second name: another file system, or one without links.
 NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
@@ -78,12 +81,16 @@ def digest_of(source: Path, pace: Pace) -> str:
 
 def copy(source: Path, target: Path, pace: Pace) -> str:
     """Copy a file, durably, to where none is; its digest."""
-    buffer = bytearray(CHUNK_BYTES)
+    buffer, unsynced = bytearray(CHUNK_BYTES), 0
     with Reader(source, pace) as reader, open(target, "xb", buffering=0, opener=opener) as writer:
         while count := reader.readinto(buffer):
             view = memoryview(buffer)[:count]
             while view:
                 view = view[writer.write(view):]
+            unsynced += count
+            if unsynced >= UNSYNCED_BYTES_MAX:
+                os.fdatasync(writer.fileno())
+                unsynced = 0
         os.fsync(writer.fileno())
         return reader.hash.hexdigest()
 
