@@ -15,13 +15,17 @@ constraints in between: they are under LOCK TABLES, which the server keeps over 
 row can lose its parent.
 """
 
+import re
+
 from . import orphans, tables
 from .client import Connection, ServerError, name
 from .journal import Entry, Journal, Member
 from .say import Failure, Progress, line, size
 
-LOCK_WAIT_TIMEOUT, CANNOT_SWITCH = 1205, 1217
+LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, CANNOT_RENAME = 1205, 1217, 1025
 ORPHAN = {1216, 1452}
+# The message of error 1025 where InnoDB finds a file of that name.
+IN_THE_WAY = re.compile(r" to '\./(.+)' \(errno: 184 ")
 WAITS_MAX = 30
 POLL_SECONDS = 0.3
 
@@ -128,11 +132,8 @@ class Conversion:
                 f"ALTER TABLE {member.place.sql()} " + ", ".join([f"ENGINE={engine}", *anew]),
                 progress, "SHOW WARNINGS")
         except ServerError as refusal:
-            more = ""
-            if refusal.number == CANNOT_SWITCH:
-                more = ". A table outside this group refers to it by a new constraint: drop that"
-            raise Failure(f"{member.place} could not get the engine {engine}: {refusal}{more}"
-                          ) from refusal
+            raise Failure(f"{member.place} could not get the engine {engine}: {refusal}"
+                          f"{advice(refusal)}") from refusal
         after = self.table(member.place)
         if not same(after.engine, engine):
             raise Failure(f"{member.place} has got the engine {after.engine}, not {engine}")
@@ -235,6 +236,18 @@ class Conversion:
         rows = self.look.run("SELECT PROGRESS, IFNULL(STATE, '') FROM "
                              f"information_schema.PROCESSLIST WHERE ID = {self.work.id}")
         return (float(rows[0][0]) / 100, rows[0][1]) if rows else (0.0, "")
+
+
+def advice(refusal: ServerError) -> str:
+    """What to do when a table could not get its engine, where that is known."""
+    if refusal.number == CANNOT_SWITCH:
+        return ". A table outside this group refers to it by a new constraint: drop that"
+    found = refusal.number == CANNOT_RENAME and IN_THE_WAY.search(str(refusal))
+    if found:
+        return (f". A crash of the server has left a file of InnoDB there, {found[1]}.ibd in the "
+                "data folder. It belongs to no table if this finds nothing: SELECT * FROM "
+                f"information_schema.INNODB_SYS_TABLES WHERE NAME = '{found[1]}'. Then remove it")
+    return ""
 
 
 def same(engine: str, other: str) -> bool:

@@ -55,7 +55,8 @@ class Trial:
     def bytes_a_second(self, table: Table) -> float:
         """How fast the table's bytes are copied into the engine, by a sample of its rows; 0 if that
         cannot be said."""
-        if not table.rows or not table.bytes_told or self._table(table):
+        if (table.kind == "SEQUENCE" or not table.rows or not table.bytes_told
+                or self._table(table)):
             return 0
         rows = max(1, min(table.rows, SAMPLE_BYTES * table.rows // table.bytes_told))
         target = name(DATABASE, self.copies[table.place])
