@@ -323,7 +323,9 @@ class Generator:
         if column.family in ("integer", "decimal"):
             wanted += [f"SUM(`{column.name}`)", f"AVG(`{column.name}`)"]
         if column.family in ("integer", "decimal", "temporal", "bytes", "bit", "float"):
-            wanted += [f"MIN(`{column.name}`)", f"MAX(`{column.name}`)", f"COUNT(DISTINCT `{column.name}`)"]
+            # Whether the server fills those of a ZEROFILL column with zeros is the plan's matter.
+            number = " + 0" if column.family == "integer" else ""
+            wanted += [f"MIN(`{column.name}`){number}", f"MAX(`{column.name}`){number}", f"COUNT(DISTINCT `{column.name}`)"]
         if column.family == "text":
             # Of two strings that compare equal either one may be the smallest: their weights are
             # the same, but for spaces at their ends.

@@ -208,6 +208,24 @@ def test_a_file_that_innodb_has_left_is_named(server):
     assert server.value("SELECT COUNT(*) FROM d.`a b`") == 100
 
 
+def test_ctrl_c_ends_what_is_running(server):
+    """The sample, a copy, and the check of a constraint: the program says that it has stopped,
+    nothing goes on in the server, and the next run does what is missing."""
+    make_graph(server, 10000)
+    for statement in (r"INSERT INTO `cheetah\_migrate`.`trial%", "ALTER TABLE %ENGINE=%",
+                      "ALTER TABLE %ADD CONSTRAINT%"):
+        program = start(server, "run", "shop", "crm")
+        running = ("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' "
+                   f"AND INFO LIKE '{statement}'")
+        wait_until(lambda: program.poll() is not None or server.value(running), statement)
+        program.send_signal(signal.SIGINT)
+        said = program.communicate(timeout=SECONDS_MAX)[0]
+        assert program.returncode == 130 and "\nstopped\n" in said, said
+        wait_until(lambda: not server.value(running), "it has ended", 1)
+    migrate(server, "run", "shop", "crm")
+    assert engines(server) == {"CHEETAH"} and not in_journal(server)
+
+
 @pytest.mark.options({"innodb_flush_log_at_trx_commit": 2})
 def test_killed_at_any_moment(server, rng, rounds):
     """SIGKILL and Ctrl-C of the program and kill -9 of the server: no constraint is ever neither

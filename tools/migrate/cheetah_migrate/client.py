@@ -86,7 +86,8 @@ class Connection:
         return self.run(statement)[0][0]
 
     def start(self, statement: str) -> None:
-        """Send a statement; `has_ended` and `result` follow."""
+        """Send a statement; `has_ended` and `result` follow. After a KeyboardInterrupt in between
+        nothing more may be sent: what comes back would be of both statements."""
         self._out, self._errors = b"", b""
         word = "end-" + secrets.token_hex(16)
         self._end = (word + "\n").encode()

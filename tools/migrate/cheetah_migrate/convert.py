@@ -150,14 +150,12 @@ class Conversion:
         missing = [one for one in entry.constraints if one not in there]
         refused = []
         self.work.run(f"SET SESSION foreign_key_checks = {int(self.checked)}")
-        try:
-            for child, own in by_child(missing):
-                progress = Progress(f"{child}: constraints", self.table(child).bytes_now)
-                refused += self.add(own, progress)
-                progress.end(f"{len(own)} constraints "
-                             + ("checked" if self.checked else "added unchecked"))
-        finally:
-            self.work.run("SET SESSION foreign_key_checks = 1")
+        for child, own in by_child(missing):
+            progress = Progress(f"{child}: constraints", self.table(child).bytes_now)
+            refused += self.add(own, progress)
+            progress.end(f"{len(own)} constraints "
+                         + ("checked" if self.checked else "added unchecked"))
+        self.work.run("SET SESSION foreign_key_checks = 1")
         if refused:
             self.release()
             raise Failure(self.explained(refused))

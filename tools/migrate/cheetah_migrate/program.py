@@ -371,11 +371,11 @@ def main() -> int:
 
 
 def stop(program: Program) -> None:
-    """End the statement that is running: a copy that is not complete goes away."""
-    if program and program.work:
+    """End the statements that are running: a copy that is not complete goes away."""
+    for connection in filter(None, (program.work, program.look) if program else ()):
         try:
             killer = Connection(client_words(program.options), program.password)
-            killer.run(f"KILL QUERY {value(program.work.id)}")
+            killer.run(f"KILL QUERY {value(connection.id)}")
             killer.close()
         except (Lost, ServerError):
             pass

@@ -65,10 +65,9 @@ class Trial:
             self.server.run(f"INSERT INTO {target} SELECT * FROM {table.place.sql()} LIMIT {rows}")
             copied = int(self.server.value(f"SELECT COUNT(*) FROM {target}"))
         except ServerError:   # columns that SELECT * does not show, or that cannot be given
-            return 0
-        finally:
-            seconds = time.monotonic() - started
-            self._remove()
+            copied = 0
+        seconds = time.monotonic() - started
+        self._remove()
         return copied * table.bytes_told / table.rows / seconds
 
     def _table(self, table: Table) -> str:
