@@ -5,10 +5,12 @@ statement carries an ORDER BY without ties. Floating sums, MIN of case-insensiti
 are left out or made definite.
 """
 
+import re
 from collections import namedtuple
 
 from columns import random_column
 from tables import Table, random_index, random_table
+from twins import difference
 
 # `ordered`: rows are compared in order. `apply`: changes the generator's view after success.
 # `compare`: compares the rows instead, and then all that is compared is that and the error.
@@ -36,9 +38,25 @@ class Generator:
             (self.delete_returning, 1),
         ]
 
-    def settles(self, _twins: list, _statement, _other) -> bool:
-        """No difference is InnoDB's fault."""
-        return False
+    def settles(self, twins: list, statement, other) -> bool:
+        """Whether InnoDB answers a query as the other engine does when it reads by another index, or
+        by none: then it contradicts itself, and the difference is the plan's."""
+        innodb = next((twin for twin in twins if twin.engine == "InnoDB"), None)
+        if innodb is None or not statement.text.startswith("SELECT"):
+            return False
+        return any(not difference(statement, innodb.run(text), other) for text in self.other_plans(statement.text))
+
+    def other_plans(self, query: str) -> list:
+        """The query by every index of its tables, and by none."""
+        texts = [query]
+        for table in self.tables:
+            names = ", ".join(f"`{index.name}`" for index in table.indexes)
+            hints = [f"IGNORE INDEX ({names})"] * bool(names)
+            hints += ["FORCE INDEX (PRIMARY)"] * bool(table.primary)
+            hints += [f"FORCE INDEX (`{index.name}`)" for index in table.indexes]
+            place = re.compile(rf"(?<=(?:FROM|JOIN) )({table.name}(?: AS \w)?)(?: FORCE INDEX \(`\w+`\))?(?= |$)")
+            texts += [place.sub(rf"\1 {hint}", text) for text in texts if place.search(text) for hint in hints]
+        return texts[1:]
 
     def next(self) -> list:
         """The statements of one step (mostly one)."""
