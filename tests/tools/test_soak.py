@@ -13,6 +13,7 @@ def place(tmp_path, monkeypatch):
     """Keeps logs and ledger out of the project's."""
     monkeypatch.setattr(soak, "LOGS", tmp_path)
     monkeypatch.setattr(soak, "LEDGER", tmp_path / "soak.tsv")
+    monkeypatch.setattr(soak, "LANDED", tmp_path / "landed.tsv")
 
 
 class Clock:
@@ -48,13 +49,13 @@ def test_no_round_begins_once_the_time_is_up(monkeypatch, capsys):
     assert soak.soak(0.5, 5, run) == 0
     assert len(commands) == 2 and commands[0] != commands[1]
     said = capsys.readouterr().out.splitlines()[-1]
-    assert said.startswith("soak: 2 rounds at ") and said.endswith(
+    assert said.startswith("soak: 2 rounds of engine ") and said.endswith(
         "from seed 5 in 0.56 hours: 6 tests passed, 0 rounds failed, 2 tests skipped")
     head, *rows = [line.split("\t") for line in soak.LEDGER.read_text().splitlines()]
     assert head == soak.HEAD
-    assert [row[2:8] for row in rows] == [["5", "1", "3", "1", "1000", "good"],
+    assert [row[3:9] for row in rows] == [["5", "1", "3", "1", "1000", "good"],
                                           ["5", "2", "3", "1", "1000", "good"]]
-    assert rows[1][8].split() == commands[1]
+    assert rows[1][9].split() == commands[1]
 
 
 def test_a_failure_ends_it_with_the_command_that_repeats_it(monkeypatch, capsys):
@@ -70,7 +71,7 @@ def test_a_failure_ends_it_with_the_command_that_repeats_it(monkeypatch, capsys)
     said = capsys.readouterr().out
     assert "again with: python3 " + " ".join(commands[1]) in said
     assert "6 tests passed, 1 rounds failed" in said
-    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[7] == "failed"
+    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[8] == "failed"
 
 
 def test_a_soak_that_was_stopped_goes_on(monkeypatch, capsys):
@@ -91,13 +92,13 @@ def test_a_soak_that_was_stopped_goes_on(monkeypatch, capsys):
     assert first + commands == whole
     said = capsys.readouterr().out
     assert "goes on after 2 rounds" in said
-    assert "soak: 4 rounds at " in said and "in 1.11 hours: 12 tests passed" in said
-    assert [row.split("\t")[3] for row in soak.LEDGER.read_text().splitlines()[1:]] == list("1234")
+    assert "soak: 4 rounds of engine " in said and "in 1.11 hours: 12 tests passed" in said
+    assert [row.split("\t")[4] for row in soak.LEDGER.read_text().splitlines()[1:]] == list("1234")
 
 
-def test_rounds_of_another_seed_or_commit_do_not_count(monkeypatch):
-    for commit, seed in (("other", 5), (soak.commit_of_project(), 6)):
-        soak.note(commit, seed, 1, 3, 0, 4000, "good", "a command")
+def test_rounds_of_another_seed_or_engine_do_not_count(monkeypatch):
+    for engine, seed in (("other", 5), (soak.engine_of_project(), 6)):
+        soak.note("a commit", engine, seed, 1, 3, 0, 4000, "good", "a command")
     clock, commands = Clock(monkeypatch), []
 
     def run(_number, command):
@@ -108,11 +109,39 @@ def test_rounds_of_another_seed_or_commit_do_not_count(monkeypatch):
     assert soak.soak(1, 5, run) == 0 and len(commands) == 1
 
 
-def test_a_soak_that_failed_does_not_go_on(monkeypatch):
-    Clock(monkeypatch)
-    assert soak.soak(8, 5, lambda *_: (False, 0, 0)) == 1
+def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
+    """On another machine, at another commit, up to the one that failed there."""
+    for number, result in ((1, "good"), (2, "failed"), (3, "good")):
+        soak.note("a commit", soak.engine_of_project(), 5, number, 3, 0, 1000, result, "a command")
+    soak.LEDGER.rename(soak.LANDED)
+    clock, numbers = Clock(monkeypatch), []
+
+    def run(number, _command):
+        clock.now += 1000
+        numbers.append(number)
+        return True, 3, 1
+
+    assert soak.soak(1, 5, run) == 0
+    assert numbers == [2, 3, 4]
+    assert "goes on after 1 rounds" in capsys.readouterr().out
+    numbers.clear()
+    assert soak.soak(1.2, 5, run) == 0
+    assert numbers == [5]
+
+
+def test_a_soak_that_failed_goes_on_at_another_commit_only(monkeypatch):
+    clock, numbers = Clock(monkeypatch), []
+
+    def run(number, _command):
+        clock.now += 4000
+        numbers.append(number)
+        return True, 3, 1
+
+    assert soak.soak(1, 5, lambda *_: (False, 0, 0)) == 1
     with pytest.raises(Failure, match="round 1 of SEED=5 failed at .*another SEED"):
-        soak.soak(8, 5, lambda *_: (True, 1, 0))
+        soak.soak(1, 5, run)
+    monkeypatch.setattr(soak, "commit_of_project", lambda: "mended")
+    assert soak.soak(1, 5, run) == 0 and numbers == [1]
 
 
 def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):
@@ -124,7 +153,7 @@ def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):
 
     assert soak.soak(1, 5, run) == 1
     assert "soak: 0 rounds " in capsys.readouterr().out
-    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[7] == "skipped"
+    assert soak.LEDGER.read_text().splitlines()[-1].split("\t")[8] == "skipped"
 
 
 def test_a_round_that_hangs_is_ended_and_says_what_it_was_at(monkeypatch):

@@ -4,6 +4,7 @@ server's exact version.
 Incremental: cargo decides about the Rust part, dependency files (-MMD) about the C++ part.
 """
 
+import hashlib
 import os
 import re
 import shlex
@@ -148,11 +149,22 @@ def clean(_arguments=()) -> None:
     subprocess.run(["cargo", "clean", "--quiet"], cwd=PROJECT, check=False)
 
 
+def git(*words) -> str:
+    """What git says of the project; nothing when it refuses."""
+    done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 def commit_of_project() -> str:
     """The commit that is checked out, with a + when its files are changed."""
-    def git(*words):
-        done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True,
-                              check=False)
-        return done.stdout.strip()
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (
         "+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def engine_of_project() -> str:
+    """A short hash of all that the plugin is built from, with a + when its files are changed: the
+    same at two commits between which only tests, tools or documents have changed."""
+    sources = ("Cargo.toml", "Cargo.lock", "crates", "plugin")
+    trees = git("rev-parse", *(f"HEAD:{source}" for source in sources))
+    return (hashlib.sha256(trees.encode()).hexdigest()[:10] if trees else "unknown") + (
+        "+" if git("status", "--porcelain", "--untracked-files=no", "--", *sources) else "")

@@ -5,11 +5,13 @@ The seed decides which rounds follow each other, and the seeds of their tests. A
 begun is finished. The first failure ends the soak and prints the command that repeats its round;
 servers' folders stay. The ledger has a line for each round.
 
-A soak that was stopped goes on with the same SEED: the rounds that the ledger has of that seed, at
-the same commit, count with their time. One that was stopped in the middle is run again.
+A soak that was stopped goes on with the same SEED: the rounds that the ledgers have of that seed
+and engine count with their time. One that was stopped in the middle is run again; so is one that
+failed, once something but the engine has been mended. Of another engine nothing counts.
 """
 
 import argparse
+import itertools
 import os
 import random
 import shlex
@@ -17,14 +19,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 from . import stuck, testall
-from .build import commit_of_project
+from .build import commit_of_project, engine_of_project
 from .paths import PROJECT, TARGET, VAR, show
 from .say import Failure
 
 LEDGER, LOGS = VAR / "soak.tsv", VAR / "soak"
-HEAD = ["date", "commit", "seed", "round", "passed", "skipped", "seconds", "result", "command"]
+LANDED = PROJECT / "docs/soak.tsv"   # what ledgers of other machines had; lines are added by hand
+HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result", "command"]
 SECONDS_MAX = 1800   # of a round: several times what the longest one takes
 SEED_MAX = 2**31
 
@@ -83,11 +87,11 @@ def drawn(seed: int):
 
 def soak(hours: float, seed: int, run_round) -> int:
     """Run rounds until the time is up or one has failed; the exit status."""
-    commit = commit_of_project()
+    commit, engine = commit_of_project(), engine_of_project()
     kinds, passed, skipped, spent, failure = Counter(), 0, 0, 0, ""
-    finished = rounds_of(commit, seed)
+    finished = rounds_of(commit, engine, seed)
     if finished:
-        print(f"goes on after {len(finished)} rounds in {show(LEDGER)}")
+        print(f"goes on after {len(finished)} rounds of engine {engine}", flush=True)
     begun = time.monotonic()
     for number, (scenario, round_seed) in enumerate(drawn(seed), 1):
         if number <= len(finished):
@@ -101,7 +105,7 @@ def soak(hours: float, seed: int, run_round) -> int:
         ok, good, left_out = run_round(number, command)
         seconds = round(time.monotonic() - began)
         result = "failed" if not ok else "good" if good else "skipped"
-        note(commit, seed, number, good, left_out, seconds, result, shlex.join(command))
+        note(commit, engine, seed, number, good, left_out, seconds, result, shlex.join(command))
         print(f"{number:>4} {scenario.name:<32} {result} in {seconds} s  {good} passed"
               + (f", {left_out} skipped" if left_out else ""), flush=True)
         kinds[scenario.name] += bool(ok and good)
@@ -110,7 +114,7 @@ def soak(hours: float, seed: int, run_round) -> int:
             failure = f"again with: python3 {shlex.join(command)}   (log: {show(log_of(number))})"
     print(", ".join(f"{name} {count}" for name, count in kinds.most_common()))
     print(failure, end="\n" if failure else "")
-    print(f"soak: {kinds.total()} rounds at {commit} from seed {seed} in "
+    print(f"soak: {kinds.total()} rounds of engine {engine} at {commit} from seed {seed} in "
           f"{(spent + time.monotonic() - begun) / 3600:.2f} hours: {passed} tests passed, "
           f"{int(bool(failure))} rounds failed, {skipped} tests skipped")
     return 1 if failure or not passed else 0
@@ -148,16 +152,25 @@ def log_of(number: int):
     return LOGS / f"{number:04}.log"
 
 
-def rounds_of(commit: str, seed: int) -> list:
-    """The rounds that the ledger has of a soak, in their order: tests that passed, tests that were
-    skipped, seconds."""
-    lines = LEDGER.read_text(encoding="utf-8").splitlines() if LEDGER.exists() else []
-    rows = [line.split("\t") for line in lines]
-    rows = [row for row in rows if len(row) == len(HEAD) and row[1:3] == [commit, str(seed)]]
-    if any(row[7] == "failed" for row in rows):
-        raise Failure(f"{show(LEDGER)}: round {rows[-1][3]} of SEED={seed} failed at {commit}; "
-                      "mend it, or take another SEED")
-    return [tuple(map(int, row[4:7])) for row in rows]
+def rounds_of(commit: str, engine: str, seed: int) -> list:
+    """The first rounds that the ledgers have of a soak, in their order: tests that passed, tests
+    that were skipped, seconds. The last line of a round counts."""
+    rounds = {}
+    for ledger in filter(Path.exists, (LANDED, LEDGER)):
+        for line in ledger.read_text(encoding="utf-8").splitlines():
+            row = line.split("\t")
+            if len(row) == len(HEAD) and row[2:4] == [engine, str(seed)]:
+                rounds[int(row[4])] = row
+    found = []
+    for number in itertools.takewhile(rounds.__contains__, itertools.count(1)):
+        row = rounds[number]
+        if row[8] == "failed":
+            if row[1] == commit:
+                raise Failure(f"{show(LEDGER)}: round {number} of SEED={seed} failed at {commit}; "
+                              "mend it, or take another SEED")
+            break
+        found.append(tuple(map(int, row[5:8])))
+    return found
 
 
 def note(*cells) -> None:
