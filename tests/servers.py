@@ -121,6 +121,14 @@ def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
     return found
 
 
+def left_by_innodb(server, database: str) -> list:
+    """Files of tables that InnoDB does not know: a kill in the middle of a DROP can leave one
+    (MDEV-25506), and then InnoDB makes no table of that name."""
+    known = {row[0] for row in server.sql("SELECT NAME FROM information_schema.INNODB_SYS_TABLES")}
+    return [path for path in (server.data / database).glob("[!#]*.ibd")
+            if f"{database}/{path.stem}" not in known]
+
+
 def is_root() -> bool:
     """Whether mounts and other users are to be had."""
     return os.geteuid() == 0

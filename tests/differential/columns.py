@@ -36,6 +36,7 @@ class Column:
         self.nullable = nullable
         self.extra = extra
         self.generated = False
+        self.virtual = False
         self.auto_increment = False
 
     def literal(self, rng, bad_part=0.02) -> str:
@@ -50,8 +51,10 @@ class Column:
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row)."""
-        return self._literal(rng)
+        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor '' for
+        an ENUM: that is a member and what does not fit, and a scan takes both, an index one."""
+        literal = self._literal(rng)
+        return "'red'" if literal == "''" and self.type_text.startswith("ENUM") else literal
 
     def definition(self) -> str:
         """The column's line in CREATE TABLE."""

@@ -126,6 +126,7 @@ def add_generated(rng, table: Table) -> None:
     column = Column(table.new_name("g"), f"BIGINT AS (`{source.name}` % 7) {'PERSISTENT' if stored else 'VIRTUAL'}",
                     "integer", lambda r: str(r.randint(-6, 6)))
     column.generated = True
+    column.virtual = not stored
     table.columns.append(column)
     if rng.random() < 0.5:
         table.indexes.append(Index(table.new_name("k"), False, [f"`{column.name}`"], [column]))

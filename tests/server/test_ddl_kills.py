@@ -12,7 +12,8 @@ import time
 
 import pymysql
 import pytest
-from servers import Client, check_table, kill_under, wait_until
+from cheetah_tools.say import note
+from servers import Client, check_table, kill_under, left_by_innodb, wait_until
 
 SETUP = ["CREATE TABLE keep (a INT PRIMARY KEY, b VARCHAR(100), KEY (b)) ENGINE=CHEETAH",
          "INSERT INTO keep SELECT seq, CONCAT('b', seq) FROM seq_1_to_2000"]
@@ -192,6 +193,9 @@ def check_everything(server):
     listed = {name for schema, name, _ in tables if schema == "d"} - {"keep"}
     for name in listed:
         server.sql(f"DROP TABLE d.`{name}`")
+    for file in left_by_innodb(server, "d"):
+        note(f"InnoDB has left {file.name}")
+        file.unlink()
     for name in [f"c{number}" for number in range(1, 11)]:
         server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY) ENGINE=CHEETAH")
         server.sql(f"DROP TABLE d.{name}")

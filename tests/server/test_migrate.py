@@ -13,7 +13,7 @@ from cheetah_migrate.tables import Place, without_engine
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import note
-from servers import is_root, wait_until
+from servers import is_root, left_by_innodb, wait_until
 
 PROGRAM = PROJECT / "tools/migrate/cheetah-migrate"
 SECONDS_MAX = 300
@@ -272,7 +272,6 @@ def kill_on_its_way(server, rng, arguments: list, wanted: set) -> bool:
         said = program.communicate(timeout=SECONDS_MAX)[0]
         assert program.returncode in (0, 1), said
         server.start()
-        make_way(server, said)
     else:
         program.send_signal(signal.SIGKILL if kind == "program" else signal.SIGINT)
         said = program.communicate(timeout=SECONDS_MAX)[0]
@@ -296,15 +295,14 @@ def end(server, *arguments) -> str:
 
 
 def make_way(server, said: str) -> bool:
-    """Whether the program has told of a file that InnoDB has left in a crash; it is removed, as it
-    belongs to no table. (A kill in the middle of a DROP can leave one: MDEV-25506.)"""
-    found = re.search(r"left a file of InnoDB there, (\S+)\.ibd in", said)
+    """Whether the program has told of a file that InnoDB has left in a crash; it is removed."""
+    found = re.search(r"left a file of InnoDB there, (\S+)/(\S+)\.ibd in", said)
     if not found:
         return False
-    assert not server.sql("SELECT 1 FROM information_schema.INNODB_SYS_TABLES WHERE NAME = "
-                          f"'{found[1]}'"), said
-    note(f"InnoDB has left {found[1]}.ibd")
-    (server.data / f"{found[1]}.ibd").unlink(missing_ok=True)
+    files = {file.stem: file for file in left_by_innodb(server, found[1])}
+    assert found[2] in files, said
+    note(f"InnoDB has left {found[1]}/{found[2]}.ibd")
+    files[found[2]].unlink()
     return True
 
 
