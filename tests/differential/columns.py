@@ -4,9 +4,12 @@ Values come from small pools, so that duplicates, equal-but-different strings (c
 trailing spaces) and bounds turn up often.
 """
 
+# Not utf8mb4_uca1400_as_cs: the server's sorts give 'A' and 'ä' in either order, of the same table of InnoDB.
+# tests/sql/collations_all.sql has all of them.
 COLLATIONS = [
     "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci",
-    "utf8mb4_uca1400_as_cs", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_czech_ci", "latin1_swedish_ci", "latin1_bin",
+    "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_czech_ci", "latin1_swedish_ci",
+    "latin1_bin",
     "latin1_german2_ci", "latin1_nopad_bin", "ucs2_general_ci", "utf16_unicode_ci", "utf32_bin", "utf8mb3_general_ci",
     "sjis_japanese_ci", "big5_chinese_ci", "cp1250_czech_cs", "tis620_thai_ci", "ascii_general_ci",
 ]
