@@ -88,7 +88,6 @@ bool TextOrder::add_level(uint flag) {
   return true;
 }
 
-// Bytes of the first `max_chars_` characters.
 size_t TextOrder::first_chars(const uchar *text, size_t length) const {
   if (charset_->mbmaxlen == 1) return length < max_chars_ ? length : max_chars_;
   if (length <= max_chars_ * charset_->mbminlen) return length;

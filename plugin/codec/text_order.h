@@ -43,6 +43,8 @@ class TextOrder {
   // The two parts of `append`, where that is so.
   void append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
   void append_end(Buffer *out) const;
+  // Bytes of the first `max_chars` characters.
+  size_t first_chars(const uchar *text, size_t length) const;
 
   // The end of the encoding that starts at `at`, or nullptr when it does not end before `end`.
   // `invert`: 0xff for a descending part, otherwise 0.
@@ -71,7 +73,6 @@ class TextOrder {
 
   void add_levels();
   bool add_level(uint flag);
-  size_t first_chars(const uchar *text, size_t length) const;
   void append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const;
   static const uchar *find_space(const Level &level, const uchar *at, const uchar *end);
   static void append_padded(const Level &level, const uchar *weights, size_t length, Buffer *out);

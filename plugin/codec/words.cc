@@ -87,18 +87,29 @@ static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t
 
 // Leaves the weights of the word in `weights_`. Where the collation tells the two cases apart, but
 // is not a binary one, the word is in lower case, as InnoDB's are. Answers the word that has them.
-CheetahBytes WordCodec::encode(const uchar *word, size_t bytes) {
+CheetahBytes WordCodec::encode(const uchar *word, size_t bytes, Length length) {
   lower_case_.clear();
   weights_.clear();
   if (charset_->state & MY_CS_BINSORT) {
-    order_.append_beginning(word, bytes, &scratch_, &weights_);
+    append_weights(word, bytes, length);
     return {word, bytes};
   }
   size_t room = bytes * charset_->casedn_multiply() + 1;
   uchar *place = lower_case_.reserve(room);
   size_t lower_bytes = put_in_lower_case(charset_, word, bytes, reinterpret_cast<char *>(place), room);
-  order_.append_beginning(place, lower_bytes, &scratch_, &weights_);
+  append_weights(place, lower_bytes, length);
   return {place, lower_bytes};
+}
+
+// `order_` takes as many characters at a time as the longest word of the index has.
+void WordCodec::append_weights(const uchar *word, size_t bytes, Length length) {
+  size_t taken = 0;
+  do {
+    word += taken;
+    bytes -= taken;
+    taken = order_.first_chars(word, bytes);
+    order_.append_beginning(word, taken, &scratch_, &weights_);
+  } while (length == Length::whole && taken > 0 && taken < bytes);
 }
 
 // Of the word in `weights_`.
@@ -124,8 +135,8 @@ static bool is_letter(int type, uchar first) { return (type & (_MY_U | _MY_L | _
 // Calls `each(kind)` for every word of a text, with its weights in `weights_`, until it answers
 // false. A single letter before an apostrophe is left out: "l'eau" is "eau".
 template <typename Each>
-bool WordCodec::each_word(const uchar *text, size_t length, Each each) {
-  const uchar *at = text, *end = text + length;
+bool WordCodec::each_word(const uchar *text, size_t bytes_of_text, Length length, Each each) {
+  const uchar *at = text, *end = text + bytes_of_text;
   int type = 0;
   auto step = [&](const uchar *place) {
     int bytes = charset_->ctype(&type, place, end);
@@ -151,7 +162,7 @@ bool WordCodec::each_word(const uchar *text, size_t length, Each each) {
     }
     if (chars == 0) continue;
     if (at > end) at = end;
-    CheetahBytes word = encode(start, at - start);
+    CheetahBytes word = encode(start, at - start, length);
     if (!each(kind_of(chars, word))) return false;
   }
   return true;
@@ -159,7 +170,7 @@ bool WordCodec::each_word(const uchar *text, size_t length, Each each) {
 
 // Calls `each(kind, ordinal, column)` for every word of the record.
 template <typename Each>
-bool WordCodec::each_word_of(const uchar *record, Each each) {
+bool WordCodec::each_word_of(const uchar *record, Length length, Each each) {
   uint32_t ordinal = 0;
   uint8_t column = 0;
   String text;
@@ -167,7 +178,7 @@ bool WordCodec::each_word_of(const uchar *record, Each each) {
     const uchar *first_record = field->table->record[0];
     if (!field->is_real_null(record - first_record)) {
       const String *value = field->val_str(&text, record + field->offset(const_cast<uchar *>(first_record)));
-      bool goes_on = each_word(reinterpret_cast<const uchar *>(value->ptr()), value->length(),
+      bool goes_on = each_word(reinterpret_cast<const uchar *>(value->ptr()), value->length(), length,
                                [&](uint8_t kind) { return each(kind, ordinal++, column); });
       if (!goes_on) return false;
     }
@@ -178,7 +189,7 @@ bool WordCodec::each_word_of(const uchar *record, Each each) {
 
 void WordCodec::collect(const uchar *record, CheetahWords *words) {
   cheetah_clear_words(words);
-  each_word_of(record, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
+  each_word_of(record, Length::of_index, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
     if (kind != CHEETAH_WORD_INDEXED) return true;
     weights_.append(end_.data(), end_.size());
     cheetah_add_word(words, weights_.bytes(), ordinal, column);
@@ -188,7 +199,7 @@ void WordCodec::collect(const uchar *record, CheetahWords *words) {
 
 int32_t WordCodec::tell_words(const uchar *record, CheetahWordSink *sink) {
   int32_t code = CHEETAH_OK;
-  each_word_of(record, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
+  each_word_of(record, Length::whole, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
     code = cheetah_tell_word(sink, weights_.bytes(), kind, ordinal, column);
     return code == CHEETAH_OK;
   });
@@ -197,7 +208,7 @@ int32_t WordCodec::tell_words(const uchar *record, CheetahWordSink *sink) {
 
 int32_t WordCodec::split(CheetahBytes text, CheetahWordSink *sink) {
   int32_t code = CHEETAH_OK;
-  each_word(text.data, text.len, [&](uint8_t kind) {
+  each_word(text.data, text.len, Length::whole, [&](uint8_t kind) {
     code = cheetah_tell_word(sink, weights_.bytes(), kind, 0, 0);
     return code == CHEETAH_OK;
   });

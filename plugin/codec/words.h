@@ -38,7 +38,8 @@ class WordCodec {
 
   // Puts the words of the record into the list that the index has.
   void collect(const uchar *record, CheetahWords *words);
-  // Tells all words of the record, in order.
+  // Tells all words of the record, in order: those that are too long for the index with all their
+  // weights, as a phrase compares them whole.
   int32_t tell_words(const uchar *record, CheetahWordSink *sink);
   // Tells all words of a query's text.
   int32_t split(CheetahBytes text, CheetahWordSink *sink);
@@ -46,11 +47,15 @@ class WordCodec {
   bool touches(const MY_BITMAP *columns) const;
 
  private:
+  // Of which part of a word that is too long for the index the weights are wanted.
+  enum class Length { of_index, whole };
+
   template <typename Each>
-  bool each_word(const uchar *text, size_t length, Each each);
+  bool each_word(const uchar *text, size_t bytes_of_text, Length length, Each each);
   template <typename Each>
-  bool each_word_of(const uchar *record, Each each);
-  CheetahBytes encode(const uchar *word, size_t bytes);
+  bool each_word_of(const uchar *record, Length length, Each each);
+  CheetahBytes encode(const uchar *word, size_t bytes, Length length);
+  void append_weights(const uchar *word, size_t bytes, Length length);
   uint8_t kind_of(uint chars, CheetahBytes word) const;
   static bool is_stop_word(CheetahBytes word);
 

@@ -245,3 +245,19 @@ SELECT id FROM w WHERE MATCH (t) AGAINST ('+xyz +xy' IN BOOLEAN MODE);
 SELECT id FROM w WHERE MATCH (t) AGAINST ('"print mail"' IN BOOLEAN MODE);
 SELECT id FROM w WHERE MATCH (t) AGAINST ('"print e-mail"' IN BOOLEAN MODE);
 DROP TABLE w;
+-- Words that are too long for the index are compared whole in a phrase: also with those that begin
+-- alike, and with one that is just not too long.
+SET @long = REPEAT('abcdefghij', 20);
+--! for SELECT 'utf8mb4_unicode_ci' UNION SELECT 'utf8mb4_bin' UNION SELECT 'utf8mb4_general_ci' UNION SELECT 'latin1_swedish_ci' UNION SELECT 'latin1_bin'
+CREATE TABLE w (id INT PRIMARY KEY, t TEXT COLLATE $1, FULLTEXT (t));
+INSERT INTO w SELECT seq, CONCAT('some ', LEFT(@long, 76 + seq), ' thing') FROM seq_1_to_124;
+INSERT INTO w SELECT 200 + seq, CONCAT('some ', LEFT(@long, 76 + seq), 'x thing') FROM seq_1_to_124;
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 84), ' thing"') IN BOOLEAN MODE);
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 85), ' thing"') IN BOOLEAN MODE);
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 85), '"') IN BOOLEAN MODE);
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 84), 'x"'));
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 168), ' thing"'));
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', LEFT(@long, 169), ' thing"'));
+SELECT id FROM w WHERE MATCH (t) AGAINST (CONCAT('"some ', UPPER(LEFT(@long, 200)), ' thing"'));
+DROP TABLE w;
+--! end
