@@ -25,7 +25,7 @@ test: setup ; @$(CHEETAH) test $(if $(STEP_MINUTES),--step-minutes $(STEP_MINUTE
 bench: build ; @$(CHEETAH) bench $(ARGS)   ## bytes, load, scan, point selects and transactions beside InnoDB (ARGS="--sets oltp")
 crash: $(if $(IMAGES),,build)   ## kill -9 a loaded server ROUNDS times (LARGE=1: also with data of 20 times the cache); IMAGES=n: so many images of power cuts in the simulation, goes on where it stopped
 	@$(if $(IMAGES),$(CHEETAH) images --images $(IMAGES) --jobs $(or $(JOBS),1),$(CHEETAH) pytest tests/server/test_crash.py tests/server/test_transfers.py -s --rounds $(or $(ROUNDS),8) $(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large))
-soak: build ; @$(CHEETAH) soak --hours $(or $(HOURS),1) $(if $(SEED),--seed $(SEED))   ## rounds of everything, drawn at random, for HOURS: kills, DDL, backups, statements beside InnoDB
+soak: build ; @$(CHEETAH) soak --hours $(or $(HOURS),1) $(if $(SEED),--seed $(SEED)) --jobs $(or $(JOBS),1)   ## rounds of everything, drawn at random, JOBS at a time, for HOURS of rounds: kills, DDL, backups, statements beside InnoDB
 cluster: build ; @$(CHEETAH) pytest tests/server/test_cluster.py -s --rounds $(or $(KILLS),10) $(if $(SEED),--seed $(SEED))   ## two shards behind Spider, each with a replica: KILLS of any server, nothing acknowledged is lost
 big: build ; @$(CHEETAH) pytest tests/server/test_pool_memory.py -s --large   ## a table of 5 GB in a pool of 64 MB: is the memory limit kept?
 check-data: build ; @$(CHEETAH) pytest tests/server/test_data_sets.py -s --large   ## load the data sets beside the project, compare checksums

@@ -1,6 +1,7 @@
 """The logic of `make soak`: which rounds are drawn, when it ends, what its ledger says."""
 
 import itertools
+import threading
 
 import pytest
 from cheetah_tools import soak, stuck
@@ -91,7 +92,7 @@ def test_a_soak_that_was_stopped_goes_on(monkeypatch, capsys):
     whole = [scenario.command(seed) for scenario, seed in itertools.islice(soak.drawn(5), 4)]
     assert first + commands == whole
     said = capsys.readouterr().out
-    assert "goes on after 2 rounds" in said
+    assert "goes on: 2 rounds of engine " in said
     assert "soak: 4 rounds of engine " in said and "in 1.11 hours: 12 tests passed" in said
     assert [row.split("\t")[4] for row in soak.LEDGER.read_text().splitlines()[1:]] == list("1234")
 
@@ -110,7 +111,7 @@ def test_rounds_of_another_seed_or_engine_do_not_count(monkeypatch):
 
 
 def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
-    """On another machine, at another commit, up to the one that failed there."""
+    """On another machine, at another commit, but for those that failed there."""
     for number, result in ((1, "good"), (2, "failed"), (3, "good")):
         soak.note("a commit", soak.engine_of_project(), 5, number, 3, 0, 1000, result, "a command")
     soak.LEDGER.rename(soak.LANDED)
@@ -122,8 +123,9 @@ def test_rounds_count_that_others_have_run_of_the_engine(monkeypatch, capsys):
         return True, 3, 1
 
     assert soak.soak(1, 5, run) == 0
-    assert numbers == [2, 3, 4]
-    assert "goes on after 1 rounds" in capsys.readouterr().out
+    assert numbers == [2, 4]
+    said = capsys.readouterr().out
+    assert "goes on: 2 rounds of engine " in said and "soak: 4 rounds of engine " in said
     numbers.clear()
     assert soak.soak(1.2, 5, run) == 0
     assert numbers == [5]
@@ -142,6 +144,38 @@ def test_a_soak_that_failed_goes_on_at_another_commit_only(monkeypatch):
         soak.soak(1, 5, run)
     monkeypatch.setattr(soak, "commit_of_project", lambda: "mended")
     assert soak.soak(1, 5, run) == 0 and numbers == [1]
+
+
+def test_several_rounds_run_at_a_time(capsys):
+    """Each once, and two of them really beside each other."""
+    both, numbers = threading.Barrier(2, timeout=10), []
+
+    def run(number, _command):
+        numbers.append(number)
+        if number < 3:
+            both.wait()
+        return number < 6, 1, 0
+
+    assert soak.soak(8, 5, run, jobs=2) == 1
+    assert sorted(numbers)[:6] == [1, 2, 3, 4, 5, 6] and len(numbers) <= 7
+    said = capsys.readouterr().out
+    assert "2 rounds failed" in said or "1 rounds failed" in said
+    numbers = [int(line.split("\t")[4]) for line in soak.LEDGER.read_text().splitlines()[1:]]
+    assert len(set(numbers)) == len(numbers) >= 6
+
+
+def test_ctrl_c_ends_the_rounds_that_run_and_notes_none(monkeypatch):
+    begun = []
+
+    def run(number, _command):
+        begun.append(number)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return soak.run(number, ["-c", "import time; time.sleep(600)"])
+
+    with pytest.raises(KeyboardInterrupt):
+        soak.soak(8, 5, run, jobs=2)
+    assert not soak.running and not soak.LEDGER.exists()
 
 
 def test_rounds_that_only_skip_prove_nothing(monkeypatch, capsys):

@@ -1,5 +1,5 @@
-"""`make soak HOURS=n SEED=s`: rounds of tests that exist, drawn at random with their seeds, one
-after the other until the time is up.
+"""`make soak HOURS=n SEED=s JOBS=j`: rounds of tests that exist, drawn at random with their seeds,
+j at a time, until they have taken n hours, added up.
 
 The seed decides which rounds follow each other, and the seeds of their tests. A round that has
 begun is finished. The first failure ends the soak and prints the command that repeats its round;
@@ -11,14 +11,15 @@ failed, once something but the engine has been mended. Of another engine nothing
 """
 
 import argparse
-import itertools
 import os
 import random
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from concurrent import futures
 from pathlib import Path
 
 from . import stuck, testall
@@ -31,6 +32,8 @@ LANDED = PROJECT / "docs/soak.tsv"   # what ledgers of other machines had; lines
 HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result", "command"]
 SECONDS_MAX = 1800   # of a round: several times what the longest one takes
 SEED_MAX = 2**31
+
+running = set()   # processes of rounds
 
 
 class Scenario:
@@ -69,12 +72,15 @@ SCENARIOS = [
 def main(arguments: list) -> int:
     """The command; exit status 1 when a round failed."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--hours", type=float, required=True, help="begin no round after them")
+    parser.add_argument("--hours", type=float, required=True, help="of all rounds, added up")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the whole")
+    parser.add_argument("--jobs", type=int, default=1, help="rounds at a time")
     choice = parser.parse_args(arguments)
     if choice.hours <= 0:
         raise Failure("HOURS is a number above 0, such as 8 or 0.5")
-    return soak(choice.hours, choice.seed, run)
+    if choice.jobs <= 0:
+        raise Failure("JOBS is a number above 0")
+    return soak(choice.hours, choice.seed, run, choice.jobs)
 
 
 def drawn(seed: int):
@@ -85,39 +91,85 @@ def drawn(seed: int):
         yield rng.choices(SCENARIOS, weights)[0], rng.randrange(1, SEED_MAX)
 
 
-def soak(hours: float, seed: int, run_round) -> int:
-    """Run rounds until the time is up or one has failed; the exit status."""
-    commit, engine = commit_of_project(), engine_of_project()
-    kinds, passed, skipped, spent, failure = Counter(), 0, 0, 0, ""
-    finished = rounds_of(commit, engine, seed)
-    if finished:
-        print(f"goes on after {len(finished)} rounds of engine {engine}", flush=True)
-    begun = time.monotonic()
-    for number, (scenario, round_seed) in enumerate(drawn(seed), 1):
-        if number <= len(finished):
-            good, left_out, seconds = finished[number - 1]
-            kinds[scenario.name] += bool(good)
-            passed, skipped, spent = passed + good, skipped + left_out, spent + seconds
-            continue
-        if spent + time.monotonic() - begun >= hours * 3600 or failure:
-            break
-        command, began = scenario.command(round_seed), time.monotonic()
-        ok, good, left_out = run_round(number, command)
-        seconds = round(time.monotonic() - began)
-        result = "failed" if not ok else "good" if good else "skipped"
-        note(commit, engine, seed, number, good, left_out, seconds, result, shlex.join(command))
-        print(f"{number:>4} {scenario.name:<32} {result} in {seconds} s  {good} passed"
-              + (f", {left_out} skipped" if left_out else ""), flush=True)
-        kinds[scenario.name] += bool(ok and good)
-        passed, skipped = passed + good, skipped + left_out
-        if not ok:
-            failure = f"again with: python3 {shlex.join(command)}   (log: {show(log_of(number))})"
-    print(", ".join(f"{name} {count}" for name, count in kinds.most_common()))
-    print(failure, end="\n" if failure else "")
-    print(f"soak: {kinds.total()} rounds of engine {engine} at {commit} from seed {seed} in "
-          f"{(spent + time.monotonic() - begun) / 3600:.2f} hours: {passed} tests passed, "
-          f"{int(bool(failure))} rounds failed, {skipped} tests skipped")
-    return 1 if failure or not passed else 0
+class Soak:
+    """The rounds of a seed, and what has come of them so far. Several threads use it."""
+
+    def __init__(self, hours: float, seed: int):
+        self.seconds_max, self.seed = hours * 3600, seed
+        self.commit, self.engine = commit_of_project(), engine_of_project()
+        self.finished = rounds_of(self.commit, self.engine, seed)
+        self.kinds, self.passed, self.skipped, self.seconds = Counter(), 0, 0, 0.0
+        self.failure, self.is_stopped = "", False
+        self._todo, self._began = enumerate(drawn(seed), 1), {}
+        self._lock = threading.Lock()
+
+    def work(self, run_round) -> None:
+        """Run rounds until the time is up or one has failed."""
+        while (todo := self._begin()):
+            self._end(*todo, *run_round(todo[0], todo[2]))
+
+    def _begin(self):
+        """The next round that the ledgers do not have: its number, name and command; or None."""
+        with self._lock:
+            for number, (scenario, seed) in self._todo:
+                if number in self.finished:
+                    self._add(scenario.name, *self.finished[number])
+                    continue
+                now = time.monotonic()
+                spent = self.seconds + sum(now - began for began in self._began.values())
+                if spent >= self.seconds_max or self.failure or self.is_stopped:
+                    return None
+                self._began[number] = now
+                return number, scenario.name, scenario.command(seed)
+        raise AssertionError("a seed has rounds without an end")
+
+    def _end(self, number: int, name: str, command: list, ok: bool, good: int, left_out: int):
+        """Note a round that has ended by itself."""
+        with self._lock:
+            if self.is_stopped:
+                return
+            seconds = time.monotonic() - self._began.pop(number)
+            result = "failed" if not ok else "good" if good else "skipped"
+            note(self.commit, self.engine, self.seed, number, good, left_out, round(seconds), result,
+                 shlex.join(command))
+            print(f"{number:>4} {name:<32} {result} in {seconds:.0f} s  {good} passed"
+                  + (f", {left_out} skipped" if left_out else ""), flush=True)
+            self._add(name, good if ok else 0, left_out, seconds)
+            if not ok:
+                self.passed += good
+                self.failure += (f"again with: python3 {shlex.join(command)}   "
+                                 f"(log: {show(log_of(number))})\n")
+
+    def _add(self, name: str, good: int, left_out: int, seconds: float) -> None:
+        """Count a round."""
+        self.kinds[name] += bool(good)
+        self.passed, self.skipped = self.passed + good, self.skipped + left_out
+        self.seconds += seconds
+
+
+def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
+    """Run rounds, so many at a time, until the time is up or one has failed; the exit status."""
+    whole = Soak(hours, seed)
+    if whole.finished:
+        print(f"goes on: {len(whole.finished)} rounds of engine {whole.engine} are done", flush=True)
+    with futures.ThreadPoolExecutor(jobs) as pool:
+        workers = [pool.submit(whole.work, run_round) for _ in range(jobs)]
+        try:
+            for worker in futures.wait(workers, return_when=futures.FIRST_EXCEPTION).done:
+                worker.result()
+        except BaseException:   # Ctrl-C, too
+            whole.is_stopped = True
+            while not all(worker.done() for worker in workers):
+                for process in list(running):
+                    stuck.stop(process)
+                time.sleep(0.1)
+            raise
+    print(", ".join(f"{name} {count}" for name, count in whole.kinds.most_common()))
+    print(whole.failure, end="")
+    print(f"soak: {whole.kinds.total()} rounds of engine {whole.engine} at {whole.commit} from seed "
+          f"{seed} in {whole.seconds / 3600:.2f} hours: {whole.passed} tests passed, "
+          f"{whole.failure.count(chr(10))} rounds failed, {whole.skipped} tests skipped")
+    return 1 if whole.failure or not whole.passed else 0
 
 
 def run(number: int, command: list) -> tuple:
@@ -133,15 +185,15 @@ def run(number: int, command: list) -> tuple:
         process = subprocess.Popen([sys.executable, "-B", *command], cwd=PROJECT,
                                    stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                    env={**os.environ, **settings})
+        running.add(process)
         try:
             process.wait(SECONDS_MAX)
         except subprocess.TimeoutExpired:
             out.write(f"\nended after {SECONDS_MAX} s; its processes then:\n".encode()
                       + stuck.describe(process.pid).encode())
             stuck.stop(process)
-        except BaseException:   # Ctrl-C, too
-            stuck.stop(process)
-            raise
+        finally:
+            running.remove(process)
     ok = process.returncode == 0
     passed, _, skipped = testall.counts(log.read_text(errors="replace"), report, ok)
     return ok, passed, skipped
@@ -152,25 +204,21 @@ def log_of(number: int):
     return LOGS / f"{number:04}.log"
 
 
-def rounds_of(commit: str, engine: str, seed: int) -> list:
-    """The first rounds that the ledgers have of a soak, in their order: tests that passed, tests
-    that were skipped, seconds. The last line of a round counts."""
+def rounds_of(commit: str, engine: str, seed: int) -> dict:
+    """The rounds that the ledgers have of a soak, by number: tests that passed, tests that were
+    skipped, seconds. The last line of a round counts, and not if it failed at another commit."""
     rounds = {}
     for ledger in filter(Path.exists, (LANDED, LEDGER)):
         for line in ledger.read_text(encoding="utf-8").splitlines():
             row = line.split("\t")
             if len(row) == len(HEAD) and row[2:4] == [engine, str(seed)]:
                 rounds[int(row[4])] = row
-    found = []
-    for number in itertools.takewhile(rounds.__contains__, itertools.count(1)):
-        row = rounds[number]
-        if row[8] == "failed":
-            if row[1] == commit:
-                raise Failure(f"{show(LEDGER)}: round {number} of SEED={seed} failed at {commit}; "
-                              "mend it, or take another SEED")
-            break
-        found.append(tuple(map(int, row[5:8])))
-    return found
+    for number, row in rounds.items():
+        if row[8] == "failed" and row[1] == commit:
+            raise Failure(f"{show(LEDGER)}: round {number} of SEED={seed} failed at {commit}; "
+                          "mend it, or take another SEED")
+    return {number: tuple(map(int, row[5:8])) for number, row in rounds.items()
+            if row[8] != "failed"}
 
 
 def note(*cells) -> None:
