@@ -436,6 +436,9 @@ class Fulltext:
             query = " ".join(self.plain_item(table, mode) for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
         if rng.random() < 0.12:
             query = self.spoiled(query)
+        # Where parentheses begin a new list, InnoDB looks for a phrase with + in rows of the list before only.
+        beginning, parenthesis, rest = query.partition("(")
+        query = beginning + parenthesis + rest.replace('+"', '"')
         if mode == EXPANSION:
             # After a `*` InnoDB may take words of the rows found for prefixes.
             query = query.replace("*", "")
