@@ -2,9 +2,11 @@
 
 import subprocess
 
+import pymysql
 from cheetah_tools import setup
 from cheetah_tools.paths import SERVER
 
+WRONG_OFFSET = 1220   # the error after the last whole event
 OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 1, "server_id": 7}
 
 
@@ -12,6 +14,23 @@ def closed_files(server) -> list:
     """Begin a new file; the names of all before it, oldest first."""
     server.sql("FLUSH BINARY LOGS")
     return [row[0] for row in server.sql("SHOW BINARY LOGS")][:-1]
+
+
+def events(server, file: str) -> list:
+    """What SHOW BINLOG EVENTS says of a file. A kill may leave an event without its end at the end
+    of the file: then those before it."""
+    connection, found = server.connect(), []
+    try:
+        with connection.cursor(pymysql.cursors.SSCursor) as cursor:
+            cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
+            while (event := cursor.fetchone()):
+                found.append(event)
+    except pymysql.MySQLError as failure:
+        if failure.args[0] != WRONG_OFFSET:
+            raise
+    finally:
+        connection.close()
+    return found
 
 
 def replay(server, target, files: list, position: int = 4, stop: int = 0) -> None:

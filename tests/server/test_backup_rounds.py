@@ -135,8 +135,7 @@ class Witness:
     def a_later_transaction(self, rng):
         """File and position at which a transaction begins, in the file where it is or the last."""
         for file in rng.sample([self.file, self.files()[-1]], 2):
-            events = self.server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
-            begins = [event[1] for event in events if event[2] == "Gtid"
+            begins = [event[1] for event in binlog.events(self.server, file) if event[2] == "Gtid"
                       and (file != self.file or event[1] > self.position)]
             if begins:
                 return file, rng.choice(begins)

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import binlog
 import pymysql
 from cheetah_tools import setup
 from cheetah_tools.paths import SERVER
@@ -218,7 +219,7 @@ def take_definition(replica) -> None:
     if number <= done:
         return
     events = [row for name, *_ in replica.sql("SHOW BINARY LOGS")
-              for row in replica.sql(f"SHOW BINLOG EVENTS IN '{name}'") if row[2] == "Gtid"]
+              for row in binlog.events(replica, name) if row[2] == "Gtid"]
     group = next(row[5] for row in events if row[5].split()[2 if "BEGIN" in row[5] else 1] == logged)
     assert not group.startswith("BEGIN") and number == done + 1, f"{group}, and the replica is at {noted}"
     replica.sql("RESET MASTER")
