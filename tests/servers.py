@@ -124,9 +124,9 @@ def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
 def left_by_innodb(server, database: str) -> list:
     """Files of tables that InnoDB does not know: a kill in the middle of a DROP can leave one
     (MDEV-25506), and then InnoDB makes no table of that name."""
+    files = list((server.data / database).glob("[!#]*.ibd"))   # first: a table may come meanwhile
     known = {row[0] for row in server.sql("SELECT NAME FROM information_schema.INNODB_SYS_TABLES")}
-    return [path for path in (server.data / database).glob("[!#]*.ibd")
-            if f"{database}/{path.stem}" not in known]
+    return [path for path in files if f"{database}/{path.stem}" not in known]
 
 
 def is_root() -> bool:

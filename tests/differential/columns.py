@@ -4,8 +4,8 @@ Values come from small pools, so that duplicates, equal-but-different strings (c
 trailing spaces) and bounds turn up often.
 """
 
-# Not utf8mb4_uca1400_as_cs: the server's sorts give 'A' and 'ä' in either order, of the same table of InnoDB.
-# tests/sql/collations_all.sql has all of them.
+# Without utf8mb4_uca1400_as_cs: there the server sorts 'A' and 'ä' now one way, now the other, even in one table of
+# InnoDB. tests/sql/collations_all.sql has all collations.
 COLLATIONS = [
     "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci",
     "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_czech_ci", "latin1_swedish_ci",
@@ -54,8 +54,8 @@ class Column:
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor '' for
-        an ENUM: that is a member and what does not fit, and a scan takes both, an index one."""
+        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor '' of an
+        ENUM: it is a member, and also stands for a value that does not fit. A scan finds both, an index only one."""
         literal = self._literal(rng)
         return "'red'" if literal == "''" and self.type_text.startswith("ENUM") else literal
 

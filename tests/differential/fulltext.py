@@ -24,7 +24,7 @@ WORDS = ["apple", "apples", "applesauce", "Apple", "river", "Rivers", "stone", "
          "under_score", "_x_", "___", "x_1", "e-mail", "semi;colon", "tab\tbed", "line\nbreak", "point.less"]
 STOP_WORDS = ["the", "The", "for", "in", "about", "com", "www", "a", "i", "how"]
 SHORT_WORDS = ["xy", "ab", "q", "z1", "é"]
-LONG_WORDS = ["abcdefghij" * 8 + "abcd", "abcdefghij" * 8 + "abcde", "é" * 84, "é" * 85]
+LONG_WORDS = ["abcdefghij" * 8 + "abcd", "abcdefghij" * 8 + "abcde", "abcdefghij" * 8 + "abcdx", "é" * 84, "é" * 85]
 WIDE_WORDS = ["日本語", "テキスト", "Ελληνικά", "ελληνικα", "слово", "Слово", "ﬁne", "𝔘nicode"]
 COLLATIONS = [("utf8mb4", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_unicode_ci"), ("utf8mb4", "utf8mb4_bin"),
               ("latin1", "latin1_swedish_ci"), ("latin1", "latin1_general_cs"), ("latin1", "latin1_bin"),
@@ -436,9 +436,9 @@ class Fulltext:
             query = " ".join(self.plain_item(table, mode) for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
         if rng.random() < 0.12:
             query = self.spoiled(query)
-        # Where parentheses begin a new list, InnoDB looks for a phrase with + in rows of the list before only.
-        beginning, parenthesis, rest = query.partition("(")
-        query = beginning + parenthesis + rest.replace('+"', '"')
+        # Behind two + and a parenthesis InnoDB skips rows for a phrase with +.
+        query = re.sub(r'(\+\s*)+"', lambda found: '"' if "(" in query[:found.start()] and
+                       query.count("+", 0, found.start()) > 1 else found[0], query)
         if mode == EXPANSION:
             # After a `*` InnoDB may take words of the rows found for prefixes.
             query = query.replace("*", "")

@@ -301,7 +301,7 @@ class Generator:
         # Each twin writes and reads a file of its own: {twin} becomes the database's name.
         file = f"{self.folder}/{{twin}}-{self.names_made}.tsv"
         write = (f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {table.name} "
-                 f"WHERE {self.where(table)} ORDER BY {table.order()} LIMIT 20")
+                 f"WHERE {self.place(table)} ORDER BY {table.order()} LIMIT 20")
         read = f"LOAD DATA INFILE '{file}' {rng.choice(['REPLACE', 'IGNORE'])} INTO TABLE {table.name} CHARACTER SET utf8mb4 ({columns})"
         return [Statement(write), Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}"), Statement(read)]
 
@@ -412,8 +412,8 @@ class Generator:
         return rng.choice([" AND ", " AND ", " OR "]).join(terms)
 
     def place(self, table: Table, alias: str = "") -> str:
-        """Conditions by which a change finds its rows. Not on virtual columns: by their indexes InnoDB loses rows now
-        and then when it sorts them. Of a query that can be told (`settles`), of a change it cannot."""
+        """Conditions by which a change finds its rows. Never on virtual columns: InnoDB sometimes loses rows when it
+        sorts by their indexes. A query can be asked again (`settles`); a change cannot."""
         return self.where(table, alias, [column for column in table.comparable() if not column.virtual])
 
     def condition(self, column, alias: str) -> str:

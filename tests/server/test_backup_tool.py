@@ -317,8 +317,8 @@ def new_bytes(place, base) -> dict:
 def test_an_incremental_has_what_has_changed(server, large, tmp_path):
     """One row of a hundred of 5 GB has changed: neighbours, which share pages; rows all over the
     table, one by one, whose changes wait for their leaves; and such rows again, found by a scan,
-    which has the leaves in memory. At once, after a checkpoint, and when all is quiet: the
-    background has brought together then what is left of the segments."""
+    which has the leaves in memory. At once, after a checkpoint, and when all is quiet:
+    garbage collection has run then."""
     if not large:
         pytest.skip("--large")
     count = GIGABYTES * 1000000
@@ -334,7 +334,7 @@ def test_an_incremental_has_what_has_changed(server, large, tmp_path):
     place = tmp_path / "full"
     backup(server, "full", place, seconds=LARGE_SECONDS_MAX)
     whole = sum(path.stat().st_size for path in (place / "cheetah").rglob("*") if path.is_file())
-    for name, statement, is_small in (
+    for name, statement, small_at in (
             ("neighbours", CHANGE.format(f"a <= {count // 100}"), wait_for.keys()),
             ("one by one", change_one_by_one(count), {"at once", "checkpoint"}),
             ("by a scan", CHANGE.format("a * 7919 % 100 = 1"), set())):
@@ -347,7 +347,7 @@ def test_an_incremental_has_what_has_changed(server, large, tmp_path):
             new = new_bytes(place, base)
             share = sum(new.values()) / whole
             note(f"{name}, {moment}: {100 * share:.1f} % of {whole / 1e9:.2f} GB: {new}")
-            assert share < 0.05 or moment not in is_small
+            assert share < 0.05 or moment not in small_at
     assert "is whole" in backup(server, "verify", place, seconds=LARGE_SECONDS_MAX)
 
 

@@ -11,7 +11,8 @@ from cheetah_tools.say import Failure
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
-    """Keeps logs and ledger out of the project's."""
+    """Keeps logs and ledger out of the project's; the engine is a commit's, whatever is changed."""
+    monkeypatch.setattr(soak, "engine_of_project", lambda: "0123456789")
     monkeypatch.setattr(soak, "LOGS", tmp_path)
     monkeypatch.setattr(soak, "LEDGER", tmp_path / "soak.tsv")
     monkeypatch.setattr(soak, "LANDED", tmp_path / "landed.tsv")
@@ -165,11 +166,8 @@ def test_several_rounds_run_at_a_time(capsys):
 
 
 def test_ctrl_c_ends_the_rounds_that_run_and_notes_none(monkeypatch):
-    begun = []
-
     def run(number, _command):
-        begun.append(number)
-        if len(begun) == 2:
+        if number == 2:
             raise KeyboardInterrupt
         return soak.run(number, ["-c", "import time; time.sleep(600)"])
 
@@ -206,3 +204,27 @@ def test_a_round_counts_by_its_report_or_as_one():
 def test_no_time_is_refused():
     with pytest.raises(Failure, match="HOURS"):
         soak.main(["--hours", "0"])
+
+
+def test_no_job_is_refused():
+    with pytest.raises(Failure, match="JOBS"):
+        soak.main(["--hours", "1", "--jobs", "0"])
+
+
+def test_a_ledger_with_a_broken_line_is_refused():
+    soak.LANDED.write_text("\t".join(soak.HEAD) + "\n2026-11-28 4:09:44 a line with spaces\n")
+    with pytest.raises(Failure, match="landed.tsv: a line has 1 cells, not 10"):
+        soak.soak(1, 5, lambda *_: (True, 1, 0))
+
+
+def test_rounds_of_an_engine_that_is_no_commits_do_not_count(monkeypatch):
+    monkeypatch.setattr(soak, "engine_of_project", lambda: "0123456789+")
+    soak.note("a commit", "0123456789+", 5, 1, 3, 0, 4000, "good", "a command")
+    clock, numbers = Clock(monkeypatch), []
+
+    def run(number, _command):
+        clock.now += 4000
+        numbers.append(number)
+        return True, 3, 1
+
+    assert soak.soak(1, 5, run) == 0 and numbers == [1]

@@ -2,8 +2,8 @@
 
 One server with the binary log, commits durable, and sysbench's write-only transactions on its
 tables by four connections. Runs without a backup and with one take turns; told is the longest
-transaction of each. A run without one says what the machine does by itself. Linux can share its
-processors out by sessions; that makes stalls of its own, so it is told, too.
+transaction of each. A run without one says what the machine does by itself. Where Linux
+shares processors out by sessions, threads wait longer; the bench says so.
 """
 
 import json
@@ -34,8 +34,8 @@ def run(choice) -> int:
     step(f"backups: {choice.repeats} runs of {choice.seconds} s without a backup and as many with "
          f"one, after loading {choice.rows:,} rows")
     if AUTOGROUP.exists() and AUTOGROUP.read_text().strip() != "0":
-        note("Linux shares its processors out by sessions, so threads may wait for one for a long "
-             "time; without: sysctl kernel.sched_autogroup_enabled=0")
+        note("Linux shares its processors out by sessions, so a thread may wait long for one. To "
+             "turn that off: sysctl kernel.sched_autogroup_enabled=0")
     found = measure(choice)
     report(found)
     place = VAR / "bench-backups.json"

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import setup
-from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERVER, TARGET, show
+from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERIES, SERVER, TARGET, show
 from .say import Failure, step
 
 # Those that users' machines build with, too (packaging/cheetah-shim), and those of developers.
@@ -162,9 +162,11 @@ def commit_of_project() -> str:
 
 
 def engine_of_project() -> str:
-    """A short hash of all that the plugin is built from, with a + when its files are changed: the
-    same at two commits between which only tests, tools or documents have changed."""
-    sources = ("Cargo.toml", "Cargo.lock", "crates", "plugin")
+    """A short hash of all that the plugin is built from: the same at two commits between which
+    nothing of it has changed. It ends with a + when that is no commit's: files are changed or new,
+    or git knows nothing."""
+    sources = ("Cargo.toml", "Cargo.lock", "crates", "plugin", "packaging/flags.txt",
+               "packaging/exports.map")
     trees = git("rev-parse", *(f"HEAD:{source}" for source in sources))
-    return (hashlib.sha256(trees.encode()).hexdigest()[:10] if trees else "unknown") + (
-        "+" if git("status", "--porcelain", "--untracked-files=no", "--", *sources) else "")
+    name = hashlib.sha256(f"{SERIES}\n{trees}".encode()).hexdigest()[:10]
+    return name + ("+" if not trees or git("status", "--porcelain", "--", *sources) else "")

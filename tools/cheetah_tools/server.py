@@ -28,6 +28,7 @@ STOP_SECONDS = 180
 # sun_path holds 108 bytes with its final zero.
 SOCKET_PATH_MAX = 100
 PR_SET_PDEATHSIG = 1
+KEEP = "CHEETAH_KEEP_FOLDERS"   # in the environment: folders of runs that have ended stay
 
 
 class PrivateServer:
@@ -325,11 +326,12 @@ def template() -> Path:
 
 def scratch(name: str) -> Path:
     """An empty folder for one run of a test: `var/tmp/NAME-PID`. Folders of runs that have ended go
-    now."""
+    now, unless the environment's KEEP says that somebody wants to look at them."""
     root = VAR / "tmp"
     for old in root.glob(f"{name}-*"):
         pid = old.name.removeprefix(f"{name}-")
-        if pid.isdigit() and (not Path(f"/proc/{pid}").exists() or pid == str(os.getpid())):
+        is_left = not Path(f"/proc/{pid}").exists() and KEEP not in os.environ
+        if pid.isdigit() and (is_left or pid == str(os.getpid())):
             shutil.rmtree(old, ignore_errors=True)
     folder = root / f"{name}-{os.getpid()}"
     folder.mkdir(parents=True)

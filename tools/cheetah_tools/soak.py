@@ -6,8 +6,9 @@ begun is finished. The first failure ends the soak and prints the command that r
 servers' folders stay. The ledger has a line for each round.
 
 A soak that was stopped goes on with the same SEED: the rounds that the ledgers have of that seed
-and engine count with their time. One that was stopped in the middle is run again; so is one that
-failed, once something but the engine has been mended. Of another engine nothing counts.
+and engine count with their time. A round that was stopped in the middle is run again. So is one
+that failed, once the commit is another one. Of another engine nothing counts, nor of one that is no
+commit's.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from collections import Counter
 from concurrent import futures
 from pathlib import Path
 
-from . import stuck, testall
+from . import server, stuck, testall
 from .build import commit_of_project, engine_of_project
 from .paths import PROJECT, TARGET, VAR, show
 from .say import Failure
@@ -99,9 +100,13 @@ class Soak:
         self.commit, self.engine = commit_of_project(), engine_of_project()
         self.finished = rounds_of(self.commit, self.engine, seed)
         self.kinds, self.passed, self.skipped, self.seconds = Counter(), 0, 0, 0.0
-        self.failure, self.is_stopped = "", False
+        self.failures, self.is_stopped = [], False
         self._todo, self._began = enumerate(drawn(seed), 1), {}
         self._lock = threading.Lock()
+        last = max(self.finished, default=0)
+        for number, (scenario, _) in zip(range(1, last + 1), drawn(seed)):
+            if number in self.finished:
+                self._add(scenario.name, *self.finished[number])
 
     def work(self, run_round) -> None:
         """Run rounds until the time is up or one has failed."""
@@ -113,11 +118,10 @@ class Soak:
         with self._lock:
             for number, (scenario, seed) in self._todo:
                 if number in self.finished:
-                    self._add(scenario.name, *self.finished[number])
                     continue
                 now = time.monotonic()
                 spent = self.seconds + sum(now - began for began in self._began.values())
-                if spent >= self.seconds_max or self.failure or self.is_stopped:
+                if spent >= self.seconds_max or self.failures or self.is_stopped:
                     return None
                 self._began[number] = now
                 return number, scenario.name, scenario.command(seed)
@@ -137,8 +141,8 @@ class Soak:
             self._add(name, good if ok else 0, left_out, seconds)
             if not ok:
                 self.passed += good
-                self.failure += (f"again with: python3 {shlex.join(command)}   "
-                                 f"(log: {show(log_of(number))})\n")
+                self.failures.append(f"again with: python3 {shlex.join(command)}   "
+                                     f"(log: {show(log_of(number))})")
 
     def _add(self, name: str, good: int, left_out: int, seconds: float) -> None:
         """Count a round."""
@@ -165,11 +169,12 @@ def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
                 time.sleep(0.1)
             raise
     print(", ".join(f"{name} {count}" for name, count in whole.kinds.most_common()))
-    print(whole.failure, end="")
+    for failure in whole.failures:
+        print(failure)
     print(f"soak: {whole.kinds.total()} rounds of engine {whole.engine} at {whole.commit} from seed "
           f"{seed} in {whole.seconds / 3600:.2f} hours: {whole.passed} tests passed, "
-          f"{whole.failure.count(chr(10))} rounds failed, {whole.skipped} tests skipped")
-    return 1 if whole.failure or not whole.passed else 0
+          f"{len(whole.failures)} rounds failed, {whole.skipped} tests skipped")
+    return 1 if whole.failures or not whole.passed else 0
 
 
 def run(number: int, command: list) -> tuple:
@@ -179,7 +184,7 @@ def run(number: int, command: list) -> tuple:
     log = log_of(number)
     report = log.with_suffix(".xml")
     report.unlink(missing_ok=True)
-    settings = {"CARGO_TARGET_DIR": str(TARGET),
+    settings = {"CARGO_TARGET_DIR": str(TARGET), server.KEEP: "1",
                 "PYTEST_ADDOPTS": "--junitxml=" + shlex.quote(str(report))}
     with open(log, "wb") as out:
         process = subprocess.Popen([sys.executable, "-B", *command], cwd=PROJECT,
@@ -211,7 +216,10 @@ def rounds_of(commit: str, engine: str, seed: int) -> dict:
     for ledger in filter(Path.exists, (LANDED, LEDGER)):
         for line in ledger.read_text(encoding="utf-8").splitlines():
             row = line.split("\t")
-            if len(row) == len(HEAD) and row[2:4] == [engine, str(seed)]:
+            if len(row) != len(HEAD):
+                raise Failure(f"{show(ledger)}: a line has {len(row)} cells, not {len(HEAD)}: "
+                              f"{line[:80]}. Mend it, or remove the file")
+            if row[2:4] == [engine, str(seed)] and not engine.endswith("+"):
                 rounds[int(row[4])] = row
     for number, row in rounds.items():
         if row[8] == "failed" and row[1] == commit:

@@ -24,8 +24,8 @@ from .say import Failure, Progress, line, size
 
 LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, CANNOT_RENAME = 1205, 1217, 1025
 ORPHAN = {1216, 1452}
-# The message of error 1025 where InnoDB finds a file of that name.
-IN_THE_WAY = re.compile(r" to '\./(.+)' \(errno: 184 ")
+# The message of error 1025, in any language, where InnoDB finds a file of that name.
+IN_THE_WAY = re.compile(r"'\./([^']+)' \([^:()]+: 184 ")
 WAITS_MAX = 30
 POLL_SECONDS = 0.3
 
@@ -155,6 +155,7 @@ class Conversion:
             refused += self.add(own, progress)
             progress.end(f"{len(own)} constraints "
                          + ("checked" if self.checked else "added unchecked"))
+        # No `finally`: after Ctrl-C an answer is outstanding, and nothing may be sent.
         self.work.run("SET SESSION foreign_key_checks = 1")
         if refused:
             self.release()
@@ -242,9 +243,10 @@ def advice(refusal: ServerError) -> str:
         return ". A table outside this group refers to it by a new constraint: drop that"
     found = refusal.number == CANNOT_RENAME and IN_THE_WAY.search(str(refusal))
     if found:
-        return (f". A crash of the server has left a file of InnoDB there, {found[1]}.ibd in the "
-                "data folder. It belongs to no table if this finds nothing: SELECT * FROM "
-                f"information_schema.INNODB_SYS_TABLES WHERE NAME = '{found[1]}'. Then remove it")
+        return (f". A file of InnoDB is in the way: {found[1]}.ibd in the data folder. A crash of the "
+                "server can leave one. It belongs to no table if this query finds nothing: SELECT * "
+                "FROM information_schema.INNODB_SYS_TABLES WHERE "
+                f"NAME = '{found[1]}'. If so, remove the file, then: cheetah-migrate resume")
     return ""
 
 

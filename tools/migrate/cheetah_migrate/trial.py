@@ -66,6 +66,7 @@ class Trial:
             copied = int(self.server.value(f"SELECT COUNT(*) FROM {target}"))
         except ServerError:   # columns that SELECT * does not show, or that cannot be given
             copied = 0
+        # No `finally`: after Ctrl-C an answer is outstanding, and nothing may be sent.
         seconds = time.monotonic() - started
         self._remove()
         return copied * table.bytes_told / table.rows / seconds
