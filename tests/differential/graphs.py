@@ -48,7 +48,7 @@ class Graph:
         """What is compared."""
         return "*"
 
-    def settles(self, _twins: list, _statement, _other) -> bool:
+    def settles(self, _innodb, _statement, _other) -> bool:
         """No difference is InnoDB's fault."""
         return False
 

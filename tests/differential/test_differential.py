@@ -38,7 +38,7 @@ def test_only_what_innodb_itself_answers_is_settled():
         twin.run("INSERT INTO t1 SELECT seq, seq, seq % 20 FROM seq_1_to_100")
         answers = [twin.run(text) for text in generator.other_plans(query.text)]
         assert len(answers) == 3 and len({repr(answer.rows) for answer in answers}) == 2
-        assert all(generator.settles([twin], query, answer) for answer in answers)
+        assert all(generator.settles(twin, query, answer) for answer in answers)
         for answer in answers:
-            assert not generator.settles([twin], query, Outcome(rows=answer.rows[1:], affected=answer.affected))
+            assert not generator.settles(twin, query, Outcome(rows=answer.rows[1:], affected=answer.affected))
     server.remove()

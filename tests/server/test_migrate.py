@@ -218,7 +218,8 @@ def test_ctrl_c_ends_what_is_running(server):
                       "ALTER TABLE `shop`.%ADD CONSTRAINT%"):
         running = ("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Query' "
                    f"AND INFO LIKE '{statement}'")
-        said = any_of(TRIES, lambda: press_ctrl_c_when(server, running))
+        attempts = (press_ctrl_c_when(server, running) for _ in range(TRIES))
+        said = next(filter(None, attempts), "")
         assert "\nstopped\n" in said, said
         wait_until(lambda: not server.value(running), "it has ended", 1)
     migrate(server, "run", "shop", "crm")
@@ -318,11 +319,6 @@ def press_ctrl_c_when(server, running: str) -> str:
         return ""
     assert program.returncode == 130, said
     return said
-
-
-def any_of(tries: int, attempt) -> str:
-    """What the first attempt says that says something."""
-    return next(filter(None, (attempt() for _ in range(tries))), "")
 
 
 def kill_when(server, condition, *arguments) -> None:
