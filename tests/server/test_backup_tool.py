@@ -86,8 +86,11 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
             if path.stat().st_ino == (full / "cheetah/seg" / path.name).stat().st_ino]
     assert same and "is whole" in backup(loaded, "verify", later)
     assert not list((loaded.data / "#cheetah/snapshots").iterdir())
+    assert "of its files are links" in backup(loaded, "show", later)
     shutil.rmtree(full)
-    assert "incremental backup" in backup(loaded, "show", later)
+    shown = backup(loaded, "show", later)
+    assert "incremental backup" in shown and "it is complete without that one" in shown
+    assert "are links" not in shown
     restored = new_server({"server_id": 8}, folder=folder)
     folder.mkdir()
     said_last = backup(loaded, "restore", later, "--data-dir", restored.data)
@@ -197,6 +200,7 @@ def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
     with writers(primary):
         said = backup(primary, "clone", "--data-dir", first.data)
         assert re.search(r"cloned into \S+ in \d+\.\d s", said), said
+        assert re.search(r"of which [1-9][\d.]* .?B are the server's, too", said), said
         assert re.search(r"GTID 0-7-\d+\n", said) and "MASTER_USE_GTID = slave_pos;" in said
         shared = set(segments(primary).items()) & set(segments(first).items())
         become_replica(first)
@@ -207,6 +211,7 @@ def test_clones_go_on_as_replicas(primary, new_server, tmp_path):
     assert not [path for path in first.data.iterdir() if path.name == "#cheetah-clone"]
     said = backup(first, "clone", "--copy", "--data-dir", second.data)
     assert not set(segments(first).values()) & set(segments(second).values())
+    assert "of which 0 B are the server's, too" in said
     second.start()
     position = re.search(r"GTID (\S+)", said)[1]
     assert position == primary.value("SELECT @@gtid_binlog_pos")
@@ -225,7 +230,7 @@ def test_a_clone_on_another_file_system_is_copied(primary, new_server):
         clone = new_server({"server_id": 8}, folder=Path(folder, "clone"))
         clone.folder.mkdir()
         said = backup(primary, "clone", "--data-dir", clone.data)
-        assert "of which 0 B were copied" not in said
+        assert "of which 0 B are the server's, too" in said
         clone.start()
         assert rows(clone) == rows(primary)
         clone.stop()

@@ -146,7 +146,7 @@ def test_files_are_moved_where_nobody_else_has_them(tmp_path):
             assert (target / name).read_text() == name
         assert not (source / "alone").exists()
         shared = (target / "linked").stat().st_ino == (source / "other").stat().st_ino
-        assert shared != copies and data.copied_bytes == (6 if copies else 0)
+        assert shared != copies and data.shared_bytes == (0 if copies else 6)
 
 
 def test_files_are_cloned_or_that_is_refused_without_a_trace(tmp_path):

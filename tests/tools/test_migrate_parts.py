@@ -88,6 +88,15 @@ def test_definitions_that_differ_by_their_engine_alone_are_equal():
         assert other != cheetah and tables.without_engine(innodb) != tables.without_engine(other)
 
 
+def test_the_estimate_of_innodbs_files_holds_for_small_tables_too():
+    """Bytes of pages, indexes, and the bytes of the file that InnoDB 10.11.18 made of them."""
+    for bytes_of_pages, indexes, file_bytes in (
+            (49152, 3, 114688), (180224, 2, 212992), (622592, 1, 2097152), (5521408, 2, 9437184),
+            (11517952, 3, 15728640), (21610496, 1, 26214400), (43859968, 2, 54525952)):
+        estimated = estimate.innodb_file_bytes(bytes_of_pages, indexes)
+        assert estimated / 1.5 < file_bytes < estimated * 1.5, bytes_of_pages
+
+
 def test_the_old_table_frees_its_room_when_the_new_one_is_there():
     small, large = Weight(100, 30, 10.0, 5, 100), Weight(1000, 300, 0.0, 50, 1000)
     assert estimate.peak([small]) == 38

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 from . import build, corpus, dump, engines, ledger, setup
-from .paths import PROJECT, VAR, show
+from .paths import PROJECT, VAR, make, show
 from .say import Failure, megabytes, note, step, table
 from .server import PrivateServer, scratch
 
@@ -52,7 +52,7 @@ def main(arguments: list) -> int:
     differ = [r for r in results if not r["agrees"]]
     if differ:
         raise Failure("CHECKSUM TABLE or the rows looked up differ for " + "; ".join(differences(r, results[0]) for r in differ))
-    print("next: make up && make sql     (or your own data: make demo DUMP=file.sql.gz)")
+    print(f"next: {make('up')} && {make('sql')}     (or your own data: make demo DUMP=file.sql.gz)")
     return 0
 
 

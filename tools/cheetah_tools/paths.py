@@ -44,3 +44,8 @@ def show(path: Path) -> str:
         return str(Path(path).relative_to(PROJECT))
     except ValueError:
         return str(path)
+
+
+def make(target: str) -> str:
+    """The command for the user's next step, for the chosen series."""
+    return f"make {target}" if SERIES == FIRST_SERIES else f"make {target} SERVER={SERIES}"

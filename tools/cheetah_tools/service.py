@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from . import build, setup
-from .paths import PROJECT, RUN, SERVER, show
+from .paths import PROJECT, RUN, SERVER, make, show
 from .say import Failure
 from .server import STOP_SECONDS, PrivateServer, client_words
 
@@ -23,7 +23,7 @@ def up(_arguments=()) -> int:
         build.build()
     pid = running_pid()
     if pid:
-        print(f"running already (pid {pid}); next: make sql")
+        print(f"running already (pid {pid}); next: {make('sql')}")
         return 0
     server = PrivateServer(RUN)
     server.included = OWN_SETTINGS if OWN_SETTINGS.exists() else None
@@ -38,14 +38,14 @@ def up(_arguments=()) -> int:
     if not has_engine:
         print("\n".join(why_without(server, log_bytes_before)))
         return 1
-    print("next: make sql")
+    print(f"next: {make('sql')}")
     return 0
 
 
 def why_without(server, log_bytes_before: int) -> list:
     """Why the server runs without the engine: what its log says after that many bytes."""
     if not server.plugin:
-        return ["  the plugin is not built: make build"]
+        return [f"  the plugin is not built: {make('build')}"]
     said = server.log.read_bytes()[log_bytes_before:].decode(errors="replace").splitlines()
     reasons = [line for line in said if "[ERROR]" in line and "cheetah" in line.lower()]
     return ["  the engine did not start:", *(f"  {line}" for line in reasons or said[-5:])]
@@ -54,7 +54,7 @@ def why_without(server, log_bytes_before: int) -> list:
 def sql(_arguments=()) -> int:
     """A client: interactive, or statements from standard input."""
     if not running_pid():
-        raise Failure("no server is running: make up")
+        raise Failure(f"no server is running: {make('up')}")
     arguments = ["--show-warnings", *(["--table"] if sys.stdin.isatty() else [])]
     try:
         return subprocess.call(client_words(socket_in_use(), *arguments, DATABASE), env=setup.library_environment())

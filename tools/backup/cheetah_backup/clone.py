@@ -103,18 +103,21 @@ class Data:
 
     def __init__(self, folder: Path, owner, copies: bool):
         self.folder, self.owner, self.copies = folder, owner, copies
-        self.copied_bytes = 0
+        self.shared_bytes = 0
 
     def take(self, source: Path, target: Path, pace: copying.Pace) -> None:
         """Have the file at `target`: itself, a clone of it, or a copy."""
         target.parent.mkdir(mode=copying.FOLDER_MODE, parents=True, exist_ok=True)
         there = source.stat()
-        if (self.may_move(there) and move(source, target)
-                or not self.copies and copying.clone(source, target)):
-            pace.skipped(there.st_size)
+        if self.may_move(there) and move(source, target):
+            is_shared = there.st_nlink > 1
+        elif not self.copies and copying.clone(source, target):
+            is_shared = True
+        else:
+            copying.copy(source, target, pace)
             return
-        copying.copy(source, target, pace)
-        self.copied_bytes += there.st_size
+        pace.skipped(there.st_size)
+        self.shared_bytes += there.st_size if is_shared else 0
 
     def may_move(self, there) -> bool:
         """Whether the file itself can be the clone's. One with a second name is the server's, too,
@@ -144,7 +147,7 @@ def take_engine(options, folder: Path, manifest, data: Data) -> None:
     for path in paths:
         data.take(folder / path, target / path, pace)
     data.take(folder / LAST, data.folder / WORK / LAST, pace)
-    progress.end(f"{size(total)}, of which {size(data.copied_bytes)} were copied")
+    progress.end(f"{size(total)}, of which {size(data.shared_bytes)} are the server's, too")
 
 
 def give_to(owner, data: Path) -> None:

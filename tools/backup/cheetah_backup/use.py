@@ -16,14 +16,25 @@ SHOWN_MAX = 10
 
 def show(options) -> None:
     """The command."""
-    made = record.read(Path(options.target).resolve())
+    folder = Path(options.target).resolve()
+    made = record.read(folder)
     line(f"{made.kind} backup, made at {made.made} of MariaDB {made.server}")
     if made.base:
-        line(f"it has files in common with {made.base}, and needs it no more")
+        line(f"made after {made.base}; it is complete without that one")
+    if shared := sum(file.bytes for file in made.files if has_links(folder / file.path)):
+        line(f"{size(shared)} of its files are links that another backup has, too")
     for part in (CHEETAH, SERVER):
         files = [file for file in made.files if file.path.startswith(part + "/")]
         line(f"{part}: {len(files)} files, {size(sum(file.bytes for file in files))}")
     tell_position(made)
+
+
+def has_links(place: Path) -> bool:
+    """Whether a file is there and has another name."""
+    try:
+        return place.stat().st_nlink > 1
+    except FileNotFoundError:
+        return False
 
 
 def verify(options) -> None:
@@ -82,7 +93,9 @@ def restore(options) -> None:
         put(folder, data, file, pace)
     copying.sync_tree(data)
     progress.end(size(progress.total))
-    give_to_owner(data, was_there)
+    has_owner = give_to_owner(data, was_there)
+    line("restored; the server can be started" + ("" if has_owner else
+         f" when its user owns all of that: chown -R mysql: {data}"))
     tell_next(made)
 
 
@@ -106,20 +119,20 @@ def put(folder: Path, data: Path, file, pace) -> None:
                       f"another one, into an empty folder; {data} is of no use")
 
 
-def give_to_owner(data: Path, was_there: bool) -> None:
-    """Everything belongs to whom the data folder does."""
+def give_to_owner(data: Path, was_there: bool) -> bool:
+    """Everything belongs to whom the data folder does; False where nobody can tell who that is, or
+    only root could do it."""
     if os.geteuid() != 0 or not was_there:
-        line(f"next: the server's user must own what is in {data} (chown -R mysql: {data})")
-        return
+        return False
     owner = data.stat()
     for place, folders, names in os.walk(data):
         for name in (*folders, *names):
             os.chown(Path(place, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
+    return True
 
 
 def tell_next(made) -> None:
     """What can follow."""
-    line("restored; the server can be started")
     if not (made.position and made.position[0]):
         return
     name, position = made.position

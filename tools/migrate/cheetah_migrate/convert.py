@@ -20,7 +20,7 @@ import re
 from . import orphans, tables
 from .client import Connection, ServerError, name
 from .journal import Entry, Journal, Member
-from .say import Failure, Progress, line, size
+from .say import Failure, Progress, line, several, size
 
 LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, CANNOT_RENAME = 1205, 1217, 1025
 ORPHAN = {1216, 1452}
@@ -119,7 +119,7 @@ class Conversion:
             self.patiently(f"ALTER TABLE {child.sql()} " + ", ".join(
                 f"DROP FOREIGN KEY {name(constraint.name)}" for constraint in own))
         if there:
-            line(f"  {len(there)} constraints dropped; they are in the journal")
+            line(f"  {several(len(there), 'constraint')} dropped; they are in the journal")
 
     def convert(self, entry: Entry, member: Member) -> None:
         """Give a table its engine."""
@@ -153,7 +153,7 @@ class Conversion:
         for child, own in by_child(missing):
             progress = Progress(f"{child}: constraints", self.table(child).bytes_now)
             refused += self.add(own, progress)
-            progress.end(f"{len(own)} constraints "
+            progress.end(f"{several(len(own), 'constraint')} "
                          + ("checked" if self.checked else "added unchecked"))
         # No `finally`: after Ctrl-C an answer is outstanding, and nothing may be sent.
         self.work.run("SET SESSION foreign_key_checks = 1")

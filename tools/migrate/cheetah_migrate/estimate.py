@@ -16,6 +16,11 @@ RESERVE_BYTES = 64 << 20
 RESERVE_PART = 0.1
 # Smaller tables are not looked at: thousands of them would take long, and weigh little.
 SMALL_BYTES = 1 << 20
+# InnoDB's files: their first pages belong to the file, and an index has single pages before it gets
+# whole extents, of which one is not full.
+INNODB_FIRST_PAGES_BYTES = 80 << 10
+INNODB_SINGLE_PAGES_BYTES = 512 << 10
+INNODB_EXTENT_BYTES = 1 << 20
 
 
 class Weight(NamedTuple):
@@ -51,14 +56,22 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
 
 
 def weigh_for_innodb(server: Connection, table: Table) -> Weight:
-    """By the bytes of the pages before compression, and half of that for pages that are not full.
+    """By the bytes of the pages before compression. Pages that are not full may be half of that.
     Rows of a table with constraints are copied twice: the second time InnoDB checks them. The room
     of a table of Cheetah comes back later, so none is counted."""
-    bytes_of_pages = int(server.value(
-        "SELECT IFNULL(SUM(LOGICAL_BYTES), 0) FROM information_schema.CHEETAH_TABLES WHERE "
-        f"TABLE_SCHEMA = {text(table.place.schema)} AND TABLE_NAME = {text(table.place.table)}"))
-    after = max(bytes_of_pages, table.bytes_now)
+    rows = server.run(
+        "SELECT LOGICAL_BYTES, INDEX_COUNT FROM information_schema.CHEETAH_TABLES WHERE "
+        f"TABLE_SCHEMA = {text(table.place.schema)} AND TABLE_NAME = {text(table.place.table)}")
+    after = max(sum(innodb_file_bytes(*map(int, row)) for row in rows), table.bytes_now)
     return Weight(table.bytes_now, after, 50.0, after, 0)
+
+
+def innodb_file_bytes(bytes_of_pages: int, indexes: int) -> int:
+    """What InnoDB's file of a table takes that has so many bytes of pages, and indexes with the
+    clustered one."""
+    if bytes_of_pages < INNODB_SINGLE_PAGES_BYTES:
+        return INNODB_FIRST_PAGES_BYTES + bytes_of_pages
+    return bytes_of_pages + (indexes + 1) * INNODB_EXTENT_BYTES
 
 
 def peak(weights: list) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from . import estimate, groups, tables
 from .client import Connection
 from .convert import same
-from .say import line, show_table, size, span
+from .say import line, several, show_table, size, span
 from .tables import Place
 from .trial import Trial
 
@@ -64,7 +64,7 @@ class Plan:
                                                        if weight.error_percent else "")])
             if group.constraints:
                 rows.append([f"  these {len(group.places)} together: "
-                             f"{len(group.constraints)} constraints", "", ""])
+                             + several(len(group.constraints), "constraint"), "", ""])
         if rows:
             show_table([f"go to {self.engine}", "now", "then, about"], rows)
         for group in self.staying:
@@ -75,7 +75,7 @@ class Plan:
         for note in self.notes:
             line(f"  note: {note}")
         if self.there:
-            line(f"  {self.there} tables are {self.engine}'s already")
+            line(f"  {self.engine}'s already: {several(self.there, 'table')}")
         self._show_sums()
 
     def _show_sums(self) -> None:
@@ -84,7 +84,8 @@ class Plan:
             line("nothing to do")
             return
         now, then = sum(w.before for w in weights), sum(w.after for w in weights)
-        words = f"{len(weights)} tables: {size(now)} now, about {size(then)} in {self.engine}"
+        words = (f"{several(len(weights), 'table')}: {size(now)} now, "
+                 f"about {size(then)} in {self.engine}")
         if self.speed:
             words += (f"; about {span(self.seconds())} of copying, at {size(self.speed)}/s in a "
                       "sample; constraints are checked after that")

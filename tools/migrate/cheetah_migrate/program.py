@@ -11,7 +11,7 @@ from .client import Connection, Lost, ServerError, text, value
 from .convert import Conversion, same
 from .journal import DATABASE, Journal
 from .plan import CHEETAH, INNODB, Plan, Selection, make_plan
-from .say import Failure, line, show_table, size, span
+from .say import Failure, line, several, show_table, size, span
 from .tables import SYSTEM, Place
 
 ABOUT = """Brings tables, with the foreign keys between them, from InnoDB to Cheetah and back.
@@ -106,8 +106,8 @@ class Program:
                               f"{orphans.told(wrong)}\nMend the rows, or have constraints added "
                               "without a check of the rows: --unchecked")
         for number, group in enumerate(found.going, 1):
-            line(f"group {number} of {len(found.going)}: {len(group.places)} tables, "
-                 f"{len(group.constraints)} constraints")
+            line(f"group {number} of {len(found.going)}: {several(len(group.places), 'table')}, "
+                 f"{several(len(group.constraints), 'constraint')}")
             self.need_room([found.weights[place] for place in
                             sorted(set(found.weights) & set(group.places),
                                    key=lambda place: found.weights[place].before)])
@@ -206,8 +206,8 @@ class Program:
         for entry in entries:
             if goal and entry.goal != goal:
                 self.journal.set_goal(entry, goal)
-            line(f"going on with group {entry.id}: {len(entry.members)} tables, "
-                 f"{len(entry.constraints)} constraints")
+            line(f"going on with group {entry.id}: {several(len(entry.members), 'table')}, "
+                 f"{several(len(entry.constraints), 'constraint')}")
             left = []
             for member in entry.members:
                 found = conversion.table(member.place)

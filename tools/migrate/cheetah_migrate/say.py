@@ -20,6 +20,11 @@ def size(count: float) -> str:
     return f"{count:,.{digits}f} {UNITS[unit]}"
 
 
+def several(number: int, thing: str) -> str:
+    """So many of them: "1 table", "2 tables"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def span(seconds: float) -> str:
     """A time, as people read it."""
     seconds = round(seconds)
