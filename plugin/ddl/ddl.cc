@@ -87,8 +87,12 @@ void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
   info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
 }
 
-// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already.
-bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *, uint changes) {
+// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already. What comes keeps
+// its format and its encryption, and then belongs to a definition that must not say otherwise.
+bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *theirs, uint changes) {
+  const ha_table_option_struct *mine = table_share->option_struct;
+  bool is_alike = changes == IS_EQUAL_YES && same_format_options(mine, theirs->option_struct) &&
+                  same_encryption(mine, theirs->option_struct);
   // The server does not ask which keys of a partition are disabled.
-  return changes == IS_EQUAL_YES && !has_disabled_ ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
+  return is_alike && !has_disabled_ ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
 }
