@@ -621,9 +621,30 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     assert_eq!((rows_of(&disk, "one").unwrap(), rows_of(&disk, "two").unwrap()), (then, rows));
     pin_waiting(&db);
     pin_waiting(&db);
-    assert_eq!(status(&db, "backup_pins"), 1, "the next one takes its place");
     db.close().unwrap();
     assert_eq!(status(&db, "backup_pins"), 0, "a database that is closed has none");
+}
+
+/// While a snapshot is pinned commits are blocked, and many files may be there for the one before.
+#[test]
+fn the_background_lets_go_of_what_was_pinned_before() {
+    let disk = SimDisk::new();
+    drop(large(&disk));
+    let (db, clock) = with_clock(&disk);
+    let mut rows = all_rows(&mut db.begin(), &db.table("t").unwrap()).unwrap();
+    pin_waiting(&db);
+    while status(&db, "backup_held_bytes") == 0 {
+        change(&db, &mut rows, &mut Rng::new(1));
+        db.checkpoint().unwrap();
+    }
+    let held_bytes = status(&db, "backup_held_bytes");
+    pin_waiting(&db);
+    assert_eq!(status(&db, "backup_held_bytes"), held_bytes, "nothing is unlinked meanwhile");
+    clock.advance_ns(2_000_000_000);
+    db.run_background().unwrap();
+    assert!(status(&db, "backup_held_bytes") < held_bytes && status(&db, "backup_pins") == 1);
+    create(&db, "one").unwrap();
+    assert_eq!((notes(&disk, "one").as_str(), rows_of(&disk, "one").unwrap()), ("before", rows));
 }
 
 #[test]

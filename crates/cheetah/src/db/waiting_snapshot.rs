@@ -32,19 +32,26 @@ enum Place {
 /// See the module.
 pub(in crate::db) struct WaitingSnapshot {
     place: Mutex<Place>,
+    /// Those of before, which the background lets go of.
+    replaced: Mutex<Vec<Waiting>>,
     age_ns_max: AtomicU64,
 }
 
 impl Default for WaitingSnapshot {
     fn default() -> Self {
-        Self { place: Mutex::new(Place::Empty), age_ns_max: AtomicU64::new(AGE_NS_MAX) }
+        Self {
+            place: Mutex::new(Place::Empty),
+            replaced: Mutex::default(),
+            age_ns_max: AtomicU64::new(AGE_NS_MAX),
+        }
     }
 }
 
 impl WaitingSnapshot {
     /// Gives it up when it is too old; and all that are pinned, when the disk is so full that
-    /// statements are refused and pins hold space.
+    /// statements are refused and pins hold space. Lets go of those that were replaced.
     pub(in crate::db) fn step(&self, core: &Core) {
+        self.let_go_of_replaced();
         if !planted::is_on("backup: keep a forgotten pin") {
             self.give_up_old(core);
             self.give_up_on_full_disk(core);
@@ -97,10 +104,24 @@ impl WaitingSnapshot {
         drop(before);
     }
 
-    /// Lets go of it.
+    /// Takes it away, for the background to let go of: thousands of files may be there for it
+    /// alone, and whoever calls holds commits up.
+    pub(in crate::db) fn replace(&self) {
+        let before = std::mem::replace(&mut *self.place.lock(), Place::Empty);
+        if let Place::Taken(waiting) = before {
+            self.replaced.lock().push(*waiting);
+        }
+    }
+
+    fn let_go_of_replaced(&self) {
+        let replaced = std::mem::take(&mut *self.replaced.lock());
+        drop(replaced);
+    }
+
+    /// Lets go of it, and of those that were replaced.
     pub(in crate::db) fn clear(&self) {
-        let waiting = std::mem::replace(&mut *self.place.lock(), Place::Empty);
-        drop(waiting);
+        self.replace();
+        self.let_go_of_replaced();
     }
 
     /// Takes the place of the one before.
