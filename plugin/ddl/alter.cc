@@ -155,7 +155,10 @@ class Alteration {
   // Null if the engine can take the new columns for the rows that there are.
   const char *why_columns_are_copied() const {
     if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
-    if (builds()) return "an index is built, perhaps as a column of it goes; change indexes in a statement of their own";
+    if (builds()) {
+      return "columns change, and an index is built (one that is added, or that loses a column); change indexes in a "
+             "statement of their own";
+    }
     if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
     return "too many columns have come and gone since the table was last copied, or its rows get too long";
   }
