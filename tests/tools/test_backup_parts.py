@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from cheetah_backup import clone, copying, listening, make, record, snapshot
+from cheetah_backup import clone, copying, listening, make, record, rest, snapshot
 from cheetah_backup.program import byte_count, parser
 from cheetah_backup.record import File, Record
 from cheetah_migrate.say import Failure
@@ -113,6 +113,49 @@ def test_little_of_a_copy_waits_for_the_disk_at_any_time(tmp_path, monkeypatch):
     assert target.read_bytes() == source.read_bytes()
     assert digest == copying.digest_of(target, copying.Pace(None))
     assert sizes == [4 << 20, 8 << 20, 11 << 20]
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The numbers of all files and folders that have been synced."""
+    numbers, sync = set(), os.fsync
+
+    def noted(handle):
+        sync(handle)
+        numbers.add(os.fstat(handle).st_ino)
+    monkeypatch.setattr(copying.os, "fsync", noted)
+    return numbers
+
+
+def write_rest(folder) -> list:
+    """Files such as mariadb-backup leaves, which syncs none of them; their places."""
+    places = [folder / name for name in ("ibdata1", "d/t.ibd", "d/t.frm")]
+    (folder / "d").mkdir(parents=True)
+    for place in places:
+        place.write_bytes(b"x" * (9 << 20 if place.suffix == ".ibd" else 100))
+    (folder / "d/empty").touch()
+    return [*places, folder / "d/empty"]
+
+
+def test_what_mariadb_backup_has_written_is_synced_before_a_backup_is_complete(tmp_path, synced):
+    target, options = tmp_path / "backup", parser().parse_args(["full", "there"])
+    make.make_empty(target)
+    assert tmp_path.stat().st_ino in synced, "the name of the backup's folder"
+    places = write_rest(target / record.SERVER)
+    making = make.Making(options, target, copying.Folder(target))
+    making.take_rest(target / record.SERVER)
+    assert {place.stat().st_ino for place in places} <= synced
+    assert len(making.files) == len(places)
+
+
+def test_what_mariadb_backup_has_put_into_a_data_folder_is_synced(tmp_path, synced, monkeypatch):
+    places = []
+    monkeypatch.setattr(rest, "mariadb_backup", lambda *_: places.extend(write_rest(tmp_path)))
+    (tmp_path / "#cheetah").mkdir()
+    (tmp_path / "#cheetah/CONTROL").touch()
+    rest.put_into_place(None, "the other engines", tmp_path, "--copy-back")
+    assert {place.stat().st_ino for place in places} <= synced
+    assert (tmp_path / "#cheetah/CONTROL").stat().st_ino not in synced, "it is durable already"
 
 
 def test_help_says_what_each_command_does(capsys):

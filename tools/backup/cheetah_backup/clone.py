@@ -19,8 +19,9 @@ from cheetah_migrate.client import text
 from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, snapshot
-from .make import make_empty, pinned, prepare
-from .server import Server, data_option, mariadb_backup
+from .make import make_empty, pinned
+from .rest import prepare, put_into_place
+from .server import Server
 
 WORK = "#cheetah-clone"            # in the data folder, until all is in its place
 STATEMENTS = "cheetah-clone.sql"   # there: how the replica goes on
@@ -44,10 +45,9 @@ def clone(options) -> None:
             with pinned(options, server, work / "server") as (folder, manifest, position):
                 take_engine(options, folder, manifest, Data(data, owner, options.copy))
         prepare(options, work / "server")
-        mariadb_backup(options, "put into their place",
+        put_into_place(options, "put into their place", data,
                        f"--defaults-file={work / 'server/backup-my.cnf'}", "--move-back",
-                       f"--target-dir={work / 'server'}", data_option(data),
-                       "--force-non-empty-directories")
+                       f"--target-dir={work / 'server'}")
         statements = how_to_go_on(address, position[2])
         write_durably(data / STATEMENTS, head + statements)
         give_to(owner, data)

@@ -16,6 +16,7 @@ from cheetah_migrate.say import Failure, Progress, line, size, span
 
 from . import copying, record, snapshot
 from .record import CHEETAH, SERVER, File, Record
+from .rest import prepare
 from .server import Server, mariadb_backup
 
 # While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
@@ -54,9 +55,11 @@ def to_folder(options, kind: str, base) -> None:
 
 
 def make_empty(folder: Path) -> None:
-    """See to it that the folder is there, and empty."""
+    """See to it that the folder is there, durably, and empty."""
     check_empty(folder)
-    folder.mkdir(mode=copying.FOLDER_MODE, exist_ok=True)
+    if not folder.is_dir():
+        folder.mkdir(mode=copying.FOLDER_MODE)
+        copying.sync_folder(folder.parent)
 
 
 def check_empty(folder: Path) -> None:
@@ -153,7 +156,8 @@ class Making:
         self.files.append(File(path, there.st_size, digest, there.st_ino, there.st_mtime_ns))
 
     def take_rest(self, rest: Path) -> None:
-        """The files of mariadb-backup, which are there already when the target is a folder."""
+        """The files of mariadb-backup, which are there already when the target is a folder, but not
+        durably."""
         places = sorted(place for place in rest.rglob("*") if place.is_file())
         total = sum(place.stat().st_size for place in places)
         progress = Progress("the other engines' files", total)
@@ -161,8 +165,11 @@ class Making:
         is_there = isinstance(self.target, copying.Folder)
         for place in places:
             path = f"{SERVER}/{place.relative_to(rest)}"
-            digest = (copying.digest_of(place, pace) if is_there
-                      else self.target.take(path, place, pace))
+            if is_there:
+                copying.sync_file(place)
+                digest = copying.digest_of(place, pace)
+            else:
+                digest = self.target.take(path, place, pace)
             self.files.append(File(path, place.stat().st_size, digest))
         progress.end(size(total))
 
@@ -182,11 +189,6 @@ def pinned(options, server: Server, rest: Path):
         yield folder, manifest, check_position(manifest, rest, begun)
     finally:
         snapshot.remove(folder)
-
-
-def prepare(options, rest: Path) -> None:
-    """Have mariadb-backup make ready what it has copied."""
-    mariadb_backup(options, "made ready to start from", "--prepare", f"--target-dir={rest}")
 
 
 def check_position(manifest, rest: Path, begun: str) -> list:

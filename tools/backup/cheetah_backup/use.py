@@ -9,7 +9,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 from . import copying, record, snapshot
 from .make import check_empty, is_of_length, make_empty, tell_position
 from .record import CHEETAH, NAME, SERVER
-from .server import data_option, mariadb_backup
+from .rest import put_into_place
 
 SHOWN_MAX = 10
 
@@ -87,13 +87,13 @@ def restore(options) -> None:
     pace = copying.Pace(options.rate, progress)
     put(folder, data, ours[0], pace)
     copying.sync_tree(data)
-    mariadb_backup(options, "the other engines", "--copy-back", f"--target-dir={folder / SERVER}",
-                   data_option(data), "--force-non-empty-directories")
+    put_into_place(options, "the other engines", data, "--copy-back",
+                   f"--target-dir={folder / SERVER}")
     for file in ours[1:]:
         put(folder, data, file, pace)
+    has_owner = give_to_owner(data, was_there)
     copying.sync_tree(data)
     progress.end(size(progress.total))
-    has_owner = give_to_owner(data, was_there)
     line("restored; the server can be started" + ("" if has_owner else
          f" when its user owns all of that: chown -R mysql: {data}"))
     tell_next(made)
