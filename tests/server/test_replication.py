@@ -30,9 +30,10 @@ def options(number: int, **more) -> dict:
             "slave_net_timeout": 10, **more}
 
 
-def replicated(new_server, mode: str, **more) -> tuple:
+def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
     """A primary, and a replica with eight threads, which makes tables of Cheetah where the primary was
-    told so by a session. It reads by TCP, as it cannot use a socket."""
+    told so by a session. It reads by TCP, as it cannot use a socket. `of_replica`: options that it
+    has beside its own; `more`: of the primary."""
     port = free_port()
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  skip_networking="OFF",
@@ -50,7 +51,7 @@ def replicated(new_server, mode: str, **more) -> tuple:
     # rolled back, and waits for its turn then.
     replica = new_server(options(REPLICA, slave_parallel_threads=8, slave_parallel_mode=mode,
                                  skip_slave_start=None, default_storage_engine="CHEETAH",
-                                 gtid_pos_auto_engines="CHEETAH"))
+                                 **{"gtid_pos_auto_engines": "CHEETAH", **(of_replica or {})}))
     replica.start()
     replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, "
                 "MASTER_USER='replica', MASTER_PASSWORD='replica', "

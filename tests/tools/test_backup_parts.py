@@ -64,7 +64,7 @@ def test_a_file_is_the_one_before_only_with_the_same_bytes(made, tmp_path):
 def test_manifests_of_other_versions_and_their_beginnings_are_refused():
     found = snapshot.parse(MANIFEST, "MANIFEST")
     assert found.notes == {"by": "backup", "binlog": "b.000007 1234", "gtid": ""}
-    assert found.paths == ["seg/1.seg", "CONTROL"]
+    assert found.paths == ["seg/1.seg", "CONTROL"] and found.withdrawn == 0
     for text, why in ((MANIFEST.replace("snapshot 1", "snapshot 2"), "another version"),
                       (MANIFEST[:-14], "not written to its end"), ("", "no manifest")):
         with pytest.raises(Failure, match=why):
@@ -75,13 +75,22 @@ def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
     def check(info: str, **notes):
         (tmp_path / "xtrabackup_binlog_info").write_text(info)
         notes = {"by": "backup", "pinned": "2026-11-26T10:00:00Z", "binlog": "b.1 77", **notes}
-        return make.check_position(snapshot.Manifest(notes, []), tmp_path, "2026-11-26T09:59:59Z")
+        manifest = snapshot.Manifest(notes, [], 0)
+        return make.check_position(manifest, tmp_path, "2026-11-26T09:59:59Z")
     assert check("b.1\t77\t0-7-9\n") == ["b.1", "77", "0-7-9"]
     for wrong in ({"by": "statement"}, {"pinned": "2026-11-26T09:00:00Z"}):
         with pytest.raises(Failure, match="is gone"):
             check("b.1\t77\n", **wrong)
     with pytest.raises(Failure, match="another backup ran meanwhile"):
         check("b.1\t78\n")
+
+
+def test_a_snapshot_of_a_moment_with_prepared_transactions_is_refused():
+    """InnoDB has them still, and then a server does not start."""
+    make.check_withdrawn(snapshot.parse(MANIFEST, "MANIFEST"))
+    with pytest.raises(Failure, match="3 transactions were prepared"):
+        make.check_withdrawn(snapshot.parse(MANIFEST.replace("withdrawn 0", "withdrawn 3"),
+                                            "MANIFEST"))
 
 
 def test_a_rate_is_kept(monkeypatch):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cheetah_migrate.say import Failure, Progress, line, size, span
 
-from . import copying, record, snapshot
+from . import copying, record, replication, snapshot
 from .record import CHEETAH, SERVER, File, Record
 from .rest import prepare
 from .server import Server, mariadb_backup
@@ -179,16 +179,28 @@ def pinned(options, server: Server, rest: Path):
     """Run mariadb-backup into `rest`. Gives the engine's snapshot of the very same moment, which
     goes at the end: its folder, its manifest, and the position of the binary log."""
     begun = server.time()
-    mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
-                   LOG_COPY_INTERVAL, *options.more)
+    with replication.paused(server):
+        mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
+                       LOG_COPY_INTERVAL, *options.more)
     started = time.monotonic()
     folder = server.create_snapshot()
     line(f"  the engine's snapshot: {span(time.monotonic() - started)}")
     try:
         manifest = snapshot.read(folder)
+        check_withdrawn(manifest)
         yield folder, manifest, check_position(manifest, rest, begun)
     finally:
         snapshot.remove(folder)
+
+
+def check_withdrawn(manifest) -> None:
+    """Failure when transactions were prepared while commits were blocked: InnoDB's part may have
+    them so, and a server does not start on that."""
+    if manifest.withdrawn:
+        raise Failure(f"{manifest.withdrawn} transactions were prepared, and waited, when "
+                      "mariadb-backup blocked commits, so a server might not start from the "
+                      "backup. Workers of a replica do that: somebody has started one meanwhile. "
+                      "Begin again")
 
 
 def check_position(manifest, rest: Path, begun: str) -> list:

@@ -1,5 +1,6 @@
 """The server that is backed up, and the program mariadb-backup."""
 
+import contextlib
 import os
 import secrets
 import time
@@ -12,6 +13,7 @@ from . import listening, snapshot
 
 LOCK_NAME = "cheetah_backup"
 LOG_LINES = 8
+LOOK_SECONDS = 0.01
 
 
 def client_options(options) -> list:
@@ -29,7 +31,7 @@ class Server:
 
     def __init__(self, options):
         self.options = options
-        self.connection = Connection([options.client, *client_options(options)], options.secret)
+        self.connection = self._connect()
         try:
             self._check()
         except BaseException:
@@ -41,6 +43,28 @@ class Server:
 
     def __exit__(self, *_):
         self.connection.close()
+
+    def _connect(self) -> Connection:
+        return Connection([self.options.client, *client_options(self.options)], self.options.secret)
+
+    def run(self, statement: str) -> None:
+        """Run a statement that may take long. When that is interrupted, it is at its end, and a new
+        session is there for what is to be undone."""
+        try:
+            self.connection.run(statement)
+        except KeyboardInterrupt:
+            ending, self.connection = self.connection, self._connect()
+            ending.close()
+            self._end(ending.id)
+            raise
+
+    def _end(self, session: int) -> None:
+        """End another session and what it executes, and wait for that."""
+        with contextlib.suppress(ServerError):   # it has ended by itself
+            self.connection.run(f"KILL {session}")
+        while self.connection.run("SELECT 1 FROM information_schema.PROCESSLIST "
+                                  f"WHERE ID = {session}"):
+            time.sleep(LOOK_SECONDS)
 
     def _check(self) -> None:
         value = self.connection.value

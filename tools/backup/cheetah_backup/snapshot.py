@@ -16,6 +16,7 @@ class Manifest:
 
     notes: dict
     paths: list
+    withdrawn: int   # transactions that the server had prepared, and that are rolled back in it
 
 
 def parse(text: str, place) -> Manifest:
@@ -30,7 +31,8 @@ def parse(text: str, place) -> Manifest:
         raise Failure(f"{place} was not written to its end")
     notes = dict(one.split(" ", 2)[1:] for one in lines if one.startswith("note "))
     paths = [one.split(" ")[1] for one in lines if one.startswith("file ")]
-    return Manifest(notes, paths)
+    withdrawn = next(int(one.split(" ")[1]) for one in lines if one.startswith("withdrawn "))
+    return Manifest(notes, paths, withdrawn)
 
 
 def read(folder: Path) -> Manifest:

@@ -1,0 +1,136 @@
+"""cheetah-backup of a replica that applies in parallel: what is restored starts, and goes on from
+its position; the replica applies again afterwards, whatever happens."""
+
+import contextlib
+import re
+import signal
+import threading
+
+import pytest
+from servers import wait_until
+from test_backup_tool import MARIADB_BACKUP, SECONDS_MAX, backup, start
+from test_replication import apply_some, catch_up, load, options, replicated, same_rows
+
+ROUNDS = 2
+LOAD_SECONDS = 5
+NAME, SQL_RUNNING = 0, 13   # columns of SHOW ALL SLAVES STATUS
+WAITS = "SELECT 1 FROM information_schema.PROCESSLIST WHERE "
+
+pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
+
+
+@pytest.fixture
+def restored(new_server, tmp_path):
+    """A server that is restored into, and becomes another replica."""
+    server = new_server(options(3, skip_slave_start=None), folder=tmp_path / "restored")
+    server.folder.mkdir()
+    return server
+
+
+@pytest.mark.parametrize("engine", ["InnoDB", "CHEETAH"])
+def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng, rounds, tmp_path,
+                                                       engine):
+    """`engine`: of the table that has the replica's position."""
+    primary, replica = replicated(new_server, "optimistic",
+                                  of_replica={"gtid_pos_auto_engines": engine})
+    for number in range(rounds):
+        writing = threading.Thread(target=load, args=(rng, primary, LOAD_SECONDS))
+        writing.start()
+        apply_some(replica, writing)
+        said = backup(replica, "full", tmp_path / str(number))
+        assert writing.is_alive() and "the replica's SQL threads stood still" in said, said
+        backup(replica, "restore", tmp_path / str(number), "--data-dir", restored.data)
+        restored.start()
+        writing.join()
+        assert restored.value("SELECT @@gtid_slave_pos") == re.search(r"GTID (\S+)", said)[1]
+        become_replica(restored, primary)
+        for each in (replica, restored):
+            catch_up(primary, each)
+            same_rows(primary, each)
+        restored.stop()
+        restored.remove()
+        restored.folder.mkdir()
+
+
+def become_replica(server, primary) -> None:
+    """Go on from the position that was restored."""
+    server.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.options['port']}, "
+               "MASTER_USER='replica', MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
+    server.sql("START SLAVE")
+
+
+@contextlib.contextmanager
+def a_worker_waits(primary, replica):
+    """One worker waits for a row, and another one, prepared, for its turn behind that."""
+    catch_up(primary, replica)
+    with replica.connect("d") as holder, holder.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM hot WHERE a = 1 FOR UPDATE")
+        primary.sql("UPDATE d.hot SET b = b + 1 WHERE a = 1")
+        primary.sql("UPDATE d.hot SET b = b + 1 WHERE a = 2")
+        wait_until(lambda: replica.sql(WAITS + "STATE LIKE '%prior transaction to commit%'"),
+                   "a worker that waits for its turn")
+        yield
+        holder.rollback()
+
+
+def is_being_stopped(replica) -> bool:
+    """Whether a session waits for the end of a SQL thread."""
+    return bool(replica.sql(WAITS + "INFO LIKE 'STOP SLAVE%'"))
+
+
+def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_path):
+    """A server would refuse to start on it, as no binary log says what became of it."""
+    primary, replica = replicated(new_server, "optimistic",
+                                  of_replica={"gtid_pos_auto_engines": "InnoDB"})
+    with a_worker_waits(primary, replica):
+        program = start(replica, "full", tmp_path / "full")
+        wait_until(lambda: is_being_stopped(replica) or program.poll() is not None, "the program")
+    said = program.communicate(timeout=SECONDS_MAX)[0].decode()
+    assert program.returncode == 0, said
+    backup(replica, "restore", tmp_path / "full", "--data-dir", restored.data)
+    restored.start()
+    become_replica(restored, primary)
+    catch_up(primary, restored)
+    same_rows(primary, restored)
+
+
+def sql_threads(replica) -> dict:
+    """Name of a connection -> whether its SQL thread runs."""
+    return {row[NAME]: row[SQL_RUNNING] == "Yes" for row in replica.sql("SHOW ALL SLAVES STATUS")}
+
+
+def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp_path):
+    """It reads from several primaries; from one of them it does not apply."""
+    primary, replica = replicated(new_server, "optimistic")
+    for port, name in enumerate(("it''s", "stopped"), 1):
+        replica.sql(f"CHANGE MASTER '{name}' TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}")
+    replica.sql("START SLAVE 'it''s' SQL_THREAD")
+    before = {"": True, "it's": True, "stopped": False}
+    assert sql_threads(replica) == before
+    backup(replica, "full", tmp_path / "good")
+    assert sql_threads(replica) == before
+    backup(replica, "full", tmp_path / "safe", "--more=--safe-slave-backup")
+    assert sql_threads(replica) == before
+    assert "unknown option" in backup(replica, "full", tmp_path / "bad", "--more=--bad", status=1)
+    assert sql_threads(replica) == before
+    for end in (signal.SIGTERM, signal.SIGINT):
+        program = start(replica, "full", tmp_path / "ended")
+        wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
+        program.send_signal(end)
+        said = program.communicate(timeout=SECONDS_MAX)[0]
+        assert b"nothing is left" in said and sql_threads(replica) == before, said
+    with a_worker_waits(primary, replica):
+        program = start(replica, "full", tmp_path / "ended")
+        wait_until(lambda: is_being_stopped(replica), "a thread that is being stopped")
+        program.send_signal(signal.SIGINT)
+    said = program.communicate(timeout=SECONDS_MAX)[0]
+    assert b"nothing is left" in said and sql_threads(replica) == before, said
+    program = start(replica, "full", tmp_path / "meddled")
+    wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
+    replica.sql("START SLAVE 'it''s' SQL_THREAD")
+    assert b"somebody has started a SQL thread" in program.communicate(timeout=SECONDS_MAX)[0]
+    replica.sql("STOP SLAVE 'it''s'")
+    replica.sql("START SLAVE 'it''s' UNTIL MASTER_LOG_FILE='bin.000009', MASTER_LOG_POS=4")
+    assert "with UNTIL" in backup(replica, "full", tmp_path / "until", status=1)
+    assert sql_threads(replica) == before
