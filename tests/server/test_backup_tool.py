@@ -18,7 +18,7 @@ from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import Failure, note
 from servers import check_table, is_root, wait_until
-from test_backup import BINLOG, OTHER_FILE_SYSTEM, make_tables, rows, writers
+from test_backup import BINLOG, OTHER_FILE_SYSTEM, SLOW, make_tables, rows, writers
 from test_replication import catch_up, free_port
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
@@ -161,6 +161,21 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     loaded.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
     assert "cheetah_snapshot_max_age" in backup(loaded, "full", tmp_path / "third", status=1)
     assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path, end):
+    """Slowly, as what is in the log has to be copied."""
+    loaded.sql(SLOW)
+    loaded.sql("INSERT INTO c (b) SELECT RANDOM_BYTES(1000) FROM seq_1_to_6000", "d")
+    writing = ("SELECT 1 FROM information_schema.PROCESSLIST "
+               "WHERE STATE = 'Writing a snapshot of the engine'")
+    program = start(loaded, "full", tmp_path / "full")
+    wait_until(lambda: loaded.sql(writing), "a snapshot that is being written")
+    program.send_signal(end)
+    assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+    assert not loaded.sql(writing) and not (tmp_path / "full").exists()
+    assert not list((loaded.data / "#cheetah/snapshots").iterdir())
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import contextlib
 import datetime
 import os
 import shutil
-import time
 from pathlib import Path
 
-from cheetah_migrate.say import Failure, Progress, line, size, span
+from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, record, replication, snapshot
 from .record import CHEETAH, SERVER, File, Record
@@ -182,10 +181,9 @@ def pinned(options, server: Server, rest: Path):
     with replication.paused(server):
         mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
                        LOG_COPY_INTERVAL, *options.more)
-    started = time.monotonic()
-    folder = server.create_snapshot()
-    line(f"  the engine's snapshot: {span(time.monotonic() - started)}")
+    folder = server.place_of_snapshot()
     try:
+        server.write_snapshot(folder)
         manifest = snapshot.read(folder)
         check_withdrawn(manifest)
         yield folder, manifest, check_position(manifest, rest, begun)

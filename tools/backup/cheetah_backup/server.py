@@ -105,15 +105,20 @@ class Server:
         host, port = self.connection.run("SELECT COALESCE(@@report_host, @@hostname), @@port")[0]
         return [self.options.host or host, self.options.port or port]
 
-    def create_snapshot(self) -> Path:
-        """Have the snapshot written that is pinned; its folder."""
+    def place_of_snapshot(self) -> Path:
+        """A folder among the server's files that is not there yet, and this program's alone."""
         name = f"{snapshot.PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-        folder = self.engine_folder / "snapshots" / name
+        return self.engine_folder / "snapshots" / name
+
+    def write_snapshot(self, folder: Path) -> None:
+        """Have the snapshot written that is pinned. When that is interrupted, nobody writes to the
+        folder any more."""
+        started = time.monotonic()
         try:
-            self.connection.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
+            self.run(f"SET GLOBAL cheetah_create_snapshot = {text(str(folder))}")
         except ServerError as failure:
             raise Failure(f"the server could not write a snapshot: {failure}") from failure
-        return folder
+        line(f"  the engine's snapshot: {span(time.monotonic() - started)}")
 
 
 def data_option(data: Path) -> str:
