@@ -301,6 +301,7 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     with pytest.raises(Failure):
         half.start()
     primary.start()
+    assert not list(snapshots.iterdir()), "the server removes what is left of a snapshot"
     assert "is not empty" in backup(primary, "clone", "--data-dir", half.data, status=1)
     program = start(primary, "clone", "--data-dir", target)
     wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")

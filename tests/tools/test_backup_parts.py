@@ -85,6 +85,37 @@ def test_a_snapshot_that_is_not_of_this_run_is_refused(tmp_path):
         check("b.1\t78\n")
 
 
+class Watch:
+    """Takes files of a snapshot, as the target of a backup and as a data folder, and notes what is
+    left of the snapshot each time."""
+
+    def __init__(self, folder, snapshot_folder):
+        self.folder, self.snapshot, self.left, self.shared_bytes = folder, snapshot_folder, [], 0
+
+    def take(self, *_):
+        """One file."""
+        places = sorted(place for place in self.snapshot.rglob("*") if place.is_file())
+        self.left.append([str(place.relative_to(self.snapshot)) for place in places])
+        return "digest"
+
+
+def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
+    """Otherwise all that the server lets go of stays on the disk until the last byte is copied. A
+    start of the server removes what a kill leaves, if CONTROL and MANIFEST are gone."""
+    options = parser().parse_args(["full", "there"])
+    for take in (lambda folder, found, watch: make.Making(options, tmp_path, watch).take_engine(
+            folder, found, None), lambda *words: clone.take_engine(options, *words)):
+        folder = tmp_path / "snapshot"
+        (folder / "seg").mkdir(parents=True)
+        for path in ("seg/1.seg", "CONTROL", "MANIFEST"):
+            (folder / path).write_text(path)
+        watch = Watch(tmp_path / "target", folder)
+        take(folder, snapshot.parse(MANIFEST, "MANIFEST"), watch)
+        assert watch.left == [["CONTROL", "MANIFEST", "seg/1.seg"], ["CONTROL", "seg/1.seg"],
+                              ["seg/1.seg"]]
+        snapshot.remove(folder)
+
+
 def test_a_snapshot_of_a_moment_with_prepared_transactions_is_refused():
     """InnoDB has them still, and then a server does not start."""
     make.check_withdrawn(snapshot.parse(MANIFEST, "MANIFEST"))

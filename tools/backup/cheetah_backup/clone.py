@@ -25,7 +25,6 @@ from .server import Server
 
 WORK = "#cheetah-clone"            # in the data folder, until all is in its place
 STATEMENTS = "cheetah-clone.sql"   # there: how the replica goes on
-LAST = "CONTROL"
 
 
 def clone(options) -> None:
@@ -52,7 +51,7 @@ def clone(options) -> None:
         write_durably(data / STATEMENTS, head + statements)
         give_to(owner, data)
         copying.sync_tree(data)
-        (work / LAST).rename(data / "#cheetah" / LAST)
+        (work / snapshot.CONTROL).rename(data / "#cheetah" / snapshot.CONTROL)
         shutil.rmtree(work)
         copying.sync_folder(data / "#cheetah")
         copying.sync_folder(data)
@@ -98,8 +97,7 @@ def emptied_after_failure(data: Path, was_there: bool):
 
 
 class Data:
-    """The data folder, to which files of a snapshot go. The snapshot is nobody else's, and goes
-    afterwards."""
+    """The data folder, to which files of a snapshot go. The snapshot is nobody else's."""
 
     def __init__(self, folder: Path, owner, copies: bool):
         self.folder, self.owner, self.copies = folder, owner, copies
@@ -139,14 +137,12 @@ def move(source: Path, target: Path) -> bool:
 
 def take_engine(options, folder: Path, manifest, data: Data) -> None:
     """Take the engine's files into the data folder: its manifest first; CONTROL has to wait."""
-    paths = [snapshot.MANIFEST, *(path for path in manifest.paths if path != LAST)]
-    total = sum((folder / path).stat().st_size for path in [*paths, LAST])
+    total = snapshot.size_of(folder, manifest)
     progress = Progress("Cheetah's files", total)
     pace = copying.Pace(options.rate, progress)
-    target = data.folder / "#cheetah"
-    for path in paths:
-        data.take(folder / path, target / path, pace)
-    data.take(folder / LAST, data.folder / WORK / LAST, pace)
+    for path in snapshot.taking(folder, manifest):
+        place = WORK if path == snapshot.CONTROL else "#cheetah"
+        data.take(folder / path, data.folder / place / path, pace)
     progress.end(f"{size(total)}, of which {size(data.shared_bytes)} are the server's, too")
 
 

@@ -134,14 +134,12 @@ class Making:
         tell_position(made)
 
     def take_engine(self, folder: Path, manifest, base) -> None:
-        """The files of the snapshot, with its manifest last."""
-        paths = [*manifest.paths, snapshot.MANIFEST]
-        total = sum((folder / path).stat().st_size for path in paths)
+        """The files of the snapshot, which go from there one by one."""
+        total = snapshot.size_of(folder, manifest)
         progress = Progress("Cheetah's files", total)
         pace = copying.Pace(self.options.rate, progress)
-        for path in paths:
-            source = folder / path
-            self.add(f"{CHEETAH}/{path}", source, base, pace)
+        for path in snapshot.taking(folder, manifest):
+            self.add(f"{CHEETAH}/{path}", folder / path, base, pace)
         progress.end(size(total))
 
     def add(self, path: str, source: Path, base, pace) -> None:

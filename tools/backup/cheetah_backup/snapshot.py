@@ -7,6 +7,7 @@ from pathlib import Path
 from cheetah_migrate.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
+CONTROL = "CONTROL"
 PREFIX = "cheetah-backup-"   # of directories that are this program's alone
 
 
@@ -45,9 +46,23 @@ def read(folder: Path) -> Manifest:
                       "since") from failure
 
 
+def taking(folder: Path, manifest: Manifest):
+    """Gives the path of each file that is to be taken, and removes the file afterwards: it may keep
+    what the server has let go of. The first are as in `remove`."""
+    others = [path for path in manifest.paths if path != CONTROL]
+    for path in (MANIFEST, CONTROL, *others):
+        yield path
+        (folder / path).unlink(missing_ok=True)   # it may have been moved
+
+
+def size_of(folder: Path, manifest: Manifest) -> int:
+    """Bytes of all its files."""
+    return sum((folder / path).stat().st_size for path in (MANIFEST, *manifest.paths))
+
+
 def remove(folder: Path) -> None:
     """Remove a snapshot, CONTROL first: what is left then, a start of the server removes."""
-    for name in (MANIFEST, "CONTROL"):
+    for name in (MANIFEST, CONTROL):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
