@@ -116,6 +116,27 @@ def test_each_file_of_a_snapshot_goes_as_soon_as_it_is_taken(tmp_path):
         snapshot.remove(folder)
 
 
+def take_all(root, base):
+    """A backup of a snapshot with one file of each kind; where it is, and its record."""
+    folder, target = root / "snapshot", copying.Folder(root)
+    paths = ["seg/1.seg", "chg/3.chg", "map-1.base", "map-1.log", "wal/000000000001.log", "CONTROL"]
+    for path in (*paths, "MANIFEST"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(path)
+    making = make.Making(parser().parse_args(["full", "there"]), root, target)
+    making.take_engine(folder, snapshot.Manifest({}, paths, 0), base)
+    return root / "cheetah", Record("full", "now", "10.11", files=making.files)
+
+
+def test_only_files_that_nobody_writes_to_are_links_into_the_backup_before(tmp_path):
+    """A server, or cheetah-cli, that is run in the folder of a backup writes to the others."""
+    before, record_before = take_all(tmp_path / "before", None)
+    after, _ = take_all(tmp_path / "after", make.Base(tmp_path / "before", record_before))
+    links = {str(place.relative_to(after)) for place in after.rglob("*") if place.is_file()
+             and place.samefile(before / place.relative_to(after))}
+    assert links == {"seg/1.seg", "chg/3.chg", "map-1.base"}
+
+
 def test_a_snapshot_of_a_moment_with_prepared_transactions_is_refused():
     """InnoDB has them still, and then a server does not start."""
     make.check_withdrawn(snapshot.parse(MANIFEST, "MANIFEST"))

@@ -139,7 +139,8 @@ class Making:
         progress = Progress("Cheetah's files", total)
         pace = copying.Pace(self.options.rate, progress)
         for path in snapshot.taking(folder, manifest):
-            self.add(f"{CHEETAH}/{path}", folder / path, base, pace)
+            links_to = base if snapshot.is_final(path) else None
+            self.add(f"{CHEETAH}/{path}", folder / path, links_to, pace)
         progress.end(size(total))
 
     def add(self, path: str, source: Path, base, pace) -> None:

@@ -46,6 +46,12 @@ def read(folder: Path) -> Manifest:
                       "since") from failure
 
 
+def is_final(path: str) -> bool:
+    """Whether nobody writes to that file again, not even a server that opens the snapshot. CONTROL
+    and logs are written to; segments, change files and the base of the map are not."""
+    return path.startswith(("seg/", "chg/")) or path.endswith(".base")
+
+
 def taking(folder: Path, manifest: Manifest):
     """Gives the path of each file that is to be taken, and removes the file afterwards: it may keep
     what the server has let go of. The first are as in `remove`."""
