@@ -33,12 +33,13 @@ pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-bac
 
 def start(server, command: str, *arguments, **popen):
     """The program, started."""
-    words = [sys.executable, str(PROGRAM), command, *map(str, arguments)]
+    words = [sys.executable, str(PROGRAM), command]
     if command in NEED_SERVER | {"restore"}:
         words += [f"--defaults-file={server.folder / 'my.cnf'}",
                   f"--mariadb-backup={MARIADB_BACKUP}"]
     if command in NEED_SERVER:
         words += [f"--client={SERVER / 'usr/bin/mariadb'}"]
+    words += map(str, arguments)
     return subprocess.Popen(words, env=setup.library_environment(), start_new_session=True,
                             **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **popen})
 
@@ -161,6 +162,26 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     loaded.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
     assert "cheetah_snapshot_max_age" in backup(loaded, "full", tmp_path / "third", status=1)
     assert not (tmp_path / "third").exists()
+
+
+ANOTHER = """#!/bin/sh
+{program} "$@" || exit
+case "$*" in *--backup*) {client} "$1" -e "{statements}";; esac
+"""
+
+
+@pytest.mark.parametrize("stages, status", [
+    (("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT", "END"), 1),
+    (("START", "BLOCK_COMMIT", "END"), 1), (("START",), 0)])
+def test_another_backup_before_the_snapshot_is_noticed(loaded, tmp_path, stages, status):
+    """Its end replaces what the engine has pinned, and the binary log is at the same position. One
+    that only begins then does no harm."""
+    both = tmp_path / "both"
+    both.write_text(ANOTHER.format(program=MARIADB_BACKUP, client=SERVER / "usr/bin/mariadb",
+                                   statements="; ".join(f"BACKUP STAGE {one}" for one in stages)))
+    both.chmod(0o700)
+    said = backup(loaded, "full", tmp_path / "full", f"--mariadb-backup={both}", status=status)
+    assert ("another backup ran meanwhile" in said) == (status == 1), said
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])

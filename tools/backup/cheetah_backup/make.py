@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cheetah_migrate.say import Failure, Progress, line, size
 
-from . import copying, record, replication, snapshot
+from . import copying, record, replication, snapshot, stages
 from .record import CHEETAH, SERVER, File, Record
 from .rest import prepare
 from .server import Server, mariadb_backup
@@ -176,13 +176,14 @@ class Making:
 def pinned(options, server: Server, rest: Path):
     """Run mariadb-backup into `rest`. Gives the engine's snapshot of the very same moment, which
     goes at the end: its folder, its manifest, and the position of the binary log."""
-    begun = server.time()
+    begun, count_before = server.time(), stages.count(server)
     with replication.paused(server):
         mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
                        LOG_COPY_INTERVAL, *options.more)
     folder = server.place_of_snapshot()
     try:
         server.write_snapshot(folder)
+        stages.check_alone(server, count_before)
         manifest = snapshot.read(folder)
         check_withdrawn(manifest)
         yield folder, manifest, check_position(manifest, rest, begun)
