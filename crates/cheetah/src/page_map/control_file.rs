@@ -1,14 +1,15 @@
 //! The file CONTROL with its two copies of the control block.
 //!
 //! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides an
-//! epoch: P2 of the module `page_map`. A write begins with the copy that does not count, if only
-//! one does: written over first, the good one could tear and leave nothing.
+//! epoch: P2 of the module `page_map`. One that the disk cannot read counts as damaged. A write
+//! begins with the copy that does not count, if only one does: written over first, the good one
+//! could tear and leave nothing.
 
 use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Refusal, COPIES_COUNT, COPY_BYTES};
 use cheetah_io::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 /// Its path.
@@ -42,7 +43,7 @@ impl ControlFile {
             }
             Err(e) => return Err(Error::io("open", PATH, e)),
         };
-        let copies = [read_copy(&*file, 0)?, read_copy(&*file, 1)?];
+        let copies = [read_copy(&*file, 0), read_copy(&*file, 1)];
         let (good_copy, block) = choose(copies)?;
         Ok(Some((Self { file, sequence: block.sequence, good_copy }, block)))
     }
@@ -87,31 +88,39 @@ fn write_copy(file: &dyn File, copy: usize, block: &ControlBlock) -> Result<()> 
     file.write_at((copy * COPY_BYTES) as u64, &bytes).map_err(|e| Error::io("write", PATH, e))
 }
 
-fn read_copy(file: &dyn File, copy: usize) -> Result<std::result::Result<ControlBlock, Refusal>> {
-    let mut bytes = [0; COPY_BYTES];
-    match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
-        Ok(()) => {}
-        // A file cut short: what is missing is damaged like zeroes.
-        Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
-        Err(e) => return Err(Error::io("read", PATH, e)),
-    }
-    Ok(ControlBlock::decode(&bytes, copy as u32))
+/// Why a copy does not count.
+enum Flaw {
+    Refused(Refusal),
+    /// The disk cannot read it.
+    Unread(io::Error),
 }
 
-fn choose(
-    copies: [std::result::Result<ControlBlock, Refusal>; COPIES_COUNT],
-) -> Result<(usize, ControlBlock)> {
+/// A copy, or why it does not count.
+type CopyRead = std::result::Result<ControlBlock, Flaw>;
+
+fn read_copy(file: &dyn File, copy: usize) -> CopyRead {
+    let mut bytes = [0; COPY_BYTES];
+    match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
+        // A file cut short: what is missing is damaged like zeroes.
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
+        read => read.map_err(Flaw::Unread)?,
+    }
+    ControlBlock::decode(&bytes, copy as u32).map_err(Flaw::Refused)
+}
+
+fn choose(copies: [CopyRead; COPIES_COUNT]) -> Result<(usize, ControlBlock)> {
     let mut best: Option<(usize, ControlBlock)> = None;
     let mut newer: Option<(u64, String)> = None;
-    let mut defects = Vec::new();
+    let (mut defects, mut unread) = (Vec::new(), None);
     for (number, copy) in copies.into_iter().enumerate() {
         match copy {
             Ok(block) if best.as_ref().is_none_or(|(_, best)| block.sequence > best.sequence) => {
                 best = Some((number, block));
             }
             Ok(_) => {}
-            Err(Refusal::Newer { sequence, detail }) => newer = Some((sequence, detail)),
-            Err(Refusal::Damaged(defect)) => defects.push(defect.to_string()),
+            Err(Flaw::Refused(Refusal::Newer { sequence, detail })) => newer = Some((sequence, detail)),
+            Err(Flaw::Refused(Refusal::Damaged(defect))) => defects.push(defect.to_string()),
+            Err(Flaw::Unread(error)) => unread = Some(error),
         }
     }
     if let Some((sequence, detail)) = newer {
@@ -119,10 +128,15 @@ fn choose(
             return Err(Error::newer(PATH, detail));
         }
     }
-    best.ok_or_else(|| {
-        let detail = format!("both copies are damaged ({}); restore a backup", defects.join("; "));
-        Error::corrupt(PATH, detail)
-    })
+    match (best, unread) {
+        (Some(best), _) => Ok(best),
+        // It may be readable again.
+        (None, Some(error)) => Err(Error::io("read", PATH, error)),
+        (None, None) => {
+            let detail = format!("both copies are damaged ({}); restore a backup", defects.join("; "));
+            Err(Error::corrupt(PATH, detail))
+        }
+    }
 }
 
 /// Creating a database where files of one lie would remove them.

@@ -46,6 +46,35 @@ fn damage_of_both_copies_of_the_control_file_is_refused() {
     assert!(message.contains("both copies are damaged"), "{message}");
 }
 
+#[test]
+fn a_copy_of_the_control_file_that_cannot_be_read_is_written_anew_from_the_other() {
+    let (disk, history, newest) = database();
+    let bytes_of = |copy: u64| copy * 4096..copy * 4096 + 4096;
+    for copy in 0..2 {
+        let damaged = disk.snapshot();
+        damaged.make_unreadable("CONTROL", bytes_of(copy));
+        assert_eq!(verify(&damaged, &history, newest), Ok(newest), "without copy {copy}");
+        damaged.clear_faults();
+        damaged.flip("CONTROL", bytes_of(1 - copy).start + 100, 0).unwrap();
+        verify(&damaged, &history, newest).expect("the startup has written the copy anew");
+    }
+}
+
+#[test]
+fn a_control_file_without_a_copy_that_can_be_read_is_refused_with_what_the_disk_says() {
+    let (disk, history, newest) = database();
+    for is_flipped in [false, true] {
+        let damaged = disk.snapshot();
+        damaged.make_unreadable("CONTROL", 4096..4097);
+        match is_flipped {
+            true => damaged.flip("CONTROL", 100, 0).unwrap(),
+            false => damaged.make_unreadable("CONTROL", 0..1),
+        }
+        let message = verify(&damaged, &history, newest).unwrap_err();
+        assert!(message.contains("read of CONTROL failed: "), "{message}");
+    }
+}
+
 /// The files of the map, without their copies.
 fn map_files(disk: &SimDisk) -> Vec<String> {
     let files: Vec<_> = disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect();
