@@ -7,7 +7,7 @@ mod support;
 
 use cheetah::base::planted::plant;
 use cheetah::base::{reach, Config, Error, KeyService, KeySource};
-use cheetah::db::{Db, Env};
+use cheetah::db::{Db, Env, Pace};
 use cheetah::format::catalog::{Encryption, TableEncryption};
 use cheetah::format::control::ControlBlock;
 use cheetah::format::encryption::KeyName;
@@ -18,6 +18,7 @@ use cheetah_io::sim::{CrashPolicy, Fault, Op, SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use support::*;
 
@@ -375,6 +376,25 @@ fn e12_without_its_keys_or_with_others_nothing_is_opened_and_nothing_changed() {
     assert!(matches!(&error, Error::Key { id: TABLE_KEY, version: 3, .. }), "{error}");
     assert!(world.files() == before, "nothing is written");
     world.service.lost.lock().unwrap().clear();
+    model.verify(&world.open().unwrap()).unwrap();
+}
+
+#[test]
+fn z10_a_start_without_the_keys_leaves_a_snapshot_as_it_is() {
+    let mut world = World::new(1);
+    let (db, model, _) = filled(&world, Encryption::Yes, 10);
+    let clock = SimClock::default();
+    let pace = Pace { clock: &clock, bytes_per_second: 1 << 30, interrupted: &|| false };
+    let snapshot = db.pin_snapshot().unwrap();
+    snapshot.write_to(Path::new("snap"), Path::new(""), pace, &|_| true, &[]).unwrap();
+    world.disk = world.disk.at("snap");
+    // A start makes the file that it locks.
+    let files = |world: &World| world.files().into_iter().filter(|file| file.0 != "LOCK").collect::<Vec<_>>();
+    let before = files(&world);
+    let keys = std::mem::take(&mut world.config.keys);
+    assert!(matches!(world.open().unwrap_err(), Error::Key { .. }));
+    assert!(files(&world) == before, "nothing is written, and MANIFEST is there");
+    world.config.keys = keys;
     model.verify(&world.open().unwrap()).unwrap();
 }
 

@@ -13,10 +13,10 @@ const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 /// What to do about a snapshot that is not whole.
 const ADVICE: &str = "this copy of a snapshot is not whole: copy it again, with all files";
 
-/// If the disk has a manifest, compares the files with it and then removes it, durably. To be
-/// called before anything else is written. `Corruption` when a file is not as the manifest says.
-/// Blocks for I/O: reads all copied files but segments, whose images have checksums of their own.
-pub fn take_manifest(durable: &Durable) -> Result<()> {
+/// If the disk has a manifest, compares the files with it. `Corruption` when one is not as the
+/// manifest says. Writes nothing. Blocks for I/O: reads all copied files but segments, whose images
+/// have checksums of their own.
+pub fn check_manifest(durable: &Durable) -> Result<()> {
     let disk = durable.disk();
     let file = match disk.open(PATH) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -27,8 +27,21 @@ pub fn take_manifest(durable: &Durable) -> Result<()> {
     if !planted::is_on("backup: open what is not whole") {
         manifest.files.iter().try_for_each(|file| check(disk, file))?;
     }
-    disk.unlink(PATH).map_err(|error| Error::io("unlink", PATH, error))?;
-    durable.directory_barrier("")
+    match planted::is_on("backup: remove MANIFEST before it is known who may open it") {
+        true => remove_manifest(durable),
+        false => Ok(()),
+    }
+}
+
+/// Removes the manifest, durably, if there is one. To be called before anything else is written,
+/// once nothing can refuse the startup but the disk.
+pub fn remove_manifest(durable: &Durable) -> Result<()> {
+    match durable.disk().unlink(PATH) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("unlink", PATH, error)),
+        Ok(()) if planted::is_on("backup: remove MANIFEST without a barrier") => Ok(()),
+        Ok(()) => durable.directory_barrier(""),
+    }
 }
 
 fn read_whole(file: &dyn File, path: &str) -> Result<Vec<u8>> {

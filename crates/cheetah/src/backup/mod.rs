@@ -4,7 +4,7 @@
 //! [`Snapshot::pin`] takes what a crash at that moment would leave, as names: the control block,
 //! the position of the log, and the files that these need. [`Snapshot::write_to`] links or copies
 //! the files. Whoever opens such a directory for the first time looks first whether it is whole
-//! ([`take_manifest`]). Nothing here knows what the bytes of pages and rows mean.
+//! ([`check_manifest`]). Nothing here knows what the bytes of pages and rows mean.
 //!
 //! Invariants: Z1 to Z10 of docs/durability.md, "A snapshot".
 //! Locks     that of the page map over [`Snapshot::pin`], without the sync of the log; none over
@@ -18,7 +18,7 @@ mod snapshot;
 mod target;
 mod unfinished;
 
-pub use first_opening::take_manifest;
+pub use first_opening::{check_manifest, remove_manifest};
 pub use snapshot::{Snapshot, Sources};
 pub use target::{Pace, Written};
 pub use unfinished::remove_unfinished;

@@ -47,11 +47,11 @@ pub(crate) fn open_damaged(
 ) -> Result<Core> {
     let durable = Arc::new(Durable::new(disk, Arc::new(Health::default())));
     let losses = Losses::default();
-    match backup::take_manifest(&durable) {
+    match backup::check_manifest(&durable) {
         Err(error) if error.kind() == ErrorKind::Corruption => {
             losses.note(format!("this is a copy of a snapshot that is not whole: {error}"));
         }
-        taken => taken?,
+        checked => checked?,
     }
     let (parts, epoch, state) = load_epoch(durable, clock, config, [0; 16])?;
     if epoch == Epoch(0) {

@@ -2,7 +2,8 @@
 //!
 //! The steps, in order:
 //! 1. If it is a snapshot, see whether it is whole. Open the page map and the control file; the
-//!    caller has locked the directory. A new incarnation is durable now.
+//!    caller has locked the directory. Get the keys. A snapshot is one no more, durably, and then
+//!    a new incarnation is durable.
 //! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
@@ -71,7 +72,7 @@ pub(crate) fn open(
     crew: Crew,
 ) -> Result<Core> {
     let durable = Arc::new(Durable::new(disk, Arc::new(Health::default())));
-    backup::take_manifest(&durable)?;
+    backup::check_manifest(&durable)?;
     let (parts, epoch, state) = load_epoch(durable, clock, config, uuid)?;
     backup::remove_unfinished(parts.durable.disk());
     let core = match epoch {
@@ -93,7 +94,7 @@ pub(super) fn load_epoch(
     config.validate()?;
     let health = Arc::clone(durable.health());
     let (mut keys, mut closes_any) = (None, config.encrypts_log || config.encrypts_tables);
-    let open_keys = |control: &ControlBlock| {
+    let before_writing = |control: &ControlBlock| {
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
         closes_any &= !(config.stays_plain && control.keys.is_empty());
@@ -102,10 +103,10 @@ pub(super) fn load_epoch(
             opened.fetch_newest(SYSTEM_KEY)?;
         }
         keys = Some(opened);
-        Ok(())
+        backup::remove_manifest(&durable)
     };
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
-        MapStore::open_after(Arc::clone(&durable), config, uuid, open_keys)?;
+        MapStore::open_after(Arc::clone(&durable), config, uuid, before_writing)?;
     let keys = keys.expect("a map that is open has been looked at");
     if closes_any {
         use_keys(&keys, &store, &[])?;
