@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The one directory of a disk that may have other disks in it.
 pub const SNAPSHOTS: &str = "snapshots";
 
+/// What a disk cannot read is whole sectors of so many bytes, or fewer.
+const SECTOR_BYTES: u64 = 4096;
+
 /// One of several reads.
 #[derive(Debug)]
 pub struct ReadRequest<'b> {
@@ -61,6 +64,24 @@ pub trait File: Send + Sync {
     fn start_writeback(&self, _offset: u64, _len: u64) {}
     /// Lets the system's page cache forget what is durable of the file; a hint that never fails.
     fn leave_cache(&self) {}
+}
+
+/// Fills `bytes` from `offset` of a file with what can be read, and with zeros for the sectors that
+/// cannot. Whoever uses the bytes has checksums.
+pub fn read_sectors(file: &dyn File, offset: u64, bytes: &mut [u8]) {
+    if file.read_at(offset, bytes).is_ok() {
+        return;
+    }
+    let mut done = 0;
+    while done < bytes.len() {
+        let place = offset + done as u64;
+        let length = (SECTOR_BYTES - place % SECTOR_BYTES) as usize;
+        let end = bytes.len().min(done + length);
+        if file.read_at(place, &mut bytes[done..end]).is_err() {
+            bytes[done..end].fill(0);
+        }
+        done = end;
+    }
 }
 
 /// Holds the exclusive right to a directory until dropped.

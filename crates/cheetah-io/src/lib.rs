@@ -22,7 +22,7 @@ pub mod time;
 
 pub use aligned::AlignedBytes;
 pub use blocks::{Block, Blocks};
-pub use disk::{DirLock, Disk, File, ReadRequest, SNAPSHOTS};
+pub use disk::{read_sectors, DirLock, Disk, File, ReadRequest, SNAPSHOTS};
 pub use overlay::OverlayDisk;
 pub use rng::Rng;
 pub use time::Clock;

@@ -2,14 +2,15 @@
 //!
 //! Invariants
 //!   I1  Nothing on the disk below changes: its files are opened for reading only, and no directory
-//!       of it is touched. A file that is written is copied to the disk above first.
+//!       of it is touched. A file that is written is copied to the disk above first; what cannot
+//!       be read of it is zeros there.
 //!   I2  Handles of one file see the same bytes, those opened before it was copied too.
 //!   I3  Nothing is durable: whoever needs what is above starts over after a crash.
 //!   I4  A file that nobody has written is closed with its last handle: there may be more of them
 //!       than a process may have open.
 //! Locks     that of the names, then that of one file, then that of those written.
 
-use crate::disk::{DirLock, Disk, File};
+use crate::disk::{read_sectors, DirLock, Disk, File};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -251,7 +252,7 @@ fn copy_into(from: &dyn File, to: &dyn File) -> io::Result<()> {
     let mut at = 0;
     while at < len {
         let count = (len - at).min(COPY_BYTES as u64) as usize;
-        from.read_at(at, &mut bytes[..count])?;
+        read_sectors(from, at, &mut bytes[..count]);
         to.write_at(at, &bytes[..count])?;
         at += count as u64;
     }
@@ -316,6 +317,22 @@ mod tests {
         let kept = |path: &str| disk.names.lock().open[path].upgrade().is_some();
         assert_eq!((kept("a"), kept("b")), (false, true));
         assert_eq!((text(&disk, "a"), text(&disk, "b")), ("below".into(), "Aelow".into()));
+    }
+
+    #[test]
+    fn a_sector_that_cannot_be_read_keeps_no_file_from_being_written() {
+        let below = SimDisk::new();
+        below.put("a", &[7; 3 * 4096 + 5]).unwrap();
+        below.make_unreadable("a", 4096..4097);
+        let disk = overlay(&below);
+        let file = disk.open("a").unwrap();
+        file.write_at(1, b"above").unwrap();
+        let mut bytes = vec![1; file.len().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        let mut expected = vec![7; 3 * 4096 + 5];
+        expected[1..6].copy_from_slice(b"above");
+        expected[4096..2 * 4096].fill(0);
+        assert!(bytes == expected);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use crate::format::change_file::{
     check_block, check_header, open_block, stored_bytes, SavedChanges, BLOCK_HEAD_BYTES, HEADER_BYTES,
 };
 use crate::format::encryption::KeyName;
-use crate::format::parity::{parity_at, parity_bytes_of, Parity, PARITY_BYTES, SECTOR_BYTES};
+use crate::format::parity::{parity_at, parity_bytes_of, Parity, PARITY_BYTES};
 use crate::format::state::ListedFile;
 use crate::format::{Defect, Reader};
 use crate::keys::Keys;
-use cheetah_io::File;
+use cheetah_io::{read_sectors, File};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -179,31 +179,14 @@ impl Reading {
         wrong.add(0, &piece);
         for at in (0..bytes).step_by(PIECE_BYTES) {
             piece.resize((bytes - at).min(PIECE_BYTES as u64) as usize, 0);
-            self.read_sectors(at, &mut piece);
+            read_sectors(&*self.file, at, &mut piece);
             wrong.add(at, &piece);
         }
         let mut mended = vec![0; (bytes - from).min(PARITY_BYTES as u64) as usize];
-        self.read_sectors(from, &mut mended);
+        read_sectors(&*self.file, from, &mut mended);
         wrong.apply(from, &mut mended);
         self.mended = Some((from, mended));
         Ok(())
-    }
-
-    /// Reads what can be read, and zeros for what cannot.
-    fn read_sectors(&self, at: u64, bytes: &mut [u8]) {
-        if self.file.read_at(at, bytes).is_ok() {
-            return;
-        }
-        let mut done = 0;
-        while done < bytes.len() {
-            let place = at + done as u64;
-            let length = (SECTOR_BYTES - place % SECTOR_BYTES) as usize;
-            let end = bytes.len().min(done + length);
-            if self.file.read_at(place, &mut bytes[done..end]).is_err() {
-                bytes[done..end].fill(0);
-            }
-            done = end;
-        }
     }
 
     /// Reads the bytes there, as mended.
