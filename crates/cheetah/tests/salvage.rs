@@ -331,6 +331,39 @@ fn a_flipped_bit_in_any_file_costs_no_more_than_what_it_hits() {
     assert!(saved * 10 > tries * 8, "{saved} of {tries} bring something");
 }
 
+/// The bytes of a sector.
+const SECTOR_BYTES: usize = 4096;
+
+/// Salvages a disk; how many rows come out, and of how many tables.
+fn saved_of(damaged: &SimDisk, committed: &Committed, what: &str) -> (u64, usize) {
+    assert!(try_salvage(damaged, committed, what), "{what}: nothing comes out");
+    let (report, _) = salvaged(damaged).unwrap();
+    (report.tables.iter().map(|table| table.rows).sum(), report.tables.len())
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_costs_no_more_than_one_that_is_damaged() {
+    let (disk, committed) = written();
+    let paths = disk.paths();
+    // The simulated disk takes what a path begins with for the path.
+    let is_alone =
+        |path: &&String| !paths.iter().any(|other| other != *path && other.contains(path.as_str()));
+    for path in paths.iter().filter(is_alone) {
+        let bytes = disk.contents(path).unwrap();
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        for at in (0..used).step_by(SECTOR_BYTES) {
+            let end = bytes.len().min(at + SECTOR_BYTES);
+            let (damaged, unreadable) = (disk.snapshot(), disk.snapshot());
+            damaged.overwrite(path, at as u64, &Rng::new(1).bytes(end - at)).unwrap();
+            unreadable.make_unreadable(path, at as u64..end as u64);
+            let what = format!("{path} at {at}");
+            let of_damaged = saved_of(&damaged, &committed, &what);
+            let of_unreadable = saved_of(&unreadable, &committed, &format!("{what}, unreadable"));
+            assert_eq!(of_unreadable, of_damaged, "{what}");
+        }
+    }
+}
+
 #[test]
 fn many_damaged_places_cost_no_more_than_what_they_hit() {
     let (disk, committed) = written();

@@ -230,6 +230,12 @@ impl Error {
         }
     }
 
+    /// Whether it says that what was written cannot be had: it is damaged, or the disk cannot read
+    /// it. Then other bytes may help, such as a copy, or doing without.
+    pub fn is_of_unreadable_bytes(&self) -> bool {
+        matches!(self, Error::Corruption { .. } | Error::Io { .. })
+    }
+
     /// Adds words to what an error says of damage.
     pub fn with_words(self, words: &str) -> Self {
         match self {

@@ -156,7 +156,7 @@ impl Reading {
     /// before.
     fn mending<T>(&mut self, read: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let error = match read(self) {
-            Err(error) if self.mended.is_none() && is_damage(&error) => error,
+            Err(error) if self.mended.is_none() && error.is_of_unreadable_bytes() => error,
             done => return done,
         };
         match self.mend(self.at).and_then(|()| read(self)) {
@@ -206,9 +206,4 @@ impl Reading {
             _ => Error::io("read", &self.path, error),
         })
     }
-}
-
-/// Whether other bytes may help.
-fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corruption { .. } | Error::Io { .. })
 }

@@ -289,7 +289,7 @@ impl PartReader {
                 Ok(Some(one)) => {
                     match one.check_header(&named) {
                         // Its chunks may be whole: they are checked without the header.
-                        Err(error) if is_damage(&error) => damage.push(error),
+                        Err(error) if error.is_of_unreadable_bytes() => damage.push(error),
                         checked => checked?,
                     }
                     pair.push(one);
@@ -398,7 +398,7 @@ impl PartReader {
     /// Reads and checks the chunk at `at`, with its content in `content`.
     fn read_chunk(&mut self) -> Result<ChunkHeader> {
         let error = match self.read_chunk_here() {
-            Err(error) if is_damage(&error) => error,
+            Err(error) if error.is_of_unreadable_bytes() => error,
             read => return read,
         };
         for _ in 1..self.pair.len() {
@@ -480,9 +480,4 @@ impl PartReader {
     fn defective(&self, defect: &Defect) -> Error {
         Error::corrupt(&self.pair[self.read].path, format!("{defect}, near byte {}", self.at))
     }
-}
-
-/// Whether an error of one file may be answered by the other one.
-fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corruption { .. } | Error::Io { .. })
 }

@@ -24,7 +24,7 @@ use super::foreign_keys::{is_intermediate, Constrained};
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
-use crate::base::{planted, Error, ErrorKind, PageId, Result, TableId, TreeId, TxnId};
+use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{parse_piece_key, piece_key, Encryption, IndexDef, TableDef, TableEncryption};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::row_format_versions::marked_format;
@@ -140,7 +140,7 @@ impl Catalog {
     ) -> Result<Self> {
         let tree = open_tree(pool, state)?;
         let definitions = match read_definitions(&tree) {
-            Err(error) if error.kind() == ErrorKind::Corruption => readable_definitions(&tree, note)?,
+            Err(error) if error.is_of_unreadable_bytes() => readable_definitions(&tree, note)?,
             definitions => definitions?,
         };
         let catalog = Self::of_definitions(pool, state, tree, definitions)?;
