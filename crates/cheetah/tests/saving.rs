@@ -9,8 +9,9 @@ use cheetah::base::planted::plant;
 use cheetah::base::{reach, Config};
 use cheetah::db::{Db, Env};
 use cheetah::format::parity::parity_at;
+use cheetah::salvage::{salvage, Disks, Report};
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimClock, SimDisk};
-use cheetah_io::Rng;
+use cheetah_io::{Clock, Rng};
 use std::io::ErrorKind;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
@@ -559,4 +560,63 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
     disk.put(&path, &contents).unwrap();
     let db = open(&disk, 0).unwrap();
     verify(&db, &rows).unwrap();
+}
+
+/// What a salvage brings of a disk, with the database's memory, and with changes that may wait.
+fn salvaged(damaged: &SimDisk, buffers_changes: bool) -> Result<Report, String> {
+    let damaged = Arc::new(damaged.clone());
+    let disks = Disks { damaged, scratch: Arc::new(SimDisk::new()), new: Arc::new(SimDisk::new()) };
+    let clock: Arc<dyn Clock> = Arc::new(SimClock::default());
+    let config = Config { buffers_changes, ..config(0) };
+    salvage(&disks, &clock, &config, &mut |_| ()).map_err(|error| error.to_string())
+}
+
+/// The tables of a report, each with its rows and with the changes that it lacks.
+fn numbers_of(report: &Report) -> Vec<(&str, u64, u64)> {
+    report.tables.iter().map(|table| (table.name.as_str(), table.rows, table.changes_lost)).collect()
+}
+
+#[test]
+fn a_salvage_without_a_change_file_that_cannot_be_read_brings_the_rows_as_they_were_before() {
+    let (disk, rows) = with_waiting_changes();
+    let path = change_file(&disk);
+    assert!(salvaged(&disk, true).unwrap().is_whole());
+    let damaged = disk.snapshot();
+    damage_for_good(&damaged, &path, 100);
+    let of_damaged = salvaged(&damaged, true).unwrap();
+    let unreadable = disk.snapshot();
+    unreadable.make_unreadable(&path, 0..1 << 20);
+    let report = salvaged(&unreadable, true).unwrap();
+    assert_eq!(numbers_of(&report), numbers_of(&of_damaged));
+    let of_table = report.tables.iter().find(|table| table.name == "t").unwrap();
+    assert!(
+        of_table.rows > rows.len() as u64 / 2 && of_table.change_lost_why.contains(&path),
+        "{of_table:?}"
+    );
+    assert!(open(&unreadable, 0).is_err(), "a startup waits for a better disk");
+}
+
+/// Sectors of leaves that saved changes are for, each of which is brought into its leaf at once.
+#[test]
+fn a_salvage_brings_as_much_beside_a_leaf_that_cannot_be_read_as_beside_a_damaged_one() {
+    let (disk, _) = with_waiting_changes();
+    let mut lost_count = 0;
+    for path in disk.paths().iter().filter(|path| path.starts_with("seg/")) {
+        let bytes = disk.contents(path).unwrap().len() as u64;
+        for at in (0..bytes).step_by(8 * 4096) {
+            let end = bytes.min(at + 4096);
+            let (damaged, unreadable) = (disk.snapshot(), disk.snapshot());
+            damaged.overwrite(path, at, &Rng::new(1).bytes((end - at) as usize)).unwrap();
+            unreadable.make_unreadable(path, at..end);
+            let report =
+                salvaged(&unreadable, false).unwrap_or_else(|error| panic!("{path} at {at}: {error}"));
+            assert_eq!(
+                numbers_of(&report),
+                numbers_of(&salvaged(&damaged, false).unwrap()),
+                "{path} at {at}"
+            );
+            lost_count += u64::from(!report.is_whole());
+        }
+    }
+    assert!(lost_count > 3, "{lost_count} sectors are of leaves");
 }

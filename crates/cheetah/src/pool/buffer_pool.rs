@@ -22,7 +22,7 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// See the module [`pool`](super).
@@ -58,6 +58,8 @@ pub struct Pool {
     pub(super) buffering: Buffering,
     pub(super) small_leaves: SmallLeaves,
     pub(super) saved_files: Mutex<SavedFiles>,
+    /// See [`Pool::take_unread_for_damaged`].
+    pub(super) takes_unread_for_damaged: AtomicBool,
     pub(super) filters: KeyFilters,
     pub(super) cleaner: Cleaner,
     pub(super) collection: Mutex<Collection>,
@@ -129,6 +131,7 @@ impl Pool {
             buffering: Buffering::new(&memory, config),
             small_leaves: SmallLeaves::default(),
             saved_files: Mutex::default(),
+            takes_unread_for_damaged: AtomicBool::new(false),
             filters: KeyFilters::new(&memory),
             dictionaries: Dictionaries::new(&memory),
             memory,

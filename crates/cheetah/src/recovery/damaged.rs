@@ -71,6 +71,7 @@ impl Parts {
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let mut core = self.assemble(&state, catalog)?;
         core.losses = Some(losses);
+        core.pool.take_unread_for_damaged();
         change_files::replace_missing(&durable, &state.change_files)?;
         restore_changes(&core, &state)?;
         if extent == Extent::WithLog && !planted::is_on("salvage: pass by the log") {

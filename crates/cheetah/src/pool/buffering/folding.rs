@@ -4,7 +4,7 @@
 //! under the lock of the page's entry, it takes the place of the old one if nothing has happened
 //! meanwhile; otherwise it is thrown away (B16).
 
-use crate::base::{planted, reach, Epoch, ErrorKind, PageId, Result};
+use crate::base::{planted, reach, Epoch, PageId, Result};
 use crate::format::page::{apply_buffered, Applied, PageView};
 use crate::format::{ImageRef, Location};
 use crate::pool::frames::{Frame, PageEntry, Residence};
@@ -37,7 +37,7 @@ impl Pool {
         let frame = match self.read_frame(&image) {
             // It may have been replaced meanwhile, and its segment be gone. Whoever reads the page
             // next knows what is damaged.
-            Err(error) if error.kind() == ErrorKind::Corruption || self.is_replaced(folding) => {
+            Err(error) if self.is_damage(&error) || self.is_replaced(folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);
             }

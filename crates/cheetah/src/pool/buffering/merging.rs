@@ -1,7 +1,7 @@
 //! Buffered changes on their way into a frame of the leaf, and which the cleaner folds. Invariants:
 //! B1, B4 and B5 at the head of the room.
 
-use crate::base::{planted, reach, Epoch, Error, ErrorKind, PageId, Result, TreeId};
+use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
 use crate::format::page::buffered_keys;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
@@ -149,7 +149,7 @@ impl Pool {
         let mut has_failed = false;
         loop {
             match self.fetch_for_scan(pid) {
-                Err(error) if error.kind() == ErrorKind::Corruption => {
+                Err(error) if self.is_damage(&error) => {
                     if has_failed && self.damage_for_certain(pid, epoch, &error)? {
                         return Ok(None);
                     }

@@ -9,6 +9,7 @@ use crate::format::page::buffered_keys;
 use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::Pool;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl Pool {
     /// For a startup, once the trees are known, before anything else changes: takes what the listed
@@ -34,6 +35,21 @@ impl Pool {
         }
         files.next_has_all = !damaged.is_empty();
         Ok(damaged)
+    }
+
+    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and what
+    /// waits for it, or stands in it, is given up. For a copy of what is left of a database: nobody
+    /// waits for a better disk.
+    pub fn take_unread_for_damaged(&self) {
+        self.takes_unread_for_damaged.store(true, Relaxed);
+    }
+
+    /// Whether an error says that a leaf, or a change file, is damaged, or counts as that.
+    pub(super) fn is_damage(&self, error: &Error) -> bool {
+        match self.takes_unread_for_damaged.load(Relaxed) {
+            true => error.is_of_unreadable_bytes(),
+            false => error.kind() == ErrorKind::Corruption,
+        }
     }
 
     /// Folds all that waits, when nobody else is there.
@@ -67,7 +83,7 @@ impl Restoring<'_> {
                 self.restore_page(saved)
             });
             match read {
-                Err(error) if error.kind() == ErrorKind::Corruption => {
+                Err(error) if self.pool.is_damage(&error) => {
                     reach::mark("damaged change file");
                     self.skipped.extend(&file.trees);
                     self.forget(|_, tree| file.trees.contains(&tree));
