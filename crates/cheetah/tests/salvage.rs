@@ -424,6 +424,12 @@ fn a_snapshot_that_is_not_whole_gives_what_it_has() {
             assert!(report.notes[0].contains("not whole"), "{path}: {report:?}");
         }
     }
+    // The start of a log file: the manifest has a checksum of all of it.
+    let unreadable = of_snapshot();
+    let log = unreadable.paths().into_iter().rfind(|path| path.starts_with("wal/")).unwrap();
+    unreadable.make_unreadable(&log, 0..1);
+    let (report, _) = salvaged(&unreadable).unwrap();
+    assert!(report.notes[0].contains("not whole") && report.notes[0].contains(&log), "{report:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::open::{load_epoch, restore_changes, Parts};
 use super::outcomes::Outcomes;
 use super::redo;
 use crate::backup;
-use crate::base::{planted, Config, Epoch, Error, ErrorKind, Health, Result};
+use crate::base::{planted, Config, Epoch, Error, Health, Result};
 use crate::change_files;
 use crate::durable::Durable;
 use crate::format::state::State;
@@ -48,7 +48,7 @@ pub(crate) fn open_damaged(
     let durable = Arc::new(Durable::new(disk, Arc::new(Health::default())));
     let losses = Losses::default();
     match backup::check_manifest(&durable) {
-        Err(error) if error.kind() == ErrorKind::Corruption => {
+        Err(error) if error.is_of_unreadable_bytes() => {
             losses.note(format!("this is a copy of a snapshot that is not whole: {error}"));
         }
         checked => checked?,
