@@ -14,8 +14,9 @@ use cheetah::format::encryption::KeyName;
 use cheetah::format::image::{glance, ImageHeader};
 use cheetah::format::log_frame::FileHeader;
 use cheetah::keys::Zeroizing;
+use cheetah::salvage::{salvage, Disks};
 use cheetah_io::sim::{CrashPolicy, Fault, Op, SimClock, SimDisk};
-use cheetah_io::Rng;
+use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
@@ -700,4 +701,30 @@ fn v8_parity_mends_a_closed_change_file() {
         db.checkpoint().unwrap();
         model.verify(&db).unwrap();
     }
+}
+
+/// A table that was made while tables were not encrypted: nobody has looked whether its key exists.
+#[test]
+fn e16_a_plain_table_whose_key_never_existed_is_salvaged_and_closed() {
+    let mut world = World::with_plain_log(1);
+    let never = TableEncryption { wish: Encryption::Default, key_id: 77 };
+    let db = world.open().unwrap();
+    let spec = cheetah::table::TableSpec { encryption: never, ..encrypted("t", Encryption::Default) };
+    let (table, mut txn, mut rng) = (db.create_table(&spec).unwrap(), db.begin(), Rng::new(1));
+    let rows: Rows = (0..20).map(|key| (key, row(key, &mut rng))).collect();
+    rows.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+    txn.commit().unwrap();
+    db.close().unwrap();
+    drop((txn, table, db));
+    let new = SimDisk::new();
+    let scratch = Arc::new(SimDisk::new());
+    let disks = Disks { damaged: Arc::new(world.disk.clone()), scratch, new: Arc::new(new.clone()) };
+    let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
+    let report = salvage(&disks, &clock, &world.config, &mut |_| ()).unwrap();
+    assert!(report.is_whole() && report.tables.len() == 1, "{report:?}");
+    assert!(!world.plain_files().is_empty());
+    world.disk = new;
+    assert_eq!(world.plain_files(), Vec::<String>::new());
+    let db = world.open().unwrap();
+    assert_eq!(all_rows(&mut db.begin(), &db.table("t").unwrap()).unwrap(), rows);
 }

@@ -97,7 +97,7 @@ pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table
         def.name = fulltext::posting_name(def.id);
     }
     refuse_existing(&core.catalog, &def.name)?;
-    core.use_keys_of(&def)?;
+    core.use_keys_of_defined(&def)?;
     let name = def.name.clone();
     change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name)

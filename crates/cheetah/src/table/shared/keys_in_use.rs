@@ -1,8 +1,8 @@
 //! Which keys of the server close what: bringing them into use.
 
 use super::parts::Core;
-use crate::base::{planted, Result};
-use crate::format::catalog::TableDef;
+use crate::base::{planted, Error, Result};
+use crate::format::catalog::{Encryption, TableDef};
 use crate::format::encryption::{Key, KeyName};
 use crate::keys::{Keys, SYSTEM_KEY};
 use crate::page_map::MapStore;
@@ -60,6 +60,16 @@ impl Core {
         match def.encryption.is_on(self.pool.keys().closes_tables()) {
             true => self.use_keys(&[def.encryption.key_id]),
             false => Ok(()),
+        }
+    }
+
+    /// As [`use_keys_of`](Self::use_keys_of), for a table that another database has defined. Where
+    /// tables were not encrypted by default, nobody has looked whether the key exists of one that
+    /// does not say. If it does not, the system's key closes that table, as of [`Keys::of`].
+    pub(crate) fn use_keys_of_defined(&self, def: &TableDef) -> Result<()> {
+        match self.use_keys_of(def) {
+            Err(Error::Key { .. }) if def.encryption.wish == Encryption::Default => self.use_keys(&[]),
+            used => used,
         }
     }
 
