@@ -184,6 +184,27 @@ def test_another_backup_before_the_snapshot_is_noticed(loaded, tmp_path, stages,
     assert ("another backup ran meanwhile" in said) == (status == 1), said
 
 
+LOST = """#!/bin/sh
+{program} "$@" || exit
+case "$*" in *{word}*) echo "Was only able to copy log from 1 to 2, not 3"; exit 1;; esac
+"""
+
+
+@pytest.mark.parametrize("word, is_made", [("--log-copy-interval=10", True), ("--backup", False)])
+def test_a_backup_begins_again_when_its_place_in_the_log_is_lost(loaded, tmp_path, word, is_made):
+    """Once, and then with looks that are rarer."""
+    loses = tmp_path / "loses"
+    loses.write_text(LOST.format(program=MARIADB_BACKUP, word=word))
+    loses.chmod(0o700)
+    target = tmp_path / "full"
+    said = backup(loaded, "full", target, f"--mariadb-backup={loses}", status=0 if is_made else 1)
+    assert said.count("Once more, with looks that are rarer") == 1, said
+    if is_made:
+        assert "is whole" in backup(loaded, "verify", target)
+    else:
+        assert "Was only able to copy log from 1" in said and not target.exists()
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path, end):
     """Slowly, as what is in the log has to be copied."""

@@ -16,7 +16,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 from . import copying, record, replication, snapshot, stages
 from .record import CHEETAH, SERVER, File, Record
 from .rest import prepare
-from .server import Server, mariadb_backup
+from .server import LostPlace, Server, mariadb_backup
 
 # While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
 # looks once in so many milliseconds: 1000 unless told otherwise.
@@ -176,10 +176,8 @@ class Making:
 def pinned(options, server: Server, rest: Path):
     """Run mariadb-backup into `rest`. Gives the engine's snapshot of the very same moment, which
     goes at the end: its folder, its manifest, and the position of the binary log."""
-    begun, count_before = server.time(), stages.count(server)
     with replication.paused(server):
-        mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}",
-                       LOG_COPY_INTERVAL, *options.more)
+        begun, count_before = copy_others(options, server, rest)
     folder = server.place_of_snapshot()
     try:
         server.write_snapshot(folder)
@@ -189,6 +187,24 @@ def pinned(options, server: Server, rest: Path):
         yield folder, manifest, check_position(manifest, rest, begun)
     finally:
         snapshot.remove(folder)
+
+
+def copy_others(options, server: Server, rest: Path) -> tuple:
+    """Run mariadb-backup; when it began, and how many statements BACKUP STAGE there were by then.
+
+    It loses its place when it reads a block of InnoDB's log that is being written: the more often
+    it looks, the more often it does. Then it runs once more, and looks once a second."""
+    words = ("the other engines", "--backup", f"--target-dir={rest}")
+    before = server.time(), stages.count(server)
+    try:
+        mariadb_backup(options, *words, LOG_COPY_INTERVAL, *options.more)
+    except LostPlace:
+        line("  mariadb-backup has lost its place in InnoDB's log (MDEV-39468). Once more, with "
+             "looks that are rarer: commits may wait for a second")
+        shutil.rmtree(rest)
+        before = server.time(), stages.count(server)
+        mariadb_backup(options, *words, *options.more)
+    return before
 
 
 def check_withdrawn(manifest) -> None:

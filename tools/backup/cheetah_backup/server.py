@@ -14,6 +14,12 @@ from . import listening, snapshot
 LOCK_NAME = "cheetah_backup"
 LOG_LINES = 8
 LOOK_SECONDS = 0.01
+# What mariadb-backup says when it does not get on in InnoDB's log.
+IS_LOST = "Was only able to copy log from"
+
+
+class LostPlace(Failure):
+    """mariadb-backup has lost its place in InnoDB's log (MDEV-39468)."""
 
 
 def client_options(options) -> list:
@@ -129,7 +135,7 @@ def data_option(data: Path) -> str:
 
 def mariadb_backup(options, what: str, *words) -> None:
     """Run mariadb-backup to its end. Failure with the end of what it says when it does not
-    succeed."""
+    succeed, `LostPlace` when that is why."""
     # How to connect is for its backup; the others read the option file alone, or one of their own.
     connection = client_options(options)
     if "--backup" not in words:
@@ -148,5 +154,6 @@ def mariadb_backup(options, what: str, *words) -> None:
                       "mariadb-backup, or say where it is: --mariadb-backup") from failure
     if status != 0:
         end = "\n".join("  " + one for one in said.splitlines()[-LOG_LINES:])
-        raise Failure(f"{' '.join(command)} failed, with status {status}:\n{end}")
+        kind = LostPlace if IS_LOST in said else Failure
+        raise kind(f"{' '.join(command)} failed, with status {status}:\n{end}")
     line(f"  {what}: {span(time.monotonic() - started)}")
