@@ -85,8 +85,10 @@ struct Inner {
     may_be_named: Epoch,
     /// Numbers of files that CONTROL names and of which there is only one.
     without_copy: Vec<u64>,
-    /// Whether something that CONTROL names is in one file only (P6).
-    is_flawed: bool,
+    /// Whether something that CONTROL names is damaged in one of two files.
+    is_damaged: bool,
+    /// How often damage has been found since the database was opened.
+    findings_count: u64,
 }
 
 /// A log file of this startup, with the end of what CONTROL names of it.
@@ -139,7 +141,8 @@ impl MapStore {
             state_bytes: 0,
             may_be_named: Epoch(0),
             without_copy: Vec::new(),
-            is_flawed: false,
+            is_damaged: false,
+            findings_count: 0,
         };
         let shares = Shares::of(config.buffer_pool_bytes);
         let store = MapStore {
@@ -179,11 +182,14 @@ impl MapStore {
         match loaded {
             Ok(loaded) => {
                 inner.note_files(&loaded);
-                if !inner.is_flawed {
+                if !inner.is_flawed() {
                     errors.clear(PLACE);
                 }
             }
-            Err(error) => errors.note(PLACE, &error.with_words(WHILE_IT_RUNS)),
+            Err(error) => {
+                inner.findings_count += 1;
+                errors.note(PLACE, &error.with_words(WHILE_IT_RUNS));
+            }
         }
     }
 
@@ -319,12 +325,12 @@ impl MapStore {
     /// as it was.
     pub fn merge_if_due(&self) -> Result<bool> {
         let _one = self.merging.lock();
-        let (merged, number) = {
+        let (merged, number, findings_count) = {
             let mut inner = self.inner.lock();
             if !self.is_merge_due(&inner) {
                 return Ok(false);
             }
-            (inner.control.clone(), inner.take_number())
+            (inner.control.clone(), inner.take_number(), inner.findings_count)
         };
         self.durable.health().check()?;
         let (file, base) = merge::write_base(&self.durable, &merged, number, self.merge_held_max.max(16))?;
@@ -337,8 +343,12 @@ impl MapStore {
         control.logs = without(&before.logs, &merged.logs);
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
-        inner.keep_flaws_of_named_files();
-        self.durable.health().background_errors().clear(PLACE);
+        inner.forget_copies_of_removed_files();
+        // What was found meanwhile may lie behind what was merged: the next base is due then.
+        if inner.findings_count == findings_count || planted::is_on("map: forget what a scrub finds") {
+            inner.is_damaged = false;
+            self.durable.health().background_errors().clear(PLACE);
+        }
         Ok(true)
     }
 
@@ -348,7 +358,7 @@ impl MapStore {
         let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
         let allowed = base_bytes * LOG_PERCENT_MAX / 100;
         let allowed = allowed.max(self.log_bytes_min).max(inner.state_bytes * LOG_STATES_MAX);
-        let is_flawed = inner.is_flawed && !planted::is_on("map: leave a file without its copy");
+        let is_flawed = inner.is_flawed() && !planted::is_on("map: leave a file without its copy");
         is_flawed || log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
     }
 }
@@ -358,17 +368,22 @@ impl Inner {
     /// nothing of it.
     fn note_files(&mut self, loaded: &Loaded) {
         self.without_copy.clone_from(&loaded.without_copy);
-        self.is_flawed = loaded.is_damaged || !loaded.without_copy.is_empty();
-        if self.is_flawed {
+        self.is_damaged = loaded.is_damaged;
+        self.findings_count += u64::from(loaded.is_damaged);
+        if self.is_flawed() {
             self.log = None;
         }
     }
 
-    /// After a merge of what was flawed.
-    fn keep_flaws_of_named_files(&mut self) {
+    /// Whether something that CONTROL names is in one file only (P6).
+    fn is_flawed(&self) -> bool {
+        self.is_damaged || !self.without_copy.is_empty()
+    }
+
+    /// After a merge.
+    fn forget_copies_of_removed_files(&mut self) {
         let control = &self.control;
         self.without_copy.retain(|number| control.parts().any(|part| part.file == *number));
-        self.is_flawed = !self.without_copy.is_empty();
     }
 
     fn take_number(&mut self) -> u64 {

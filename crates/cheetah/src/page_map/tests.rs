@@ -9,7 +9,7 @@ use crate::durable::Durable;
 use crate::format::control::{ControlBlock, COPY_BYTES};
 use crate::format::map_block::{FileKind, FILE_HEADER_BYTES};
 use crate::format::Location;
-use cheetah_io::sim::{CrashPolicy, SimDisk};
+use cheetah_io::sim::{CrashPolicy, Op, SimDisk};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -300,6 +300,48 @@ fn p6_scrubbing_finds_what_is_damaged_while_the_map_is_open() {
         store.scrub();
         assert!(durable.health().background_errors().list().is_empty());
     }
+}
+
+/// A merge during which the end of the map grows, is damaged, and is scrubbed: what is told of it
+/// afterwards, and whether another base is due.
+fn scrubbed_during_a_merge(damage: impl Fn(&SimDisk, &str) + Sync) -> (Vec<String>, Result<bool>) {
+    let (disk, _) = map_of_two_files();
+    let durable = durable(&disk);
+    let store = MapStore::open(Arc::clone(&durable), &Config::tiny(), [9; 16]).unwrap().store;
+    let (mut map, _) = load(&store).unwrap();
+    // So that a base is due.
+    disk.remove(&map_files(&disk).into_iter().find(|path| path.ends_with(".copy")).unwrap()).unwrap();
+    store.scrub();
+    let hold = disk.hold(Op::Write, ".base");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            hold.wait_until_reached();
+            commit_some(&store, &mut map, &mut Rng::new(8), 200, store.epoch().0 + 1);
+            let end = map_files(&disk).into_iter().rfind(|path| path.ends_with(".log")).unwrap();
+            damage(&disk, &end);
+            store.scrub();
+            drop(hold);
+        });
+        assert!(store.merge_if_due().unwrap());
+    });
+    let told = durable.health().background_errors().list();
+    (told.into_iter().map(|(_, text)| text).collect(), store.merge_if_due())
+}
+
+#[test]
+fn p6_damage_that_a_scrub_finds_behind_what_is_merged_is_not_forgotten() {
+    let (told, merged) = scrubbed_during_a_merge(|disk, end| disk.flip(end, 90, 3).unwrap());
+    assert!(told.len() == 1 && told[0].contains("read instead"), "{told:?}");
+    assert!(merged.unwrap(), "it is written anew");
+    let (told, _) = scrubbed_during_a_merge(|disk, end| {
+        [end.to_owned(), format!("{end}.copy")].iter().for_each(|path| disk.flip(path, 90, 3).unwrap());
+    });
+    assert!(told.len() == 1 && told[0].contains("dump its tables"), "{told:?}");
+    let (told, merged) = scrubbed_during_a_merge(|_, _| ());
+    assert!(told.is_empty() && !merged.unwrap(), "{told:?}");
+    let bug = plant("map: forget what a scrub finds");
+    let (told, merged) = scrubbed_during_a_merge(|disk, end| disk.flip(end, 90, 3).unwrap());
+    assert!(told.is_empty() && !merged.unwrap() && bug.reached_count() > 0, "{told:?}");
 }
 
 /// After a power cut, the copies alone. `Err` when something is lacking.
