@@ -167,12 +167,16 @@ def left_out(type_text: str) -> dict:
     what is found would depend on the plan.
 
     In a CHAR whose collation counts spaces at the end it compares '' before a tab, and has keys
-    that are padded after it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys differ: a
-    sort with LIMIT has another order than one without.
+    that are padded after it. There A and Ä are equal, but it sorts the one of two bytes
+    first: fewer spaces are behind it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys
+    differ: a sort with LIMIT has another order than one without.
     """
     if "czech_cs" in type_text:
         return str.maketrans(" ", "-")
-    return str.maketrans("\t\n", "--") if type_text.startswith("CHAR") and "nopad" in type_text else {}
+    if not (type_text.startswith("CHAR") and "nopad" in type_text):
+        return {}
+    several_bytes = [letter for letter in LETTERS + RARE_LETTERS if not letter.isascii()]
+    return str.maketrans(dict.fromkeys(["\t", "\n", *several_bytes], "-"))
 
 
 def prefix_of(type_text: str, length: int) -> int:
