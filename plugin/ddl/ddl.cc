@@ -87,8 +87,8 @@ void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
   info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
 }
 
-// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already. What comes keeps
-// its format and its encryption, and then belongs to a definition that must not say otherwise.
+// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already. The rows stay
+// as they are written, so both definitions must ask for the same format and encryption.
 bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *theirs, uint changes) {
   const ha_table_option_struct *mine = table_share->option_struct;
   bool is_alike = changes == IS_EQUAL_YES && same_format_options(mine, theirs->option_struct) &&

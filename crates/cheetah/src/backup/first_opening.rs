@@ -33,14 +33,19 @@ pub fn check_manifest(durable: &Durable) -> Result<()> {
     }
 }
 
-/// Removes the manifest, durably, if there is one. To be called before anything else is written,
-/// once nothing can refuse the startup but the disk.
+/// Removes the manifest, durably. To be called before anything else is written, when neither the
+/// version of CONTROL nor a missing key refuses the startup. Later damage may still refuse it.
 pub fn remove_manifest(durable: &Durable) -> Result<()> {
     match durable.disk().unlink(PATH) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io("unlink", PATH, error)),
-        Ok(()) if planted::is_on("backup: remove MANIFEST without a barrier") => Ok(()),
-        Ok(()) => durable.directory_barrier(""),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Error::io("unlink", PATH, error));
+        }
+        // If it is not there, a startup that was killed may have removed it, and not yet durably.
+        _ => {}
+    }
+    match planted::is_on("backup: remove MANIFEST without a barrier") {
+        true => Ok(()),
+        false => durable.directory_barrier(""),
     }
 }
 

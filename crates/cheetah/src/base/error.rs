@@ -199,6 +199,9 @@ fn of_version(version: u32) -> String {
     }
 }
 
+/// Of Linux: ENOMEM, ENFILE, EMFILE. They say nothing of the file.
+const SHORTAGES: [i32; 3] = [12, 23, 24];
+
 impl Error {
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
@@ -233,7 +236,14 @@ impl Error {
     /// Whether it says that what was written cannot be had: it is damaged, or the disk cannot read
     /// it. Then other bytes may help, such as a copy, or doing without.
     pub fn is_of_unreadable_bytes(&self) -> bool {
-        matches!(self, Error::Corruption { .. } | Error::Io { .. })
+        match self {
+            Error::Corruption { .. } => true,
+            Error::Io { op, source, .. } => {
+                let is_short = source.raw_os_error().is_some_and(|code| SHORTAGES.contains(&code));
+                matches!(*op, "read" | "open" | "length") && !is_short
+            }
+            _ => false,
+        }
     }
 
     /// Adds words to what an error says of damage.
@@ -272,5 +282,22 @@ impl Error {
     /// A corruption error.
     pub fn corrupt(place: impl Into<String>, detail: impl Into<String>) -> Self {
         Error::Corruption { place: place.into(), detail: detail.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+    use std::io;
+
+    #[test]
+    fn only_what_the_disk_says_of_a_file_makes_its_bytes_unreadable() {
+        let says =
+            |op, code| Error::io(op, "file", io::Error::from_raw_os_error(code)).is_of_unreadable_bytes();
+        let (eio, emfile, enomem) = (5, 24, 12);
+        assert!(says("read", eio) && says("open", eio) && says("length", eio));
+        assert!(!says("open", emfile) && !says("read", enomem) && !says("write", eio));
+        assert!(Error::corrupt("page 1", "its checksum").is_of_unreadable_bytes());
+        assert!(!Error::DiskFull("full".into()).is_of_unreadable_bytes());
     }
 }

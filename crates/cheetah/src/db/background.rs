@@ -149,6 +149,8 @@ impl Background {
     /// Moves images out of segments that are mostly dead.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
+        // Not where the log is flushed: that would wait for thousands of unlinks.
+        self.waiting_snapshot.let_go();
         let moved = core.pool.gc_step(core.clock.now_ns(), core.pace.io_capacity());
         self.noted("giving space back", moved)
     }

@@ -48,14 +48,14 @@ impl Db {
     }
 
     /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot). One that waits
-    /// already is replaced: the background lets go of its files. `notes` will stand in the
+    /// already is set aside: the background lets go of its files. `notes` will stand in the
     /// manifest. Whether one waits now: not when none may. After an error the next call that would
     /// write it fails, too.
     pub fn pin_waiting_snapshot(&self, notes: Vec<Note>) -> Result<bool> {
         let since_ns = self.0.core.clock.now_ns();
         let waiting = &self.0.background.waiting_snapshot;
         // The one before is of no use for whoever begins a backup.
-        waiting.replace();
+        waiting.set_aside();
         if !waiting.may_be() {
             return Ok(false);
         }

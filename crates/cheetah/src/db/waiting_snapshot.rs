@@ -32,8 +32,8 @@ enum Place {
 /// See the module.
 pub(in crate::db) struct WaitingSnapshot {
     place: Mutex<Place>,
-    /// Those of before, which the background lets go of.
-    replaced: Mutex<Vec<Waiting>>,
+    /// Those that are to go: the background unlinks what they hold.
+    set_aside: Mutex<Vec<Waiting>>,
     age_ns_max: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl Default for WaitingSnapshot {
     fn default() -> Self {
         Self {
             place: Mutex::new(Place::Empty),
-            replaced: Mutex::default(),
+            set_aside: Mutex::default(),
             age_ns_max: AtomicU64::new(AGE_NS_MAX),
         }
     }
@@ -49,9 +49,8 @@ impl Default for WaitingSnapshot {
 
 impl WaitingSnapshot {
     /// Gives it up when it is too old; and all that are pinned, when the disk is so full that
-    /// statements are refused and pins hold space. Lets go of those that were replaced.
+    /// statements are refused and pins hold space.
     pub(in crate::db) fn step(&self, core: &Core) {
-        self.let_go_of_replaced();
         if !planted::is_on("backup: keep a forgotten pin") {
             self.give_up_old(core);
             self.give_up_on_full_disk(core);
@@ -69,7 +68,7 @@ impl WaitingSnapshot {
         let reason = format!("nobody had it written within {seconds} s");
         let old = std::mem::replace(&mut *place, Place::GivenUp(reason.clone()));
         drop(place);
-        drop(old);
+        self.put_aside(old);
         core.health.background_errors().note(PLACE, &given_up(&reason));
     }
 
@@ -106,22 +105,27 @@ impl WaitingSnapshot {
 
     /// Takes it away, for the background to let go of: thousands of files may be there for it
     /// alone, and whoever calls holds commits up.
-    pub(in crate::db) fn replace(&self) {
+    pub(in crate::db) fn set_aside(&self) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Empty);
-        if let Place::Taken(waiting) = before {
-            self.replaced.lock().push(*waiting);
+        self.put_aside(before);
+    }
+
+    fn put_aside(&self, place: Place) {
+        if let Place::Taken(waiting) = place {
+            self.set_aside.lock().push(*waiting);
         }
     }
 
-    fn let_go_of_replaced(&self) {
-        let replaced = std::mem::take(&mut *self.replaced.lock());
-        drop(replaced);
+    /// Lets go of those that were set aside. May take long: it unlinks files.
+    pub(in crate::db) fn let_go(&self) {
+        let waiting = std::mem::take(&mut *self.set_aside.lock());
+        drop(waiting);
     }
 
-    /// Lets go of it, and of those that were replaced.
+    /// Lets go of it, and of those that were set aside.
     pub(in crate::db) fn clear(&self) {
-        self.replace();
-        self.let_go_of_replaced();
+        self.set_aside();
+        self.let_go();
     }
 
     /// Takes the place of the one before.

@@ -87,6 +87,8 @@ struct Inner {
     without_copy: Vec<u64>,
     /// Whether something that CONTROL names is damaged in one of two files.
     is_damaged: bool,
+    /// Whether both files were found damaged at one place.
+    is_unreadable: bool,
     /// How often damage has been found since the database was opened.
     findings_count: u64,
 }
@@ -142,6 +144,7 @@ impl MapStore {
             may_be_named: Epoch(0),
             without_copy: Vec::new(),
             is_damaged: false,
+            is_unreadable: false,
             findings_count: 0,
         };
         let shares = Shares::of(config.buffer_pool_bytes);
@@ -187,6 +190,7 @@ impl MapStore {
                 }
             }
             Err(error) => {
+                inner.is_unreadable = true;
                 inner.findings_count += 1;
                 errors.note(PLACE, &error.with_words(WHILE_IT_RUNS));
             }
@@ -353,6 +357,9 @@ impl MapStore {
     }
 
     fn is_merge_due(&self, inner: &Inner) -> bool {
+        if inner.is_unreadable {
+            return false; // it would fail, and each checkpoint with it
+        }
         let control = &inner.control;
         let log_bytes: u64 = control.logs.iter().map(MapPart::bytes).sum();
         let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
@@ -369,6 +376,7 @@ impl Inner {
     fn note_files(&mut self, loaded: &Loaded) {
         self.without_copy.clone_from(&loaded.without_copy);
         self.is_damaged = loaded.is_damaged;
+        self.is_unreadable = false;
         self.findings_count += u64::from(loaded.is_damaged);
         if self.is_flawed() {
             self.log = None;

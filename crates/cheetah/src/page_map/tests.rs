@@ -333,15 +333,29 @@ fn p6_damage_that_a_scrub_finds_behind_what_is_merged_is_not_forgotten() {
     let (told, merged) = scrubbed_during_a_merge(|disk, end| disk.flip(end, 90, 3).unwrap());
     assert!(told.len() == 1 && told[0].contains("read instead"), "{told:?}");
     assert!(merged.unwrap(), "it is written anew");
-    let (told, _) = scrubbed_during_a_merge(|disk, end| {
+    let (told, merged) = scrubbed_during_a_merge(|disk, end| {
         [end.to_owned(), format!("{end}.copy")].iter().for_each(|path| disk.flip(path, 90, 3).unwrap());
     });
-    assert!(told.len() == 1 && told[0].contains("dump its tables"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("dump its tables") && !merged.unwrap(), "{told:?}");
     let (told, merged) = scrubbed_during_a_merge(|_, _| ());
     assert!(told.is_empty() && !merged.unwrap(), "{told:?}");
     let bug = plant("map: forget what a scrub finds");
     let (told, merged) = scrubbed_during_a_merge(|disk, end| disk.flip(end, 90, 3).unwrap());
     assert!(told.is_empty() && !merged.unwrap() && bug.reached_count() > 0, "{told:?}");
+}
+
+#[test]
+fn p6_no_base_is_due_of_what_cannot_be_read() {
+    let (disk, _) = map_of_two_files();
+    let store = MapStore::open(durable(&disk), &Config::tiny(), [9; 16]).unwrap().store;
+    let (mut map, _) = load(&store).unwrap();
+    let end = map_files(&disk).into_iter().rfind(|path| path.ends_with(".log")).unwrap();
+    for path in [end.clone(), format!("{end}.copy")] {
+        disk.flip(&path, 90, 3).unwrap();
+        store.scrub();
+    }
+    assert!(!store.merge_if_due().unwrap(), "the damage of one file made one due");
+    commit_some(&store, &mut map, &mut Rng::new(8), 200, store.epoch().0 + 1);
 }
 
 /// After a power cut, the copies alone. `Err` when something is lacking.

@@ -1,9 +1,9 @@
 //! Startup recovery: opens a database, and creates it when there is none.
 //!
 //! The steps, in order:
-//! 1. If it is a snapshot, see whether it is whole. Open the page map and the control file; the
-//!    caller has locked the directory. Get the keys. A snapshot is one no more, durably, and then
-//!    a new incarnation is durable.
+//! 1. If there is a MANIFEST, compare the files with it. Read CONTROL, and get the keys. Remove
+//!    MANIFEST, durably; then write a new incarnation, durably. The caller has locked the
+//!    directory.
 //! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
 //! 3. Redo; then the log goes on in a new file.
 //! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of

@@ -63,9 +63,9 @@ impl Core {
         }
     }
 
-    /// As [`use_keys_of`](Self::use_keys_of), for a table that another database has defined. Where
-    /// tables were not encrypted by default, nobody has looked whether the key exists of one that
-    /// does not say. If it does not, the system's key closes that table, as of [`Keys::of`].
+    /// As [`use_keys_of`](Self::use_keys_of), for a definition from another database. A table that
+    /// does not say ENCRYPTED may name a key that never existed: nobody asked for it while tables
+    /// were plain. The system's key closes such a table, as in [`Keys::of`].
     pub(crate) fn use_keys_of_defined(&self, def: &TableDef) -> Result<()> {
         match self.use_keys_of(def) {
             Err(Error::Key { .. }) if def.encryption.wish == Encryption::Default => self.use_keys(&[]),
