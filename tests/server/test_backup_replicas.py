@@ -130,7 +130,20 @@ def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp
     wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
     replica.sql("START SLAVE 'it''s' SQL_THREAD")
     assert b"somebody has started a SQL thread" in program.communicate(timeout=SECONDS_MAX)[0]
+    assert program.returncode == 1
     replica.sql("STOP SLAVE 'it''s'")
     replica.sql("START SLAVE 'it''s' UNTIL MASTER_LOG_FILE='bin.000009', MASTER_LOG_POS=4")
     assert "with UNTIL" in backup(replica, "full", tmp_path / "until", status=1)
     assert sql_threads(replica) == before
+
+
+def test_a_sql_thread_that_is_started_while_none_ran_is_noticed(new_server, tmp_path):
+    """Its worker may have prepared something while commits were blocked."""
+    _, replica = replicated(new_server, "optimistic")
+    replica.sql("STOP ALL SLAVES")
+    program = start(replica, "full", tmp_path / "meddled")
+    wait_until(lambda: (tmp_path / "meddled/server").exists(), "mariadb-backup")
+    replica.sql("START ALL SLAVES")
+    said = program.communicate(timeout=SECONDS_MAX)[0]
+    assert program.returncode == 1 and b"somebody has started a SQL thread" in said, said
+    assert sql_threads(replica) == {"": True} and not (tmp_path / "meddled").exists()

@@ -1,11 +1,14 @@
 """What cheetah-backup thinks, without a server."""
 
+import errno
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
-from cheetah_backup import clone, copying, listening, make, record, rest, snapshot
+from cheetah_backup import (clone, copying, listening, make, record, replication, rest, snapshot,
+                            stages)
 from cheetah_backup.program import byte_count, parser
 from cheetah_backup.record import File, Record
 from cheetah_migrate.say import Failure
@@ -145,6 +148,30 @@ def test_a_snapshot_of_a_moment_with_prepared_transactions_is_refused():
                                             "MANIFEST"))
 
 
+@pytest.mark.parametrize("counted, is_alone", [(5, True), (6, True), (7, False), (4, False),
+                                               (-3, False)])
+def test_a_count_of_stages_that_another_backup_or_a_flush_has_changed_is_refused(counted, is_alone):
+    server = SimpleNamespace(connection=SimpleNamespace(
+        run=lambda _: [["Com_backup", str(10 + counted)]]))
+    if is_alone:
+        stages.check_alone(server, 10)
+    else:
+        with pytest.raises(Failure, match=f"another backup .* FLUSH GLOBAL STATUS.* {counted}"):
+            stages.check_alone(server, 10)
+
+
+def test_ctrl_c_leaves_no_other_sql_thread_of_a_replica_stopped():
+    said = []
+
+    def run(statement):
+        said.append(statement)
+        if said.count("START SLAVE SQL_THREAD") == 1 and statement.startswith("START"):
+            raise KeyboardInterrupt
+    with pytest.raises(Failure, match="START SLAVE 'a' SQL_THREAD: interrupted$"):
+        replication.go_on(SimpleNamespace(run=run), ["a", "b"])
+    assert said.count("START SLAVE SQL_THREAD") == 2
+
+
 def test_a_rate_is_kept(monkeypatch):
     now, slept = [0.0], []
     monkeypatch.setattr(copying.time, "monotonic", lambda: now[0])
@@ -174,6 +201,28 @@ def test_little_of_a_copy_waits_for_the_disk_at_any_time(tmp_path, monkeypatch):
     assert target.read_bytes() == source.read_bytes()
     assert digest == copying.digest_of(target, copying.Pace(None))
     assert sizes == [4 << 20, 8 << 20, 11 << 20]
+
+
+@pytest.mark.parametrize("code, steps", [(0, 3), (errno.EIO, 1), (errno.ENOSYS, 1)])
+def test_an_error_of_the_disk_is_told_by_the_step_that_meets_it(tmp_path, monkeypatch, code, steps):
+    """The sync that follows would not tell it again."""
+    firsts = []
+
+    def step(_handle, first, _count, _flags):
+        firsts.append(first.value)
+        copying.ctypes.set_errno(code)
+        return -1 if code else 0
+    monkeypatch.setattr(copying.ctypes, "CDLL",
+                        lambda *_, **__: SimpleNamespace(sync_file_range=step))
+    place = tmp_path / "t.ibd"
+    place.write_bytes(b"x" * (9 << 20))
+    if code == errno.EIO:
+        with pytest.raises(OSError) as told:
+            copying.sync_file(place)
+        assert (told.value.errno, told.value.filename) == (code, str(place))
+    else:
+        copying.sync_file(place)
+    assert firsts == [0, 4 << 20, 8 << 20][:steps]
 
 
 @pytest.fixture

@@ -50,6 +50,7 @@ def clone(options) -> None:
         statements = how_to_go_on(address, position[2])
         write_durably(data / STATEMENTS, head + statements)
         give_to(owner, data)
+        os.sync()   # owners, and what an option file puts elsewhere
         copying.sync_tree(data)
         (work / snapshot.CONTROL).rename(data / "#cheetah" / snapshot.CONTROL)
         shutil.rmtree(work)
@@ -136,7 +137,8 @@ def move(source: Path, target: Path) -> bool:
 
 
 def take_engine(options, folder: Path, manifest, data: Data) -> None:
-    """Take the engine's files into the data folder: its manifest first; CONTROL has to wait."""
+    """Take the engine's files into the data folder: its manifest first; CONTROL waits in
+    `WORK`."""
     total = snapshot.size_of(folder, manifest)
     progress = Progress("Cheetah's files", total)
     pace = copying.Pace(options.rate, progress)

@@ -20,6 +20,8 @@ FOLDER_MODE, FILE_MODE = 0o750, 0o640
 NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK}
 # Why files cannot share their bytes: another file system, or one that does not share.
 NO_CLONES = {*NO_LINKS, errno.EINVAL, errno.ENOTTY, errno.ENOSYS}
+# Why a file cannot be written out in steps: the system, or the file system, does not do that.
+NO_STEPS = {errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EOPNOTSUPP}
 FICLONE = 0x40049409   # of linux/fs.h
 WRITE_AND_WAIT = 7     # of sync_file_range(2): what is on its way, what is not yet, and its end
 
@@ -121,12 +123,17 @@ def sync_file(place: Path) -> None:
 
 
 def write_out(file) -> None:
-    """Have a file written to the disk in small steps, so that little of it waits at any time. What
-    fails here is found when the file is synced."""
-    write_range = ctypes.CDLL(None).sync_file_range
+    """Have a file written to the disk in small steps, so that little of it waits at any time. An
+    error of the disk is told here: the sync that follows does not tell it again. Where steps cannot
+    be, that sync writes all."""
+    write_range = ctypes.CDLL(None, use_errno=True).sync_file_range
     for first in range(0, os.fstat(file.fileno()).st_size, UNSYNCED_BYTES_MAX):
-        write_range(file.fileno(), ctypes.c_int64(first), ctypes.c_int64(UNSYNCED_BYTES_MAX),
-                    ctypes.c_uint(WRITE_AND_WAIT))
+        if write_range(file.fileno(), ctypes.c_int64(first), ctypes.c_int64(UNSYNCED_BYTES_MAX),
+                       ctypes.c_uint(WRITE_AND_WAIT)) != 0:
+            code = ctypes.get_errno()
+            if code in NO_STEPS:
+                return
+            raise OSError(code, os.strerror(code), file.name)
 
 
 def opener(path, flags) -> int:

@@ -199,8 +199,8 @@ def copy_others(options, server: Server, rest: Path) -> tuple:
     try:
         mariadb_backup(options, *words, LOG_COPY_INTERVAL, *options.more)
     except LostPlace:
-        line("  mariadb-backup has lost its place in InnoDB's log (MDEV-39468). Once more, with "
-             "looks that are rarer: commits may wait for a second")
+        line("  mariadb-backup has lost its place in InnoDB's log (perhaps MDEV-39468). Once more, "
+             "with looks that are rarer: commits may wait for a second")
         shutil.rmtree(rest)
         before = server.time(), stages.count(server)
         mariadb_backup(options, *words, *options.more)

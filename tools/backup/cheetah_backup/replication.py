@@ -22,11 +22,8 @@ NAME, SQL_RUNNING, UNTIL = 0, 13, 25
 @contextlib.contextmanager
 def paused(server):
     """Apply nothing while the block runs. What was applied before goes on afterwards, whatever
-    happens."""
+    happens. Failure when somebody else has begun to apply meanwhile."""
     names = running(server.connection)
-    if not names:
-        yield
-        return
     started = time.monotonic()
     try:
         for name in names:
@@ -35,7 +32,8 @@ def paused(server):
         check_stopped(server.connection)
     finally:
         go_on(server, names)
-    line(f"  the replica's SQL threads stood still: {span(time.monotonic() - started)}")
+    if names:
+        line(f"  the replica's SQL threads stood still: {span(time.monotonic() - started)}")
 
 
 def running(connection) -> list:
@@ -50,7 +48,7 @@ def running(connection) -> list:
 
 
 def check_stopped(connection) -> None:
-    """Failure when somebody else has started what was stopped."""
+    """Failure when somebody else has started what stood still."""
     if running(connection):
         raise Failure("somebody has started a SQL thread of this replica while mariadb-backup ran, "
                       "so a server might not start from the backup. Begin again")
@@ -63,13 +61,14 @@ def tell(server, word: str, name: str) -> None:
 
 
 def go_on(server, names: list) -> None:
-    """Start the SQL threads. Failure when one does not start, after all were tried."""
+    """Start the SQL threads. Failure when one does not start, or Ctrl-C ends the wait for it, after
+    all were tried."""
     left = []
     for name in names:
         try:
             tell(server, "START", name)
-        except (Lost, ServerError) as failure:
-            left.append(f"START SLAVE '{name}' SQL_THREAD: {failure}")
+        except (Lost, ServerError, KeyboardInterrupt) as failure:
+            left.append(f"START SLAVE '{name}' SQL_THREAD: {str(failure) or 'interrupted'}")
     if left:
-        raise Failure("SQL threads of this replica stand still. Start them:\n  "
+        raise Failure("SQL threads of this replica may stand still. Start them:\n  "
                       + "\n  ".join(left))

@@ -9,7 +9,7 @@ from pathlib import Path
 from . import copying
 from .server import data_option, mariadb_backup
 
-OURS = "#cheetah"   # names in a data folder that begin so are durable already
+OUR_PREFIX = "#cheetah"   # names in a data folder that begin so are durable already
 
 
 def prepare(options, rest: Path) -> None:
@@ -22,5 +22,5 @@ def put_into_place(options, what: str, data: Path, *words) -> None:
     are durable then; their names are with their folders."""
     mariadb_backup(options, what, *words, data_option(data), "--force-non-empty-directories")
     for place in data.iterdir():
-        if not place.name.startswith(OURS):
+        if not place.name.startswith(OUR_PREFIX):
             copying.sync_files(place)

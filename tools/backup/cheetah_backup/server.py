@@ -14,12 +14,13 @@ from . import listening, snapshot
 LOCK_NAME = "cheetah_backup"
 LOG_LINES = 8
 LOOK_SECONDS = 0.01
-# What mariadb-backup says when it does not get on in InnoDB's log.
-IS_LOST = "Was only able to copy log from"
+# What mariadb-backup says when it does not get on in InnoDB's log. One that is too small gives the
+# same words.
+LOST_WORDS = "Was only able to copy log from"
 
 
 class LostPlace(Failure):
-    """mariadb-backup has lost its place in InnoDB's log (MDEV-39468)."""
+    """mariadb-backup has lost its place in InnoDB's log (perhaps MDEV-39468)."""
 
 
 def client_options(options) -> list:
@@ -154,6 +155,6 @@ def mariadb_backup(options, what: str, *words) -> None:
                       "mariadb-backup, or say where it is: --mariadb-backup") from failure
     if status != 0:
         end = "\n".join("  " + one for one in said.splitlines()[-LOG_LINES:])
-        kind = LostPlace if IS_LOST in said else Failure
+        kind = LostPlace if LOST_WORDS in said else Failure
         raise kind(f"{' '.join(command)} failed, with status {status}:\n{end}")
     line(f"  {what}: {span(time.monotonic() - started)}")

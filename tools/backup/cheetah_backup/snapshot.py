@@ -8,6 +8,8 @@ from cheetah_migrate.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
 CONTROL = "CONTROL"
+# They go first: what is left then, a start of the server removes.
+FIRST = (MANIFEST, CONTROL)
 PREFIX = "cheetah-backup-"   # of directories that are this program's alone
 
 
@@ -54,9 +56,9 @@ def is_final(path: str) -> bool:
 
 def taking(folder: Path, manifest: Manifest):
     """Gives the path of each file that is to be taken, and removes the file afterwards: it may keep
-    what the server has let go of. The first are as in `remove`."""
-    others = [path for path in manifest.paths if path != CONTROL]
-    for path in (MANIFEST, CONTROL, *others):
+    what the server has let go of."""
+    others = [path for path in manifest.paths if path not in FIRST]
+    for path in (*FIRST, *others):
         yield path
         (folder / path).unlink(missing_ok=True)   # it may have been moved
 
@@ -67,8 +69,8 @@ def size_of(folder: Path, manifest: Manifest) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove a snapshot, CONTROL first: what is left then, a start of the server removes."""
-    for name in (MANIFEST, CONTROL):
+    """Remove a snapshot."""
+    for name in FIRST:
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,20 +9,22 @@ sessions that have ended.
 from cheetah_migrate.say import Failure
 
 # Those of mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL, BLOCK_COMMIT, END.
-OURS = 5
+OUR_COUNT = 5
 # The least of another backup that pins: BLOCK_COMMIT and END. Its START may wait since before ours.
-OTHER_MIN = 2
+OTHER_COUNT_MIN = 2
 
 
 def count(server) -> int:
-    """How many such statements have begun since the server started."""
+    """How many such statements have begun since the server started, or FLUSH GLOBAL STATUS (11.8)
+    made the count begin anew."""
     return int(server.connection.run("SHOW GLOBAL STATUS LIKE 'Com\\_backup'")[0][1])
 
 
 def check_alone(server, count_before: int) -> None:
-    """Failure when another backup may have ended since then. FLUSH GLOBAL STATUS of 11.8 hides it,
-    as the count begins anew."""
-    others = count(server) - count_before - OURS
-    if others >= OTHER_MIN:
-        raise Failure(f"another backup ran meanwhile ({others} statements BACKUP STAGE that are not "
-                      "of this one), so the engine's part might be of its moment. Begin again")
+    """Failure when another backup may have ended since then, also where the count begins anew."""
+    counted = count(server) - count_before
+    if not 0 <= counted - OUR_COUNT < OTHER_COUNT_MIN:
+        raise Failure("another backup ran meanwhile, so the engine's part might be of its moment, "
+                      "or somebody has executed FLUSH GLOBAL STATUS, so nobody can tell (of "
+                      f"{OUR_COUNT} statements BACKUP STAGE the server counts {counted}). "
+                      "Begin again")

@@ -92,6 +92,7 @@ def restore(options) -> None:
     for file in ours[1:]:
         put(folder, data, file, pace)
     has_owner = give_to_owner(data, was_there)
+    os.sync()   # owners, and what an option file puts elsewhere
     copying.sync_tree(data)
     progress.end(size(progress.total))
     line("restored; the server can be started" + ("" if has_owner else
