@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
-from cheetah_migrate.tables import Place, without_engine
+from cheetah_migrate import estimate
+from cheetah_migrate.tables import Place, Table, without_engine
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import note
@@ -449,6 +451,21 @@ def test_a_migration_without_room_is_refused_before_it_starts(server):
     assert re.search(r"not enough room: [\d.]+ MB must be free, 1.0 MB are", said), said
     assert engines(server) == {"INNODB"} and constraints(server) == wanted
     assert not in_journal(server)
+
+
+def test_the_way_back_counts_all_partitions(server):
+    """The engine's view has a row for each, and none for their table."""
+    definition = ("(PRIMARY KEY (id)) ENGINE=CHEETAH {} "
+                  "SELECT seq AS id, REPEAT('x', 200) AS words FROM seq_1_to_20000")
+    server.sql("CREATE TABLE whole " + definition.format(""), "d")
+    server.sql("CREATE TABLE parts " + definition.format(
+        "PARTITION BY RANGE (id) SUBPARTITION BY KEY (id) SUBPARTITIONS 2 "
+        "(PARTITION p0 VALUES LESS THAN (9000), PARTITION p1 VALUES LESS THAN MAXVALUE)"), "d")
+    look = SimpleNamespace(run=server.sql)
+    whole, parts = (estimate.weigh_for_innodb(
+        look, Table(Place("d", name), "CHEETAH", "BASE TABLE", 0, 0, 0, ""))
+        for name in ("whole", "parts"))
+    assert parts.after > 0.9 * whole.after > 3 << 20
 
 
 def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):

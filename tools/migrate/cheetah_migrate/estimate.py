@@ -16,8 +16,8 @@ RESERVE_BYTES = 64 << 20
 RESERVE_PART = 0.1
 # Smaller tables are not looked at: thousands of them would take long, and weigh little.
 SMALL_BYTES = 1 << 20
-# InnoDB's files: their first pages belong to the file, and an index has single pages before it gets
-# whole extents, of which one is not full.
+# InnoDB's files: their first pages belong to the file; a small table has single pages; each index
+# of a larger one has whole extents, of which one is not full.
 INNODB_FIRST_PAGES_BYTES = 80 << 10
 INNODB_SINGLE_PAGES_BYTES = 512 << 10
 INNODB_EXTENT_BYTES = 1 << 20
@@ -56,12 +56,13 @@ def weigh_for_cheetah(server: Connection, table: Table) -> Weight:
 
 
 def weigh_for_innodb(server: Connection, table: Table) -> Weight:
-    """By the bytes of the pages before compression. Pages that are not full may be half of that.
-    Rows of a table with constraints are copied twice: the second time InnoDB checks them. The room
-    of a table of Cheetah comes back later, so none is counted."""
+    """By the bytes of the pages before compression; InnoDB may take half as much again. Each
+    partition is a file. Rows of a table with constraints are copied twice: the second time InnoDB
+    checks them. The room of a table of Cheetah comes back later, so none is counted."""
     rows = server.run(
         "SELECT LOGICAL_BYTES, INDEX_COUNT FROM information_schema.CHEETAH_TABLES WHERE "
-        f"TABLE_SCHEMA = {text(table.place.schema)} AND TABLE_NAME = {text(table.place.table)}")
+        f"TABLE_SCHEMA = {text(table.place.schema)} AND "
+        f"SUBSTRING_INDEX(TABLE_NAME, '#P#', 1) = {text(table.place.table)}")
     after = max(sum(innodb_file_bytes(*map(int, row)) for row in rows), table.bytes_now)
     return Weight(table.bytes_now, after, 50.0, after, 0)
 
