@@ -184,25 +184,33 @@ def test_another_backup_before_the_snapshot_is_noticed(loaded, tmp_path, stages,
     assert ("another backup ran meanwhile" in said) == (status == 1), said
 
 
-LOST = """#!/bin/sh
+MISREADS = """#!/bin/sh
 {program} "$@" || exit
-case "$*" in *{word}*) echo "Was only able to copy log from 1 to 2, not 3"; exit 1;; esac
+case "$*" in *{word}*) ;; *) exit 0;; esac
+for one in {left}/*; do [ -e "$one" ] && rm "$one" && echo "{says}" && exit 1; done
+exit 0
 """
 
 
-@pytest.mark.parametrize("word, is_made", [("--log-copy-interval=10", True), ("--backup", False)])
-def test_a_backup_begins_again_when_its_place_in_the_log_is_lost(loaded, tmp_path, word, is_made):
+@pytest.mark.parametrize("word, says, times", [
+    ("--log-copy-interval=10", "Was only able to copy log from 1 to 2, not 3", 1),
+    ("--prepare", "srv_start() returned 37 (Data structure corruption).", 1),
+    ("--backup", "Was only able to copy log from 1 to 2, not 3", 2)])
+def test_a_backup_begins_again_when_the_log_is_misread(loaded, tmp_path, word, says, times):
     """Once, and then with looks that are rarer."""
-    loses = tmp_path / "loses"
-    loses.write_text(LOST.format(program=MARIADB_BACKUP, word=word))
-    loses.chmod(0o700)
-    target = tmp_path / "full"
-    said = backup(loaded, "full", target, f"--mariadb-backup={loses}", status=0 if is_made else 1)
+    misreads, left, target = tmp_path / "misreads", tmp_path / "left", tmp_path / "full"
+    misreads.write_text(MISREADS.format(program=MARIADB_BACKUP, word=word, says=says, left=left))
+    misreads.chmod(0o700)
+    left.mkdir()
+    for number in range(times):
+        (left / str(number)).touch()
+    said = backup(loaded, "full", target, f"--mariadb-backup={misreads}", status=times - 1)
     assert said.count("Once more, with looks that are rarer") == 1, said
-    if is_made:
+    assert not [*left.iterdir(), *loaded.data.glob("#cheetah/snapshots/*")]
+    if times == 1:
         assert "is whole" in backup(loaded, "verify", target)
     else:
-        assert "Was only able to copy log from 1" in said and not target.exists()
+        assert says in said and not target.exists()
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])

@@ -20,7 +20,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, snapshot
 from .make import make_empty, pinned
-from .rest import prepare, put_into_place
+from .rest import put_into_place
 from .server import Server
 
 WORK = "#cheetah-clone"            # in the data folder, until all is in its place
@@ -43,7 +43,6 @@ def clone(options) -> None:
             address = server.address()
             with pinned(options, server, work / "server") as (folder, manifest, position):
                 take_engine(options, folder, manifest, Data(data, owner, options.copy))
-        prepare(options, work / "server")
         put_into_place(options, "put into their place", data,
                        f"--defaults-file={work / 'server/backup-my.cnf'}", "--move-back",
                        f"--target-dir={work / 'server'}")

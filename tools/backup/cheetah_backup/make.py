@@ -16,7 +16,7 @@ from cheetah_migrate.say import Failure, Progress, line, size
 from . import copying, record, replication, snapshot, stages
 from .record import CHEETAH, SERVER, File, Record
 from .rest import prepare
-from .server import LostPlace, Server, mariadb_backup
+from .server import MisreadLog, Server, mariadb_backup
 
 # While mariadb-backup blocks commits, it waits for its own thread that copies InnoDB's log, which
 # looks once in so many milliseconds: 1000 unless told otherwise.
@@ -124,7 +124,6 @@ class Making:
         with (Server(self.options) as server,
               pinned(self.options, server, rest) as (folder, manifest, position)):
             self.take_engine(folder, manifest, base)
-        prepare(self.options, rest)
         self.take_rest(rest)
         made = Record(kind, started.strftime("%Y-%m-%dT%H:%M:%SZ"), server.version,
                       str(base.folder) if base else "", position[:2], position[2], self.files)
@@ -174,37 +173,41 @@ class Making:
 
 @contextlib.contextmanager
 def pinned(options, server: Server, rest: Path):
-    """Run mariadb-backup into `rest`. Gives the engine's snapshot of the very same moment, which
-    goes at the end: its folder, its manifest, and the position of the binary log."""
+    """Run mariadb-backup into `rest`, and make that ready. Gives the engine's snapshot of the very
+    same moment, which goes at the end: its folder, its manifest, and the position of the binary
+    log.
+
+    mariadb-backup may misread InnoDB's log while the server writes it: the more often it looks, the
+    more often it does. Then all that is done once more, with a look once a second."""
+    with contextlib.ExitStack() as stack:
+        try:
+            found = stack.enter_context(attempt(options, server, rest, LOG_COPY_INTERVAL))
+        except MisreadLog:
+            line("  mariadb-backup has misread InnoDB's log (perhaps MDEV-39468). Once more, with "
+                 "looks that are rarer: commits may wait for a second")
+            shutil.rmtree(rest)
+            found = stack.enter_context(attempt(options, server, rest))
+        yield found
+
+
+@contextlib.contextmanager
+def attempt(options, server: Server, rest: Path, *words):
+    """One attempt of `pinned`; `words`: more for mariadb-backup."""
+    begun, count_before = server.time(), stages.count(server)
     with replication.paused(server):
-        begun, count_before = copy_others(options, server, rest)
+        mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}", *words,
+                       *options.more)
     folder = server.place_of_snapshot()
     try:
         server.write_snapshot(folder)
         stages.check_alone(server, count_before)
         manifest = snapshot.read(folder)
         check_withdrawn(manifest)
-        yield folder, manifest, check_position(manifest, rest, begun)
+        position = check_position(manifest, rest, begun)
+        prepare(options, rest)
+        yield folder, manifest, position
     finally:
         snapshot.remove(folder)
-
-
-def copy_others(options, server: Server, rest: Path) -> tuple:
-    """Run mariadb-backup; when it began, and how many statements BACKUP STAGE there were by then.
-
-    It loses its place when it reads a block of InnoDB's log that is being written: the more often
-    it looks, the more often it does. Then it runs once more, and looks once a second."""
-    words = ("the other engines", "--backup", f"--target-dir={rest}")
-    before = server.time(), stages.count(server)
-    try:
-        mariadb_backup(options, *words, LOG_COPY_INTERVAL, *options.more)
-    except LostPlace:
-        line("  mariadb-backup has lost its place in InnoDB's log (perhaps MDEV-39468). Once more, "
-             "with looks that are rarer: commits may wait for a second")
-        shutil.rmtree(rest)
-        before = server.time(), stages.count(server)
-        mariadb_backup(options, *words, *options.more)
-    return before
 
 
 def check_withdrawn(manifest) -> None:

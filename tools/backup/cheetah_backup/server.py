@@ -14,13 +14,13 @@ from . import listening, snapshot
 LOCK_NAME = "cheetah_backup"
 LOG_LINES = 8
 LOOK_SECONDS = 0.01
-# What mariadb-backup says when it does not get on in InnoDB's log. One that is too small gives the
-# same words.
-LOST_WORDS = "Was only able to copy log from"
+# What mariadb-backup says when it does not get on in InnoDB's log, as it does of a log that is too
+# small; and when it cannot repeat what it has copied of it.
+MISREAD_WORDS = ("Was only able to copy log from", "Data structure corruption")
 
 
-class LostPlace(Failure):
-    """mariadb-backup has lost its place in InnoDB's log (perhaps MDEV-39468)."""
+class MisreadLog(Failure):
+    """mariadb-backup has misread InnoDB's log (perhaps MDEV-39468)."""
 
 
 def client_options(options) -> list:
@@ -136,7 +136,7 @@ def data_option(data: Path) -> str:
 
 def mariadb_backup(options, what: str, *words) -> None:
     """Run mariadb-backup to its end. Failure with the end of what it says when it does not
-    succeed, `LostPlace` when that is why."""
+    succeed, `MisreadLog` when that may be why."""
     # How to connect is for its backup; the others read the option file alone, or one of their own.
     connection = client_options(options)
     if "--backup" not in words:
@@ -155,6 +155,6 @@ def mariadb_backup(options, what: str, *words) -> None:
                       "mariadb-backup, or say where it is: --mariadb-backup") from failure
     if status != 0:
         end = "\n".join("  " + one for one in said.splitlines()[-LOG_LINES:])
-        kind = LostPlace if LOST_WORDS in said else Failure
+        kind = MisreadLog if any(words in said for words in MISREAD_WORDS) else Failure
         raise kind(f"{' '.join(command)} failed, with status {status}:\n{end}")
     line(f"  {what}: {span(time.monotonic() - started)}")
