@@ -9,12 +9,14 @@
 //!       over; the entry goes with it.
 //!   I3  A session is told to others under the lock of its shard, where it is forgotten too:
 //!       whoever has forgotten it, or dropped the handle, knows that nobody uses it any more.
+//!   I4  The session of a transaction is not told as that of the next one of its handle: a handle
+//!       that has named one ends its transaction under the lock of its shard, before its locks go.
 //! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of
 //!           them in their order, when two sessions are told.
 
 use super::locks::Owner;
 use super::read_view::ReadView;
-use crate::base::{SessionId, TxnId};
+use crate::base::{planted, SessionId, TxnId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
@@ -57,6 +59,8 @@ pub struct Entry {
     /// The caller's session, for those who wait; 0 when it has named none. Changed and used under
     /// its shard's lock (I3).
     session: AtomicU64,
+    /// Transactions that have ended. Changed under its shard's lock while there is a session (I4).
+    turn: AtomicU64,
 }
 
 impl Entry {
@@ -146,10 +150,9 @@ impl Entry {
         self.waits_since_ns.store(now_ns.map_or(0, |now_ns| now_ns.max(1)), Relaxed);
     }
 
-    /// Notes that the transaction has ended.
-    pub fn end(&self) {
-        self.txn.store(0, Relaxed);
-        self.set_phase(Phase::Idle);
+    /// Which transaction of its handle it is: it changes when one has ended.
+    pub fn turn(&self) -> u64 {
+        self.turn.load(Relaxed)
     }
 }
 
@@ -172,6 +175,16 @@ impl Listed {
     pub fn set_session(&self, session: SessionId) {
         let _shard = shard(&self.list, self.entry.owner).lock();
         self.entry.session.store(session.0, Relaxed);
+    }
+
+    /// Notes that the transaction has ended. To be called before its locks go (I4).
+    pub fn end(&self) {
+        let has_session = self.entry.session.load(Relaxed) != SessionId::NONE.0;
+        let shard = has_session.then(|| shard(&self.list, self.entry.owner).lock());
+        self.entry.turn.fetch_add(1, Relaxed);
+        drop(shard);
+        self.entry.txn.store(0, Relaxed);
+        self.entry.set_phase(Phase::Idle);
     }
 
     /// The entry.
@@ -214,6 +227,7 @@ impl Roster {
             since_ns: AtomicU64::new(0),
             waits_since_ns: AtomicU64::new(0),
             session: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
         });
         shard(&self.0, owner).lock().insert(owner.0, Arc::clone(&entry));
         Listed { list: Arc::clone(&self.0), entry }
@@ -224,10 +238,14 @@ impl Roster {
         shard(&self.0, owner).lock().get(&owner.0).cloned()
     }
 
-    /// Calls `f` with the session of an owner, if it has named one; it stays meanwhile (I3). `f`
-    /// must not wait, nor use the engine.
-    pub fn with_session(&self, owner: Owner, f: impl FnOnce(SessionId)) {
+    /// Calls `f` with the session of an owner, if it has named one and is at that turn of its
+    /// transactions still; both stay so meanwhile (I3, I4). `f` must not wait, nor use the engine.
+    pub fn with_session(&self, owner: Owner, turn: u64, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
+        let is_at_turn = shard.get(&owner.0).is_some_and(|entry| entry.turn() == turn);
+        if !is_at_turn && !planted::is_on("roster: tell the session of an ended transaction") {
+            return;
+        }
         if let Some(session) = session(&shard, owner) {
             f(session);
         }
@@ -282,59 +300,4 @@ fn shard(list: &List, owner: Owner) -> &Mutex<BTreeMap<u64, Arc<Entry>>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_listed_from_its_first_step_until_its_end_and_gone_with_its_handle() {
-        let roster = Roster::default();
-        let (first, second) = (roster.enter(Owner(1), None), roster.enter(Owner(65), None));
-        assert_eq!(roster.open().len(), 0);
-        second.begin(|| 7);
-        second.begin(|| 8);
-        first.begin(|| 9);
-        let open = roster.open();
-        assert_eq!(open.iter().map(|entry| entry.since_ns()).collect::<Vec<_>>(), [9, 7]);
-        first.set_txn(TxnId(3));
-        assert_eq!((open[0].txn(), open[1].txn()), (Some(TxnId(3)), None));
-        first.end();
-        assert_eq!(roster.open().len(), 1);
-        drop(second);
-        assert_eq!((roster.open().len(), roster.get(Owner(65)).is_none()), (0, true));
-        assert!(roster.get(Owner(1)).is_some());
-    }
-
-    #[test]
-    fn a_session_is_told_until_it_is_forgotten() {
-        let roster = Roster::default();
-        let listed = roster.enter(Owner(1), None);
-        let told = || {
-            let mut told = None;
-            roster.with_session(Owner(1), |session| told = Some(session));
-            told
-        };
-        assert_eq!(told(), None);
-        listed.set_session(SessionId(7));
-        assert_eq!(told(), Some(SessionId(7)));
-        listed.set_session(SessionId::NONE);
-        assert_eq!(told(), None);
-    }
-
-    #[test]
-    fn two_sessions_are_told_in_the_order_in_which_they_were_asked_for() {
-        let roster = Roster::default();
-        let owners = [Owner(1), Owner(2), Owner(1 + SHARDS_COUNT as u64)];
-        let listed = owners.map(|owner| roster.enter(owner, None));
-        let told = |first, second| roster.with_two_sessions((first, second), |a, b| Some((a.0, b.0)));
-        assert_eq!(told(Owner(1), Owner(2)), None);
-        listed[0].set_session(SessionId(10));
-        assert_eq!(told(Owner(1), Owner(2)), None);
-        listed[1].set_session(SessionId(20));
-        listed[2].set_session(SessionId(30));
-        for (first, a) in owners.iter().zip([10, 20, 30]) {
-            for (second, b) in owners.iter().zip([10, 20, 30]) {
-                assert_eq!(told(*first, *second), Some((a, b)));
-            }
-        }
-    }
-}
+mod tests;

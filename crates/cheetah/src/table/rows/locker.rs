@@ -357,10 +357,17 @@ impl Locker {
     }
 
     /// Tells the caller for whom it waits. Others may come between, so it is told again and again.
+    ///
+    /// A blocker may end meanwhile, and its session be at another transaction, which nobody waits
+    /// for. So it is told only if it has been at one transaction since before it was seen to block.
     fn report_blockers(&self) {
         let Some(report) = &self.report else { return };
-        for blocker in self.core.locks.blockers_of(self.owner) {
-            self.core.transactions.roster.with_session(blocker, |session| report(session));
+        let (locks, roster) = (&self.core.locks, &self.core.transactions.roster);
+        let turn_of = |blocker| Some((blocker, roster.get(blocker)?.turn()));
+        let turns: Vec<_> = locks.blockers_of(self.owner).into_iter().filter_map(turn_of).collect();
+        let blockers = locks.blockers_of(self.owner);
+        for (blocker, turn) in turns.into_iter().filter(|(blocker, _)| blockers.contains(blocker)) {
+            roster.with_session(blocker, turn, |session| report(session));
         }
     }
 
