@@ -71,7 +71,7 @@ labtests: build ; @$(CHEETAH) pytest tests/lab $(ARGS)
 
 LARGE_IF_LONG = $(if $(LONG),--large)
 
-##@ Tests that run for hours (SEED=s repeats one)
+##@ Tests that run for hours (kills and soak: SEED=s repeats one)
 
 ## kill -9 a loaded server ROUNDS times (LARGE=1: also with data of 20 times the
 ## cache); IMAGES=n: so many images of power cuts in the simulation, JOBS at a

@@ -167,9 +167,9 @@ def left_out(type_text: str) -> dict:
     what is found would depend on the plan.
 
     In a CHAR whose collation counts spaces at the end it compares '' before a tab, and has keys
-    that are padded after it. There A and Ä are equal, but it sorts the one of two bytes
-    first: fewer spaces are behind it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys
-    differ: a sort with LIMIT has another order than one without.
+    that are padded after it. There A and Ä are equal, but it sorts the one of two bytes first:
+    fewer spaces are behind it. In cp1250_czech_cs '' and ' ' are equal, and their sort keys differ:
+    a sort with LIMIT has another order than one without.
     """
     if "czech_cs" in type_text:
         return str.maketrans(" ", "-")

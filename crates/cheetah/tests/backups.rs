@@ -596,6 +596,14 @@ fn create(db: &Db, path: &str) -> cheetah::base::Result<Written> {
     })
 }
 
+/// As `large`, with a clock that stands.
+fn large_with_clock(disk: &SimDisk) -> (Db, SimClock, Rows) {
+    drop(large(disk));
+    let (db, clock) = with_clock(disk);
+    let rows = all_rows(&mut db.begin(), &db.table("t").unwrap()).unwrap();
+    (db, clock, rows)
+}
+
 fn pin_waiting(db: &Db) {
     db.pin_waiting_snapshot(vec![("pinned".to_owned(), "before".to_owned())]).unwrap();
 }
@@ -630,9 +638,7 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
 #[test]
 fn the_background_lets_go_of_what_was_pinned_before() {
     let disk = SimDisk::new();
-    drop(large(&disk));
-    let (db, clock) = with_clock(&disk);
-    let mut rows = all_rows(&mut db.begin(), &db.table("t").unwrap()).unwrap();
+    let (db, clock, mut rows) = large_with_clock(&disk);
     pin_waiting(&db);
     for seed in 0..20 {
         change(&db, &mut rows, &mut Rng::new(seed));
@@ -697,9 +703,7 @@ fn z8_a_snapshot_that_nobody_writes_goes_when_it_is_old() {
 #[test]
 fn z8_pins_go_when_the_disk_is_full() {
     let disk = SimDisk::new();
-    drop(large(&disk));
-    let (db, clock) = with_clock(&disk);
-    let mut rows = all_rows(&mut db.begin(), &db.table("t").unwrap()).unwrap();
+    let (db, clock, mut rows) = large_with_clock(&disk);
     pin_waiting(&db);
     let snapshot = db.pin_snapshot().unwrap();
     let mut rng = Rng::new(1);

@@ -90,8 +90,8 @@ impl Background {
         Ok(false)
     }
 
-    /// About once a second: makes the log durable, its files shorter now and then, and lets go of a
-    /// snapshot that nobody writes.
+    /// About once a second: makes the log durable, its files shorter now and then, and gives a
+    /// snapshot up that nobody writes.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -146,7 +146,8 @@ impl Background {
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 
-    /// Moves images out of segments that are mostly dead.
+    /// Moves images out of segments that are mostly dead, and lets go of snapshots that were set
+    /// aside.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
         // Not where the log is flushed: that would wait for thousands of unlinks.

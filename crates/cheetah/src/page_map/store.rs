@@ -190,7 +190,7 @@ impl MapStore {
                 }
             }
             Err(error) => {
-                inner.is_unreadable = true;
+                inner.is_unreadable = error.is_of_unreadable_bytes();
                 inner.findings_count += 1;
                 errors.note(PLACE, &error.with_words(WHILE_IT_RUNS));
             }
