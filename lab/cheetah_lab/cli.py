@@ -30,7 +30,8 @@ def a_name(_context, option, value: str) -> str:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.option("--runs", type=click.Path(path_type=Path), default=store.RUNS, help="The folder of all runs.")
+@click.option("--runs", type=click.Path(path_type=Path), default=store.RUNS,
+              help="The folder of all runs.")
 @click.pass_context
 def lab(context, runs: Path) -> None:
     """Storage engines side by side: the documents' experiments, as pages."""
@@ -38,26 +39,41 @@ def lab(context, runs: Path) -> None:
 
 
 @lab.command()
-@click.option("--full", is_flag=True, help="All engines and numbers of connections; more rows and variants in some experiments.")
-@click.option("--experiment", "names", multiple=True, help="Only this one; may be given several times.")
-@click.option("--scale", "factor", type=click.FloatRange(0.001, 1000), default=1.0, callback=a_number, help="How large: 1 takes half an hour with the four engines.")
-@click.option("--repeats", type=click.IntRange(1, 1000), default=3, help="Trials of each engine in each experiment.")
-@click.option("--engine", "asked", multiple=True, type=click.Choice(list(engines.ALL)), help="Only this one; may be given several times.")
-@click.option("--dump", "dump", default="", help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). Runs own_data alone.")
-@click.option("--xml", default="", help="Your own tables: a dump of MediaWiki's pages (.xml, packed or not). Runs own_data alone.")
-@click.option("--live", default="", help=f"Your own tables: a live server, which is only read ({live_server.EXAMPLE}); its password: ${live_server.PASSWORD}. "
-              "Runs own_data alone.")
-@click.option("--run", "name", default="", callback=a_name, help="Name of the run; the date and the time unless given.")
-@click.option("--build", "builds", is_flag=True, help="Build the plugin first, once it is clear what to run.")
-@click.option("--fresh", is_flag=True, help="Begin anew, even when an unfinished run of the same kind is there.")
+@click.option("--full", is_flag=True,
+              help="All engines and numbers of connections; more rows and variants in some "
+                   "experiments.")
+@click.option("--experiment", "names", multiple=True,
+              help="Only this one; may be given several times.")
+@click.option("--scale", "factor", type=click.FloatRange(0.001, 1000), default=1.0,
+              callback=a_number, help="How large: 1 takes half an hour with the four engines.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3,
+              help="Trials of each engine in each experiment.")
+@click.option("--engine", "asked", multiple=True, type=click.Choice(list(engines.ALL)),
+              help="Only this one; may be given several times.")
+@click.option("--dump", "dump", default="",
+              help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). "
+                   "Runs own_data alone.")
+@click.option("--xml", default="",
+              help="Your own tables: a dump of MediaWiki's pages (.xml, packed or not). "
+                   "Runs own_data alone.")
+@click.option("--live", default="",
+              help=f"Your own tables: a live server, which is only read ({live_server.EXAMPLE}); "
+                   f"its password: ${live_server.PASSWORD}. Runs own_data alone.")
+@click.option("--run", "name", default="", callback=a_name,
+              help="Name of the run; the date and the time unless given.")
+@click.option("--build", "builds", is_flag=True,
+              help="Build the plugin first, once it is clear what to run.")
+@click.option("--fresh", is_flag=True,
+              help="Begin anew, even when an unfinished run of the same kind is there.")
 @click.pass_obj
-def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str, xml: str, live: str, name: str,
-        builds: bool, fresh: bool) -> None:
+def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str,
+        xml: str, live: str, name: str, builds: bool, fresh: bool) -> None:
     """Run experiments, and write the page."""
     scale = Scale(factor, full, repeats)
     given = [(kind, said) for kind, said in (("dump", dump), ("xml", xml), ("live", live)) if said]
     # One's own tables are few trials, and the question is what they weigh in every format.
-    keys = [key for key in engines.ALL if key in asked] or (list(engines.ALL) if full or given else engines.QUICK)
+    keys = ([key for key in engines.ALL if key in asked]
+            or (list(engines.ALL) if full or given else engines.QUICK))
     chosen = own.experiments_for(experiments.load(names), given, named=bool(names))
     check_words(given)
     say_before(chosen, keys, scale, asked)
@@ -66,18 +82,23 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
             build.build()
         inputs = own.give(chosen, given)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
-        found = running.find(runs, running.describe(chosen, keys, scale, inputs, {"experiments": names, "engines": asked, "run": name}), name, fresh)
+        found = running.find(
+            runs, running.describe(chosen, keys, scale, inputs,
+                                   {"experiments": names, "engines": asked, "run": name}),
+            name, fresh)
         try:
             failed = running.execute(found, chosen, keys, scale)
         except KeyboardInterrupt:
-            say.step(f"stopped; the same command goes on with the run {found.name}, of which {len(found.done())} trials are there")
+            say.step(f"stopped; the same command goes on with the run {found.name}, "
+                     f"of which {len(found.done())} trials are there")
             show_page(found)
             raise
         found.about["ended"] = None if failed else running.now()
         found.save()
         show_page(found)
     if failed:
-        raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); the same command tries them again")
+        raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); "
+                          "the same command tries them again")
 
 
 def check_words(given: list) -> None:
@@ -92,11 +113,14 @@ def check_words(given: list) -> None:
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
     """What a user may not expect of the run, before it takes its time."""
     if scale.repeats < sections.REPEATS_FOR_PAGE:
-        say.note("one repeat has no spread, so there will be no page, only values: give REPEATS=2 or more")
+        say.note("one repeat has no spread, so there will be no page, only values: "
+                 "give REPEATS=2 or more")
     for experiment in chosen if asked else []:
-        more = [engines.ALL[key].label for key in experiment.engines(keys, scale) if key not in keys]
+        more = [engines.ALL[key].label for key in experiment.engines(keys, scale)
+                if key not in keys]
         if more:
-            say.note(f"{experiment.name} runs {', '.join(more)} as well, which its document compares")
+            say.note(f"{experiment.name} runs {', '.join(more)} as well, "
+                     "which its document compares")
 
 
 def show_page(found: store.Run) -> None:
@@ -105,10 +129,14 @@ def show_page(found: store.Run) -> None:
         place = sections.page(found)
     except Exception as error:
         running.keep_traceback(found.folder / "errors.log", f"page of {found.name}")
-        raise say.Failure(f"no page: {type(error).__name__}: {error} (more in {show(found.folder / 'errors.log')}); the values are kept: "
-                          f"mend it, then: python3 tools/cheetah.py lab page {found.name}") from error
-    say.step(f"the run {found.name}: {show(place)}, and beside it report.md and report.json" if place else
-             f"the run {found.name} has no page yet: no engine has two repeats ({show(found.folder / 'trials.jsonl')} has the values)")
+        raise say.Failure(f"no page: {type(error).__name__}: {error} "
+                          f"(more in {show(found.folder / 'errors.log')}); "
+                          "the values are kept: mend it, then: "
+                          f"python3 tools/cheetah.py lab page {found.name}") from error
+    say.step(f"the run {found.name}: {show(place)}, and beside it report.md and report.json"
+             if place
+             else f"the run {found.name} has no page yet: no engine has two repeats "
+                  f"({show(found.folder / 'trials.jsonl')} has the values)")
 
 
 @lab.command()
@@ -122,16 +150,19 @@ def page(runs: Path, name: str) -> None:
 @lab.command()
 @click.argument("first")
 @click.argument("second")
-@click.option("--experiment", "names", multiple=True, help="Only this one: fewer lines need less certainty; may be given several times.")
+@click.option("--experiment", "names", multiple=True,
+              help="Only this one: fewer lines need less certainty; may be given several times.")
 @click.pass_obj
 def compare(runs: Path, first: str, second: str, names: tuple) -> None:
     """What moved beyond the noise between two runs (names or folders); of a run and itself: between
     its odd and its even repeats, of which it needs four."""
     from . import compare as comparing, comparison   # scipy takes a second to be loaded
-    found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second), names))
+    found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second),
+                                               names))
     place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
     comparison.show(found)
-    say.step(f"the same as a page: {show(comparison.write(found, place))}, and beside it .md and .json")
+    say.step(f"the same as a page: {show(comparison.write(found, place))}, "
+             "and beside it .md and .json")
 
 
 @lab.command("list")
@@ -140,13 +171,15 @@ def listed(runs: Path) -> None:
     """The experiments, the engines and the runs that there are."""
     for experiment in experiments.load():
         reason = experiment.skip()
-        print(f"{experiment.name:<24} {experiment.about['title']}{f' (not here: {reason})' if reason else ''}")
+        print(f"{experiment.name:<24} {experiment.about['title']}"
+              f"{f' (not here: {reason})' if reason else ''}")
     print()
     for key, engine in engines.ALL.items():
         print(f"{key:<24} {engine.label}{' (a quick run has it)' if key in engines.QUICK else ''}")
     print()
     for found in store.every(runs):
-        print(f"{found.name:<24} {'' if found.about['ended'] else 'unfinished, '}scale {found.about['asked']['factor']:g}, "
+        print(f"{found.name:<24} {'' if found.about['ended'] else 'unfinished, '}"
+              f"scale {found.about['asked']['factor']:g}, "
               f"{len(found.done())} trials of {', '.join(found.about['experiments'])}")
 
 
@@ -160,7 +193,8 @@ def _run(words: list) -> int:
         return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
     except click.ClickException as complaint:
         complaint.show()
-        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, DUMP=, XML=, LIVE=)", file=sys.stderr)
+        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, DUMP=, "
+              "XML=, LIVE=)", file=sys.stderr)
         return complaint.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort

@@ -45,7 +45,8 @@ class Side:
         found = {}
         for trial in self.trials:
             for measure, value, at in trial.get("values", ()):
-                found.setdefault((trial["experiment"], trial["engine"], measure, at), []).append(value)
+                found.setdefault(
+                    (trial["experiment"], trial["engine"], measure, at), []).append(value)
         return found
 
 
@@ -87,14 +88,17 @@ class Comparison:
 def sides(first: store.Run, second: store.Run, names: tuple = ()) -> tuple:
     """Both runs; of a run and itself the odd and the even repeats, so that what drifts drifts in
     both (Failure when these are too few). `names`: of experiments, all unless given."""
-    ours, theirs = ([trial for trial in run.trials() if trial["experiment"] in names or not names] for run in (first, second))
+    ours, theirs = ([trial for trial in run.trials() if trial["experiment"] in names or not names]
+                    for run in (first, second))
     if first.folder.resolve() != second.folder.resolve():
         return Side(first.name, first.about, ours), Side(second.name, second.about, theirs)
     if len({trial["repeat"] for trial in ours if "values" in trial}) < 2 * REPEATS_MIN:
-        raise Failure(f"a run is compared with itself by its odd and its even repeats, and {first.name} has too few for both: "
-                      f"run it with REPEATS={2 * REPEATS_MIN} or more")
+        raise Failure("a run is compared with itself by its odd and its even repeats, and "
+                      f"{first.name} has too few for both: run it with REPEATS={2 * REPEATS_MIN} "
+                      "or more")
     halves = [[trial for trial in ours if trial["repeat"] % 2 == half] for half in (0, 1)]
-    return Side(f"{first.name}, odd repeats", first.about, halves[0]), Side(f"{first.name}, even repeats", first.about, halves[1])
+    return (Side(f"{first.name}, odd repeats", first.about, halves[0]),
+            Side(f"{first.name}, even repeats", first.about, halves[1]))
 
 
 def compare(first: Side, second: Side) -> Comparison:
@@ -102,16 +106,23 @@ def compare(first: Side, second: Side) -> Comparison:
     different sizes or on different inputs."""
     inputs = [side.about["asked"].get("input") or {} for side in (first, second)]
     if inputs[0].get("mark") != inputs[1].get("mark"):
-        said = "; ".join(f"{side.name}: {given.get('label') or 'the rows that the experiments make'}" for side, given in zip((first, second), inputs))
-        raise Failure(f"the runs measured different rows, and figures of these do not compare ({said}): give both runs one input")
-    sizes = [(side.about["asked"]["factor"], side.about["asked"].get("full", False)) for side in (first, second)]
+        said = "; ".join(
+            f"{side.name}: {given.get('label') or 'the rows that the experiments make'}"
+            for side, given in zip((first, second), inputs))
+        raise Failure("the runs measured different rows, and figures of these do not compare "
+                      f"({said}): give both runs one input")
+    sizes = [(side.about["asked"]["factor"], side.about["asked"].get("full", False))
+             for side in (first, second)]
     if sizes[0] != sizes[1]:
-        said = " and ".join(f"SCALE={factor:g}{' FULL=1' if full else ''}" for factor, full in sizes)
-        raise Failure(f"{first.name} and {second.name} ran at {said}: figures of different sizes do not compare; run both at one size")
+        said = " and ".join(f"SCALE={factor:g}{' FULL=1' if full else ''}"
+                            for factor, full in sizes)
+        raise Failure(f"{first.name} and {second.name} ran at {said}: figures of different sizes "
+                      "do not compare; run both at one size")
     ours, theirs = first.values(), second.values()
     common = [key for key in ours if key in theirs]
     if not common:
-        raise Failure(f"{first.name} and {second.name} have no measure in common: they ran other experiments or other engines")
+        raise Failure(f"{first.name} and {second.name} have no measure in common: they ran other "
+                      "experiments or other engines")
     tested = {key: p_of(ours[key], theirs[key]) for key in common}
     corrected = {}
     for experiment in dict.fromkeys(key[0] for key in common):
@@ -119,18 +130,21 @@ def compare(first: Side, second: Side) -> Comparison:
         varied = {key: p for key, p in own.items() if len({*ours[key], *theirs[key]}) > 1}
         corrected.update({**own, **holm(varied)})
     lines = [_line(key, ours[key], theirs[key], corrected.get(key), first.about) for key in common]
-    alone = {first.name: [key for key in ours if key not in theirs], second.name: [key for key in theirs if key not in ours]}
+    alone = {first.name: [key for key in ours if key not in theirs],
+             second.name: [key for key in theirs if key not in ours]}
     return Comparison(first, second, lines, alone, differing(first.about, second.about))
 
 
 def _line(key: tuple, first: list, second: list, p: float, about: dict) -> Line:
     experiment, engine, measure, at = key
-    label, unit, better = about["experiments"].get(experiment, {}).get("measures", {}).get(measure, (measure, "", ""))
+    label, unit, better = (about["experiments"].get(experiment, {}).get("measures", {})
+                           .get(measure, (measure, "", "")))
     ratio = ratio_of(first, second)
     verdict = ""
     if p is not None and p < P_MAX and differs(first, second):
         grew = mean(second) > mean(first)
-        verdict = OTHER if better not in (LESS, MORE) else BETTER if grew == (better == MORE) else WORSE
+        verdict = (OTHER if better not in (LESS, MORE)
+                   else BETTER if grew == (better == MORE) else WORSE)
     return Line(experiment, engine, measure, label, unit, at, first, second, ratio, p, verdict)
 
 
@@ -161,7 +175,8 @@ def exact(first: list, second: list) -> bool:
 
 def unsure(line: Line) -> bool:
     """Whether its values never vary and differ, but in too few repeats for more than noise."""
-    return not line.verdict and line.p is not None and exact(line.first, line.second) and differs(line.first, line.second)
+    return (not line.verdict and line.p is not None and exact(line.first, line.second)
+            and differs(line.first, line.second))
 
 
 def p_of(first: list, second: list):
@@ -173,7 +188,8 @@ def p_of(first: list, second: list):
     if min(*first, *second) > 0:
         first, second = [math.log(value) for value in first], [math.log(value) for value in second]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)   # values that differ in the last digits only
+        # values that differ in the last digits only
+        warnings.simplefilter("ignore", RuntimeWarning)
         p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
     return 1.0 if math.isnan(p) else p
 
@@ -184,16 +200,21 @@ def visible(found: Comparison):
     in four, for then the spread is hardly known."""
     seen = []
     for experiment in dict.fromkeys(line.experiment for line in found.lines):
-        noisy = [line for line in found.lines if line.experiment == experiment and line.p is not None and min(*line.first, *line.second) > 0
-                 and not exact(line.first, line.second)]
+        noisy = [line for line in found.lines
+                 if line.experiment == experiment and line.p is not None
+                 and min(*line.first, *line.second) > 0 and not exact(line.first, line.second)]
         for line in noisy:
-            parts = [statistics.variance([math.log(value) for value in values]) / len(values) for values in (line.first, line.second)]
+            parts = [statistics.variance([math.log(value) for value in values]) / len(values)
+                     for values in (line.first, line.second)]
             error = math.sqrt(sum(parts))
-            freedom = sum(parts) ** 2 / sum(part ** 2 / (len(values) - 1) for part, values in zip(parts, (line.first, line.second)))
+            freedom = (sum(parts) ** 2
+                       / sum(part ** 2 / (len(values) - 1)
+                             for part, values in zip(parts, (line.first, line.second))))
             # A change of just the critical value is missed half the time, for noise takes from it
             # as often as it adds to it.
             critical = stats.t.isf(P_MAX / len(noisy) / 2, freedom)
-            seen.append(math.exp(min(special.nctdtrinc(freedom, MISSED_MAX, critical) * error, 700)))
+            seen.append(math.exp(min(special.nctdtrinc(freedom, MISSED_MAX, critical) * error,
+                                     700)))
     return max(statistics.median(seen), 1 + FLOOR) if seen else None
 
 
@@ -210,13 +231,17 @@ def holm(tests: dict) -> dict:
 def differing(first: dict, second: dict) -> list:
     """Settings, machine and versions in which two runs differ: (name, first, second). The input is
     one, where it came from may differ."""
-    ours, theirs = ({**flat({name: value for name, value in about["asked"].items() if name != "input"}), "plugin": about["plugin"],
-                     "code of the lab": about["code"], **flat(about["machine"]), **flat(about["versions"]), "memory group": about["memory_group"],
-                     **{f"table of {key}": engine["table"] for key, engine in about["engines"].items()}} for about in (first, second))
+    ours, theirs = (
+        {**flat({name: value for name, value in about["asked"].items() if name != "input"}),
+         "plugin": about["plugin"], "code of the lab": about["code"], **flat(about["machine"]),
+         **flat(about["versions"]), "memory group": about["memory_group"],
+         **{f"table of {key}": engine["table"] for key, engine in about["engines"].items()}}
+        for about in (first, second))
     return [(name, ours.get(name), theirs.get(name)) for name in {**ours, **theirs}
             if name not in UNMARKED and ours.get(name) != theirs.get(name)]
 
 
 def flat(settings: dict) -> dict:
     """Lists as text, the rest as it is."""
-    return {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in settings.items()}
+    return {name: ", ".join(map(str, value)) if isinstance(value, list) else value
+            for name, value in settings.items()}

@@ -3,7 +3,8 @@
 COUNTERS = {
     "InnoDB": ["Innodb_pages_read"],
     "Cheetah": ["Cheetah_pool_reads"],
-    "MyRocks": ["Rocksdb_block_cache_data_miss", "Rocksdb_block_cache_index_miss", "Rocksdb_block_cache_filter_miss"],
+    "MyRocks": ["Rocksdb_block_cache_data_miss", "Rocksdb_block_cache_index_miss",
+                "Rocksdb_block_cache_filter_miss"],
 }
 
 

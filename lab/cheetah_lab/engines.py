@@ -39,5 +39,6 @@ ALL = {engine.key: engine for engine in (
     _cheetah("cheetah-4k", "Cheetah KEY_BLOCK_SIZE=4", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"),
     _cheetah("cheetah-none", "Cheetah COMPRESSION='none'", "COMPRESSION='none'"),
 )}
-INNODB, CHEETAH = "innodb-dynamic", "cheetah"   # the keys of both as they are by default; their values stand beside the documents' figures
+# the keys of both as they are by default; their values stand beside the documents' figures
+INNODB, CHEETAH = "innodb-dynamic", "cheetah"
 QUICK = [INNODB, "innodb-8k", "myrocks", CHEETAH]

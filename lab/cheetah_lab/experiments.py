@@ -14,7 +14,8 @@ from .model import Experiment
 
 # $CHEETAH_EXPERIMENTS: another folder of experiments; tests of the lab bring their own.
 FOLDER = Path(os.environ.get("CHEETAH_EXPERIMENTS") or PROJECT / "lab/experiments").resolve()
-TEXTS, LISTS, TABLES = ("title", "question", "method", "document"), ("quotes",), (("room", "bytes"), ("time", "seconds"))
+TEXTS, LISTS, TABLES = (("title", "question", "method", "document"), ("quotes",),
+                        (("room", "bytes"), ("time", "seconds")))
 
 
 def names() -> list:
@@ -41,7 +42,8 @@ def _load(folder: Path) -> Experiment:
     kinds = [kind for kind in vars(module).values()
              if isinstance(kind, type) and issubclass(kind, Experiment) and kind.__module__ == name]
     if len(kinds) != 1:
-        raise Failure(f"{show(folder / 'experiment.py')}: wanted one subclass of Experiment, found {len(kinds)}")
+        raise Failure(f"{show(folder / 'experiment.py')}: wanted one subclass of Experiment, "
+                      f"found {len(kinds)}")
     return kinds[0](folder.name, about(folder / "experiment.toml"))
 
 
@@ -54,7 +56,8 @@ def about(place: Path) -> dict:
     wrong = [key for key in TEXTS if not isinstance(said.get(key), str)]
     wrong += [key for key in LISTS if not isinstance(said.get(key), list)]
     wrong += [] if isinstance(said.get("claims"), dict) else ["[claims]"]
-    wrong += [f"[{table}] {key}" for table, key in TABLES if not isinstance(said.get(table, {}).get(key), (int, float))]
+    wrong += [f"[{table}] {key}" for table, key in TABLES
+              if not isinstance(said.get(table, {}).get(key), (int, float))]
     if wrong:
         raise Failure(f"{show(place)} lacks or has another type for: {', '.join(wrong)}")
     return said

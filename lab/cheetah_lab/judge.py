@@ -20,15 +20,21 @@ def within(claim: str, what: str, ratios: list, low: float = 0, high: float = ma
     reason."""
     if not ratios:
         return Verdict(claim, OPEN, f"{what}: not measured")
-    if len(ratios) > 1 and min(ratios) <= 0:    # no logarithms, so no interval: all repeats have to agree
+    # no logarithms, so no interval: all repeats have to agree
+    if len(ratios) > 1 and min(ratios) <= 0:
         inside = [low <= ratio <= high for ratio in ratios]
         return Verdict(claim, HOLDS if all(inside) else OPEN if any(inside) else FAILS,
-                       f"{what}: {number(min(ratios))} to {number(max(ratios))}, wanted {bounds(low, high)}")
+                       f"{what}: {number(min(ratios))} to {number(max(ratios))}, "
+                       f"wanted {bounds(low, high)}")
     if len(ratios) == 1:
-        return Verdict(claim, OPEN, f"{what}: {', '.join(number(ratio) for ratio in ratios)}: there is no spread to judge by")
+        return Verdict(claim, OPEN, f"{what}: {', '.join(number(ratio) for ratio in ratios)}: "
+                                    "there is no spread to judge by")
     middle, least, most = interval(ratios)
-    outcome = HOLDS if low <= least and most <= high else FAILS if most < low or least > high else OPEN
-    return Verdict(claim, outcome, f"{what}: {number(middle)} (90 % interval {number(least)} to {number(most)}), wanted {bounds(low, high)}")
+    outcome = (HOLDS if low <= least and most <= high
+               else FAILS if most < low or least > high else OPEN)
+    return Verdict(claim, outcome,
+                   f"{what}: {number(middle)} (90 % interval {number(least)} to {number(most)}), "
+                   f"wanted {bounds(low, high)}")
 
 
 def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
@@ -39,7 +45,8 @@ def at_most(claim: str, what: str, values: list, limit: float) -> Verdict:
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {bounds(0, limit)}"
     if len(values) == 1:
         return Verdict(claim, OPEN, f"{why}: a single repeat decides nothing")
-    return Verdict(claim, HOLDS if max(values) <= limit else FAILS if min(values) > limit else OPEN, why)
+    return Verdict(claim, (HOLDS if max(values) <= limit
+                           else FAILS if min(values) > limit else OPEN), why)
 
 
 def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
@@ -48,7 +55,8 @@ def all_are(claim: str, what: str, values: list, wanted: float) -> Verdict:
         return Verdict(claim, OPEN, f"{what}: not measured")
     why = f"{what}: {number(min(values))} to {number(max(values))}, wanted {number(wanted)} always"
     if any(value != wanted for value in values):
-        return Verdict(claim, FAILS, f"{why}; {sum(value != wanted for value in values)} of {len(values)} are not")
+        return Verdict(claim, FAILS, f"{why}; {sum(value != wanted for value in values)} "
+                                     f"of {len(values)} are not")
     return Verdict(claim, HOLDS if len(values) > 1 else OPEN, why)
 
 

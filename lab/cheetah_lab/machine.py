@@ -16,21 +16,25 @@ LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
 CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
 CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
 # Parts of the lab that no value comes from: they say what the values mean, and show them.
-NOT_MEASURING = ("report", "compare.py", "comparison.py", "judge.py", "numbers.py", "progress.py", "sections.py", "show.py")
+NOT_MEASURING = ("report", "compare.py", "comparison.py", "judge.py", "numbers.py", "progress.py",
+                 "sections.py", "show.py")
 
 
 def machine() -> dict:
     """Processor, memory, disk, system."""
     disk = shutil.disk_usage(VAR)
-    return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(), "cores": len(os.sched_getaffinity(0)),
-            "memory_bytes": int(_after_colon("/proc/meminfo", "MemTotal").split()[0]) * 1024, "system": _system(),
-            "kernel": platform.release(), "file_system": _file_system(VAR), "disk_bytes": disk.total, "disk_free_bytes": disk.free}
+    return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "memory_bytes": int(_after_colon("/proc/meminfo", "MemTotal").split()[0]) * 1024,
+            "system": _system(), "kernel": platform.release(), "file_system": _file_system(VAR),
+            "disk_bytes": disk.total, "disk_free_bytes": disk.free}
 
 
 def versions() -> dict:
     """Of the server, of what is compared, and of what the lab computes with."""
     state = setup.ensure()
-    found = {"MariaDB": state["package_version"], "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],
+    found = {"MariaDB": state["package_version"],
+             "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],
              "Cheetah": commit(), "sysbench": _sysbench(), "Python": platform.python_version()}
     return {**found, **{name: metadata.version(name) for name in LIBRARIES}}
 
@@ -39,12 +43,14 @@ def commit() -> str:
     """The commit that is checked out, with `+` when something differs; empty outside of a
     repository."""
     def git(*words):
-        return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True, check=False)
+        return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True,
+                              check=False)
     try:
         head = git("rev-parse", "--short=10", "HEAD")
     except FileNotFoundError:
         return ""
-    return head.stdout.strip() + ("+" if git("status", "--porcelain").stdout.strip() else "") if head.returncode == 0 else ""
+    return (head.stdout.strip() + ("+" if git("status", "--porcelain").stdout.strip() else "")
+            if head.returncode == 0 else "")
 
 
 def plugin() -> str:
@@ -102,10 +108,13 @@ def _system() -> str:
 def _file_system(place: Path) -> str:
     """The type of the file system of a folder: that of the mount with the longest path above it."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    above = [(len(words[1]), words[2]) for words in mounts if place == Path(words[1]) or Path(words[1]) in place.parents]
+    above = [(len(words[1]), words[2]) for words in mounts
+             if place == Path(words[1]) or Path(words[1]) in place.parents]
     return max(above)[1] if above else ""
 
 
 def _sysbench() -> str:
-    done = subprocess.run([SERVER / "usr/bin/sysbench", "--version"], env=setup.library_environment(), text=True, capture_output=True, check=False)
+    done = subprocess.run([SERVER / "usr/bin/sysbench", "--version"],
+                          env=setup.library_environment(), text=True, capture_output=True,
+                          check=False)
     return done.stdout.strip().removeprefix("sysbench ")

@@ -137,7 +137,8 @@ class Experiment:
     """
 
     measures: list = []       # of Measure
-    wants_input = False       # part of a run only when the user gives an input (inputs/own.py), which then is `input`
+    # part of a run only when the user gives an input (inputs/own.py), which then is `input`
+    wants_input = False
     input = None
     given: dict = {}          # on the page: what run.json says of the input
 

@@ -25,7 +25,8 @@ class Estimate:
     def add(self, experiment, engine: str, chosen: bool, seconds: float) -> None:
         """A trial ended."""
         self._measured.setdefault((experiment.name, engine), []).append(seconds)
-        self._said[experiment.name] = self._said.get(experiment.name, 0) + self._declared(experiment, chosen)
+        self._said[experiment.name] = (self._said.get(experiment.name, 0)
+                                       + self._declared(experiment, chosen))
         self._took[experiment.name] = self._took.get(experiment.name, 0) + seconds
 
     def of(self, experiment, engine: str, chosen: bool) -> float:
@@ -34,13 +35,15 @@ class Estimate:
         if measured:
             return sum(measured) / len(measured)
         if experiment.name in self._said:
-            return self._declared(experiment, chosen) * self._took[experiment.name] / self._said[experiment.name]
+            return (self._declared(experiment, chosen) * self._took[experiment.name]
+                    / self._said[experiment.name])
         correction = sum(self._took.values()) / sum(self._said.values()) if self._said else 1.0
         return self._declared(experiment, chosen) * correction
 
     def _declared(self, experiment, chosen: bool) -> float:
         said = experiment.about["time"]
-        return START_SECONDS + (said["seconds"] if chosen else said.get("extra_seconds", said["seconds"])) * self.factor
+        return START_SECONDS + (said["seconds"] if chosen
+                                else said.get("extra_seconds", said["seconds"])) * self.factor
 
 
 class Progress:
@@ -53,7 +56,9 @@ class Progress:
         self.estimate, self.left, self.total = estimate, list(planned), len(planned)
         self.spent, self.started, self.now, self.doing = 0.0, time.monotonic(), "", ""
         self._trial_began = None
-        self._live = Live(get_renderable=self._draw, console=self.console, refresh_per_second=4, transient=True) if self.console.is_terminal else None
+        self._live = (Live(get_renderable=self._draw, console=self.console, refresh_per_second=4,
+                           transient=True)
+                      if self.console.is_terminal else None)
 
     def __enter__(self):
         if self._live:
@@ -78,7 +83,8 @@ class Progress:
         self.spent += seconds
         self.left.remove(planned)
         self._trial_began = None
-        self.console.print(f"  {self.total - len(self.left)}/{self.total} {planned.title()}: {outcome} in {seconds:.1f} s; {self.time_left()}",
+        self.console.print(f"  {self.total - len(self.left)}/{self.total} {planned.title()}: "
+                           f"{outcome} in {seconds:.1f} s; {self.time_left()}",
                            markup=False, highlight=False, soft_wrap=True)
 
     def time_left(self) -> str:
@@ -87,9 +93,11 @@ class Progress:
         return f"about {human(seconds)} left" if self.left else "done"
 
     def _seconds_left(self) -> float:
-        left = sum(self.estimate.of(planned.experiment, planned.engine, planned.chosen) for planned in self.left)
+        left = sum(self.estimate.of(planned.experiment, planned.engine, planned.chosen)
+                   for planned in self.left)
         if self._trial_began and self.left:
-            current = self.estimate.of(self.left[0].experiment, self.left[0].engine, self.left[0].chosen)
+            current = self.estimate.of(self.left[0].experiment, self.left[0].engine,
+                                       self.left[0].chosen)
             left -= min(time.monotonic() - self._trial_began, current)
         return left
 
@@ -97,9 +105,11 @@ class Progress:
         left = self._seconds_left()
         spent = self.spent + (time.monotonic() - self._trial_began if self._trial_began else 0)
         bar = Grid.grid(padding=(0, 1))
-        bar.add_row(ProgressBar(total=spent + left or 1, completed=spent, width=40), f"{self.total - len(self.left)} of {self.total} trials,",
+        bar.add_row(ProgressBar(total=spent + left or 1, completed=spent, width=40),
+                    f"{self.total - len(self.left)} of {self.total} trials,",
                     f"{human(time.monotonic() - self.started)} gone,", self.time_left())
-        return Group(Text(f"{self.now}{': ' if self.doing else ''}{self.doing}", overflow="ellipsis", no_wrap=True), bar)
+        return Group(Text(f"{self.now}{': ' if self.doing else ''}{self.doing}",
+                          overflow="ellipsis", no_wrap=True), bar)
 
 
 def human(seconds: float) -> str:

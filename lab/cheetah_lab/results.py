@@ -36,34 +36,43 @@ class Found:
 
     def curve(self, engine: str, measure: str) -> list:
         """(x, values of all repeats) of a measure that is a curve, by rising x."""
-        places = sorted({at for found, name, at in self._values if found == engine and name == measure and at is not None})
+        places = sorted({at for found, name, at in self._values
+                         if found == engine and name == measure and at is not None})
         return [(at, self.values(engine, measure, at)) for at in places]
 
     def all(self) -> list:
         """(engine, measure, x, values of all repeats) of everything."""
-        return [(engine, measure, at, self.values(engine, measure, at)) for engine, measure, at in self._values]
+        return [(engine, measure, at, self.values(engine, measure, at))
+                for engine, measure, at in self._values]
 
-    def ratios(self, engine: str, measure: str, base: str, at: float = None, base_measure: str = "") -> list:
+    def ratios(self, engine: str, measure: str, base: str, at: float = None,
+               base_measure: str = "") -> list:
         """Value through that of `base`, repeat by repeat."""
-        above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, base_measure or measure, at)
+        above, below = (self._by_repeat(engine, measure, at),
+                        self._by_repeat(base, base_measure or measure, at))
         return [above[repeat] / below[repeat] for repeat in above if below.get(repeat)]
 
     def together(self, *places) -> list:
         """`places`: (engine, measure, x). For each repeat with all of them: the values, in this
         order."""
         found = [self._by_repeat(*place) for place in places]
-        return [tuple(values[repeat] for values in found) for repeat in found[0] if all(repeat in values for values in found)]
+        return [tuple(values[repeat] for values in found) for repeat in found[0]
+                if all(repeat in values for values in found)]
 
     def by_smallest(self, engine: str, measure: str, others: list) -> list:
         """Value through the smallest of those of `others`, of each repeat that all of them have."""
-        above, below = self._by_repeat(engine, measure, None), [self._by_repeat(other, measure, None) for other in others]
-        return [value / min(found[repeat] for found in below) for repeat, value in above.items() if all(found.get(repeat) for found in below)]
+        above, below = (self._by_repeat(engine, measure, None),
+                        [self._by_repeat(other, measure, None) for other in others])
+        return [value / min(found[repeat] for found in below) for repeat, value in above.items()
+                if all(found.get(repeat) for found in below)]
 
     def median_ratios(self, engine: str, measure: str, base: str, places: list) -> list:
         """Of a measure that is a curve: the median of the ratios at these places, of each repeat in
         which both have all of them."""
         made = []
-        for values in self.together(*((key, measure, at) for at in places for key in (engine, base))) if places else ():
+        for values in (self.together(*((key, measure, at)
+                                       for at in places for key in (engine, base)))
+                       if places else ()):
             ratios = [value / below for value, below in zip(values[::2], values[1::2]) if below]
             made += [median(ratios)] if ratios else []
         return made
@@ -71,7 +80,8 @@ class Found:
     def mean_ratios(self, engine: str, measure: str, base: str) -> list:
         """Of a measure that is a curve: the geometric mean of the ratios at all places that both
         have, repeat by repeat."""
-        places = {at for at, _ in self.curve(engine, measure)} & {at for at, _ in self.curve(base, measure)}
+        places = ({at for at, _ in self.curve(engine, measure)}
+                  & {at for at, _ in self.curve(base, measure)})
         ratios = {}
         for at in sorted(places):
             above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, measure, at)

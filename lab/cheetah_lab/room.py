@@ -22,15 +22,19 @@ def check(experiments: list, scale: Scale, place: Path) -> None:
     free = shutil.disk_usage(place).free - KEEP_BYTES
     if needed(experiments, scale) <= free:
         return
-    smaller = (Scale(factor, scale.full, scale.repeats) for factor in SCALES if factor < scale.factor)
+    smaller = (Scale(factor, scale.full, scale.repeats) for factor in SCALES
+               if factor < scale.factor)
     fitting = next((less.factor for less in smaller if needed(experiments, less) <= free), None)
     largest = max(experiments, key=lambda experiment: experiment.room_bytes(scale))
     hint = f"SCALE={fitting:g} would fit" if fitting else "no smaller scale would fit"
-    raise Failure(f"no room: at scale {scale.factor:g} the run needs {number(needed(experiments, scale), 'bytes')} (most for {largest.name}), but "
-                  f"{show(place)} has {number(max(free, 0), 'bytes')} beside the {number(KEEP_BYTES, 'bytes')} that stay free: {hint}; or make room")
+    raise Failure(f"no room: at scale {scale.factor:g} the run needs "
+                  f"{number(needed(experiments, scale), 'bytes')} (most for {largest.name}), but "
+                  f"{show(place)} has {number(max(free, 0), 'bytes')} beside the "
+                  f"{number(KEEP_BYTES, 'bytes')} that stay free: {hint}; or make room")
 
 
 def needed(experiments: list, scale: Scale) -> int:
     """Bytes of the largest trial, and of the inputs of all experiments, which stay."""
-    return (SERVER_BYTES + max((experiment.room_bytes(scale) for experiment in experiments), default=0)
+    return (SERVER_BYTES
+            + max((experiment.room_bytes(scale) for experiment in experiments), default=0)
             + sum(experiment.input_bytes(scale) for experiment in experiments))

@@ -53,22 +53,31 @@ def plan(chosen: list, asked: list, scale: Scale) -> list:
         for experiment in chosen:
             keys = experiment.engines(asked, scale)
             first = repeat % len(keys) if keys else 0
-            trials += [Planned(experiment, key, repeat, key in asked) for key in keys[first:] + keys[:first]]
+            trials += [Planned(experiment, key, repeat, key in asked)
+                       for key in keys[first:] + keys[:first]]
     return trials
 
 
-def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None, named: dict = None) -> dict:
+def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
+             named: dict = None) -> dict:
     """What run.json says at the beginning, apart from the name. `inputs`: what else was given, and
     changes what is measured; `named`: experiments and engines as far as the user has named them."""
     return {
         "begun": now(), "ended": None, "named": named or {},
-        "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked, "factor": scale.factor, "full": scale.full,
-                  "repeats": scale.repeats, **(inputs or {})},
+        "asked": {"experiments": [experiment.name for experiment in chosen], "engines": asked,
+                  "factor": scale.factor, "full": scale.full, "repeats": scale.repeats,
+                  **(inputs or {})},
         "plugin": machine.plugin(), "code": machine.code(experiments.FOLDER),
-        "experiments": {experiment.name: {"engines": experiment.engines(asked, scale), "skipped": experiment.skip(),
-                                           "measures": {m.key: [m.label, m.unit, m.better] for m in experiment.measures}} for experiment in chosen},
-        "engines": {key: {"label": engine.label, "family": engine.family, "table": engine.engine.clause()} for key, engine in engines.ALL.items()},
-        "machine": machine.machine(), "versions": machine.versions(), "memory_group": machine.memory_group(),
+        "experiments": {experiment.name: {"engines": experiment.engines(asked, scale),
+                                          "skipped": experiment.skip(),
+                                          "measures": {m.key: [m.label, m.unit, m.better]
+                                                       for m in experiment.measures}}
+                        for experiment in chosen},
+        "engines": {key: {"label": engine.label, "family": engine.family,
+                          "table": engine.engine.clause()}
+                    for key, engine in engines.ALL.items()},
+        "machine": machine.machine(), "versions": machine.versions(),
+        "memory_group": machine.memory_group(),
     }
 
 
@@ -78,7 +87,9 @@ def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
     if name and (runs / name).exists():
         run = store.named(runs, name)
         if fresh or not run.same(about):
-            raise Failure(f"{show(run.folder)} is there already{'' if fresh else ', with other settings, another plugin or other code of the lab'}: "
+            other = ("" if fresh
+                     else ", with other settings, another plugin or other code of the lab")
+            raise Failure(f"{show(run.folder)} is there already{other}: "
                           "give another name (RUN=), or delete that folder")
         return run
     if not name and not fresh:
@@ -93,7 +104,8 @@ def find(runs: Path, about: dict, name: str, fresh: bool) -> store.Run:
 def new_name(runs: Path) -> str:
     """The date and the time, and a number when a run has them."""
     name = datetime.datetime.now().strftime("%Y-%m-%d-%H%M")
-    return next(word for word in (name, *(f"{name}-{number}" for number in range(2, 1000))) if not (runs / word).exists())
+    return next(word for word in (name, *(f"{name}-{number}" for number in range(2, 1000)))
+                if not (runs / word).exists())
 
 
 def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
@@ -108,19 +120,22 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
     planned = [trial for trial in plan(able, asked, scale) if trial.key() not in done]
     estimate, refusals = learnt(run.trials(), able, scale)
     if done:
-        step(f"going on with the run {run.name}: {len(done)} trials are there, {len(planned)} are left (FRESH=1, or --fresh, begins anew)")
+        step(f"going on with the run {run.name}: {len(done)} trials are there, "
+             f"{len(planned)} are left (FRESH=1, or --fresh, begins anew)")
     failed, told = 0, set()
     file = same_plugin(run, None)
     with cleaned() as folder, Progress(planned, estimate) as progress:
         for number, trial in enumerate(planned):
             progress.begin(trial)
-            said = one(trial, scale, folder / f"trial{number}", progress.step, run.folder / "errors.log", refusals)
+            said = one(trial, scale, folder / f"trial{number}", progress.step,
+                       run.folder / "errors.log", refusals)
             file = same_plugin(run, file)
             run.append(said)
             if "values" in said:
                 estimate.add(trial.experiment, trial.engine, trial.chosen, said["seconds"])
             failed += "failed" in said
-            progress.end(trial, outcome(said) if said.get("refused") not in told else "refused as before")
+            progress.end(trial, (outcome(said) if said.get("refused") not in told
+                                 else "refused as before"))
             told |= {said["refused"]} if "refused" in said else set()
     return failed
 
@@ -130,8 +145,10 @@ def same_plugin(run: store.Run, file) -> tuple:
     the first). Failure when it is not the run's."""
     state = machine.plugin_file()
     if state != file and machine.plugin() != run.about["plugin"]:
-        raise Failure(f"{show(PLUGIN)} was replaced while the run {run.name} was going on (by make build or make test?): "
-                      f"its {len(run.done())} trials are of the plugin before, and are kept; the same command begins a new run with the plugin of now. "
+        raise Failure(f"{show(PLUGIN)} was replaced while the run {run.name} was going on "
+                      "(by make build or make test?): "
+                      f"its {len(run.done())} trials are of the plugin before, and are kept; "
+                      "the same command begins a new run with the plugin of now. "
                       "Build nothing while the lab runs")
     return state
 
@@ -142,19 +159,25 @@ def learnt(trials: list, able: list, scale: Scale) -> tuple:
     estimate, by_name = Estimate(scale.factor), {experiment.name: experiment for experiment in able}
     for trial in trials:
         if trial["experiment"] in by_name and "values" in trial:
-            estimate.add(by_name[trial["experiment"]], trial["engine"], trial["chosen"], trial["seconds"])
-    return estimate, {(trial["experiment"], trial["engine"]): trial["refused"] for trial in trials if "refused" in trial}
+            estimate.add(by_name[trial["experiment"]], trial["engine"], trial["chosen"],
+                         trial["seconds"])
+    return estimate, {(trial["experiment"], trial["engine"]): trial["refused"]
+                      for trial in trials if "refused" in trial}
 
 
 def outcome(said: dict) -> str:
     """How a trial ended, in a line."""
-    return next((f"{word} ({(said[word].splitlines() or [''])[0]})" for word in ("failed", "refused") if word in said), "measured")
+    return next((f"{word} ({(said[word].splitlines() or [''])[0]})"
+                 for word in ("failed", "refused") if word in said), "measured")
 
 
-def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path, refusals: dict) -> dict:
+def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path,
+        refusals: dict) -> dict:
     """Run a trial; its line for trials.jsonl. What an engine refused once is not tried again."""
-    trial = Trial(engines.ALL[planned.engine], scale, planned.repeat, planned.chosen, folder, on_step)
-    said = {"experiment": planned.experiment.name, "engine": planned.engine, "repeat": planned.repeat, "chosen": planned.chosen}
+    trial = Trial(engines.ALL[planned.engine], scale, planned.repeat, planned.chosen, folder,
+                  on_step)
+    said = {"experiment": planned.experiment.name, "engine": planned.engine,
+            "repeat": planned.repeat, "chosen": planned.chosen}
     folder.mkdir(parents=True)
     began = time.monotonic()
     try:
@@ -170,8 +193,8 @@ def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path, ref
         keep_traceback(errors, planned.title())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands, "remarks": trial.remarks,
-            "limited": trial.limited, "held": trial.held_phases}
+    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands,
+            "remarks": trial.remarks, "limited": trial.limited, "held": trial.held_phases}
 
 
 def keep_traceback(errors: Path, what: str) -> None:
@@ -188,8 +211,10 @@ def values_of(experiment: Experiment, trial: Trial) -> list:
     with contextlib.closing(experiment.run(trial)) as found:
         for value in found:
             if value.measure not in known:
-                raise Failure(f"{experiment.name} yields the measure {value.measure}, which it does not declare")
-            values.append([value.measure, float(value.value), None if value.at is None else float(value.at)])
+                raise Failure(f"{experiment.name} yields the measure {value.measure}, "
+                              "which it does not declare")
+            values.append([value.measure, float(value.value),
+                           None if value.at is None else float(value.at)])
     json.dumps(values, allow_nan=False)
     return values
 
@@ -231,7 +256,8 @@ def one_interrupt():
         for number in handlers:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
-    handlers = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.signal(number, interrupted)
+                for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -241,7 +267,8 @@ def one_interrupt():
 
 def end_children() -> None:
     """Kill child processes that an interrupt let slip, and wait for them."""
-    children = [int(word) for file in Path("/proc/self/task").glob("*/children") for word in file.read_text().split()]
+    children = [int(word) for file in Path("/proc/self/task").glob("*/children")
+                for word in file.read_text().split()]
     for child in children:
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)

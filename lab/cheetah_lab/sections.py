@@ -22,7 +22,8 @@ def sections(run: Run) -> list:
     """A section for each experiment of the run that this lab still has, skipped ones too."""
     trials = run.trials()
     names = [name for name in run.about["experiments"] if name in experiments.names()]
-    return [section(experiment, [trial for trial in trials if trial["experiment"] == experiment.name], run.about)
+    return [section(experiment, [trial for trial in trials
+                                 if trial["experiment"] == experiment.name], run.about)
             for experiment in (experiments.load(names) if names else [])]
 
 
@@ -35,15 +36,20 @@ def section(experiment, trials: list, about: dict) -> Section:
     skipped = about["experiments"][experiment.name]["skipped"]
     for key in known:
         own = [trial for trial in trials if trial["engine"] == key]
-        reasons = [trial.get("refused") or f"failed: {trial['failed']}" for trial in own if "values" not in trial]
+        reasons = [trial.get("refused") or f"failed: {trial['failed']}" for trial in own
+                   if "values" not in trial]
         if skipped or reasons:
             problems[key] = f"skipped: {skipped}" if skipped else "; ".join(dict.fromkeys(reasons))
-        commands[key] = list(dict.fromkeys(command for trial in own for command in trial["commands"]))
-        remarks[key] = [remark for trial in own if "values" in trial for remark in trial.get("remarks", [])]
-    return Section(experiment, Found([trial for trial in trials if "values" in trial], known), problems, commands, trials, remarks)
+        commands[key] = list(dict.fromkeys(command for trial in own
+                                           for command in trial["commands"]))
+        remarks[key] = [remark for trial in own if "values" in trial
+                        for remark in trial.get("remarks", [])]
+    return Section(experiment, Found([trial for trial in trials if "values" in trial], known),
+                   problems, commands, trials, remarks)
 
 
 def repeats(section: Section) -> int:
     """The most repeats that any engine has values of."""
-    counts = [sum(trial["engine"] == key and "values" in trial for trial in section.trials) for key in section.found.known]
+    counts = [sum(trial["engine"] == key and "values" in trial for trial in section.trials)
+              for key in section.found.known]
     return max(counts, default=0)

@@ -6,27 +6,30 @@ from .model import ABSENT, Cell, Figure, Series
 
 def figure(found, key: str, what: str, document: float, unit: str, values) -> Figure:
     """`values`: engine key -> the values of all repeats."""
-    others = {found.label(engine): values(engine) for engine in found.engines if engine not in (INNODB, CHEETAH) and values(engine)}
+    others = {found.label(engine): values(engine) for engine in found.engines
+              if engine not in (INNODB, CHEETAH) and values(engine)}
     return Figure(key, what, document, unit, values(INNODB), values(CHEETAH), others)
 
 
 def others(found, values, engines: list) -> dict:
     """For the last column of a figure: label -> values of those of `engines` that have any.
     `values`: engine key -> values of all repeats."""
-    return {found.label(engine): values(engine) for engine in engines if engine in found.engines and values(engine)}
+    return {found.label(engine): values(engine) for engine in engines
+            if engine in found.engines and values(engine)}
 
 
 def lines(found, measure: str) -> list:
     """A line for each engine that has the measure."""
-    return [Series(found.label(engine), found.curve(engine, measure), engine) for engine in found.engines
-            if found.curve(engine, measure)]
+    return [Series(found.label(engine), found.curve(engine, measure), engine)
+            for engine in found.engines if found.curve(engine, measure)]
 
 
 def bars(found, measures: dict) -> list:
     """A group of bars for each engine; `measures`: the word below a bar -> (measure, at)."""
     made = []
     for engine in found.engines:
-        points = [(word, found.values(engine, measure, at)) for word, (measure, at) in measures.items() if found.values(engine, measure, at)]
+        points = [(word, found.values(engine, measure, at))
+                  for word, (measure, at) in measures.items() if found.values(engine, measure, at)]
         if points:
             made.append(Series(found.label(engine), points, engine))
     return made
@@ -39,4 +42,5 @@ def cell(values: list, unit: str) -> Cell:
 
 def cells(found, engine: str, measures: list) -> list:
     """A row of a table: the engine, then a cell for each of `measures`: (measure, at, unit)."""
-    return [Cell(found.label(engine)), *(cell(found.values(engine, measure, at), unit) for measure, at, unit in measures)]
+    return [Cell(found.label(engine)),
+            *(cell(found.values(engine, measure, at), unit) for measure, at, unit in measures)]

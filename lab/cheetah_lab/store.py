@@ -30,7 +30,8 @@ from cheetah_tools.paths import VAR, show
 from cheetah_tools.say import Failure
 
 RUNS = VAR / "lab/runs"
-IDENTITY = ("asked", "plugin", "code", "memory_group")   # runs that agree in these are the same, so one can go on
+# runs that agree in these are the same, so one can go on
+IDENTITY = ("asked", "plugin", "code", "memory_group")
 
 
 class Run:
@@ -52,7 +53,8 @@ class Run:
     def append(self, trial: dict) -> None:
         """Keep a trial (S1). Failure when it cannot be written, ValueError for values that JSON
         lacks."""
-        line, place = json.dumps(trial, allow_nan=False).encode() + b"\n", self.folder / "trials.jsonl"
+        line, place = (json.dumps(trial, allow_nan=False).encode() + b"\n",
+                       self.folder / "trials.jsonl")
         try:
             with open(place, "ab") as file:
                 file.truncate(whole_lines(place))
@@ -60,7 +62,8 @@ class Run:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as failure:
-            raise Failure(f"cannot write {show(place)}: {failure.strerror}; when that is mended, the same command goes on with this run") from failure
+            raise Failure(f"cannot write {show(place)}: {failure.strerror}; when that is mended, "
+                          "the same command goes on with this run") from failure
 
     def trials(self) -> list:
         """Every trial that ended, by the names of experiments, repeats, and the keys of engines."""
@@ -75,7 +78,8 @@ class Run:
 
     def done(self) -> set:
         """(experiment, engine, repeat) of the trials that need not run again."""
-        return {(trial["experiment"], trial["engine"], trial["repeat"]) for trial in self.trials() if not trial.get("failed")}
+        return {(trial["experiment"], trial["engine"], trial["repeat"])
+                for trial in self.trials() if not trial.get("failed")}
 
     def same(self, about: dict) -> bool:
         """Whether a run of this description would be this one."""
@@ -128,7 +132,8 @@ def named(runs: Path, name: str) -> Run:
         if name and (folder / "run.json").exists():
             return opened(folder)
     there = f"{show(runs)} has {', '.join(run.name for run in every(runs)) or 'none'}"
-    raise Failure(f"no run {name}: {there}" if name else f"give the names of two runs (make lab-compare A=name B=name); {there}")
+    raise Failure(f"no run {name}: {there}" if name
+                  else f"give the names of two runs (make lab-compare A=name B=name); {there}")
 
 
 @contextlib.contextmanager
@@ -139,5 +144,6 @@ def alone(runs: Path):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as failure:
-            raise Failure(f"another run of the lab is going on in {show(runs)}: wait for it, or stop it") from failure
+            raise Failure(f"another run of the lab is going on in {show(runs)}: wait for it, "
+                          "or stop it") from failure
         yield

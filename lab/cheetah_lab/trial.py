@@ -26,7 +26,8 @@ THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync", "loose_cheetah_data_file_b
 # InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large
 # server's cache, and more than all of a small one.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}
-ROCKSDB_THROUGH_PAGE_CACHE = {"rocksdb_use_direct_reads": 0, "rocksdb_use_direct_io_for_flush_and_compaction": 0}
+ROCKSDB_THROUGH_PAGE_CACHE = {"rocksdb_use_direct_reads": 0,
+                              "rocksdb_use_direct_io_for_flush_and_compaction": 0}
 PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
 
 
@@ -55,22 +56,30 @@ class Memory:
     def check(self) -> None:
         """Failure when the kernel has killed the server for want of memory."""
         if self.group and self.group.kills():
-            raise Failure(f"the kernel killed the server, which needed more than the {(self.cache_bytes + LOOSE_BYTES) >> 20} MiB of memory that a load "
+            raise Failure("the kernel killed the server, which needed more than the "
+                          f"{(self.cache_bytes + LOOSE_BYTES) >> 20} MiB of memory that a load "
                           f"with a cache of {self.cache_bytes >> 20} MiB may take")
 
 
 class Trial:
     """What `Experiment.run` gets. Everything that it starts ends with it."""
 
-    def __init__(self, engine, scale, repeat: int, chosen: bool, folder: Path, on_step=lambda text: None):
+    def __init__(self, engine, scale, repeat: int, chosen: bool, folder: Path,
+                 on_step=lambda text: None):
         """`chosen`: the engine was asked for, and is not only there for the documents' figures.
         `folder`: empty, for servers; removed by the caller. `on_step` is told what goes on."""
-        self.lab_engine, self.engine, self.scale, self.repeat, self.chosen = engine, engine.engine, scale, repeat, chosen
+        self.lab_engine, self.engine, self.scale, self.repeat, self.chosen = (
+            engine, engine.engine, scale, repeat, chosen)
         self.folder, self.on_step = folder, on_step
-        self.commands = []                      # what a person would type to see the same; shown on the page
-        self.remarks = []                       # what whoever reads the values must know; shown on the page
-        self.limited = None                     # whether memory cgroups limited its servers, page cache included
-        self.held_phases = []                   # what was measured `held`: phase, and bytes: on_disk, cache, page_cache (median, and _most; None: not limited), own
+        # what a person would type to see the same; shown on the page
+        self.commands = []
+        # what whoever reads the values must know; shown on the page
+        self.remarks = []
+        # whether memory cgroups limited its servers, page cache included
+        self.limited = None
+        # what was measured `held`: phase, and bytes: on_disk, cache, page_cache (median, and _most;
+        # None: not limited), own
+        self.held_phases = []
         self.rng = random.Random(repeat)        # the same rows for every engine of a repeat
         self._servers, self._memory = 0, {}     # how many there were; server -> Memory
 
@@ -101,12 +110,15 @@ class Trial:
         if self.family in setup.absent():
             raise Refused(f"{self.family} is not on this machine: {setup.absent()[self.family]}")
         self._servers += 1
-        for program in PROGRAMS:                # a page counts for who reads it first: not for the first server of a run alone
+        # a page counts for who reads it first: not for the first server of a run alone
+        for program in PROGRAMS:
             if program.exists():
                 program.read_bytes()
         group = cgroup.make(memory_bytes + LOOSE_BYTES)
         self.limited = group is not None and self.limited is not False
-        server = PrivateServer(self.folder / f"server{self._servers}", self._settings(memory_bytes, options), plugin=self.family == "Cheetah",
+        server = PrivateServer(self.folder / f"server{self._servers}",
+                               self._settings(memory_bytes, options),
+                               plugin=self.family == "Cheetah",
                                cgroup=group.folder if group else None)
         memory = self._memory[server] = Memory(group, memory_bytes)
         try:
@@ -127,7 +139,8 @@ class Trial:
         try:
             server.start()
         except Failure as failure:
-            if "unknown variable 'rocksdb" in str(failure) or "ha_rocksdb.so" in str(failure):   # not a full disk, or a slow start
+            # not a full disk, or a slow start
+            if "unknown variable 'rocksdb" in str(failure) or "ha_rocksdb.so" in str(failure):
                 raise Refused(f"the server does not start with it: {failure}") from failure
             raise
         if not available(server, [self.engine]):
@@ -155,22 +168,26 @@ class Trial:
             own_bytes = memory.group.own_bytes() if memory.group else server.anonymous_bytes()
             on_disk = self._data_bytes(server, database)
         memory.loosen()
-        self.held_phases.append({"phase": phase, "on_disk": on_disk, "cache": memory.cache_bytes, "page_cache": seen.get("median"),
+        self.held_phases.append({"phase": phase, "on_disk": on_disk, "cache": memory.cache_bytes,
+                                 "page_cache": seen.get("median"),
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
 
     def _data_bytes(self, server, database: str) -> int:
         """Bytes on disk of the tables; of Cheetah without old images, which checkpoints remove."""
-        return server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah" else self.engine.bytes_on_disk(server, database)
+        return (server.status("Cheetah_segment_live_bytes") if self.family == "Cheetah"
+                else self.engine.bytes_on_disk(server, database))
 
     def bytes_at_rest(self, server, database: str) -> int:
         """Bytes on disk of the tables, once all is written out, and what was replaced has gone
         (some seconds). When that takes too long, a remark says so, with what was not at rest."""
         self.engine.settle(server)
         deadline, before = time.monotonic() + REST_SECONDS_MAX, -1
-        while (now := self.engine.bytes_on_disk(server, database)) != before or self._has_remains(server):
+        while ((now := self.engine.bytes_on_disk(server, database)) != before
+                or self._has_remains(server)):
             if time.monotonic() > deadline:
                 old = "; most of them are old images" if self._has_remains(server) else ""
-                self.remarks.append(f"not at rest after {REST_SECONDS_MAX} s, repeat {self.repeat + 1}: measured with {now:,} bytes of files{old}")
+                self.remarks.append(f"not at rest after {REST_SECONDS_MAX} s, repeat "
+                                    f"{self.repeat + 1}: measured with {now:,} bytes of files{old}")
                 break
             before = now
             time.sleep(0.5)
@@ -181,8 +198,12 @@ class Trial:
     def _has_remains(self, server) -> bool:
         """Whether most of Cheetah's file is old images, which checkpoints remove; they come by
         themselves, but seconds apart."""
-        return self.family == "Cheetah" and server.status("Cheetah_segment_live_bytes") < server.status("Cheetah_segment_bytes") / 2
+        return (self.family == "Cheetah"
+                and (server.status("Cheetah_segment_live_bytes")
+                     < server.status("Cheetah_segment_bytes") / 2))
 
     def _settings(self, memory_bytes: int, options: dict) -> dict:
-        return {**equal_memory(memory_bytes), "innodb_buffer_pool_chunk_size": 1 << 20, **FREE_PAGES_MIN, **self.engine.server_options(memory_bytes),
-                **THROUGH_PAGE_CACHE, **(ROCKSDB_THROUGH_PAGE_CACHE if self.family == "MyRocks" else {}), **options}
+        return {**equal_memory(memory_bytes), "innodb_buffer_pool_chunk_size": 1 << 20,
+                **FREE_PAGES_MIN, **self.engine.server_options(memory_bytes),
+                **THROUGH_PAGE_CACHE,
+                **(ROCKSDB_THROUGH_PAGE_CACHE if self.family == "MyRocks" else {}), **options}

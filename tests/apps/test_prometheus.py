@@ -61,7 +61,8 @@ def watched(prometheus, server):
     """Prometheus with an exporter, which looks at a server each second; its port."""
     root = fetched.debian("mysqld-exporter", ["prometheus-mysqld-exporter"], [EXPORTER])
     server.sql("CREATE USER exporter@localhost IDENTIFIED BY 'exporter'")
-    server.sql("GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* TO exporter@localhost")
+    server.sql("GRANT PROCESS, REPLICATION CLIENT, SLAVE MONITOR, SELECT ON *.* "
+               "TO exporter@localhost")
     port, own = sides.free_port(), sides.free_port()
     settings = server.folder / "prometheus.yml"
     settings.write_text(SCRAPED.format(rules=ALERTS, port=port))
@@ -134,7 +135,8 @@ class Named:
         by its row of the view."""
         servers.wait_until(lambda: (alert, stall) in firing(self.port), f"{alert}, {stall}")
         servers.wait_until(lambda: line in self.server.log.read_text(errors="replace"), line)
-        lasted_us = self.server.value("SELECT current_max_us FROM information_schema.cheetah_stalls "
+        lasted_us = self.server.value("SELECT current_max_us "
+                                      "FROM information_schema.cheetah_stalls "
                                       f"WHERE reason = {reason!r}")
         assert 5e6 < lasted_us < 10e6, f"{reason} has lasted {lasted_us / 1e6:.1f} s"
 

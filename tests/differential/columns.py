@@ -4,16 +4,17 @@ Values come from small pools, so that duplicates, equal-but-different strings (c
 trailing spaces) and bounds turn up often.
 """
 
-# Without utf8mb4_uca1400_as_cs: there the server sorts 'A' and 'ä' now one way, now the other, even in one table of
-# InnoDB. tests/sql/collations_all.sql has all collations.
+# Without utf8mb4_uca1400_as_cs: there the server sorts 'A' and 'ä' now one way, now the other, even
+# in one table of InnoDB. tests/sql/collations_all.sql has all collations.
 COLLATIONS = [
-    "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin", "utf8mb4_uca1400_ai_ci",
-    "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci", "utf8mb4_czech_ci", "latin1_swedish_ci",
-    "latin1_bin",
-    "latin1_german2_ci", "latin1_nopad_bin", "ucs2_general_ci", "utf16_unicode_ci", "utf32_bin", "utf8mb3_general_ci",
-    "sjis_japanese_ci", "big5_chinese_ci", "cp1250_czech_cs", "tis620_thai_ci", "ascii_general_ci",
+    "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin", "utf8mb4_nopad_bin",
+    "utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_unicode_520_nopad_ci",
+    "utf8mb4_czech_ci", "latin1_swedish_ci", "latin1_bin", "latin1_german2_ci", "latin1_nopad_bin",
+    "ucs2_general_ci", "utf16_unicode_ci", "utf32_bin", "utf8mb3_general_ci", "sjis_japanese_ci",
+    "big5_chinese_ci", "cp1250_czech_cs", "tis620_thai_ci", "ascii_general_ci",
 ]
-LETTERS = ["a", "A", "b", "B", "c", "\u00e4", "\u00c4", "\u00df", "s", "S", "z", " ", "-", "_", "0", "9", "\t", "\u00e9", "ch"]
+LETTERS = ["a", "A", "b", "B", "c", "\u00e4", "\u00c4", "\u00df", "s", "S", "z", " ", "-", "_", "0",
+           "9", "\t", "\u00e9", "ch"]
 RARE_LETTERS = ["\u0e01", "\u4e2d", "\U0001f600", "\u0416", "%", "\\", "'", "\n"]
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}
 
@@ -33,7 +34,8 @@ class Column:
         self.type_text = type_text
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
         self._literal = literal
-        self.prefix_max = prefix_max    # longest index prefix in characters; 0 = prefixes are not allowed
+        # longest index prefix in characters; 0 = prefixes are not allowed
+        self.prefix_max = prefix_max
         self.must_prefix = False        # blobs are indexed by prefix only
         self.indexable = True
         self.nullable = nullable
@@ -50,12 +52,14 @@ class Column:
         if roll < 0.14:
             return "DEFAULT" if not self.generated else self._literal(rng)
         if roll > 1 - bad_part:
-            return rng.choice(["'no such value'", "-99999999999999999999", "''", "'2001-02-30'", "99999999999", "x'ff'"])
+            return rng.choice(["'no such value'", "-99999999999999999999", "''", "'2001-02-30'",
+                               "99999999999", "x'ff'"])
         return self._literal(rng)
 
     def plain(self, rng) -> str:
-        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor '' of an
-        ENUM: it is a member, and also stands for a value that does not fit. A scan finds both, an index only one."""
+        """A literal to compare with: never NULL, DEFAULT or unfit (those warn for each row). Nor ''
+        of an ENUM: it is a member, and also stands for a value that does not fit. A scan finds
+        both, an index only one."""
         literal = self._literal(rng)
         return "'red'" if literal == "''" and self.type_text.startswith("ENUM") else literal
 
@@ -67,8 +71,9 @@ class Column:
 
 def random_column(rng, name: str) -> Column:
     """A column of any type."""
-    maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text, long_text, varying_bytes,
-                         fixed_bytes, long_bytes, enumeration, set_of, json, address, uuid, geometry],
+    maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text,
+                         long_text, varying_bytes, fixed_bytes, long_bytes, enumeration, set_of,
+                         json, address, uuid, geometry],
                         [20, 6, 5, 3, 14, 16, 8, 6, 5, 3, 4, 4, 3, 2, 3, 2, 1])[0]
     column = maker(rng, name)
     column.nullable = column.nullable and rng.random() < 0.65
@@ -88,8 +93,11 @@ def integer(rng, name: str) -> Column:
 
     def literal(r):
         small = r.randint(max(low, -8), 24)
-        return str(r.choices([small, r.choice([low, high, low + 1, high - 1, 0]), r.randint(low, high)], [80, 8, 12])[0])
-    return Column(name, base + (rng.choice([" UNSIGNED", " UNSIGNED ZEROFILL"]) if unsigned else ""), "integer", literal)
+        return str(r.choices([small, r.choice([low, high, low + 1, high - 1, 0]),
+                              r.randint(low, high)], [80, 8, 12])[0])
+    return Column(name,
+                  base + (rng.choice([" UNSIGNED", " UNSIGNED ZEROFILL"]) if unsigned else ""),
+                  "integer", literal)
 
 
 def decimal(rng, name: str) -> Column:
@@ -100,21 +108,25 @@ def decimal(rng, name: str) -> Column:
     def literal(r):
         sign = r.choice(["", "-"])
         left = str(r.randint(0, 10 ** min(whole, r.choice([1, 2, whole])) - 1)) if whole else "0"
-        return sign + left + ("." + str(r.randint(0, 10 ** min(scale, r.choice([1, scale])) - 1)) if scale else "")
+        return (sign + left
+                + ("." + str(r.randint(0, 10 ** min(scale, r.choice([1, scale])) - 1))
+                   if scale else ""))
     return Column(name, f"DECIMAL({digits},{scale})", "decimal", literal)
 
 
 def floating(rng, name: str) -> Column:
     """FLOAT and DOUBLE; never summed, for the order of additions is the plan's."""
     def literal(r):
-        return r.choice([str(r.randint(-5, 5)), f"{r.uniform(-10, 10):.3f}", "0", "-0.0", "1e10", "-2.5e-7", "0.5"])
+        return r.choice([str(r.randint(-5, 5)), f"{r.uniform(-10, 10):.3f}", "0", "-0.0", "1e10",
+                         "-2.5e-7", "0.5"])
     return Column(name, rng.choice(["FLOAT", "DOUBLE"]), "float", literal)
 
 
 def bit(rng, name: str) -> Column:
     """BIT(1) to BIT(64)."""
     width = rng.choice([1, 3, 8, 9, 31, 64])
-    return Column(name, f"BIT({width})", "bit", lambda r: f"b'{r.getrandbits(min(width, r.choice([2, width]))):b}'")
+    return Column(name, f"BIT({width})", "bit",
+                  lambda r: f"b'{r.getrandbits(min(width, r.choice([2, width]))):b}'")
 
 
 def temporal(rng, name: str) -> Column:
@@ -123,12 +135,14 @@ def temporal(rng, name: str) -> Column:
     digits = rng.choice([0, 0, 1, 3, 6]) if base in ("TIME", "DATETIME", "TIMESTAMP") else 0
 
     def day(r):
-        year = r.choice([1999, 2000, 2024]) if base == "TIMESTAMP" else r.choice([1000, 1999, 2000, 2024, 9999])
+        year = (r.choice([1999, 2000, 2024]) if base == "TIMESTAMP"
+                else r.choice([1000, 1999, 2000, 2024, 9999]))
         return f"{year}-{r.randint(1, 12):02}-{r.randint(1, 28):02}"
 
     def clock(r):
         fraction = f".{r.randint(0, 999999):06}" if digits and r.random() < 0.7 else ""
-        return f"{r.randint(0, 23):02}:{r.choice([0, 30, 59]):02}:{r.choice([0, 1, 59]):02}{fraction}"
+        return (f"{r.randint(0, 23):02}:{r.choice([0, 30, 59]):02}:{r.choice([0, 1, 59]):02}"
+                f"{fraction}")
 
     def literal(r):
         if base == "YEAR":
@@ -136,7 +150,8 @@ def temporal(rng, name: str) -> Column:
         if base == "DATE":
             return f"'{day(r)}'"
         if base == "TIME":
-            return r.choice([f"'{clock(r)}'", f"'-{clock(r)}'", "'838:59:59'", "'-838:59:59'", "'00:00:00'"])
+            return r.choice([f"'{clock(r)}'", f"'-{clock(r)}'", "'838:59:59'", "'-838:59:59'",
+                             "'00:00:00'"])
         return f"'{day(r)} {clock(r)}'"
     type_text = base + (f"({digits})" if digits else "")
     column = Column(name, type_text, "temporal", literal)
@@ -180,8 +195,8 @@ def left_out(type_text: str) -> dict:
 
 
 def prefix_of(type_text: str, length: int) -> int:
-    """The longest prefix of an index. None in cp1250_czech_cs: there a prefix of a larger string may
-    be the smaller one, and the server looks for ranges by prefixes, with any engine."""
+    """The longest prefix of an index. None in cp1250_czech_cs: there a prefix of a larger string
+    may be the smaller one, and the server looks for ranges by prefixes, with any engine."""
     return 0 if "czech_cs" in type_text else length
 
 
@@ -202,7 +217,8 @@ def fixed_text(rng, name: str) -> Column:
     length = rng.choice([1, 3, 10, 60])
     type_text = collated(rng, f"CHAR({length})")
     other_letters = left_out(type_text)
-    return Column(name, type_text, "text", lambda r: quote(words(r, length).translate(other_letters)),
+    return Column(name, type_text, "text",
+                  lambda r: quote(words(r, length).translate(other_letters)),
                   prefix_max=prefix_of(type_text, length))
 
 
@@ -226,19 +242,22 @@ def long_text(rng, name: str) -> Column:
 def some_bytes(r, longest: int) -> str:
     """A hexadecimal literal."""
     count = min(longest, r.choice([0, 1, 1, 2, 3, 7]))
-    return "x'" + "".join(r.choice(["00", "01", "20", "61", "ff", "80"]) for _ in range(count)) + "'"
+    return ("x'" + "".join(r.choice(["00", "01", "20", "61", "ff", "80"]) for _ in range(count))
+            + "'")
 
 
 def varying_bytes(rng, name: str) -> Column:
     """VARBINARY."""
     length = rng.choice([1, 16, 255, 400])
-    return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length), prefix_max=length)
+    return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length),
+                  prefix_max=length)
 
 
 def fixed_bytes(rng, name: str) -> Column:
     """BINARY."""
     length = rng.choice([1, 4, 20])
-    return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length), prefix_max=length)
+    return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length),
+                  prefix_max=length)
 
 
 def long_bytes(rng, name: str) -> Column:
@@ -263,13 +282,15 @@ def enumeration(rng, name: str) -> Column:
 def set_of(rng, name: str) -> Column:
     """SET."""
     return Column(name, "SET('x','y','z','long name')", "choice",
-                  lambda r: quote(",".join(m for m in ("x", "y", "z", "long name") if r.random() < 0.4)))
+                  lambda r: quote(",".join(m for m in ("x", "y", "z", "long name")
+                                           if r.random() < 0.4)))
 
 
 def json(rng, name: str) -> Column:
     """JSON: text with a check constraint."""
     column = Column(name, "JSON", "text",
-                    lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]), prefix_max=20)
+                    lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
+                    prefix_max=20)
     column.must_prefix = True
     return column
 
@@ -277,17 +298,23 @@ def json(rng, name: str) -> Column:
 def address(rng, name: str) -> Column:
     """INET4 and INET6."""
     if rng.random() < 0.5:
-        return Column(name, "INET4", "other", lambda r: f"'10.0.{r.randint(0, 2)}.{r.randint(0, 5)}'")
-    return Column(name, "INET6", "other", lambda r: r.choice(["'::'", "'::1'", f"'fe80::{r.randint(1, 9)}'", "'::ffff:1.2.3.4'"]))
+        return Column(name, "INET4", "other",
+                      lambda r: f"'10.0.{r.randint(0, 2)}.{r.randint(0, 5)}'")
+    return Column(name, "INET6", "other",
+                  lambda r: r.choice(["'::'", "'::1'", f"'fe80::{r.randint(1, 9)}'",
+                                      "'::ffff:1.2.3.4'"]))
 
 
 def uuid(rng, name: str) -> Column:
     """UUID, stored with its parts swapped."""
-    return Column(name, "UUID", "other", lambda r: f"'{r.randint(0, 9):08x}-0000-{r.choice([1, 4, 7])}000-8000-0000000000{r.randint(0, 20):02x}'")
+    return Column(name, "UUID", "other",
+                  lambda r: f"'{r.randint(0, 9):08x}-0000-{r.choice([1, 4, 7])}000-8000-"
+                            f"0000000000{r.randint(0, 20):02x}'")
 
 
 def geometry(rng, name: str) -> Column:
     """POINT, never indexed."""
-    column = Column(name, "POINT", "geometry", lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})")
+    column = Column(name, "POINT", "geometry",
+                    lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})")
     column.indexable = False
     return column

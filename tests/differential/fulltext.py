@@ -3,7 +3,8 @@
 InnoDB finds the words of a transaction only after its commit, so searches stand outside of
 transactions. It counts rows exactly only after ANALYZE TABLE, and OPTIMIZE TABLE with
 innodb_optimize_fulltext_only: the two run on the copies of tables whose ranks are compared. (On
-others OPTIMIZE TABLE ends InnoDB's server now and then.) At other times only the rows are. docs/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
+others OPTIMIZE TABLE ends InnoDB's server now and then.) At other times only the rows are.
+docs/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
 """
 
 import re
@@ -18,16 +19,19 @@ OPTIONS = {"innodb_optimize_fulltext_only": 1, "innodb_ft_num_word_optimize": 10
            "innodb_stats_persistent": 1, "innodb_stats_auto_recalc": 0,
            "innodb_stats_persistent_sample_pages": 2000}
 RANK_TOLERANCE, ORDER_TOLERANCE = 1e-4, 1e-6
-WORDS = ["apple", "apples", "applesauce", "Apple", "river", "Rivers", "stone", "STONE", "database", "data", "mysql",
-         "tutorial", "zebra", "word", "wordy", "night", "light", "Straße", "strasse", "café", "cafe", "Café", "naïve",
-         "über", "uber", "ñandú", "l'eau", "don't", "rock'n'roll", "O'Neill", "a'b'cdef", "42", "007", "1001", "3D",
-         "under_score", "_x_", "___", "x_1", "e-mail", "semi;colon", "tab\tbed", "line\nbreak", "point.less"]
+WORDS = ["apple", "apples", "applesauce", "Apple", "river", "Rivers", "stone", "STONE", "database",
+         "data", "mysql", "tutorial", "zebra", "word", "wordy", "night", "light", "Straße",
+         "strasse", "café", "cafe", "Café", "naïve", "über", "uber", "ñandú", "l'eau", "don't",
+         "rock'n'roll", "O'Neill", "a'b'cdef", "42", "007", "1001", "3D", "under_score", "_x_",
+         "___", "x_1", "e-mail", "semi;colon", "tab\tbed", "line\nbreak", "point.less"]
 STOP_WORDS = ["the", "The", "for", "in", "about", "com", "www", "a", "i", "how"]
 SHORT_WORDS = ["xy", "ab", "q", "z1", "é"]
-LONG_WORDS = ["abcdefghij" * 8 + "abcd", "abcdefghij" * 8 + "abcde", "abcdefghij" * 8 + "abcdx", "é" * 84, "é" * 85]
+LONG_WORDS = ["abcdefghij" * 8 + "abcd", "abcdefghij" * 8 + "abcde", "abcdefghij" * 8 + "abcdx",
+              "é" * 84, "é" * 85]
 WIDE_WORDS = ["日本語", "テキスト", "Ελληνικά", "ελληνικα", "слово", "Слово", "ﬁne", "𝔘nicode"]
-COLLATIONS = [("utf8mb4", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_unicode_ci"), ("utf8mb4", "utf8mb4_bin"),
-              ("latin1", "latin1_swedish_ci"), ("latin1", "latin1_general_cs"), ("latin1", "latin1_bin"),
+COLLATIONS = [("utf8mb4", "utf8mb4_general_ci"), ("utf8mb4", "utf8mb4_unicode_ci"),
+              ("utf8mb4", "utf8mb4_bin"), ("latin1", "latin1_swedish_ci"),
+              ("latin1", "latin1_general_cs"), ("latin1", "latin1_bin"),
               ("utf8mb3", "utf8mb3_general_ci")]
 TYPES = ["VARCHAR(2000)", "TEXT", "MEDIUMTEXT", "CHAR(200)"]
 KEYS = ["PRIMARY KEY (id)", "PRIMARY KEY (id)", "PRIMARY KEY (tag, id)", "PRIMARY KEY (tag(3), id)",
@@ -59,10 +63,11 @@ class Texts:
     def create(self) -> str:
         """The statement."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
-        more = "".join(f", {definition}" for definition in [self.key, *(index.definition() for index in self.indexes)]
+        more = "".join(f", {definition}"
+                       for definition in [self.key, *(index.definition() for index in self.indexes)]
                        if definition)
-        return (f"CREATE TABLE {self.name} (id INT NOT NULL, tag VARCHAR(20) NOT NULL, n INT, {columns}{more}) "
-                f"CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
+        return (f"CREATE TABLE {self.name} (id INT NOT NULL, tag VARCHAR(20) NOT NULL, n INT, "
+                f"{columns}{more}) CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
 
 
 def real_texts() -> list:
@@ -75,9 +80,12 @@ def real_texts() -> list:
         with subprocess.Popen(["zstd", "-dc", str(path)], stdout=subprocess.PIPE) as source:
             head = source.stdout.read(6_000_000).decode(errors="ignore")
             source.kill()
-        found = [text for text in re.findall(r"'((?:[^'\\]|\\.)*)'", head) if len(text) > 60][:REAL_TEXTS_MAX // 2]
-        texts += [re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), text, flags=re.S)
-                  [:REAL_TEXT_CHARS_MAX] for text in found]
+        found = [text for text in re.findall(r"'((?:[^'\\]|\\.)*)'", head)
+                 if len(text) > 60][:REAL_TEXTS_MAX // 2]
+        texts += [re.sub(r"\\(.)",
+                         lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]),
+                         text, flags=re.S)[:REAL_TEXT_CHARS_MAX]
+                  for text in found]
     return texts
 
 
@@ -87,10 +95,12 @@ def quoted(text: str) -> str:
 
 
 def same_ranks(left: list, right: list) -> str:
-    """The same rows and ranks; and ours in the order of their ranks. The rank is the last column."""
+    """The same rows and ranks; and ours in the order of their ranks. The rank is the last
+    column."""
     if len(left) != len(right):
         return "numbers of rows differ"
-    for mine, other in zip(sorted(left, key=by_key_and_rank), sorted(right, key=by_key_and_rank), strict=True):
+    for mine, other in zip(sorted(left, key=by_key_and_rank), sorted(right, key=by_key_and_rank),
+                           strict=True):
         if mine[:-1] != other[:-1]:
             return f"rows differ: {mine} {other}"
         if abs(float(mine[-1]) - float(other[-1])) > RANK_TOLERANCE:
@@ -101,7 +111,8 @@ def same_ranks(left: list, right: list) -> str:
 def ordered_ranks(left: list, right: list) -> str:
     """As `same_ranks`, and in descending order of ranks."""
     ranks = [float(row[-1]) for row in right]
-    if any(later > earlier + ORDER_TOLERANCE for earlier, later in zip(ranks, ranks[1:], strict=False)):
+    if any(later > earlier + ORDER_TOLERANCE
+           for earlier, later in zip(ranks, ranks[1:], strict=False)):
         return "rows are not in the order of their ranks"
     return same_ranks(left, right)
 
@@ -128,9 +139,10 @@ class Fulltext:
         self.tables = []
         self.names_made = self.last_id = 0
         self.in_transaction = False
-        self.kinds = [(self.insert, 10), (self.replace, 3), (self.on_duplicate, 3), (self.update, 8), (self.move, 3),
-                      (self.delete, 4), (self.transaction, 3), (self.alter, 1.5), (self.empty, 0.4), (self.fill, 1.5),
-                      (self.search, 30), (self.ranks, 12), (self.change_found, 1)]
+        self.kinds = [(self.insert, 10), (self.replace, 3), (self.on_duplicate, 3),
+                      (self.update, 8), (self.move, 3), (self.delete, 4), (self.transaction, 3),
+                      (self.alter, 1.5), (self.empty, 0.4), (self.fill, 1.5), (self.search, 30),
+                      (self.ranks, 12), (self.change_found, 1)]
 
     def columns_of(self, _table) -> str:
         """What is compared."""
@@ -151,8 +163,9 @@ class Fulltext:
         if not found or "MATCH (" not in statement.text:
             return False
         name = found[1]
-        for text in ("DROP TABLE IF EXISTS again", f"CREATE TABLE again LIKE {name}", f"INSERT INTO again SELECT * FROM {name}",
-                     "OPTIMIZE TABLE again", "OPTIMIZE TABLE again", "ANALYZE TABLE again"):
+        for text in ("DROP TABLE IF EXISTS again", f"CREATE TABLE again LIKE {name}",
+                     f"INSERT INTO again SELECT * FROM {name}", "OPTIMIZE TABLE again",
+                     "OPTIMIZE TABLE again", "ANALYZE TABLE again"):
             innodb.run(text)
         fresh = innodb.run(statement.text.replace(f" FROM {name}", " FROM again", 1))
         innodb.run("DROP TABLE again")
@@ -178,18 +191,22 @@ class Fulltext:
         if roll < 0.3 and words_max > 4 and self.real:
             real = rng.choice(self.real)
             wide = {"latin1": "latin-1"}.get(table.charset[0])
-            real = real.encode(wide, "replace").decode(wide) if wide else re.sub("[^\0-\uffff]", "?", real)
+            real = (real.encode(wide, "replace").decode(wide) if wide
+                    else re.sub("[^\0-\uffff]", "?", real))
             return quoted(real)
         text = ""
         for _ in range(rng.randint(1, words_max)):
-            text += self.word(table) + rng.choice([" "] * 12 + [", ", ". ", "-", "\n", "/", " (", ") ", "; ", "'", " ' ", "\"", "_"])
+            text += self.word(table) + rng.choice([" "] * 12 + [", ", ". ", "-", "\n", "/", " (",
+                                                                ") ", "; ", "'", " ' ", "\"", "_"])
         return quoted(text)
 
     def row(self, table) -> str:
         """Values of a new row, or of one whose id there may be."""
         self.last_id += 1
-        columns = ", ".join(self.text(table) if not kind.startswith("CHAR") else self.char(table) for kind in table.columns.values())
-        return f"({self.last_id}, '{self.rng.choice('abcde')}', {self.rng.randint(0, 9)}, {columns})"
+        columns = ", ".join(self.text(table) if not kind.startswith("CHAR") else self.char(table)
+                            for kind in table.columns.values())
+        return (f"({self.last_id}, '{self.rng.choice('abcde')}', {self.rng.randint(0, 9)}, "
+                f"{columns})")
 
     def char(self, table) -> str:
         """A text that a CHAR(200) has room for."""
@@ -238,7 +255,8 @@ class Fulltext:
         table = self.table()
         if not self.has_one_key(table):
             return self.insert()
-        return Statement(f"INSERT INTO {table.name} VALUES {self.again(table)} ON DUPLICATE KEY UPDATE {self.change(table)}")
+        return Statement(f"INSERT INTO {table.name} VALUES {self.again(table)} "
+                         f"ON DUPLICATE KEY UPDATE {self.change(table)}")
 
     def change(self, table) -> str:
         """What UPDATE sets: texts, or what has no index."""
@@ -253,7 +271,8 @@ class Fulltext:
         if self.rng.random() < 0.6:
             return f"id = {self.some_id()}"
         start = self.some_id()
-        return f"id BETWEEN {start} AND {start + self.rng.randint(0, 8)} AND n < {self.rng.randint(3, 9)}"
+        return (f"id BETWEEN {start} AND {start + self.rng.randint(0, 8)} "
+                f"AND n < {self.rng.randint(3, 9)}")
 
     def update(self) -> Statement:
         """UPDATE of texts."""
@@ -280,16 +299,18 @@ class Fulltext:
         if self.in_transaction:
             return [self.update()]
         look = Statement(f"SELECT id FROM {table.name} WHERE {found}")
-        return [look, Statement(self.rng.choice([f"UPDATE {table.name} SET n = n + 1 WHERE {found}",
-                                          f"UPDATE {table.name} SET t1 = 'found zebra' WHERE {found}",
-                                          f"DELETE FROM {table.name} WHERE {found} AND n = 3"]))]
+        return [look, Statement(self.rng.choice([
+            f"UPDATE {table.name} SET n = n + 1 WHERE {found}",
+            f"UPDATE {table.name} SET t1 = 'found zebra' WHERE {found}",
+            f"DELETE FROM {table.name} WHERE {found} AND n = 3"]))]
 
     def transaction(self) -> list:
         """It begins, gets a savepoint, goes back to it, or ends."""
         if not self.in_transaction:
             return [Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))]
         if self.rng.random() < 0.4:
-            return [Statement("SAVEPOINT s"), self.update(), self.insert(), self.delete(), Statement("ROLLBACK TO s")]
+            return [Statement("SAVEPOINT s"), self.update(), self.insert(), self.delete(),
+                    Statement("ROLLBACK TO s")]
         return [self.end()]
 
     def end(self) -> Statement:
@@ -329,28 +350,35 @@ class Fulltext:
         """Indexes come, go and get other names; columns come; the table is built anew."""
         rng, table = self.rng, self.table()
         self.names_made += 1
-        name, how = f"f{self.names_made}", rng.choice(["", ", ALGORITHM = INPLACE", ", ALGORITHM = COPY"])
-        built = how if "COPY" in how else ""    # InnoDB builds no table in place with several indexes
+        name, how = (f"f{self.names_made}",
+                     rng.choice(["", ", ALGORITHM = INPLACE", ", ALGORITHM = COPY"]))
+        # InnoDB builds no table in place with several indexes
+        built = how if "COPY" in how else ""
         roll = rng.random()
         if roll < 0.35 and len(table.indexes) < 3:
             index = self.new_index(table, name)
             if index.columns not in [other.columns for other in table.indexes]:
-                return self.ddl(f"ALTER TABLE {table.name} ADD {index.definition()}{how}", lambda: table.indexes.append(index))
+                return self.ddl(f"ALTER TABLE {table.name} ADD {index.definition()}{how}",
+                                lambda: table.indexes.append(index))
         if roll < 0.55 and len(table.indexes) > 1:
             index = rng.choice(table.indexes)
-            return self.ddl(f"ALTER TABLE {table.name} DROP INDEX {index.name}{how}", lambda: table.indexes.remove(index))
+            return self.ddl(f"ALTER TABLE {table.name} DROP INDEX {index.name}{how}",
+                            lambda: table.indexes.remove(index))
         if roll < 0.75:
             index = rng.choice(table.indexes)
-            return self.ddl(f"ALTER TABLE {table.name} RENAME INDEX {index.name} TO {name}", lambda: setattr(index, "name", name))
+            return self.ddl(f"ALTER TABLE {table.name} RENAME INDEX {index.name} TO {name}",
+                            lambda: setattr(index, "name", name))
         if roll < 0.85:
             # It comes and goes at once, so that rows keep the columns that others are written for.
-            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN c{self.names_made} INT DEFAULT 7 FIRST"
-                            f"{rng.choice(['', built])}", lambda: self.drop_column(table, f"c{self.names_made}"))
+            return self.ddl(f"ALTER TABLE {table.name} ADD COLUMN c{self.names_made} INT "
+                            f"DEFAULT 7 FIRST{rng.choice(['', built])}",
+                            lambda: self.drop_column(table, f"c{self.names_made}"))
         return self.ddl(f"ALTER TABLE {table.name} FORCE{built}")
 
     def drop_column(self, table, column: str) -> None:
         """To be done by the next step."""
-        self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}", self.kinds.pop), 1e9))
+        self.kinds.append((lambda: self.ddl(f"ALTER TABLE {table.name} DROP COLUMN {column}",
+                                            self.kinds.pop), 1e9))
 
     def empty(self) -> Statement:
         """TRUNCATE."""
@@ -362,16 +390,21 @@ class Fulltext:
         columns, name = self.columns_of(source), f"copy{self.names_made}"
         self.names_made += 1
         copy = Texts(name, self.rng)
-        copy.charset, copy.key, copy.columns, copy.indexes = source.charset, source.key, source.columns, source.indexes
+        copy.charset, copy.key, copy.columns, copy.indexes = (
+            source.charset, source.key, source.columns, source.indexes)
         made = [self.ddl(copy.create())]
         if self.rng.random() < 0.5:
-            made.append(Statement(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM {source.name}"))
+            made.append(Statement(f"INSERT INTO {name} ({columns}) "
+                                  f"SELECT {columns} FROM {source.name}"))
         else:
             file = f"{self.folder}/{{twin}}-{name}.tsv"
-            made += [Statement(f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {source.name}"),
-                     Statement(f"LOAD DATA INFILE '{file}' INTO TABLE {name} CHARACTER SET utf8mb4 ({columns})")]
-        made += [Statement(f"CHECK TABLE {name}"), *self.searches(copy, 4), Statement(f"DELETE FROM {name} WHERE n < 5"),
-                 *self.searches(copy, 2), Statement(f"CHECK TABLE {name}"), self.ddl(f"DROP TABLE {name}")]
+            made += [Statement(f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 "
+                               f"FROM {source.name}"),
+                     Statement(f"LOAD DATA INFILE '{file}' INTO TABLE {name} "
+                               f"CHARACTER SET utf8mb4 ({columns})")]
+        made += [Statement(f"CHECK TABLE {name}"), *self.searches(copy, 4),
+                 Statement(f"DELETE FROM {name} WHERE n < 5"), *self.searches(copy, 2),
+                 Statement(f"CHECK TABLE {name}"), self.ddl(f"DROP TABLE {name}")]
         return made
 
     # --- searches
@@ -379,7 +412,8 @@ class Fulltext:
     def columns(self, table) -> str:
         """Those of an index, in any order; rarely others, which is an error."""
         rng = self.rng
-        columns = list(rng.choice(table.indexes).columns) if rng.random() < 0.97 else rng.sample(list(table.columns), 1)
+        columns = (list(rng.choice(table.indexes).columns) if rng.random() < 0.97
+                   else rng.sample(list(table.columns), 1))
         rng.shuffle(columns)
         return ", ".join(columns)
 
@@ -395,19 +429,23 @@ class Fulltext:
         """In any of the ways in which the server may use it."""
         rng = self.rng
         mode = rng.choices([NATURAL, BOOLEAN, EXPANSION], [4, 6, 1.5])[0]
-        match = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.query(table, mode, settled=False))} {mode})"
+        match = (f"MATCH ({self.columns(table)}) "
+                 f"AGAINST ({quoted(self.query(table, mode, settled=False))} {mode})")
         roll = rng.random()
         if roll < 0.1:
             return Statement(f"SELECT COUNT(*) FROM {table.name} WHERE {match}")
         if roll < 0.2:
-            return Statement(f"SELECT id FROM {table.name} WHERE {match} AND n > 4 AND id > {self.some_id()}")
+            return Statement(f"SELECT id FROM {table.name} WHERE {match} AND n > 4 "
+                             f"AND id > {self.some_id()}")
         if roll < 0.25:
-            return Statement(f"SELECT id FROM {table.name} WHERE NOT {match}" if mode == NATURAL else
-                             f"SELECT id FROM {table.name} WHERE id = {self.some_id()} AND {match}")
+            return Statement(
+                f"SELECT id FROM {table.name} WHERE NOT {match}" if mode == NATURAL
+                else f"SELECT id FROM {table.name} WHERE id = {self.some_id()} AND {match}")
         return Statement(f"SELECT id, tag, n FROM {table.name} WHERE {match}")
 
     def ranks(self) -> list:
-        """Rows and ranks, in their order, in a copy of a table: InnoDB counts rows that were deleted."""
+        """Rows and ranks, in their order, in a copy of a table: InnoDB counts rows that were
+        deleted."""
         rng, table, copy = self.rng, self.table(), f"copy{self.names_made}"
         self.names_made += 1
         made = [*self.outside(), self.ddl(f"CREATE TABLE {copy} LIKE {table.name}"),
@@ -417,8 +455,10 @@ class Fulltext:
         for _ in range(rng.randint(3, 8)):
             # Which words an expanded query has depends on how InnoDB stores rows.
             mode = rng.choices([NATURAL, BOOLEAN], [4, 6])[0]
-            match = f"MATCH ({self.columns(table)}) AGAINST ({quoted(self.query(table, mode, settled=True))} {mode})"
-            where, compare = (f" WHERE {match}", ordered_ranks) if rng.random() < 0.7 else ("", same_ranks)
+            match = (f"MATCH ({self.columns(table)}) "
+                     f"AGAINST ({quoted(self.query(table, mode, settled=True))} {mode})")
+            where, compare = ((f" WHERE {match}", ordered_ranks) if rng.random() < 0.7
+                              else ("", same_ranks))
             made.append(Statement(f"SELECT id, {match} AS r FROM {copy}{where}", compare=compare))
         return [*made, self.ddl(f"DROP TABLE {copy}")]
 
@@ -432,7 +472,8 @@ class Fulltext:
         if mode == BOOLEAN:
             query = self.boolean_list(table, rng.choice([0, 0, 1, 2]))
         else:
-            query = " ".join(self.plain_item(table, mode) for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
+            query = " ".join(self.plain_item(table, mode)
+                             for _ in range(rng.choice([0, 1, 1, 2, 3, 5])))
         if rng.random() < 0.12:
             query = self.spoiled(query)
         # Behind two + and a parenthesis InnoDB skips rows for a phrase with +.
@@ -468,7 +509,8 @@ class Fulltext:
 
     def boolean_list(self, table, depth: int) -> str:
         """Terms, phrases and lists, with operators."""
-        items = [self.boolean_item(table, depth) for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
+        items = [self.boolean_item(table, depth)
+                 for _ in range(self.rng.choice([1, 1, 2, 2, 3, 4]))]
         return " ".join(items)
 
     def boolean_item(self, table, depth: int) -> str:
@@ -485,7 +527,8 @@ class Fulltext:
         if "-" in word:
             word = word.partition("-")[0]
         if roll < 0.55:
-            return operator + word[:rng.randint(1, len(word))].rstrip("'") + rng.choice(["*", "*", " *"])
+            return (operator + word[:rng.randint(1, len(word))].rstrip("'")
+                    + rng.choice(["*", "*", " *"]))
         return operator + word
 
     def spoiled(self, query: str) -> str:
@@ -494,4 +537,7 @@ class Fulltext:
         at = rng.randint(0, len(query))
         if rng.random() < 0.3:
             return query[:at] + query[at + 1:]
-        return query[:at] + rng.choice(['"', "+", "-", "~", "<", ">", "(", ")", "*", "@", "%", "@2", "++", "'", " "]) + query[at:]
+        return (query[:at]
+                + rng.choice(['"', "+", "-", "~", "<", ">", "(", ")", "*", "@", "%", "@2", "++",
+                              "'", " "])
+                + query[at:])

@@ -13,7 +13,8 @@ ACTIONS = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE"
            " ON UPDATE SET NULL", " ON DELETE CASCADE ON UPDATE CASCADE",
            " ON DELETE SET NULL ON UPDATE CASCADE", " ON DELETE CASCADE ON UPDATE SET NULL",
            " ON DELETE NO ACTION ON UPDATE NO ACTION"]
-REFUSALS = ["", " ON DELETE RESTRICT", " ON UPDATE RESTRICT", " ON DELETE NO ACTION ON UPDATE NO ACTION"]
+REFUSALS = ["", " ON DELETE RESTRICT", " ON UPDATE RESTRICT",
+            " ON DELETE NO ACTION ON UPDATE NO ACTION"]
 COLLATIONS = ["utf8mb4_general_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_bin",
               "utf8mb4_general_nopad_ci", "latin1_swedish_ci", "latin1_bin"]
 CIRCLES = 0.25   # of all graphs
@@ -40,9 +41,10 @@ class Graph:
         self.constraints = 0
         self.ties = {}   # (child, own columns, parent, its columns) -> actions
         self.in_transaction = False
-        self.kinds = [(self.insert, 30), (self.replace, 6), (self.on_duplicate, 6), (self.update, 22),
-                      (self.delete, 12), (self.transaction, 10), (self.savepoint, 4), (self.tie, 1),
-                      (self.untie, 0.7), (self.rename, 0.7), (self.rebuild, 0.7), (self.redefine, 1.5)]
+        self.kinds = [(self.insert, 30), (self.replace, 6), (self.on_duplicate, 6),
+                      (self.update, 22), (self.delete, 12), (self.transaction, 10),
+                      (self.savepoint, 4), (self.tie, 1), (self.untie, 0.7), (self.rename, 0.7),
+                      (self.rebuild, 0.7), (self.redefine, 1.5)]
 
     def columns_of(self, _table) -> str:
         """What is compared."""
@@ -70,8 +72,9 @@ class Graph:
         text = f"VARCHAR(%d) CHARACTER SET {self.collation.split('_')[0]} COLLATE {self.collation}"
         length = self.rng.choice([10, 20])
         return Statement(
-            f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {text % length}, of {text % 15}, v INT, "
-            f"{unique}KEY code (code{direction}), KEY ba (b, a), KEY ab (a, b))",
+            f"CREATE TABLE {node.name} (id INT PRIMARY KEY, a INT, b INT, code {text % length}, "
+            f"of {text % 15}, v INT, {unique}KEY code (code{direction}), KEY ba (b, a), "
+            "KEY ab (a, b))",
             apply=lambda: self.tables.append(node))
 
     def node(self):
@@ -81,12 +84,15 @@ class Graph:
     def tie(self) -> Statement:
         """ADD FOREIGN KEY, in place or by a copy."""
         rng = self.rng
-        own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"), ("a", "b")])
+        own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"),
+                                   ("a", "b")])
         child = self.node()
         # Whether it finds a row itself by another index than the primary key depends on the
         # order of its indexes.
-        parent = self.node() if columns == "id" else rng.choice([node for node in self.tables if node is not child])
-        # Of two constraints that say the same, InnoDB checks one in the middle of the other's action.
+        parent = (self.node() if columns == "id"
+                  else rng.choice([node for node in self.tables if node is not child]))
+        # Of two constraints that say the same, InnoDB checks one in the middle of the other's
+        # action.
         tie = (child, own, parent, columns)
         actions = rng.choice(REFUSALS if self.has_circles else ACTIONS)
         if (tie in self.ties or self.disturbs({**self.ties, tie: actions})
@@ -107,7 +113,8 @@ class Graph:
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]
-        return any(first[0] is second[0] and self.origins(ties, first[2]) & self.origins(ties, second[2])
+        return any(first[0] is second[0]
+                   and self.origins(ties, first[2]) & self.origins(ties, second[2])
                    for first, actions in numbers for second, _ in numbers if first is not second
                    and ("SET NULL" in actions or "UPDATE CASCADE" in actions))
 
@@ -143,16 +150,18 @@ class Graph:
         """By a copy, and what is shown then."""
         name = self.node().name
         return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
-                Statement("SELECT constraint_name, table_name, referenced_table_name, update_rule, delete_rule FROM "
-                          "information_schema.referential_constraints WHERE constraint_schema = '{twin}'")]
+                Statement("SELECT constraint_name, table_name, referenced_table_name, "
+                          "update_rule, delete_rule "
+                          "FROM information_schema.referential_constraints "
+                          "WHERE constraint_schema = '{twin}'")]
 
     def redefine(self) -> Statement:
         """Keys and columns that come and go, tables that are emptied; refused where a constraint
         needs what is there."""
         name = self.node().name
         change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7",
-                                  "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)", "DROP KEY ab",
-                                  "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
+                                  "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)",
+                                  "DROP KEY ab", "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
         statement = f"ALTER TABLE {name} {change}"
         if self.rng.random() < 0.15:
             statement = f"TRUNCATE TABLE {name}"
@@ -178,7 +187,8 @@ class Graph:
     def row(self) -> str:
         """Values of a row."""
         key = self.rng.randint(1, VALUES)
-        return f"({key}, {self.number()}, {self.number()}, {self.text()}, {self.text()}, {self.rng.randint(0, 9)})"
+        return (f"({key}, {self.number()}, {self.number()}, {self.text()}, {self.text()}, "
+                f"{self.rng.randint(0, 9)})")
 
     def rows(self) -> str:
         """One row or a few."""
@@ -190,7 +200,8 @@ class Graph:
 
     def insert(self) -> Statement:
         """INSERT."""
-        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} {COLUMNS} VALUES {self.rows()}")
+        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} {COLUMNS} "
+                         f"VALUES {self.rows()}")
 
     def replace(self) -> Statement:
         """REPLACE."""
@@ -210,13 +221,16 @@ class Graph:
 
     def where(self) -> str:
         """Which rows, in the order of their keys."""
-        condition = self.rng.choice([f"id = {self.rng.randint(1, VALUES)}", f"id > {self.rng.randint(1, VALUES)}",
-                                     f"a = {self.rng.randint(1, VALUES)}", f"code = {self.text()}", "v > 6"])
+        condition = self.rng.choice([f"id = {self.rng.randint(1, VALUES)}",
+                                     f"id > {self.rng.randint(1, VALUES)}",
+                                     f"a = {self.rng.randint(1, VALUES)}",
+                                     f"code = {self.text()}", "v > 6"])
         return f"WHERE {condition} ORDER BY id"
 
     def update(self) -> Statement:
         """UPDATE."""
-        return Statement(f"UPDATE{self.ignore()} {self.node().name} SET {self.change()} {self.where()}")
+        return Statement(f"UPDATE{self.ignore()} {self.node().name} SET {self.change()} "
+                         f"{self.where()}")
 
     def delete(self) -> Statement:
         """DELETE."""

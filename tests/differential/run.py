@@ -28,10 +28,11 @@ from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
 
 STATEMENTS_PER_ROUND = 500
 COMPARE_EVERY = 50
-MODES = ["STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION", "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
-         "NO_ENGINE_SUBSTITUTION", "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,PAD_CHAR_TO_FULL_LENGTH"]
-OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 0, "innodb_autoinc_lock_mode": 1,
-           "innodb_stats_persistent": 0}
+MODES = ["STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+         "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION", "NO_ENGINE_SUBSTITUTION",
+         "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,PAD_CHAR_TO_FULL_LENGTH"]
+OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 0,
+           "innodb_autoinc_lock_mode": 1, "innodb_stats_persistent": 0}
 REPORTS = VAR / "differential"
 
 
@@ -46,7 +47,8 @@ class Round:
         self.rng = random.Random(seed)
         self.seed, self.plant = seed, plant
         mode = self.rng.choice(MODES)
-        self.twins = [Twin(server.socket, "left_twin", left, mode), Twin(server.socket, "right_twin", right, mode)]
+        self.twins = [Twin(server.socket, "left_twin", left, mode),
+                      Twin(server.socket, "right_twin", right, mode)]
         self.folder = scratch("loads")
         self.generator = generator(self.rng, self.folder)
         self.history = [f"SET sql_mode = '{mode}'"]
@@ -71,22 +73,26 @@ class Round:
                 if twin.engine == statement.only:
                     twin.run(statement.text)
             return
-        if self.skips_change and statement.text.startswith(("UPDATE", "DELETE")) and "MATCH (" in statement.text:
+        if (self.skips_change and statement.text.startswith(("UPDATE", "DELETE"))
+                and "MATCH (" in statement.text):
             self.skips_change = False
             return
         self.history.append(statement.text)
         left, right = (twin.run(statement.text) for twin in self.twins)
         self.done += 1
         if {left.error, right.error} & LOST_CONNECTION:
-            raise Difference(f"the server was lost at: {statement.text[:3000]}\n  {left.text()}\n  {right.text()}")
+            raise Difference(f"the server was lost at: {statement.text[:3000]}\n"
+                             f"  {left.text()}\n  {right.text()}")
         found = difference(statement, left, right)
         self.skips_change = bool(found) and self.contradicts_itself(statement, left, right)
         if self.skips_change:
             self.settled += 1
-            print(f"InnoDB contradicts itself, seed {self.seed}, statement {self.done}: {statement.text[:300]}")
+            print(f"InnoDB contradicts itself, seed {self.seed}, statement {self.done}: "
+                  f"{statement.text[:300]}")
         elif found:
             raise Difference(f"{found}\n  statement {self.done}: {statement.text[:3000]}\n"
-                             f"  {self.twins[0].engine}: {left.text()}\n  {self.twins[1].engine}: {right.text()}")
+                             f"  {self.twins[0].engine}: {left.text()}\n"
+                             f"  {self.twins[1].engine}: {right.text()}")
         if left.error:
             self.failed_on_both += 1
             self.history[-1] += f" -- error {left.error}"
@@ -125,17 +131,24 @@ def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--left", default="InnoDB")
     parser.add_argument("--right", default="CHEETAH")
-    parser.add_argument("--seed", type=int, default=1, help="the first round's seed; round n has seed + n")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="the first round's seed; round n has seed + n")
     parser.add_argument("--statements", type=int, default=20000)
-    parser.add_argument("--plant", action="store_true", help="change one twin behind the test's back")
-    parser.add_argument("--graphs", action="store_true", help="tables that foreign keys tie together")
-    parser.add_argument("--fulltext", action="store_true", help="tables with full-text indexes, and searches")
-    parser.add_argument("--keep-going", type=int, default=5, help="stop after this many rounds with a difference")
-    parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third engine's opinion")
+    parser.add_argument("--plant", action="store_true",
+                        help="change one twin behind the test's back")
+    parser.add_argument("--graphs", action="store_true",
+                        help="tables that foreign keys tie together")
+    parser.add_argument("--fulltext", action="store_true",
+                        help="tables with full-text indexes, and searches")
+    parser.add_argument("--keep-going", type=int, default=5,
+                        help="stop after this many rounds with a difference")
+    parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third "
+                                       "engine's opinion")
     choice = parser.parse_args(arguments)
     folder = scratch("differential")
     more = fulltext.OPTIONS if choice.fulltext else {}
-    server = PrivateServer(folder, {**OPTIONS, **more, **({"plugin-load-add": choice.load} if choice.load else {})})
+    server = PrivateServer(folder, {**OPTIONS, **more,
+                                    **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
     generator = fulltext.Fulltext if choice.fulltext else Graph if choice.graphs else Generator
     bad, done, refused, settled, started = [], 0, 0, 0, time.monotonic()
@@ -164,10 +177,11 @@ def main(arguments: list) -> int:
     server.remove()
     seconds = time.monotonic() - started
     if settled:
-        print(f"{settled} answers of InnoDB differed from its own by another index, or for a new table with the "
-              "same rows")
-    print(f"differential: {done} statements on {choice.left} and {choice.right} ({refused} refused by both) "
-          f"in {seconds:.0f} s, {len(bad)} of {number + 1} rounds with a difference")
+        print(f"{settled} answers of InnoDB differed from its own by another index, "
+              "or for a new table with the same rows")
+    print(f"differential: {done} statements on {choice.left} and {choice.right} "
+          f"({refused} refused by both) in {seconds:.0f} s, "
+          f"{len(bad)} of {number + 1} rounds with a difference")
     return 1 if bad else 0
 
 
@@ -177,8 +191,9 @@ def report(attempt: Round, found: Difference, choice) -> None:
     file = REPORTS / f"{attempt.seed}.sql"
     file.write_text(";\n".join(attempt.history) + ";\n")
     print(f"DIFFERENCE, seed {attempt.seed}: {found}")
-    print(f"  replay: python3 tests/differential/run.py --left {choice.left} --right {choice.right} "
-          f"--seed {attempt.seed} --statements {STATEMENTS_PER_ROUND}   (statements: {show(file)})", flush=True)
+    print(f"  replay: python3 tests/differential/run.py --left {choice.left} "
+          f"--right {choice.right} --seed {attempt.seed} --statements {STATEMENTS_PER_ROUND}   "
+          f"(statements: {show(file)})", flush=True)
 
 
 if __name__ == "__main__":

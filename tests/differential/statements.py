@@ -31,18 +31,20 @@ class Generator:
         self.in_transaction = False
         self.insert_id = 1000
         self.kinds = [
-            (self.insert, 26), (self.insert_select, 4), (self.on_duplicate, 6), (self.replace, 5), (self.update, 13),
-            (self.update_shift, 3), (self.delete, 6), (self.multi_update, 2), (self.multi_delete, 2), (self.select, 22),
-            (self.select_index, 8), (self.group, 6), (self.join, 4), (self.transaction, 14), (self.load_data, 1),
-            (self.alter, 1.2), (self.new_table, 0.6), (self.maintain, 1), (self.handler, 1.5), (self.truncate, 0.3),
+            (self.insert, 26), (self.insert_select, 4), (self.on_duplicate, 6), (self.replace, 5),
+            (self.update, 13), (self.update_shift, 3), (self.delete, 6), (self.multi_update, 2),
+            (self.multi_delete, 2), (self.select, 22), (self.select_index, 8), (self.group, 6),
+            (self.join, 4), (self.transaction, 14), (self.load_data, 1), (self.alter, 1.2),
+            (self.new_table, 0.6), (self.maintain, 1), (self.handler, 1.5), (self.truncate, 0.3),
             (self.delete_returning, 1),
         ]
 
     def settles(self, innodb, statement, other) -> bool:
-        """Whether InnoDB answers a query as the other engine does when it reads by another index, or
-        by none: then it contradicts itself, and the difference is the plan's."""
+        """Whether InnoDB answers a query as the other engine does when it reads by another index,
+        or by none: then it contradicts itself, and the difference is the plan's."""
         return statement.text.startswith("SELECT") and any(
-            not difference(statement, innodb.run(text), other) for text in self.other_plans(statement.text))
+            not difference(statement, innodb.run(text), other)
+            for text in self.other_plans(statement.text))
 
     def other_plans(self, query: str) -> list:
         """The query by every index of its tables, and by none."""
@@ -52,8 +54,10 @@ class Generator:
             hints = [f"IGNORE INDEX ({names})"] * bool(names)
             hints += ["FORCE INDEX (PRIMARY)"] * bool(table.primary)
             hints += [f"FORCE INDEX (`{index.name}`)" for index in table.indexes]
-            place = re.compile(rf"(?<=(?:FROM|JOIN) )({table.name}(?: AS \w)?)(?: FORCE INDEX \(`\w+`\))?(?= |$)")
-            texts += [place.sub(rf"\1 {hint}", text) for text in texts if place.search(text) for hint in hints]
+            place = re.compile(rf"(?<=(?:FROM|JOIN) )({table.name}(?: AS \w)?)"
+                               r"(?: FORCE INDEX \(`\w+`\))?(?= |$)")
+            texts += [place.sub(rf"\1 {hint}", text)
+                      for text in texts if place.search(text) for hint in hints]
         return texts[1:]
 
     def next(self) -> list:
@@ -78,7 +82,8 @@ class Generator:
             self.end_transaction()
         if len(self.tables) >= 5:
             old = self.tables[0]
-            return Statement(f"DROP TABLE {old.name}", apply=lambda: (self.tables.remove(old), self.end_transaction()))
+            return Statement(f"DROP TABLE {old.name}",
+                             apply=lambda: (self.tables.remove(old), self.end_transaction()))
         return Statement(table.create(), apply=apply)
 
     def alter(self):
@@ -89,29 +94,34 @@ class Generator:
             index = random_index(rng, table)
             if index is None or len(table.indexes) > 6:
                 return None
-            return self.copied(table, f"ADD {index.definition()}", lambda: table.indexes.append(index))
+            return self.copied(table, f"ADD {index.definition()}",
+                               lambda: table.indexes.append(index))
         if roll < 0.5 and table.indexes:
             index = rng.choice(table.indexes)
-            return self.copied(table, f"DROP INDEX `{index.name}`", lambda: table.indexes.remove(index))
+            return self.copied(table, f"DROP INDEX `{index.name}`",
+                               lambda: table.indexes.remove(index))
         if roll < 0.7 and len(table.columns) < 12:
             column = random_column(rng, table.new_name("c"))
             at = rng.randrange(len(table.columns) + 1)
             place = f" AFTER `{table.columns[at - 1].name}`" if at else " FIRST"
-            return self.copied(table, f"ADD COLUMN {column.definition()}{place}", lambda: table.columns.insert(at, column))
+            return self.copied(table, f"ADD COLUMN {column.definition()}{place}",
+                               lambda: table.columns.insert(at, column))
         kept = table.primary + [c for index in table.indexes for c in index.columns]
         free = [c for c in table.columns if c not in kept]
         if roll < 0.8 and len(free) > 1:
             column = rng.choice(free)
-            return self.copied(table, f"DROP COLUMN `{column.name}`", lambda: table.columns.remove(column))
+            return self.copied(table, f"DROP COLUMN `{column.name}`",
+                               lambda: table.columns.remove(column))
         if roll < 0.85:
             return self.copied(table, "FORCE", None)
         self.names_made += 1
         name = f"t{self.names_made}"
-        return self.ddl(f"RENAME TABLE {table.name} TO {name}", lambda: setattr(table, "name", name))
+        return self.ddl(f"RENAME TABLE {table.name} TO {name}",
+                        lambda: setattr(table, "name", name))
 
     def copied(self, table: Table, text: str, change) -> Statement:
-        """ALTER TABLE by a copy. InnoDB makes one now and then by itself, and forgets numbers for AUTO_INCREMENT that
-        were set aside. (From 11.5 on the server ignores alter_algorithm.)"""
+        """ALTER TABLE by a copy. InnoDB makes one now and then by itself, and forgets numbers for
+        AUTO_INCREMENT that were set aside. (From 11.5 on the server ignores alter_algorithm.)"""
         return self.ddl(f"ALTER TABLE {table.name} {text}, ALGORITHM=COPY", change)
 
     def ddl(self, text: str, change) -> Statement:
@@ -160,18 +170,21 @@ class Generator:
         """INSERT of one to five rows, sometimes IGNORE."""
         table = self.table()
         ignore = "IGNORE " if self.rng.random() < 0.2 else ""
-        return Statement(f"INSERT {ignore}INTO {table.name} {self.values(table)}", counts_warnings=True)
+        return Statement(f"INSERT {ignore}INTO {table.name} {self.values(table)}",
+                         counts_warnings=True)
 
     def values(self, table: Table) -> str:
         """A column list and rows."""
         rng = self.rng
-        columns = [c for c in table.stored() if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
+        columns = [c for c in table.stored()
+                   if rng.random() < 0.93 and not (c.auto_increment and rng.random() < 0.7)]
         if not columns:
             return "() VALUES ()"
         # Numbers given and numbers made in one statement leave gaps of a size that is the engine's
         # own affair.
         made = rng.random() < 0.5
-        rows = ["(" + ", ".join(self.cell(c, made) for c in columns) + ")" for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
+        rows = ["(" + ", ".join(self.cell(c, made) for c in columns) + ")"
+                for _ in range(rng.choice([1, 1, 1, 2, 3, 5, 5, 30]))]
         return "(" + ", ".join(f"`{c.name}`" for c in columns) + ") VALUES " + ", ".join(rows)
 
     def cell(self, column, made: bool) -> str:
@@ -194,7 +207,8 @@ class Generator:
         if rng.random() < 0.3:
             column = rng.choice(table.changeable())
             change = f"`{column.name}` = VALUES(`{column.name}`)"
-        return Statement(f"INSERT INTO {table.name} {self.values(table)} ON DUPLICATE KEY UPDATE {change}")
+        return Statement(f"INSERT INTO {table.name} {self.values(table)} "
+                         f"ON DUPLICATE KEY UPDATE {change}")
 
     def insert_select(self):
         """INSERT, INSERT IGNORE or REPLACE of rows read from another table."""
@@ -237,9 +251,11 @@ class Generator:
         if touches or rng.random() < 0.15:
             if not table.primary:
                 return None
-            tail = f" ORDER BY {table.order()}" + (f" LIMIT {rng.randint(1, 6)}" if rng.random() < 0.6 else "")
+            tail = (f" ORDER BY {table.order()}"
+                    + (f" LIMIT {rng.randint(1, 6)}" if rng.random() < 0.6 else ""))
         ignore = "IGNORE " if tail and rng.random() < 0.2 else ""
-        return Statement(f"UPDATE {ignore}{table.name} SET {change} WHERE {self.place(table)}{tail}")
+        return Statement(f"UPDATE {ignore}{table.name} SET {change} "
+                         f"WHERE {self.place(table)}{tail}")
 
     def update_shift(self):
         """UPDATE that moves integers, unique ones too, in a fixed order."""
@@ -250,7 +266,8 @@ class Generator:
         column = rng.choice(able)
         down = rng.choice(["", " DESC"])
         order = ", ".join(f"`{c.name}`{down}" for c in table.primary)
-        return Statement(f"UPDATE {table.name} SET `{column.name}` = `{column.name}` + {rng.choice([1, -1, 3])} "
+        return Statement(f"UPDATE {table.name} "
+                         f"SET `{column.name}` = `{column.name}` + {rng.choice([1, -1, 3])} "
                          f"WHERE {self.place(table)} ORDER BY {order}")
 
     def delete(self) -> Statement:
@@ -264,7 +281,8 @@ class Generator:
     def delete_returning(self):
         """DELETE .. RETURNING shows what went."""
         table = self.table()
-        return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)} RETURNING {self.columns_of(table)}")
+        return Statement(f"DELETE FROM {table.name} WHERE {self.place(table)} "
+                         f"RETURNING {self.columns_of(table)}")
 
     def multi_update(self):
         """UPDATE of two joined tables with constants, so that the join's order does not matter."""
@@ -277,7 +295,8 @@ class Generator:
             return None
         column = self.rng.choice(quiet)
         return Statement(f"UPDATE {left.name} AS x JOIN {right.name} AS y ON {on} "
-                         f"SET x.`{column.name}` = {column.plain(self.rng)} WHERE {self.place(right, 'y')}")
+                         f"SET x.`{column.name}` = {column.plain(self.rng)} "
+                         f"WHERE {self.place(right, 'y')}")
 
     def multi_delete(self):
         """DELETE from one or both of two joined tables."""
@@ -300,8 +319,10 @@ class Generator:
         file = f"{self.folder}/{{twin}}-{self.names_made}.tsv"
         write = (f"SELECT {columns} INTO OUTFILE '{file}' CHARACTER SET utf8mb4 FROM {table.name} "
                  f"WHERE {self.place(table)} ORDER BY {table.order()} LIMIT 20")
-        read = f"LOAD DATA INFILE '{file}' {rng.choice(['REPLACE', 'IGNORE'])} INTO TABLE {table.name} CHARACTER SET utf8mb4 ({columns})"
-        return [Statement(write), Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}"), Statement(read)]
+        read = (f"LOAD DATA INFILE '{file}' {rng.choice(['REPLACE', 'IGNORE'])} "
+                f"INTO TABLE {table.name} CHARACTER SET utf8mb4 ({columns})")
+        return [Statement(write), Statement(f"DELETE FROM {table.name} WHERE {self.place(table)}"),
+                Statement(read)]
 
     # --- reads
 
@@ -316,7 +337,8 @@ class Generator:
             down = rng.choice(["", " DESC"])
             text += " ORDER BY " + extra + ", ".join(f"`{c.name}`{down}" for c in table.primary)
             if rng.random() < 0.5:
-                text += f" LIMIT {rng.randint(0, 8)}" + (f" OFFSET {rng.randint(0, 4)}" if rng.random() < 0.3 else "")
+                text += (f" LIMIT {rng.randint(0, 8)}"
+                         + (f" OFFSET {rng.randint(0, 4)}" if rng.random() < 0.3 else ""))
             return Statement(text, ordered=True)
         return Statement(text)
 
@@ -326,12 +348,14 @@ class Generator:
         if not table.indexes:
             return None
         index = rng.choice(table.indexes)
-        columns = ", ".join(f"`{c.name}`" for c in index.columns) if rng.random() < 0.5 else self.columns_of(table)
+        columns = (", ".join(f"`{c.name}`" for c in index.columns) if rng.random() < 0.5
+                   else self.columns_of(table))
         where = self.where(table, among=index.columns) if rng.random() < 0.85 else "TRUE"
         text = f"SELECT {columns} FROM {table.name} FORCE INDEX (`{index.name}`) WHERE {where}"
         if table.primary and rng.random() < 0.5:
             down = rng.choice(["", " DESC"])
-            text += " ORDER BY " + ", ".join(f"`{c.name}`{down}" for c in [*index.columns, *table.primary])
+            text += " ORDER BY " + ", ".join(f"`{c.name}`{down}"
+                                             for c in [*index.columns, *table.primary])
             return Statement(text + f" LIMIT {rng.randint(1, 10)}", ordered=True)
         return Statement(text)
 
@@ -367,8 +391,9 @@ class Generator:
             return None
         left, right, on = pair
         kind = self.rng.choice(["JOIN", "LEFT JOIN"])
-        return Statement(f"SELECT {self.columns_of(left, 'x')}, {self.columns_of(right, 'y')} FROM {left.name} AS x {kind} "
-                         f"{right.name} AS y ON {on} WHERE {self.where(left, 'x')}")
+        return Statement(f"SELECT {self.columns_of(left, 'x')}, {self.columns_of(right, 'y')} "
+                         f"FROM {left.name} AS x {kind} {right.name} AS y ON {on} "
+                         f"WHERE {self.where(left, 'x')}")
 
     def handler(self):
         """HANDLER reads in primary key order. (After the end each engine stands where it likes: so
@@ -378,7 +403,8 @@ class Generator:
             return None
         first, way = self.rng.choice([("FIRST", "NEXT"), ("LAST", "PREV")])
         steps = [f"HANDLER {table.name} OPEN AS h", f"HANDLER h READ `PRIMARY` {first}"]
-        steps += [f"HANDLER h READ `PRIMARY` {way} LIMIT {self.rng.randint(1, 3)}" for _ in range(2)]
+        steps += [f"HANDLER h READ `PRIMARY` {way} LIMIT {self.rng.randint(1, 3)}"
+                  for _ in range(2)]
         return [Statement(text, ordered=True) for text in [*steps, "HANDLER h CLOSE"]]
 
     # --- parts
@@ -395,7 +421,8 @@ class Generator:
     def joined(self, virtual=True):
         """Two tables and a condition on integers, or None."""
         left, right = self.table(), self.table()
-        mine, theirs = ([c for c in table.columns if c.family == "integer" and (virtual or not c.virtual)]
+        mine, theirs = ([c for c in table.columns
+                         if c.family == "integer" and (virtual or not c.virtual)]
                         for table in (left, right))
         if left is right or not mine or not theirs:
             return None
@@ -407,13 +434,16 @@ class Generator:
         able = [c for c in (among or table.comparable()) if c.family != "geometry"]
         if not able:
             return "TRUE"
-        terms = [self.condition(rng.choice(able), alias) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+        terms = [self.condition(rng.choice(able), alias)
+                 for _ in range(rng.choice([1, 1, 1, 2, 3]))]
         return rng.choice([" AND ", " AND ", " OR "]).join(terms)
 
     def place(self, table: Table, alias: str = "") -> str:
-        """Conditions by which a change finds its rows. Never on virtual columns: InnoDB sometimes loses rows when it
-        sorts by their indexes. A query can be asked again (`settles`); a change cannot."""
-        return self.where(table, alias, [column for column in table.comparable() if not column.virtual])
+        """Conditions by which a change finds its rows. Never on virtual columns: InnoDB sometimes
+        loses rows when it sorts by their indexes. A query can be asked again (`settles`); a change
+        cannot."""
+        return self.where(table, alias,
+                          [column for column in table.comparable() if not column.virtual])
 
     def condition(self, column, alias: str) -> str:
         """A condition on one column with literals of its own type."""

@@ -87,14 +87,17 @@ def add_primary_key(rng, table: Table) -> None:
     """Auto-increment, chosen columns, or none."""
     roll = rng.random()
     if roll < 0.4:
-        key = Column(table.new_name("id"), rng.choice(["INT", "BIGINT UNSIGNED", "SMALLINT", "INT UNSIGNED"]), "integer",
+        key = Column(table.new_name("id"),
+                     rng.choice(["INT", "BIGINT UNSIGNED", "SMALLINT", "INT UNSIGNED"]), "integer",
                      lambda r: str(r.randint(1, 60)), nullable=False, extra=" AUTO_INCREMENT")
         key.auto_increment = True
         table.columns.insert(rng.randint(0, len(table.columns)), key)
         table.primary, table.primary_parts = [key], [f"`{key.name}`"]
     elif roll < 0.85:
         # Prefix parts would leave ties in ORDER BY, so a primary key takes whole columns.
-        able = [c for c in table.columns if c.indexable and not c.must_prefix and c.prefix_max <= 100 and not c.extra.strip()]
+        able = [c for c in table.columns
+                if c.indexable and not c.must_prefix and c.prefix_max <= 100
+                and not c.extra.strip()]
         for column in rng.sample(able, min(len(able), rng.choice([1, 1, 2, 3]))):
             column.nullable, column.extra = False, ""
             table.primary.append(column)
@@ -110,7 +113,8 @@ def random_index(rng, table: Table):
     parts = []
     for column in chosen:
         part = f"`{column.name}`"
-        if column.must_prefix or (column.prefix_max > 200) or (column.prefix_max > 1 and rng.random() < 0.3):
+        if (column.must_prefix or (column.prefix_max > 200)
+                or (column.prefix_max > 1 and rng.random() < 0.3)):
             part += f"({rng.randint(1, min(column.prefix_max, 30))})"
         parts.append(part + (" DESC" if rng.random() < 0.15 else ""))
     return Index(table.new_name("k"), rng.random() < 0.25, parts, chosen)
@@ -123,7 +127,8 @@ def add_generated(rng, table: Table) -> None:
         return
     source = rng.choice(sources)
     stored = rng.random() < 0.5
-    column = Column(table.new_name("g"), f"BIGINT AS (`{source.name}` % 7) {'PERSISTENT' if stored else 'VIRTUAL'}",
+    column = Column(table.new_name("g"),
+                    f"BIGINT AS (`{source.name}` % 7) {'PERSISTENT' if stored else 'VIRTUAL'}",
                     "integer", lambda r: str(r.randint(-6, 6)))
     column.generated = True
     column.virtual = not stored
@@ -138,5 +143,6 @@ def add_options(rng, table: Table) -> None:
     others = any(i.unique for i in table.indexes)
     # The partitioning function is refused for columns of other types, and every unique key would
     # have to contain it.
-    if whole and not others and not any(c.family == "geometry" for c in table.columns) and rng.random() < 0.12:
+    if (whole and not others and not any(c.family == "geometry" for c in table.columns)
+            and rng.random() < 0.12):
         table.options = f" PARTITION BY HASH (`{table.primary[0].name}`) PARTITIONS 3"

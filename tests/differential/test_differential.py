@@ -31,7 +31,8 @@ def test_only_what_innodb_itself_answers_is_settled():
     server = run.PrivateServer(run.scratch("differential"))
     query = Statement("SELECT MAX(b) FROM t1 WHERE c < 9 GROUP BY a")
     generator = Generator(random.Random(1), None)
-    generator.tables = [SimpleNamespace(name="t1", primary=["a"], indexes=[SimpleNamespace(name="k")])]
+    generator.tables = [SimpleNamespace(name="t1", primary=["a"],
+                                        indexes=[SimpleNamespace(name="k")])]
     with server:
         twin = Twin(server.socket, "twin", "InnoDB", "")
         twin.run("CREATE TABLE t1 (a INT PRIMARY KEY, b TINYINT ZEROFILL, c INT, KEY k (c))")
@@ -40,5 +41,6 @@ def test_only_what_innodb_itself_answers_is_settled():
         assert len(answers) == 3 and len({repr(answer.rows) for answer in answers}) == 2
         assert all(generator.settles(twin, query, answer) for answer in answers)
         for answer in answers:
-            assert not generator.settles(twin, query, Outcome(rows=answer.rows[1:], affected=answer.affected))
+            assert not generator.settles(twin, query, Outcome(rows=answer.rows[1:],
+                                                              affected=answer.affected))
     server.remove()

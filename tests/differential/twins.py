@@ -22,7 +22,8 @@ SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET innod
             # Otherwise ALTER TABLE says how many rows it copied on one engine, and 0 on the other.
             # From 11.5 on the server ignores it.
             "SET alter_algorithm = 'COPY'"]
-COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT INDEX", "DROP INDEX")
+COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT INDEX",
+          "DROP INDEX")
 
 
 class Outcome:
@@ -51,7 +52,8 @@ class Twin:
             cursor.execute(f"CREATE DATABASE {database}")
         root.close()
         self.connection = connect(socket, database, conv={}, use_unicode=False)
-        for text in [*SETTINGS, f"SET default_storage_engine = {engine}", f"SET sql_mode = '{mode}'"]:
+        for text in [*SETTINGS, f"SET default_storage_engine = {engine}",
+                     f"SET sql_mode = '{mode}'"]:
             self.run(text)
 
     def run(self, text: str) -> Outcome:
@@ -61,11 +63,13 @@ class Twin:
         try:
             affected = cursor.execute(text.replace("{twin}", self.database))
             rows = list(cursor.fetchall()) if cursor.description else None
-            return Outcome(rows=rows, affected=affected, last_id=cursor.lastrowid, warnings=cursor.warning_count
-                           if hasattr(cursor, "warning_count") else (cursor._result.warning_count or 0))
+            return Outcome(rows=rows, affected=affected, last_id=cursor.lastrowid,
+                           warnings=(cursor.warning_count if hasattr(cursor, "warning_count")
+                                     else (cursor._result.warning_count or 0)))
         except pymysql.MySQLError as failure:
             number = failure.args[0] if failure.args and isinstance(failure.args[0], int) else -1
-            return Outcome(error=number, message=str(failure.args[-1])[:300] if failure.args else "")
+            return Outcome(error=number,
+                           message=str(failure.args[-1])[:300] if failure.args else "")
         finally:
             cursor.close()
 
@@ -95,7 +99,8 @@ def difference(statement, left: Outcome, right: Outcome) -> str:
             return "rows or their order differ"
         if not statement.ordered and sorted(left.rows, key=repr) != sorted(right.rows, key=repr):
             return "rows differ"
-    if left.affected != right.affected and not (SERIES != FIRST_SERIES and statement.text.startswith(COPIES)):
+    if left.affected != right.affected and not (SERIES != FIRST_SERIES
+                                                and statement.text.startswith(COPIES)):
         return "affected rows differ"
     if left.last_id != right.last_id:
         return "last insert ids differ"

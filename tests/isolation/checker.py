@@ -53,7 +53,8 @@ from graph import Graph  # noqa: E402
 from history import ABORTED, COMMITTED, History, LOCKING, READ, SNAPSHOT, WRITE  # noqa: E402
 from versions import ListVersions, own_writes_at, RegisterVersions  # noqa: E402
 
-REPEATABLE, SERIALIZABLE, COMMITTED_READS, UNCOMMITTED = "REPEATABLE READ", "SERIALIZABLE", "READ COMMITTED", "READ UNCOMMITTED"
+REPEATABLE, SERIALIZABLE, COMMITTED_READS, UNCOMMITTED = (
+    "REPEATABLE READ", "SERIALIZABLE", "READ COMMITTED", "READ UNCOMMITTED")
 PROBLEMS_MAX = 20
 
 
@@ -158,7 +159,8 @@ class Events:
 
     def first_committer_wins(self, txn, before, key, kind: str, locks: bool = True) -> None:
         """Under snapshot isolation, what is written or locked must be in the snapshot."""
-        if locks and self.history.snapshot_isolation and txn.level == REPEATABLE and not txn.autocommit:
+        if (locks and self.history.snapshot_isolation and txn.level == REPEATABLE
+                and not txn.autocommit):
             for snapshot in self.snapshots.get(txn.number, [])[:1]:
                 self.graph.edge(self.ends[before.number], snapshot, kind, key)
 
@@ -184,7 +186,8 @@ class Events:
 
     def add_real_time(self) -> None:
         """A chain of instants: what was answered before one precedes what was sent after it."""
-        moments = sorted({moment for _, sent, answered in self.times for moment in (sent, answered)})
+        moments = sorted({moment for _, sent, answered in self.times
+                          for moment in (sent, answered)})
         instants = {moment: self.graph.node(("time", moment)) for moment in moments}
         for earlier, later in zip(moments, moments[1:]):
             self.graph.edge(instants[earlier], instants[later], "rt")
@@ -213,7 +216,8 @@ class Events:
 
     def edges_of(self, cycle: list) -> list:
         """(source, target, kind, why) along a cycle."""
-        return [(source, target, *self.graph.out[source][target]) for source, target in zip(cycle, cycle[1:] + cycle[:1])]
+        return [(source, target, *self.graph.out[source][target])
+                for source, target in zip(cycle, cycle[1:] + cycle[:1])]
 
     def name_of(self, cycle: list) -> str:
         """Adya's name."""
@@ -224,15 +228,19 @@ class Events:
         if kinds.count("rw") > 1:
             return "G2-item"
         keys = {edge[3] for edge in edges}
-        return "lost update" if "ww" in kinds and "wr" not in kinds and len(keys) == 1 and len(edges) == 2 else "G-single"
+        return ("lost update"
+                if "ww" in kinds and "wr" not in kinds and len(keys) == 1 and len(edges) == 2
+                else "G-single")
 
     def explain(self, cycle: list) -> str:
         """The cycle in words; instants in a row are left out."""
         parts = []
         for source, target, kind, why in self.edges_of(cycle):
-            if kind == "rt" and self.graph.labels[source][0] == "time" and self.graph.labels[target][0] == "time":
+            if (kind == "rt" and self.graph.labels[source][0] == "time"
+                    and self.graph.labels[target][0] == "time"):
                 continue
-            parts.append(f"{self.shown(source)} -{kind}{'' if why is None else ' key ' + str(why)}-> {self.shown(target)}")
+            parts.append(f"{self.shown(source)} -{kind}"
+                         f"{'' if why is None else ' key ' + str(why)}-> {self.shown(target)}")
         return "; ".join(parts)
 
     def shown(self, node: int) -> str:
@@ -250,7 +258,8 @@ def main(arguments: list) -> int:
         history = History.load(Path(name))
         problems = check(history)
         wrong += bool(problems)
-        print(f"{name}: {len(history.txns)} transactions on {history.engine}, {len(problems)} problems")
+        print(f"{name}: {len(history.txns)} transactions on {history.engine}, "
+              f"{len(problems)} problems")
         for problem in problems[:PROBLEMS_MAX]:
             print(f"  {problem}")
     return 1 if wrong else 0

@@ -2,14 +2,15 @@
 
 from cheetah_tools.say import Failure
 from history import ABORTED, COMMITTED, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
-from plans import BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS, WRITE_STEP
+from plans import (BACK, COUNT_STEP, KEYS_PER_GROUP, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS,
+                   WRITE_STEP)
 
 # The index moves with every append and has the length itself; a register's value is unique as the
 # index says.
-LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, "
-         "KEY g (grp, len))")
-REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, pad MEDIUMTEXT NOT NULL, "
-             "KEY g (grp, v), UNIQUE KEY u (v))")
+LISTS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, len INT NOT NULL, "
+         "val TEXT NOT NULL, pad MEDIUMTEXT NOT NULL, KEY g (grp, len))")
+REGISTERS = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT NOT NULL, "
+             "pad MEDIUMTEXT NOT NULL, KEY g (grp, v), UNIQUE KEY u (v))")
 # The words of a row: one that all rows have, its group, and its value or the elements of its list.
 INDEXES = {"list": "FULLTEXT KEY w (val, tag)", "register": "FULLTEXT KEY w (tag)"}
 LOCKS = {"": "", "share": " LOCK IN SHARE MODE", "update": " FOR UPDATE"}
@@ -21,7 +22,8 @@ REFUSED = {1062, 1205}
 def tables(model: str, more: str) -> list:
     """CREATE TABLE, without an engine."""
     text = LISTS if model == "list" else REGISTERS
-    return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g") if more == WORDS else text]
+    return [text.replace("KEY g", f"tag VARCHAR(40) NOT NULL, {INDEXES[model]}, KEY g")
+            if more == WORDS else text]
 
 
 class Unexpected(Failure):
@@ -35,7 +37,8 @@ class Client:
 
     def __init__(self, number: int, session, run):
         self.number, self.session, self.run = number, session, run
-        self.script, self.text, self.sent, self.level = self.transactions(), "", 0, "REPEATABLE READ"
+        self.script, self.text, self.sent, self.level = (
+            self.transactions(), "", 0, "REPEATABLE READ")
         self.lists, self.has_words = run.model == "list", run.planner.more == WORDS
         self.txn, self.saved, self.joined = None, None, False
 
@@ -74,7 +77,8 @@ class Client:
 
     def begin(self, plan) -> None:
         """A transaction begins, as the engine sees it."""
-        self.txn = Txn(len(self.run.txns), self.number, plan.level, status=ABORTED, autocommit=plan.autocommit)
+        self.txn = Txn(len(self.run.txns), self.number, plan.level, status=ABORTED,
+                       autocommit=plan.autocommit)
         self.run.txns.append(self.txn)
 
     def transaction(self, plan):
@@ -134,7 +138,8 @@ class Client:
         """All rows, counted in two ways, or three."""
         column = "len" if self.lists else "v"
         more = f", (SELECT COUNT(*) FROM h WHERE {self.match('row')})" if self.has_words else ""
-        return f"SELECT (SELECT COUNT(*) FROM h), (SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0){more}"
+        return ("SELECT (SELECT COUNT(*) FROM h), "
+                f"(SELECT COUNT({column}) FROM h FORCE INDEX (g) WHERE grp >= 0){more}")
 
     def match(self, words: str) -> str:
         """A condition: rows with one of these words."""
@@ -148,13 +153,19 @@ class Client:
         """The statement that reads a step's keys."""
         column = ("val" if self.lists else "v") + ", SUBSTRING_INDEX(pad, ',', 1), LENGTH(pad)"
         keys, group = step.keys, step.keys[0] // KEYS_PER_GROUP
-        text = {"id": f"SELECT id, {column} FROM h WHERE id = {keys[0]}",
-                "ids": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id IN ({', '.join(map(str, keys))})",
-                "range": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) WHERE id BETWEEN {keys[0]} AND {keys[-1]}",
-                "group": f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp = {group}",
-                "covered": f"SELECT id, {'len' if self.lists else 'v'} FROM h FORCE INDEX (g) WHERE grp = {group}",
-                "words": f"SELECT id, {column} FROM h WHERE {self.match(f'grp{group}')}",
-                "found": f"SELECT id, {column} FROM h WHERE {self.match(' '.join(str(value) for _, value in step.value or ()))}"}[step.via]
+        text = {
+            "id": f"SELECT id, {column} FROM h WHERE id = {keys[0]}",
+            "ids": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) "
+                   f"WHERE id IN ({', '.join(map(str, keys))})",
+            "range": f"SELECT id, {column} FROM h FORCE INDEX (PRIMARY) "
+                     f"WHERE id BETWEEN {keys[0]} AND {keys[-1]}",
+            "group": f"SELECT id, {column} FROM h FORCE INDEX (g) WHERE grp = {group}",
+            "covered": f"SELECT id, {'len' if self.lists else 'v'} FROM h FORCE INDEX (g) "
+                       f"WHERE grp = {group}",
+            "words": f"SELECT id, {column} FROM h WHERE {self.match(f'grp{group}')}",
+            "found": f"SELECT id, {column} FROM h "
+                     f"WHERE {self.match(' '.join(str(value) for _, value in step.value or ()))}",
+        }[step.via]
         return text + LOCKS[step.lock]
 
     def note_read(self, step, outcome, sent, answered) -> None:
@@ -171,11 +182,14 @@ class Client:
         lengths = self.lists and covered
         # A locking scan that keeps no gaps may miss a row whose value, and with it its place in the
         # index, went down while it waited.
-        may_miss = not self.lists and step.lock and step.via in self.by_index and self.level in ("READ COMMITTED", "READ UNCOMMITTED")
+        may_miss = (not self.lists and step.lock and step.via in self.by_index
+                    and self.level in ("READ COMMITTED", "READ UNCOMMITTED"))
         may_miss = may_miss or step.via == "found"
-        seen = {key: self.value(rows.get(key), lengths) for key in step.keys if key in rows or not may_miss}
+        seen = {key: self.value(rows.get(key), lengths) for key in step.keys
+                if key in rows or not may_miss}
         words = {"words": [], "found": step.value}.get(step.via)
-        self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen, lengths=lengths, covered=covered, words=words))
+        self.txn.ops.append(Op(LOCKING if step.lock else READ, sent, answered, seen=seen,
+                               lengths=lengths, covered=covered, words=words))
 
     def note_count(self, outcome, sent, answered) -> None:
         """All ways of counting must agree, as one statement has one snapshot; it is the
@@ -185,7 +199,8 @@ class Client:
         self.txn.ops.append(Op(READ, sent, answered, seen={}))
         dirty = self.level == "READ UNCOMMITTED" and self.run.dirty_reads
         if not dirty and len(set(outcome.rows[0])) > 1:
-            raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}: {self.text}")
+            raise Unexpected(f"COUNT(*) and an index disagree at {self.level}: {outcome.rows}: "
+                             f"{self.text}")
 
     def pad(self, value) -> str:
         """SQL of what a row holds besides its value: the last value again and again, up to tens of
@@ -218,7 +233,8 @@ class Client:
                 self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))
             else:   # there was no row to change
                 words = [] if step.via == "matched" else None
-                self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: [] if self.lists else None}, words=words))
+                self.txn.ops.append(Op(LOCKING, sent, answered,
+                                       seen={key: [] if self.lists else None}, words=words))
         return answer
 
     def write_text(self, how: str, key: int, value) -> str:
@@ -226,13 +242,18 @@ class Client:
         group, more = key // KEYS_PER_GROUP, f", {self.tag(key, value)}" if self.has_words else ""
         if self.lists:
             append = f"val = CONCAT(val, ',{value}'), len = len + 1, pad = {self.pad(value)}"
-            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}', {self.pad(value)}{more}) ON DUPLICATE KEY UPDATE {append}",
+            return {"upsert": f"INSERT INTO h VALUES ({key}, {group}, 1, '{value}', "
+                              f"{self.pad(value)}{more}) ON DUPLICATE KEY UPDATE {append}",
                     "update": f"UPDATE h SET {append} WHERE id = {key}",
-                    "matched": f"UPDATE h SET {append} WHERE id = {key} AND {self.match(f'grp{group}')}"}[how]
-        row, change = f"({key}, {group}, {value}, {self.pad(value)}{more})", f"v = {value}, pad = {self.pad(value)}{more and f', tag = {self.tag(key, value)}'}"
+                    "matched": f"UPDATE h SET {append} WHERE id = {key} "
+                               f"AND {self.match(f'grp{group}')}"}[how]
+        row, change = (f"({key}, {group}, {value}, {self.pad(value)}{more})",
+                       f"v = {value}, pad = {self.pad(value)}"
+                       f"{more and f', tag = {self.tag(key, value)}'}")
         return {"upsert": f"INSERT INTO h VALUES {row} ON DUPLICATE KEY UPDATE {change}",
                 "update": f"UPDATE h SET {change} WHERE id = {key}",
-                "matched": f"UPDATE h SET {change} WHERE id = {key} AND {self.match(f'grp{group}')}",
+                "matched": f"UPDATE h SET {change} WHERE id = {key} "
+                           f"AND {self.match(f'grp{group}')}",
                 "replace": f"REPLACE INTO h VALUES {row}",
                 "delete": f"DELETE FROM h WHERE id = {key}"}[how]
 
@@ -251,7 +272,8 @@ class Client:
                 return answer
         fresh = f"{old},{value}" if old else str(value)
         more = f", {self.tag(key, value)}" if self.has_words else ""
-        answer = yield f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, {fresh.count(',') + 1}, '{fresh}', {self.pad(value)}{more})"
+        answer = yield (f"INSERT INTO h VALUES ({key}, {key // KEYS_PER_GROUP}, "
+                        f"{fresh.count(',') + 1}, '{fresh}', {self.pad(value)}{more})")
         outcome, sent, answered = answer
         if not outcome.error:
             self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=value))

@@ -39,7 +39,8 @@ class Progress:
 
     def __init__(self, inside: bool = False):
         self.inside, self.entries, self.mark = inside, [], None
-        self.snapshot, self.is_certain = None, True   # the unit of its consistent reads; whether there may be one
+        # the unit of its consistent reads; whether there may be one
+        self.snapshot, self.is_certain = None, True
 
 
 def units(entries: list, level: str) -> list:
@@ -148,7 +149,8 @@ def misfit(order: list, final: tuple, execute) -> str:
     outcomes, table = execute([entry.text for entry in played])
     for entry, outcome in zip(played, outcomes):
         if not agrees(entry, outcome):
-            return f"{entry.name}'s step {entry.number} has {entry.outcome.text()}; in the order of commits: {outcome.text()}"
+            return (f"{entry.name}'s step {entry.number} has {entry.outcome.text()}; "
+                    f"in the order of commits: {outcome.text()}")
     return "" if table == final else f"the table at the end is, in the order of commits: {table}"
 
 

@@ -17,7 +17,8 @@ class Differences:
         self.suite, self.place = suite, place
         self.lines = place.read_text().splitlines()
         self.reasons = {line.split("\t")[1] for line in self.lines if line.startswith("reason\t")}
-        self.listed = dict(line.split("\t")[1:3] for line in self.lines if line.startswith(suite + "\t"))
+        self.listed = dict(line.split("\t")[1:3] for line in self.lines
+                           if line.startswith(suite + "\t"))
 
     def judge(self, found: dict, whole: set) -> dict:
         """What is wrong with `found` (case -> reason, or nothing when unexplained) among the cases
@@ -27,7 +28,8 @@ class Differences:
             if case not in self.listed:
                 wrong[case] = f"differs and is not listed (reason would be: {reason or 'unknown'})"
             elif self.listed[case] not in self.reasons:
-                wrong[case] = f"is listed with the reason {self.listed[case]!r}, which is explained nowhere"
+                wrong[case] = (f"is listed with the reason {self.listed[case]!r}, which is "
+                               "explained nowhere")
         for case in self.listed:
             if case in whole and case not in found:
                 wrong[case] = "is listed, but differs no more: take its line out (--write does)"

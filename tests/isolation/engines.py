@@ -21,14 +21,17 @@ class Features:
     def __init__(self, server):
         self.server = server
         self.variables = {row[0] for row in server.sql("SHOW VARIABLES LIKE '%snapshot_isolation'")}
-        rows = self._probe([("a", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "SELECT v FROM probe WHERE id = 1"),
+        rows = self._probe([("a", "UPDATE probe SET v = 1 WHERE id = 1"),
+                            ("b", "SELECT v FROM probe WHERE id = 1"),
                             ("c", "UPDATE probe SET v = 1 WHERE id = 2")])
         self.readers_wait, self.writers_wait = rows[1].waited, rows[2].waited
-        self.snapshot_at_start = {engine: self._snapshot_at_start(engine) for engine in (INNODB, CHEETAH)}
+        self.snapshot_at_start = {engine: self._snapshot_at_start(engine)
+                                  for engine in (INNODB, CHEETAH)}
 
     def snapshot_isolation(self, engine: str) -> list:
         """The settings that the engine has."""
-        return [False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables else [False]
+        return ([False, True] if f"{engine.lower()}_snapshot_isolation" in self.variables
+                else [False])
 
     def explain(self, level: str, mine) -> str:
         """Why Cheetah's step `mine` may differ from InnoDB's, locks aside: a reason of
@@ -41,11 +44,13 @@ class Features:
         """For the last line of a run."""
         return (f"readers {'wait' if self.readers_wait else 'do not wait'} for writers, "
                 f"writers {'lock tables' if self.writers_wait else 'lock rows'}"
-                + ("" if self.snapshot_at_start[CHEETAH] else ", no snapshot at the start of a transaction"))
+                + ("" if self.snapshot_at_start[CHEETAH]
+                   else ", no snapshot at the start of a transaction"))
 
     def _snapshot_at_start(self, engine: str) -> bool:
         """Whether START TRANSACTION WITH CONSISTENT SNAPSHOT hides later commits."""
-        entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
+        entries = self._probe([("a", "START TRANSACTION WITH CONSISTENT SNAPSHOT"),
+                               ("b", "UPDATE probe SET v = 1 WHERE id = 1"), ("b", "COMMIT"),
                                ("a", "SELECT v FROM probe WHERE id = 1")], engine)
         return entries[3].outcome.rows == ((0,),)
 
@@ -74,11 +79,14 @@ def reads(text: str) -> bool:
     return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
 
 
-def transaction_settings(features: Features, level: str, snapshot_isolation: bool, timeout: int = 50) -> list:
+def transaction_settings(features: Features, level: str, snapshot_isolation: bool,
+                         timeout: int = 50) -> list:
     """What a session of a test sets."""
-    lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}", f"SET innodb_lock_wait_timeout = {timeout}",
+    lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
+             f"SET innodb_lock_wait_timeout = {timeout}",
              f"SET cheetah_lock_wait_timeout = {timeout}"]
-    return lines + [f"SET {name} = {int(snapshot_isolation)}" for name in sorted(features.variables)]
+    return lines + [f"SET {name} = {int(snapshot_isolation)}"
+                    for name in sorted(features.variables)]
 
 
 def fresh_database(server, name: str) -> str:

@@ -27,15 +27,22 @@ from sessions import Session  # noqa: E402
 DUPLICATE, HAS_CHILDREN = 1062, 1451
 
 # Who refers to whom, and what follows when a parent goes or gets another key.
-TIES = {"c": ("p", "ON DELETE RESTRICT ON UPDATE CASCADE"), "d": ("p", "ON DELETE CASCADE ON UPDATE CASCADE"),
-        "e": ("p", "ON DELETE SET NULL ON UPDATE RESTRICT"), "g": ("d", "ON DELETE CASCADE ON UPDATE RESTRICT")}
+TIES = {"c": ("p", "ON DELETE RESTRICT ON UPDATE CASCADE"),
+        "d": ("p", "ON DELETE CASCADE ON UPDATE CASCADE"),
+        "e": ("p", "ON DELETE SET NULL ON UPDATE RESTRICT"),
+        "g": ("d", "ON DELETE CASCADE ON UPDATE RESTRICT")}
 TABLES = {"p": "CREATE TABLE p (id INT PRIMARY KEY, v INT NOT NULL)"}
-TABLES |= {name: (f"CREATE TABLE {name} (id INT PRIMARY KEY, pid INT, v INT NOT NULL, KEY pid (pid), "
-                  f"CONSTRAINT of_{name} FOREIGN KEY (pid) REFERENCES {parent} (id) {actions})") for name, (parent, actions) in TIES.items()}
-ROWS = ["INSERT INTO p VALUES (10, 0), (20, 0), (30, 0), (40, 0), (50, 0), (60, 0)", "INSERT INTO c VALUES (1, 10, 0), (2, 10, 0), (4, 20, 0), (6, NULL, 0)",
-        "INSERT INTO d VALUES (1, 20, 0), (2, 30, 0), (4, 30, 0), (6, 40, 0)", "INSERT INTO e VALUES (1, 40, 0), (2, 50, 0), (4, 50, 0), (6, 30, 0)",
+TABLES |= {name: (f"CREATE TABLE {name} (id INT PRIMARY KEY, pid INT, v INT NOT NULL, "
+                  f"KEY pid (pid), CONSTRAINT of_{name} FOREIGN KEY (pid) "
+                  f"REFERENCES {parent} (id) {actions})")
+           for name, (parent, actions) in TIES.items()}
+ROWS = ["INSERT INTO p VALUES (10, 0), (20, 0), (30, 0), (40, 0), (50, 0), (60, 0)",
+        "INSERT INTO c VALUES (1, 10, 0), (2, 10, 0), (4, 20, 0), (6, NULL, 0)",
+        "INSERT INTO d VALUES (1, 20, 0), (2, 30, 0), (4, 30, 0), (6, 40, 0)",
+        "INSERT INTO e VALUES (1, 40, 0), (2, 50, 0), (4, 50, 0), (6, 30, 0)",
         "INSERT INTO g VALUES (1, 1, 0), (2, 2, 0), (4, 2, 0), (6, NULL, 0)"]
-LOOKS = [(name, "PRIMARY", "") for name in TABLES] + [(name, "pid", "WHERE pid > -1000 OR pid IS NULL") for name in TIES]
+LOOKS = ([(name, "PRIMARY", "") for name in TABLES]
+         + [(name, "pid", "WHERE pid > -1000 OR pid IS NULL") for name in TIES])
 SCENE = Scene(TABLES, ROWS, LOOKS, "DELETE FROM d WHERE id = 6")
 
 
@@ -53,7 +60,8 @@ class Generator:
         for _ in range(rng.randint(6, 16)):
             name = rng.choice(names)
             steps.append((name, self.statement(name, inside)))
-        steps += [(name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])) for name in names if inside[name]]
+        steps += [(name, rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
+                  for name in names if inside[name]]
         return Script(self.seed, rng.choice(LEVELS), steps, scene=SCENE)
 
     def statement(self, name: str, inside: dict) -> str:
@@ -62,7 +70,8 @@ class Generator:
         if not inside[name]:
             inside[name] = rng.random() < 0.8
             if inside[name]:
-                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15 else "BEGIN"
+                return ("START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15
+                        else "BEGIN")
         elif rng.random() < 0.2:
             inside[name] = False
             return rng.choice(["COMMIT", "COMMIT", "ROLLBACK"])
@@ -70,24 +79,32 @@ class Generator:
 
     def key(self) -> int:
         """A parent's, or one between them."""
-        return self.rng.choice([self.rng.randint(1, 6) * 10, self.rng.randint(1, 6) * 10, self.rng.randint(1, 13) * 5])
+        return self.rng.choice([self.rng.randint(1, 6) * 10, self.rng.randint(1, 6) * 10,
+                                self.rng.randint(1, 13) * 5])
 
     def parent(self) -> str:
         """A statement on parents."""
         rng, key, where = self.rng, self.key(), f"FORCE INDEX (PRIMARY) WHERE id = {self.key()}"
-        return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", f"DELETE p FROM p {where}", f"DELETE p FROM p {where}", f"DELETE p FROM p {where}",
-                           f"UPDATE p FORCE INDEX (PRIMARY) SET id = {key} WHERE id = {self.key()}", f"UPDATE p FORCE INDEX (PRIMARY) SET v = v + 10 WHERE id = {key}",
+        return rng.choice([f"INSERT INTO p VALUES ({key}, 1)", f"DELETE p FROM p {where}",
+                           f"DELETE p FROM p {where}", f"DELETE p FROM p {where}",
+                           f"UPDATE p FORCE INDEX (PRIMARY) SET id = {key} WHERE id = {self.key()}",
+                           f"UPDATE p FORCE INDEX (PRIMARY) SET v = v + 10 WHERE id = {key}",
                            f"SELECT * FROM p {where}{rng.choice(READS)}"])
 
     def child(self) -> str:
         """A statement on children."""
         rng, table = self.rng, self.rng.choice("cdeg")
         key, parent = rng.randint(1, 8), self.parent_of(table)
-        where = rng.choice([f"FORCE INDEX (PRIMARY) WHERE id = {key}", f"FORCE INDEX (pid) WHERE pid = {parent}"])
+        where = rng.choice([f"FORCE INDEX (PRIMARY) WHERE id = {key}",
+                            f"FORCE INDEX (pid) WHERE pid = {parent}"])
         before, condition = where.split(" WHERE ")
-        change = rng.choice([f"pid = {rng.choice([self.parent_of(table), self.parent_of(table), 'NULL'])}", "v = v + 10"])
-        return rng.choice([f"INSERT INTO {table} VALUES ({key}, {rng.choice([parent, parent, parent, 'NULL'])}, 1)"] * 3
-                          + [f"UPDATE {table} {before} SET {change} WHERE {condition}"] * 2 + [f"DELETE {table} FROM {table} {where}"]
+        change = rng.choice([
+            f"pid = {rng.choice([self.parent_of(table), self.parent_of(table), 'NULL'])}",
+            "v = v + 10"])
+        return rng.choice([f"INSERT INTO {table} VALUES "
+                           f"({key}, {rng.choice([parent, parent, parent, 'NULL'])}, 1)"] * 3
+                          + [f"UPDATE {table} {before} SET {change} WHERE {condition}"] * 2
+                          + [f"DELETE {table} FROM {table} {where}"]
                           + [f"SELECT * FROM {table} {where}{rng.choice(READS)}"] * 2)
 
     def parent_of(self, table: str) -> int:
@@ -115,11 +132,13 @@ class FamilySession(Session):
 class FamilyStage(interleavings.Stage):
     """Plays families."""
 
-    program, scene, generator, connect, difference = "families", SCENE, Generator, FamilySession, FamilyDifference
+    program, scene, generator, connect, difference = (
+        "families", SCENE, Generator, FamilySession, FamilyDifference)
 
     def dirty_rows(self, engine: str) -> dict:
         """All tables as they are, as far as the engine shows them."""
-        return {name: self.root.must(f"SELECT * FROM {self.databases[engine]}.{name}").rows for name in self.scene.tables}
+        return {name: self.root.must(f"SELECT * FROM {self.databases[engine]}.{name}").rows
+                for name in self.scene.tables}
 
     def plan(self, _text: str) -> tuple:
         """Statements name an index and a key: there is one way to go about it."""

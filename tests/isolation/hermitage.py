@@ -28,9 +28,11 @@ from engines import CHEETAH, Features, INNODB, fresh_database, transaction_setti
 from scenarios import SCENARIOS, Went  # noqa: E402
 from sessions import LEVELS, OPTIONS, Play  # noqa: E402
 
-SHORT = {"READ UNCOMMITTED": "RU", "READ COMMITTED": "RC", "REPEATABLE READ": "RR", "SERIALIZABLE": "SER"}
+SHORT = {"READ UNCOMMITTED": "RU", "READ COMMITTED": "RC", "REPEATABLE READ": "RR",
+         "SERIALIZABLE": "SER"}
 DOCUMENT = PROJECT / "docs" / "transactions.md"
-BEGIN, END = "<!-- hermitage: written by tests/isolation/hermitage.py --write -->", "<!-- end of hermitage -->"
+BEGIN, END = ("<!-- hermitage: written by tests/isolation/hermitage.py --write -->",
+              "<!-- end of hermitage -->")
 
 
 class Cell:
@@ -39,7 +41,8 @@ class Cell:
     def __init__(self, scenario, entries: list, final: tuple):
         self.entries, self.final = entries, final
         self.anomaly = scenario.anomaly(Went(entries, final))
-        self.errors = sorted({entry.outcome.error for entry in entries if entry.outcome is not None and entry.outcome.error})
+        self.errors = sorted({entry.outcome.error for entry in entries
+                              if entry.outcome is not None and entry.outcome.error})
         self.waits = any(entry.waited for entry in entries)
 
     def key(self) -> tuple:
@@ -56,14 +59,18 @@ def main(arguments: list) -> int:
     """The command; 1 when something is not as listed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="only scenarios whose name contains this")
-    parser.add_argument("--trace", action="store_true", help="print every step of cells that differ")
-    parser.add_argument("--write", action="store_true", help="write differences.tsv and docs/transactions.md")
+    parser.add_argument("--trace", action="store_true",
+                        help="print every step of cells that differ")
+    parser.add_argument("--write", action="store_true",
+                        help="write differences.tsv and docs/transactions.md")
     choice = parser.parse_args(arguments)
     started = time.monotonic()
     server = PrivateServer(scratch("hermitage"), OPTIONS)
     with server:
         features = Features(server)
-        grid = Grid(server, features, [s for s in SCENARIOS if not choice.only or choice.only.lower() in s.name.lower()])
+        grid = Grid(server, features,
+                    [s for s in SCENARIOS
+                     if not choice.only or choice.only.lower() in s.name.lower()])
         grid.run()
     server.remove()
     grid.print_tables()
@@ -72,8 +79,8 @@ def main(arguments: list) -> int:
         failures += document(grid, choice.write)
     for failure in failures:
         print(f"FAILED: {failure}")
-    print(f"hermitage: {len(grid.cells)} cells, {len(grid.differing())} differ from InnoDB; engine: {features.text()}; "
-          f"{time.monotonic() - started:.0f} s")
+    print(f"hermitage: {len(grid.cells)} cells, {len(grid.differing())} differ from InnoDB; "
+          f"engine: {features.text()}; {time.monotonic() - started:.0f} s")
     return 1 if failures else 0
 
 
@@ -89,14 +96,16 @@ class Grid:
             for level in LEVELS:
                 for engine in (INNODB, CHEETAH):
                     for snapshot_isolation in self.features.snapshot_isolation(engine):
-                        self.cells[scenario.name, level, snapshot_isolation, engine] = self.play(scenario, level, snapshot_isolation, engine)
+                        self.cells[scenario.name, level, snapshot_isolation, engine] = self.play(
+                            scenario, level, snapshot_isolation, engine)
 
     def play(self, scenario, level: str, snapshot_isolation: bool, engine: str) -> Cell:
         """One cell on fresh tables."""
         database = fresh_database(self.server, "hermitage")
         for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
             self.server.sql(text, database)
-        play = Play.on(self.server, database, scenario.sessions, transaction_settings(self.features, level, snapshot_isolation))
+        play = Play.on(self.server, database, scenario.sessions,
+                       transaction_settings(self.features, level, snapshot_isolation))
         try:
             for session in play.sessions.values():
                 session.ask("BEGIN")
@@ -108,11 +117,13 @@ class Grid:
 
     def pairs(self) -> list:
         """(name, level, snapshot isolation) of cells that both engines have."""
-        return [key[:3] for key in self.cells if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
+        return [key[:3] for key in self.cells
+                if key[3] == CHEETAH and (*key[:3], INNODB) in self.cells]
 
     def differing(self) -> list:
         """Pairs that are not alike."""
-        return [pair for pair in self.pairs() if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
+        return [pair for pair in self.pairs()
+                if self.cells[(*pair, INNODB)].key() != self.cells[(*pair, CHEETAH)].key()]
 
     def judge(self, listed: Differences, choice) -> list:
         """What is wrong: anomalies of Cheetah alone, differences that are not listed, listed ones
@@ -120,11 +131,13 @@ class Grid:
         failures = []
         for pair in self.pairs():
             if self.cells[(*pair, CHEETAH)].anomaly and not self.allowed(pair):
-                failures.append(f"{label(pair)}: Cheetah shows the anomaly, InnoDB does not\n{self.side_by_side(pair)}")
+                failures.append(f"{label(pair)}: Cheetah shows the anomaly, InnoDB does not\n"
+                                f"{self.side_by_side(pair)}")
         found = {label(pair): self.reason(pair) for pair in self.differing()}
         if choice.trace:
             for pair in self.differing():
-                print(f"{label(pair)} ({found[label(pair)] or 'UNEXPLAINED'})\n{self.side_by_side(pair)}")
+                print(f"{label(pair)} ({found[label(pair)] or 'UNEXPLAINED'})\n"
+                      f"{self.side_by_side(pair)}")
         if choice.write and not choice.only:
             listed.replace(found)
         whole = {label(pair) for pair in self.pairs()}
@@ -153,17 +166,22 @@ class Grid:
         lines = []
         for mine, other in zip(ours.entries, theirs.entries):
             star = " " if mine.key() == other.key() else "*"
-            lines.append(f"  {star} {mine.number} {mine.name} {mine.text}\n        InnoDB:  {other.text_of()}\n        CHEETAH: {mine.text_of()}")
+            lines.append(f"  {star} {mine.number} {mine.name} {mine.text}\n"
+                         f"        InnoDB:  {other.text_of()}\n"
+                         f"        CHEETAH: {mine.text_of()}")
         lines.append(f"    at the end: InnoDB {theirs.final}, CHEETAH {ours.final}")
         return "\n".join(lines)
 
     def table(self, snapshot_isolation: bool) -> list:
         """Rows of the table, head first."""
-        engines = [e for e in (INNODB, CHEETAH) if snapshot_isolation in self.features.snapshot_isolation(e)]
-        rows = [["anomaly"] + [f"{SHORT[level]} {engine}" for level in LEVELS for engine in engines]]
+        engines = [e for e in (INNODB, CHEETAH)
+                   if snapshot_isolation in self.features.snapshot_isolation(e)]
+        rows = [["anomaly"]
+                + [f"{SHORT[level]} {engine}" for level in LEVELS for engine in engines]]
         for scenario in self.scenarios:
-            rows.append([scenario.name] + [self.cells[scenario.name, level, snapshot_isolation, engine].text()
-                                           for level in LEVELS for engine in engines])
+            rows.append([scenario.name]
+                        + [self.cells[scenario.name, level, snapshot_isolation, engine].text()
+                           for level in LEVELS for engine in engines])
         return rows
 
     def print_tables(self) -> None:
@@ -182,7 +200,8 @@ class Grid:
             if len(rows[0]) > 1:
                 lines = ["| " + " | ".join(row) + " |" for row in rows]
                 lines.insert(1, "|" + "---|" * len(rows[0]))
-                parts.append(f"With snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:\n\n" + "\n".join(lines))
+                parts.append(f"With snapshot isolation {'ON' if snapshot_isolation else 'OFF'}:\n\n"
+                             + "\n".join(lines))
         return "\n\n".join(parts) + "\n"
 
 
@@ -205,7 +224,8 @@ def document(grid: Grid, write: bool) -> list:
     if write and wanted in fresh:
         DOCUMENT.write_text(fresh)
         return []
-    return ["docs/transactions.md, section Hermitage, does not show what was measured; tests/isolation/hermitage.py --write"]
+    return ["docs/transactions.md, section Hermitage, does not show what was measured; "
+            "tests/isolation/hermitage.py --write"]
 
 
 if __name__ == "__main__":

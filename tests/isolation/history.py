@@ -11,8 +11,10 @@ from pathlib import Path
 
 # Kinds of operations.
 READ = "read"            # consistent read: seen = {key: value}
-LOCKING = "locking"      # FOR UPDATE or LOCK IN SHARE MODE, or a write that found nothing: seen = {key: value}
-WRITE = "write"          # append to a list, or a register's new value: key, value; value None deletes the register
+# FOR UPDATE or LOCK IN SHARE MODE, or a write that found nothing: seen = {key: value}
+LOCKING = "locking"
+# append to a list, or a register's new value: key, value; value None deletes the register
+WRITE = "write"
 SNAPSHOT = "snapshot"    # START TRANSACTION WITH CONSISTENT SNAPSHOT
 
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
@@ -21,16 +23,19 @@ COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 class Op:
     """One statement, or what one statement did to one key."""
 
-    __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered", "words")
+    __slots__ = ("kind", "sent", "answered", "seen", "key", "value", "undone", "lengths", "covered",
+                 "words")
 
     def active_at(self, place: int) -> bool:
         """Whether a write was not rolled back yet when the transaction's operation `place` ran."""
         return not self.undone or place < self.undone
 
-    def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0, lengths=False, covered=False, words=None):
+    def __init__(self, kind, sent, answered, seen=None, key=None, value=None, undone=0,
+                 lengths=False, covered=False, words=None):
         self.kind, self.sent, self.answered = kind, sent, answered
         self.seen, self.key, self.value = seen, key, value
-        self.undone = undone      # rolled back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
+        # rolled back by ROLLBACK TO SAVEPOINT when the transaction had so many operations; 0: never
+        self.undone = undone
         self.lengths = lengths    # `seen` has lengths of lists instead of lists
         self.covered = covered    # read from a secondary index alone
         # A search in a full-text index: pairs of a key and a value that were looked for, and `seen`
@@ -43,7 +48,8 @@ class Txn:
 
     __slots__ = ("number", "client", "level", "status", "ops", "end", "autocommit")
 
-    def __init__(self, number, client, level, ops=None, status=COMMITTED, end=(0, 0), autocommit=False):
+    def __init__(self, number, client, level, ops=None, status=COMMITTED, end=(0, 0),
+                 autocommit=False):
         self.number, self.client, self.level = number, client, level
         self.ops, self.status, self.end = ops if ops is not None else [], status, tuple(end)
         self.autocommit = autocommit   # a single statement outside BEGIN
@@ -56,19 +62,24 @@ class Txn:
 class History:
     """Transactions, the state at the end, and what kind of objects these are."""
 
-    def __init__(self, model: str, txns: list, final: dict, snapshot_isolation=False, engine="", dirty_reads=False):
+    def __init__(self, model: str, txns: list, final: dict, snapshot_isolation=False, engine="",
+                 dirty_reads=False):
         self.model = model                              # "list" or "register"
         self.txns, self.final = txns, final             # final: key -> list, or value
         self.snapshot_isolation = snapshot_isolation    # write conflicts are errors
-        self.dirty_reads = dirty_reads                  # READ UNCOMMITTED really reads what is not committed
+        # READ UNCOMMITTED really reads what is not committed
+        self.dirty_reads = dirty_reads
         self.engine = engine
 
     def save(self, place: Path) -> None:
         """One JSON document, compressed."""
         txns = [[t.number, t.client, t.level, t.status, t.end, t.autocommit,
-                 [[o.kind, o.sent, o.answered, list(o.seen.items()) if o.seen is not None else None, o.key, o.value, o.undone, o.lengths, o.covered, o.words]
-                  for o in t.ops]] for t in self.txns]
-        text = json.dumps({"model": self.model, "final": list(self.final.items()), "snapshot_isolation": self.snapshot_isolation,
+                 [[o.kind, o.sent, o.answered, list(o.seen.items()) if o.seen is not None else None,
+                   o.key, o.value, o.undone, o.lengths, o.covered, o.words]
+                  for o in t.ops]]
+                for t in self.txns]
+        text = json.dumps({"model": self.model, "final": list(self.final.items()),
+                           "snapshot_isolation": self.snapshot_isolation,
                            "dirty_reads": self.dirty_reads, "engine": self.engine, "txns": txns})
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(gzip.compress(text.encode()))
@@ -81,7 +92,10 @@ class History:
     @classmethod
     def of(cls, read: dict):
         """From the JSON document."""
-        txns = [Txn(number, client, level, [Op(kind, sent, answered, None if seen is None else dict(seen), *rest)
-                                            for kind, sent, answered, seen, *rest in ops], status, end, autocommit)
+        txns = [Txn(number, client, level,
+                    [Op(kind, sent, answered, None if seen is None else dict(seen), *rest)
+                     for kind, sent, answered, seen, *rest in ops],
+                    status, end, autocommit)
                 for number, client, level, status, end, autocommit, ops in read["txns"]]
-        return cls(read["model"], txns, dict(read["final"]), read["snapshot_isolation"], read["engine"], read["dirty_reads"])
+        return cls(read["model"], txns, dict(read["final"]), read["snapshot_isolation"],
+                   read["engine"], read["dirty_reads"])

@@ -35,7 +35,8 @@ from statements import NO_WAIT, Statement  # noqa: E402
 from waits import cheetah_deadlock, cheetah_waits, innodb_waits  # noqa: E402
 
 UNSTEADY = "InnoDB itself plays it in two ways"
-LEFT_OUT, LEFT_OUT_MAX = (UNSTEADY, PLAN), 0.1   # scripts that say nothing from some step on, and what part of them may
+# scripts that say nothing from some step on, and what part of them may
+LEFT_OUT, LEFT_OUT_MAX = (UNSTEADY, PLAN), 0.1
 SHRINKS_MAX = 120
 REPORTS = VAR / "isolation"
 
@@ -57,15 +58,18 @@ class Played:
 class Stage:
     """The server, tables for each engine, and sessions that are used again."""
 
-    program, scene, generator, connect, difference = "interleavings", SCENE, Generator, Session, Difference
+    program, scene, generator, connect, difference = (
+        "interleavings", SCENE, Generator, Session, Difference)
 
     def __init__(self, server, engine: str, plant: bool = False):
         self.server, self.plant = server, plant
         self.features = Features(server)
         self.engines = {INNODB: INNODB, CHEETAH: engine}   # side -> engine
-        self.databases = {side: fresh_database(server, f"play_{side.lower()}") for side in self.engines}
-        self.root = Session(server, "root", "", ["SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET innodb_lock_wait_timeout = 0",
-                                                "SET cheetah_lock_wait_timeout = 0"])
+        self.databases = {side: fresh_database(server, f"play_{side.lower()}")
+                          for side in self.engines}
+        self.root = Session(server, "root", "", [
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+            "SET innodb_lock_wait_timeout = 0", "SET cheetah_lock_wait_timeout = 0"])
         # Random histories cover it: there the engines differ in which rows count as changed.
         for name, _ in server.sql("SHOW VARIABLES LIKE '%snapshot_isolation'"):
             self.root.must(f"SET GLOBAL {name} = OFF")
@@ -97,14 +101,17 @@ class Stage:
         their outcomes, and the tables at the end."""
         self.alone.must("BEGIN")
         outcomes = [self.alone.ask(text) for text in texts]
-        found = tuple(self.alone.must(f"SELECT * FROM {name} FORCE INDEX (PRIMARY) ORDER BY id").rows for name in self.scene.tables)
+        found = tuple(
+            self.alone.must(f"SELECT * FROM {name} FORCE INDEX (PRIMARY) ORDER BY id").rows
+            for name in self.scene.tables)
         self.alone.must("ROLLBACK")
         return outcomes, found
 
     def begin(self, script: Script, engine: str) -> dict:
         """Fresh tables, and the sessions."""
         database = self.databases[engine]
-        for text in (f"USE {database}", *self.scene.drop(), *self.scene.create(self.engines[engine])):
+        for text in (f"USE {database}", *self.scene.drop(),
+                     *self.scene.create(self.engines[engine])):
             self.root.must(text)
         if self.plant and engine == CHEETAH:
             self.root.must(self.scene.plant)
@@ -112,7 +119,8 @@ class Stage:
         sessions = {name: self.session(engine, name) for name in script.sessions()}
         for name, session in sessions.items():
             timeout = 1 if name in script.impatient else 50
-            for text in (f"SET SESSION TRANSACTION ISOLATION LEVEL {script.level}", f"SET innodb_lock_wait_timeout = {timeout}",
+            for text in (f"SET SESSION TRANSACTION ISOLATION LEVEL {script.level}",
+                         f"SET innodb_lock_wait_timeout = {timeout}",
                          f"SET cheetah_lock_wait_timeout = {timeout}"):
                 session.must(text)
         return sessions
@@ -131,17 +139,22 @@ class Stage:
             play.run([step], at)
         self.be_patient(play)
         for victim in victims:
-            play.queues[victim.name] = [entry for entry in play.queues[victim.name] if entry.number < victim.number]
+            play.queues[victim.name] = [entry for entry in play.queues[victim.name]
+                                        if entry.number < victim.number]
         if deadlocks:
             self.root.must("SET GLOBAL innodb_deadlock_detect = OFF")
         play.run([(step[0], NO_WAIT.sub("", step[1]))], number)
         states.append(self.dirty_rows(engine))
-        waits = innodb_waits(self.root, sessions) if engine == INNODB else cheetah_waits(self.root, sessions)
+        waits = (innodb_waits(self.root, sessions) if engine == INNODB
+                 else cheetah_waits(self.root, sessions))
         last, under_way = play.entries[-1], dict(play.under_way)
-        is_told = deadlocks or (NO_WAIT.search(step[1]) and any(e.outcome and e.outcome.error == DEADLOCK for e in (last, *last.woke)))
+        is_told = deadlocks or (
+            NO_WAIT.search(step[1])
+            and any(e.outcome and e.outcome.error == DEADLOCK for e in (last, *last.woke)))
         if engine == CHEETAH and is_told:
             waits += cheetah_deadlock(self.root, sessions)
-        for entry in sorted((last, *last.woke), key=lambda entry: entry.outcome is None or not vain(entry)):
+        for entry in sorted((last, *last.woke),
+                            key=lambda entry: entry.outcome is None or not vain(entry)):
             under_way.setdefault(entry.name, entry)
         self.stop(play)
         return Look(waits, states, plans, play.entries, under_way)
@@ -153,7 +166,8 @@ class Stage:
     def plan(self, text: str) -> tuple:
         """How the server would go about a statement on the table that was made last: type of
         access, index. Nothing when it would have to lock a row for that."""
-        explained = self.root.ask(f"EXPLAIN {text}") if text.startswith(("SELECT", "UPDATE", "DELETE")) else None
+        explained = (self.root.ask(f"EXPLAIN {text}")
+                     if text.startswith(("SELECT", "UPDATE", "DELETE")) else None)
         return (explained.rows[0][3], explained.rows[0][5]) if explained and explained.rows else ()
 
     def be_patient(self, play: Play) -> None:
@@ -180,11 +194,13 @@ class Stage:
         """Each table by each of its indexes; CHECK TABLE has to agree, and to find no orphans."""
         tables = []
         for name in self.scene.tables:
-            found = {index: self.root.must(f"SELECT * FROM {name} FORCE INDEX ({index}) {where} ORDER BY id").rows
+            found = {index: self.root.must(f"SELECT * FROM {name} FORCE INDEX ({index}) {where} "
+                                           "ORDER BY id").rows
                      for table, index, where in self.scene.looks if table == name}
             verdict = [row[-1] for row in self.root.must(f"CHECK TABLE {name} EXTENDED").rows]
             if verdict != ["OK"] or len(set(found.values())) > 1:
-                raise say.Failure(f"{engine}: CHECK TABLE {name} says {verdict}; by each index: {found}")
+                raise say.Failure(f"{engine}: CHECK TABLE {name} says {verdict}; "
+                                  f"by each index: {found}")
             tables.append(found["PRIMARY"])
         return tuple(tables)
 
@@ -198,10 +214,13 @@ class Comparison:
         self.theirs, self.ours = stage.play(script, INNODB), stage.play(script, CHEETAH)
         self.number = self.ours.first_difference(self.theirs)
         self.reason, self.waits = "", {}
-        self.unexplained = "" if is_ordered else unexplained(self.ours.entries, self.ours.final, script.level, stage.execute)
+        self.unexplained = ("" if is_ordered
+                            else unexplained(self.ours.entries, self.ours.final, script.level,
+                                             stage.execute))
         if self.number is not None:
             mine, other = self.ours.entries[self.number], self.theirs.entries[self.number]
-            self.reason = stage.features.explain(script.level, mine) or self.locks_differ(stage, mine, other)
+            self.reason = (stage.features.explain(script.level, mine)
+                           or self.locks_differ(stage, mine, other))
 
     def locks_differ(self, stage: Stage, mine, other) -> str:
         """The reason why other sessions wait at this step."""
@@ -213,18 +232,24 @@ class Comparison:
             rest = Comparison(stage, self.script.with_steps(steps), self.is_ordered)
             if rest.reason:
                 return rest.reason
-        if not difference.is_of_locks() and not victims_differ and not self.is_all_by_victims(stage, difference):
+        if (not difference.is_of_locks() and not victims_differ
+                and not self.is_all_by_victims(stage, difference)):
             return self.order(stage, difference)
         # What would not wait waits when it is looked at; that may make a deadlock of it.
-        is_standing = victims_differ or difference.deadlock_differs() or bool(NO_WAIT.search(mine.text))
+        is_standing = (victims_differ or difference.deadlock_differs()
+                       or bool(NO_WAIT.search(mine.text)))
         theirs = stage.look(self.script, INNODB, self.number, is_standing)
         of_deadlock = victims_differ or difference.has_deadlock_here()
-        ours = stage.look(self.script, CHEETAH, self.number, of_deadlock, difference.victims_here() if of_deadlock else ())
-        reason = difference.explain(theirs, ours, lambda engine: stage.look(self.script, engine, self.number - 1, False))
+        ours = stage.look(self.script, CHEETAH, self.number, of_deadlock,
+                          difference.victims_here() if of_deadlock else ())
+        reason = difference.explain(
+            theirs, ours, lambda engine: stage.look(self.script, engine, self.number - 1, False))
         self.waits = {INNODB: theirs.waits, CHEETAH: ours.waits}
-        return reason or self.victims_one_by_one(stage, difference, theirs, ours) or self.rows_passed(stage, mine, other) or self.order(stage, difference)
+        return (reason or self.victims_one_by_one(stage, difference, theirs, ours)
+                or self.rows_passed(stage, mine, other) or self.order(stage, difference))
 
-    def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look, ours: Look) -> str:
+    def victims_one_by_one(self, stage: Stage, difference: Difference, theirs: Look,
+                           ours: Look) -> str:
         """The reason of a deadlock that only InnoDB has, if all is explained once its victim has
         been rolled back before, and does what it has done here."""
         is_possible = difference.victims_differ() and self.number < len(self.script.steps)
@@ -232,13 +257,18 @@ class Comparison:
             reason = difference.explain_victim(victim, theirs, ours)
             if not reason or victim.number == self.number:
                 continue
-            numbers = [n for n in range(self.number + 1) if self.script.steps[n][0] != victim.name or n < victim.number]
+            numbers = [n for n in range(self.number + 1)
+                       if self.script.steps[n][0] != victim.name or n < victim.number]
             steps = [self.script.steps[n] for n in numbers]
-            rest = Comparison(stage, self.script.with_steps([*steps[:-1], (victim.name, "ROLLBACK"), steps[-1]]), self.is_ordered)
+            rest = Comparison(stage, self.script.with_steps(
+                [*steps[:-1], (victim.name, "ROLLBACK"), steps[-1]]), self.is_ordered)
             numbers.insert(-1, -1)
-            done = [answers_from(numbers, len(numbers) - 2, side.entries) for side in (rest.theirs, rest.ours)]
+            done = [answers_from(numbers, len(numbers) - 2, side.entries)
+                    for side in (rest.theirs, rest.ours)]
             done = [{n: key for n, key in answers.items() if n >= 0} for answers in done]
-            here = [{n: entry.outcome.key() for n, entry in answers.items() if entry.name != victim.name} for answers in (difference.other, difference.mine)]
+            here = [{n: entry.outcome.key() for n, entry in answers.items()
+                     if entry.name != victim.name}
+                    for answers in (difference.other, difference.mine)]
             if done == here and not rest.fails():
                 return reason
         return ""
@@ -249,12 +279,14 @@ class Comparison:
         victims = difference.victims_of_one()
         steps = [step for n, step in enumerate(self.script.steps[:self.number + 1])
                  if not any(step[0] == victim.name and n >= victim.number for victim in victims)]
-        return bool(victims and steps) and not self.is_ordered and not Comparison(stage, self.script.with_steps(steps), is_ordered=True).fails()
+        return (bool(victims and steps) and not self.is_ordered
+                and not Comparison(stage, self.script.with_steps(steps), is_ordered=True).fails())
 
     def rows_passed(self, stage: Stage, mine, other) -> str:
         """Why a read that passes locked rows passes others here than there: the reason of each,
         when it is read alone and waited for."""
-        if " SKIP LOCKED" not in mine.text or any(e.outcome is None or e.outcome.rows is None for e in (mine, other)):
+        if " SKIP LOCKED" not in mine.text or any(
+                e.outcome is None or e.outcome.rows is None for e in (mine, other)):
             return ""
         reasons = []
         for row in sorted(set(mine.outcome.rows) ^ set(other.outcome.rows), key=repr):
@@ -267,8 +299,11 @@ class Comparison:
         """Whether it is all the same once the sessions go on one after the other."""
         if self.is_ordered:
             return ""
-        played = [(side.entries, answers) for side, answers in ((self.theirs, difference.other), (self.ours, difference.mine))]
-        compare = lambda steps: Comparison(stage, self.script.with_steps(steps), is_ordered=True)  # noqa: E731
+        played = [(side.entries, answers)
+                  for side, answers in ((self.theirs, difference.other),
+                                        (self.ours, difference.mine))]
+        compare = lambda steps: Comparison(  # noqa: E731
+            stage, self.script.with_steps(steps), is_ordered=True)
         done = done_in_an_order(self.number, played, compare)
         if done == [False, True] and difference.has_come_meanwhile(self.ours.entries):
             return MEANWHILE
@@ -283,12 +318,17 @@ class Comparison:
         lines = []
         for mine, other in zip(self.ours.entries, self.theirs.entries):
             same = mine.key() == other.key()
-            lines.append(f"/* {mine.name} */ {mine.text};  -- {mine.number}: " + (other.text_of() if same else ""))
+            lines.append(f"/* {mine.name} */ {mine.text};  -- {mine.number}: "
+                         + (other.text_of() if same else ""))
             if not same:
-                lines += [f"      -- InnoDB:  {other.text_of()}", f"      -- CHEETAH: {mine.text_of()}"]
-        lines += [f"-- {side}: {wait.text()}" for side, waits in self.waits.items() for wait in waits]
+                lines += [f"      -- InnoDB:  {other.text_of()}",
+                          f"      -- CHEETAH: {mine.text_of()}"]
+        lines += [f"-- {side}: {wait.text()}" for side, waits in self.waits.items()
+                  for wait in waits]
         lines += [f"-- CHEETAH by itself: {self.unexplained}"] if self.unexplained else []
-        lines.append(f"-- at the end: {self.theirs.final}" + ("" if self.ours.final == self.theirs.final else f", CHEETAH {self.ours.final}"))
+        lines.append(f"-- at the end: {self.theirs.final}"
+                     + ("" if self.ours.final == self.theirs.final
+                        else f", CHEETAH {self.ours.final}"))
         return "\n".join(lines)
 
 
@@ -296,10 +336,13 @@ def main(arguments: list, kind=Stage) -> int:
     """The command; 1 when a difference has no reason."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--scripts", type=int, default=150)
-    parser.add_argument("--seed", type=int, default=1, help="the first script's seed; script n has seed + n")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="the first script's seed; script n has seed + n")
     parser.add_argument("--show", action="store_true", help="print every script with its outcomes")
-    parser.add_argument("--engine", default=CHEETAH, help="what is compared with InnoDB; InnoDB itself must agree with itself")
-    parser.add_argument("--plant", action="store_true", help="let one row be missing in Cheetah's table: this must fail")
+    parser.add_argument("--engine", default=CHEETAH,
+                        help="what is compared with InnoDB; InnoDB itself must agree with itself")
+    parser.add_argument("--plant", action="store_true",
+                        help="let one row be missing in Cheetah's table: this must fail")
     parser.add_argument("--keep-going", type=int, default=5, help="stop after so many failures")
     choice = parser.parse_args(arguments)
     started, counts, failed = time.monotonic(), Counter(), []
@@ -320,7 +363,8 @@ def main(arguments: list, kind=Stage) -> int:
         print(f"FAILED: {left_out} scripts say nothing from some step on")
         failed.append(None)
     reasons = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    print(f"{kind.program}: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: {reasons}; {stage.features.text()}")
+    print(f"{kind.program}: {sum(counts.values())} scripts in {time.monotonic() - started:.0f} s: "
+          f"{reasons}; {stage.features.text()}")
     return 1 if failed else 0
 
 
@@ -328,7 +372,8 @@ def judge(stage: Stage, script: Script, choice) -> str:
     """"alike", the reason of a difference, or nothing: then it has been reported."""
     comparison = Comparison(stage, script)
     if choice.show:
-        print(f"-- seed {script.seed}, {script.level}: {comparison.reason or comparison.number}\n{comparison.text()}\n", flush=True)
+        print(f"-- seed {script.seed}, {script.level}: {comparison.reason or comparison.number}\n"
+              f"{comparison.text()}\n", flush=True)
     if not comparison.fails():
         return comparison.reason or "alike"
     for _ in range(3):
@@ -363,12 +408,14 @@ def shrink(stage: Stage, script: Script) -> Comparison:
 def report(stage: Stage, script: Script, comparison: Comparison, choice) -> None:
     """Print the shortest form; keep it as a file."""
     short = shrink(stage, script)
-    text = f"{short.script.text().split(chr(10) + '/*')[0]}\n{(short if short.fails() else comparison).text()}"
+    text = (f"{short.script.text().split(chr(10) + '/*')[0]}\n"
+            f"{(short if short.fails() else comparison).text()}")
     REPORTS.mkdir(parents=True, exist_ok=True)
     place = REPORTS / f"{stage.program}-{script.seed}.sql"
     place.write_text(text + "\n")
     print(f"FAILED: seed {script.seed}: a difference without a reason ({show(place)})\n{text}")
-    print(f"  replay: python3 tests/isolation/{stage.program}.py --scripts 1 --seed {script.seed}\n", flush=True)
+    print(f"  replay: python3 tests/isolation/{stage.program}.py --scripts 1 "
+          f"--seed {script.seed}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ besides those of `reasons` that do not depend on what is waited for (order, vict
 import re
 
 from engines import ends
-from reasons import COVERING, DELETED, Difference, DUPLICATE_ROW, KEPT, PLACE, PRECISE_RANGES, UPGRADE
+from reasons import (COVERING, DELETED, Difference, DUPLICATE_ROW, KEPT, PLACE, PRECISE_RANGES,
+                     UPGRADE)
 from sessions import DEADLOCK
 
 PARENT = {"c": "p", "d": "p", "e": "p", "g": "d"}
@@ -31,7 +32,8 @@ CHILDREN = {"p": "cde", "d": "g"}
 KEEPS_PARENT = {"DELETE": "c", "UPDATE": "e"}   # whose rows restrict it
 FOLLOWERS = "followers"
 TABLE = re.compile(r"(?:INTO|FROM|UPDATE) (\w)\b")
-WHERE, VALUES, SETS = re.compile(r"WHERE (\w+) = (\w+)"), re.compile(r"VALUES \((\d+), (\w+)"), re.compile(r"SET (\w+) = (\w+)")
+WHERE, VALUES, SETS = (re.compile(r"WHERE (\w+) = (\w+)"), re.compile(r"VALUES \((\d+), (\w+)"),
+                       re.compile(r"SET (\w+) = (\w+)"))
 
 
 def number(text: str):
@@ -43,7 +45,8 @@ class FamilyStatement:
     """Its table, what it looks for, what it puts."""
 
     def __init__(self, text: str, step: int = 0):
-        table, where, values, sets = TABLE.search(text), WHERE.search(text), VALUES.search(text), SETS.search(text)
+        table, where, values, sets = (TABLE.search(text), WHERE.search(text), VALUES.search(text),
+                                      SETS.search(text))
         self.text, self.step, self.table = text, step, table[1] if table else ""
         self.where = (where[1], number(where[2])) if where else None
         self.row = (number(values[1]), number(values[2])) if values else None
@@ -57,22 +60,27 @@ class FamilyStatement:
 
     def parents(self) -> set:
         """Parents that it names."""
-        named = self.row[1] if self.row else self.sets[1] if self.sets and self.sets[0] == "pid" else None
-        return {(PARENT[self.table], named)} if named is not None and self.table in PARENT else set()
+        named = (self.row[1] if self.row
+                 else self.sets[1] if self.sets and self.sets[0] == "pid" else None)
+        return ({(PARENT[self.table], named)} if named is not None and self.table in PARENT
+                else set())
 
     def rows(self, states: list) -> set:
         """(table, id) of all that it has to do with."""
-        put = {(self.table, self.row[0])} if self.row else {(self.table, self.sets[1])} if self.removes and self.sets else set()
+        put = ({(self.table, self.row[0])} if self.row
+               else {(self.table, self.sets[1])} if self.removes and self.sets else set())
         return self.found(states) | put | self.parents()
 
     def found(self, states: list) -> set:
         """(table, id) of what it looks for, and of those that follow."""
-        own = {(self.table, row[0]) for state in states for row in state.get(self.table, ()) if self.finds(row)}
+        own = {(self.table, row[0]) for state in states for row in state.get(self.table, ())
+               if self.finds(row)}
         return own | (self.followers(own, states) if self.removes else set())
 
     def followers(self, parents: set, states: list) -> set:
         """Children of these rows, and theirs."""
-        found = {(child, row[0]) for table, key in parents for child in CHILDREN.get(table, "") for state in states for row in state[child] if row[1] == key}
+        found = {(child, row[0]) for table, key in parents for child in CHILDREN.get(table, "")
+                 for state in states for row in state[child] if row[1] == key}
         return found | self.followers(found, states) if found else found
 
     def taken_key(self, states: list):
@@ -82,7 +90,8 @@ class FamilyStatement:
 
     def is_kept(self, state: dict) -> bool:
         """Whether it gives a key to a parent whose children keep the old one."""
-        return self.sets is not None and self.sets[0] == "id" and any(row[1] == self.where[1] for row in state[KEEPS_PARENT["UPDATE"]])
+        return (self.sets is not None and self.sets[0] == "id"
+                and any(row[1] == self.where[1] for row in state[KEEPS_PARENT["UPDATE"]]))
 
     def looks(self, states: list) -> set:
         """(table, index, value) where it has looked, found or not."""
@@ -100,7 +109,8 @@ class FamilyStatement:
             return {(self.table, "PRIMARY", self.row[0]), (self.table, "pid", self.row[1])}
         if self.sets and self.sets[0] in ("id", "pid"):
             changed = {(self.table, "PRIMARY" if self.sets[0] == "id" else "pid", self.sets[1])}
-            followed = {(child, "pid", self.sets[1]) for child in CHILDREN.get(self.table, "")} if self.sets[0] == "id" else set()
+            followed = ({(child, "pid", self.sets[1]) for child in CHILDREN.get(self.table, "")}
+                        if self.sets[0] == "id" else set())
             return changed | followed
         return set()
 
@@ -144,49 +154,62 @@ class FamilyDifference(Difference):
 
     def judge_theirs(self, wait, look) -> str:
         """Why InnoDB waits and Cheetah does not."""
-        asking, held = FamilyStatement(look.under_way[wait.waiter].text), self.statements_of(wait.blocker, look)
-        if any(other.waiter == wait.blocker and other.blocker == wait.waiter and other.place() == wait.place() for other in look.waits):
+        asking, held = (FamilyStatement(look.under_way[wait.waiter].text),
+                        self.statements_of(wait.blocker, look))
+        if any(other.waiter == wait.blocker and other.blocker == wait.waiter
+               and other.place() == wait.place()
+               for other in look.waits):
             return UPGRADE
         if wait.inserts:
             put = {place for place in asking.puts() if place[:2] == (wait.table, wait.index)}
-            return "" if any(put & statement.looks(look.states) for statement in held) else PRECISE_RANGES
+            return ("" if any(put & statement.looks(look.states) for statement in held)
+                    else PRECISE_RANGES)
         if wait.table != asking.table and asking.taken_key(look.states) is not None:
             return DUPLICATE_ROW
         row = (wait.table, wait.row)
         touching = [statement for statement in held if row in statement.rows(look.states)]
         if not touching or row not in asking.rows(look.states):
             return PRECISE_RANGES
-        if all(statement.table != wait.table and statement.taken_key(look.states) is not None for statement in touching):
+        if all(statement.table != wait.table and statement.taken_key(look.states) is not None
+               for statement in touching):
             return DUPLICATE_ROW
         if not any(row[1] == version[0] for version in look.states[-1].get(wait.table, ())):
             return DELETED
-        if self.level == "READ COMMITTED" and not any(row in statement.rows(look.states[statement.step:]) for statement in touching):
+        if (self.level == "READ COMMITTED"
+                and not any(row in statement.rows(look.states[statement.step:])
+                            for statement in touching)):
             return KEPT
         return ""
 
     def judge_ours(self, wait, look) -> str:
         """Why Cheetah waits and InnoDB does not."""
-        asking, held = FamilyStatement(look.under_way[wait.waiter].text), self.statements_of(wait.blocker, look)
+        asking, held = (FamilyStatement(look.under_way[wait.waiter].text),
+                        self.statements_of(wait.blocker, look))
         if wait.inserts:
             there = {(table, row[0]) for table, rows in look.states[-1].items() for row in rows}
-            return "" if asking.parents() <= there and not asking.is_kept(look.states[-1]) else PLACE
+            return ("" if asking.parents() <= there and not asking.is_kept(look.states[-1])
+                    else PLACE)
         row = (wait.table, wait.row)
         touching = [statement for statement in held if row in statement.rows(look.states)]
-        if wait.shared and wait.index == "pid" and any(self.is_at_followers(statement, wait, look) for statement in touching):
+        if (wait.shared and wait.index == "pid"
+                and any(self.is_at_followers(statement, wait, look) for statement in touching)):
             return FOLLOWERS
         looks_only = [self.only_looks(statement, wait.table) for statement in touching]
         if touching and (all(looks_only) or self.only_looks(asking, wait.table)):
             return COVERING
-        if any(row == (statement.table, statement.taken_key(look.states)) for statement in (asking, *touching)):
+        if any(row == (statement.table, statement.taken_key(look.states))
+               for statement in (asking, *touching)):
             return DUPLICATE_ROW
         return ""
 
     @staticmethod
     def is_at_followers(statement: FamilyStatement, wait, look) -> bool:
         """Whether the one who is waited for is looking for children of this table, and waits."""
-        return statement.removes and statement.table != wait.table and any(entry.number == statement.step for entry in look.under_way.values())
+        return (statement.removes and statement.table != wait.table
+                and any(entry.number == statement.step for entry in look.under_way.values()))
 
     @staticmethod
     def only_looks(statement: FamilyStatement, table: str) -> bool:
         """Whether a statement has to do with children of this table only as it looks for them."""
-        return statement.removes and statement.table != table and table in KEEPS_PARENT[statement.text.split()[0]]
+        return (statement.removes and statement.table != table
+                and table in KEEPS_PARENT[statement.text.split()[0]])

@@ -34,16 +34,19 @@ def done_in_an_order(number: int, played: list, compare) -> list:
     texts = [(entry.name, entry.text) for entry in entries]   # with the ROLLBACKs at the end
     victims = common_victims(number, *answers)
     gone = {victim.number for victim in victims}
-    dropped = gone | {entry.number for entry in entries if entry.deferred and entry.outcome is None}   # by the end of the script
+    # by the end of the script
+    dropped = gone | {entry.number for entry in entries if entry.deferred and entry.outcome is None}
     late = racers(entries, number, dropped)
     if len(late) > RACERS_MAX:
         return []
-    unlike = [{n: entry.outcome.key() for n, entry in side.items() if n not in gone} for side in answers]
+    unlike = [{n: entry.outcome.key() for n, entry in side.items() if n not in gone}
+              for side in answers]
     for order in permutations(late):
         numbers = [n for n in ordered(texts, number, order) if n not in dropped]
         at = numbers.index(number)
         numbers[at:at] = [-1 - n for n in range(len(victims))]
-        comparison = compare([texts[n] if n >= 0 else (victims[-1 - n].name, "ROLLBACK") for n in numbers])
+        comparison = compare([texts[n] if n >= 0 else (victims[-1 - n].name, "ROLLBACK")
+                              for n in numbers])
         if comparison.fails():
             return []
         for side, entries in enumerate((comparison.theirs.entries, comparison.ours.entries)):
@@ -54,8 +57,11 @@ def done_in_an_order(number: int, played: list, compare) -> list:
 
 def common_victims(number: int, mine: dict, other: dict) -> list:
     """What both engines ended in a deadlock at step `number`, where it waited by then."""
-    ended = [mine[n] for n in mine.keys() & other.keys() if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
-    return [victim for victim in ended if not any(e.name == victim.name and n < victim.number for side in (mine, other) for n, e in side.items())]
+    ended = [mine[n] for n in mine.keys() & other.keys()
+             if mine[n].outcome.error == other[n].outcome.error == DEADLOCK and n != number]
+    return [victim for victim in ended
+            if not any(e.name == victim.name and n < victim.number
+                       for side in (mine, other) for n, e in side.items())]
 
 
 def ordered(texts: list, number: int, order: tuple) -> list:

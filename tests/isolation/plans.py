@@ -10,7 +10,8 @@ import random
 KEYS_PER_GROUP = 3
 WRITES_PER_GROUP = 120
 
-READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = "read", "write", "savepoint", "back", "snapshot"
+READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = ("read", "write", "savepoint", "back",
+                                                         "snapshot")
 COUNT_STEP = "count"   # rows by the engine's count and by an index, in one statement
 # What a history has besides rows: words of a full-text index, or parents that a foreign key names.
 WORDS, TIED = "words", "tied"
@@ -69,13 +70,15 @@ class Planner:
         roll = self.rng.random()
         if roll < 0.03:
             return Step(COUNT_STEP)
-        return self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5 else self.write(self.key())
+        return (self.read(self.rng.choice(["", "", "", "share", "update"])) if roll < 0.5
+                else self.write(self.key()))
 
     def read(self, lock: str) -> Step:
         """One key, some keys, a group by the primary key or an index, whole or covered; by a word
         that the whole group has, or by words that are values; by the parents, or with them."""
         more = {WORDS: ["words", "words", "found", "found"], TIED: ["parents", "joined", "joined"]}
-        via = self.rng.choice(["id", "id", "ids", "range", "group", "covered", *more.get(self.more, [])])
+        via = self.rng.choice(["id", "id", "ids", "range", "group", "covered",
+                               *more.get(self.more, [])])
         group = self.rng.choice(self.groups)
         keys = [group * KEYS_PER_GROUP + n for n in range(KEYS_PER_GROUP)]
         if via == "id":
@@ -111,7 +114,8 @@ class Planner:
             hows = ["upsert", "upsert", "update", "replace"]
         else:
             hows = ["upsert", "update", "update", "replace", "delete"]
-        how = self.rng.choice(hows + {WORDS: ["matched"], TIED: ["orphan", "take"]}.get(self.more, []))
+        how = self.rng.choice(hows + {WORDS: ["matched"],
+                                      TIED: ["orphan", "take"]}.get(self.more, []))
         recent = self.recent.setdefault(key // KEYS_PER_GROUP, [])
         recent.append((key, self.values))
         del recent[:-RECENT_MAX]

@@ -58,8 +58,10 @@ one side only is read alone, and waited for, and has to have a reason.
 from engines import CHEETAH, ends, INNODB
 from statements import comparable, KEYS, Statement
 
-PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = "precise-ranges", "duplicate-row", "covering", "victim"
-UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = "upgrade", "kept", "deleted", "entry", "reinsert", "plan"
+PRECISE_RANGES, DUPLICATE_ROW, COVERING, VICTIM = ("precise-ranges", "duplicate-row", "covering",
+                                                   "victim")
+UPGRADE, KEPT, DELETED, ENTRY, REINSERT, PLAN = ("upgrade", "kept", "deleted", "entry", "reinsert",
+                                                 "plan")
 ORDER, PLACE, MEANWHILE, GONE = "order", "place", "meanwhile", "gone"
 DEADLOCK, TIMEOUT = 1213, 1205
 
@@ -69,7 +71,8 @@ class Look:
     each step, the steps, and what was under way in each session."""
 
     def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
-        self.waits, self.states, self.plans, self.entries, self.under_way = waits, states, plans, entries, under_way
+        self.waits, self.states, self.plans, self.entries, self.under_way = (
+            waits, states, plans, entries, under_way)
 
 
 def answers(entry) -> dict:
@@ -86,20 +89,24 @@ class Difference:
     def __init__(self, level: str, mine, other):
         self.level, self.mine, self.other = level, answers(mine), answers(other)
         self.number, self.other_plans, self.waits_here, self.rows_there = mine.number, set(), [], ()
-        self.blocked = self.stopped(self.other, self.mine)        # sessions that InnoDB stops and Cheetah does not
+        # sessions that InnoDB stops and Cheetah does not
+        self.blocked = self.stopped(self.other, self.mine)
         self.blocked_here = self.stopped(self.mine, self.other)   # the other way round
 
     def stopped(self, theirs: dict, ours: dict) -> set:
         """Sessions that wait, waited in vain, or pass more locked rows, only in `theirs`."""
-        return {e.name for n, e in ours.items() if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
+        return {e.name for n, e in ours.items()
+                if not vain(e) and (n not in theirs or vain(theirs[n]) or passes(theirs[n], e))}
 
     def is_of_locks(self) -> bool:
         """Whether a lock was waited for on one side only, and nothing that answered on both sides
         answered otherwise."""
-        victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)   # their transactions have gone
+        # their transactions have gone
+        victims = self.deadlocked(self.mine) ^ self.deadlocked(self.other)
         for number in self.mine.keys() & self.other.keys():
             mine, other = self.mine[number], self.other[number]
-            excused = vain(mine) or vain(other) or passes(mine, other) or passes(other, mine) or mine.name in victims
+            excused = (vain(mine) or vain(other) or passes(mine, other) or passes(other, mine)
+                       or mine.name in victims)
             if mine.outcome.key() != other.outcome.key() and not excused:
                 return False
         return bool(self.blocked or self.blocked_here or self.deadlock_differs())
@@ -118,12 +125,14 @@ class Difference:
 
     def victims_of_one(self) -> list:
         """What was ended in a deadlock on one of the engines."""
-        mine, other = ({n: e for n, e in side.items() if e.outcome.error == DEADLOCK} for side in (self.mine, self.other))
+        mine, other = ({n: e for n, e in side.items() if e.outcome.error == DEADLOCK}
+                       for side in (self.mine, self.other))
         return [*mine.values(), *other.values()] if not mine or not other else []
 
     def victims_differ(self) -> bool:
         """Whether both engines end a deadlock, and not in the same way."""
-        mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK} for side in (self.mine, self.other))
+        mine, other = ({n for n, e in side.items() if e.outcome.error == DEADLOCK}
+                       for side in (self.mine, self.other))
         return bool(mine and other and mine != other)
 
     def explain(self, theirs: Look, ours: Look, before=None) -> str:
@@ -133,40 +142,57 @@ class Difference:
             cycles = [{wait.waiter for wait in cycle(look.waits)} for look in (theirs, ours)]
             if (mine - other or mine) & cycles[0] and (other - mine or other) & cycles[1]:
                 return VICTIM
-            if mine < other and all({wait.waiter for wait in cycle(theirs.waits, {victim})} & mine for victim in other - mine):
-                return VICTIM   # both have ended somebody in these cycles; that would have been enough
+            if mine < other and all({wait.waiter for wait in cycle(theirs.waits, {victim})} & mine
+                                    for victim in other - mine):
+                # both have ended somebody in these cycles; that would have been enough
+                return VICTIM
             if not (mine < other or other < mine):
                 return ""   # see explain_victim
         self.compare(theirs, ours)
         found = []
-        sides = ((self.blocked, (theirs, self.judge_theirs), (ours, self.judge_ours)), (self.blocked_here, (ours, self.judge_ours), (theirs, self.judge_theirs)))
+        sides = ((self.blocked, (theirs, self.judge_theirs), (ours, self.judge_ours)),
+                 (self.blocked_here, (ours, self.judge_ours), (theirs, self.judge_theirs)))
         for sessions, (look, judge), there in sides:
             for name in sorted(sessions):
-                reasons = [judge(wait, look) or self.judge_plans(wait, look) or self.judge_behind(wait, look, *there) for wait in look.waits if wait.waiter == name]
+                reasons = [judge(wait, look) or self.judge_plans(wait, look)
+                           or self.judge_behind(wait, look, *there)
+                           for wait in look.waits if wait.waiter == name]
                 found.append(reasons[0] if reasons and all(reasons) else "")
         if other > mine:
             found.append(self.reason_of_cycle(theirs, ours, self.judge_cycle, other - mine))
-            found.append(self.reason_of_no_cycle(before(CHEETAH), theirs, self.judge_ours, other - mine) if before and self.number else "")
+            found.append(self.reason_of_no_cycle(before(CHEETAH), theirs, self.judge_ours,
+                                                 other - mine)
+                         if before and self.number else "")
         if mine > other:
             found.append(self.reason_of_cycle(ours, theirs, self.judge_ours, mine - other))
-            found.append(self.reason_of_no_cycle(before(INNODB), ours, self.judge_theirs, mine - other) if before and self.number else "")
+            found.append(self.reason_of_no_cycle(before(INNODB), ours, self.judge_theirs,
+                                                 mine - other)
+                         if before and self.number else "")
         return next((reason for reason in found if reason), "")
 
     def has_come_meanwhile(self, entries: list) -> bool:
         """Whether each statement that has given something else here has waited while another
         session may have put a row where it looks."""
-        unlike = [n for n in self.mine.keys() & self.other.keys() if self.mine[n].outcome.key() != self.other[n].outcome.key()]
-        return self.level == "READ COMMITTED" and bool(unlike) and all(self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1], entries[n].name) for n in unlike)
+        unlike = [n for n in self.mine.keys() & self.other.keys()
+                  if self.mine[n].outcome.key() != self.other[n].outcome.key()]
+        return (self.level == "READ COMMITTED" and bool(unlike)
+                and all(self.meets(Statement(entries[n].text), entries[n + 1:self.number + 1],
+                                   entries[n].name)
+                        for n in unlike))
 
     @staticmethod
     def meets(asking: Statement, entries: list, name: str) -> bool:
         """Whether one of these statements, of others than `name`, may put a row where it looks."""
-        others = [Statement(entry.text) for step in entries for entry in (step, *step.woke) if entry.name != name]
-        return any((other.row and asking.finds(other.row)) or (other.sets and other.changes(asking.index)) for other in others if asking.index)
+        others = [Statement(entry.text) for step in entries for entry in (step, *step.woke)
+                  if entry.name != name]
+        return any((other.row and asking.finds(other.row))
+                   or (other.sets and other.changes(asking.index))
+                   for other in others if asking.index)
 
     def compare(self, theirs: Look, ours: Look) -> None:
         """Keep what looks at both engines tell of each other."""
-        self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans)) if all(plans) and plans[0] != plans[1]}
+        self.other_plans = {at for at, plans in enumerate(zip(theirs.plans, ours.plans))
+                            if all(plans) and plans[0] != plans[1]}
         self.waits_here, self.rows_there = ours.waits, theirs.states[-1] if theirs.states else ()
 
     def judge_behind(self, wait, look: Look, there: Look, judge_there) -> str:
@@ -176,15 +202,19 @@ class Difference:
         here, elsewhere = look.under_way.get(wait.blocker), there.under_way.get(wait.blocker)
         versions = self.versions(wait, look.states)
         holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions)]
-        if here is None or elsewhere is None or not holding or any(s.number != here.number or s.number != elsewhere.number for s in holding):
+        if (here is None or elsewhere is None or not holding
+                or any(s.number != here.number or s.number != elsewhere.number for s in holding)):
             return ""
-        waits = [other for other in there.waits if other.waiter == wait.blocker and not any(other.is_as(own) for own in look.waits)]
+        waits = [other for other in there.waits
+                 if other.waiter == wait.blocker
+                 and not any(other.is_as(own) for own in look.waits)]
         reasons = [judge_there(other, there) for other in waits]
         return reasons[0] if reasons and all(reasons) else ""
 
     def victims_of_theirs_only(self) -> list:
         """What InnoDB ended in a deadlock of transactions that Cheetah has not ended in one."""
-        return [e for e in self.other.values() if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
+        return [e for e in self.other.values()
+                if e.outcome.error == DEADLOCK and e.name not in self.deadlocked(self.mine)]
 
     def explain_victim(self, victim, theirs: Look, ours: Look) -> str:
         """Why InnoDB ended a transaction in a deadlock that is none in Cheetah."""
@@ -193,7 +223,8 @@ class Difference:
 
     def judge_cycle(self, wait, look: Look) -> str:
         """Why there is a wait in a deadlock of InnoDB that is none in Cheetah."""
-        return self.judge_theirs(wait, look) or self.judge_entry(wait, look) or self.judge_place(wait, look)
+        return (self.judge_theirs(wait, look) or self.judge_entry(wait, look)
+                or self.judge_place(wait, look))
 
     def judge_place(self, wait, look: Look) -> str:
         """Whether the row of an insert is waited for that itself waits for a range, here too:
@@ -201,7 +232,10 @@ class Difference:
         under_way = look.under_way.get(wait.blocker)
         row = Statement(under_way.text).row if under_way else None
         waits_for_range = any(own.waiter == wait.blocker and own.inserts for own in self.waits_here)
-        return PLACE if row and waits_for_range and wait.index == "PRIMARY" and not wait.inserts and row[0] == wait.value else ""
+        return (PLACE
+                if row and waits_for_range and wait.index == "PRIMARY" and not wait.inserts
+                and row[0] == wait.value
+                else "")
 
     def judge_plans(self, wait, look: Look) -> str:
         """Whether one of the statements that meet is executed otherwise."""
@@ -211,7 +245,8 @@ class Difference:
     def reason_of_cycle(self, look: Look, other: Look, judge, victims: set) -> str:
         """Why there is a wait in the deadlocks of these victims on one engine that the other one
         does not have."""
-        reasons = [judge(wait, look) or self.judge_plans(wait, look) for wait in cycle(look.waits, victims)
+        reasons = [judge(wait, look) or self.judge_plans(wait, look)
+                   for wait in cycle(look.waits, victims)
                    if not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in reasons if reason), "")
 
@@ -220,7 +255,9 @@ class Difference:
         """Why somebody who is in a deadlock of these victims on the other engine has waited for
         something else here."""
         members = {wait.waiter for wait in cycle(other.waits, victims)}
-        elsewhere = [wait for wait in look.waits if wait.waiter in members and not any(wait.is_as(there) for there in other.waits)]
+        elsewhere = [wait for wait in look.waits
+                     if wait.waiter in members
+                     and not any(wait.is_as(there) for there in other.waits)]
         return next((reason for reason in (judge(wait, look) for wait in elsewhere) if reason), "")
 
     @staticmethod
@@ -249,31 +286,39 @@ class Difference:
         """Why InnoDB waits and Cheetah does not."""
         asking = Statement(look.under_way[wait.waiter].text, look.under_way[wait.waiter].number)
         held = self.statements_of(wait.blocker, look)
-        if any(other.waiter == wait.blocker and other.blocker == wait.waiter and other.place() == wait.place() for other in look.waits):
+        if any(other.waiter == wait.blocker and other.blocker == wait.waiter
+               and other.place() == wait.place()
+               for other in look.waits):
             return UPGRADE
         if wait.inserts:
             if any(asking.checks(row) for row in look.states[-1]):
                 return DUPLICATE_ROW
             values = asking.puts(wait.index, look.states)
-            if self.level != "READ COMMITTED" and any(s.reads(wait.index, value) for s in held for value in values):
+            if (self.level != "READ COMMITTED"
+                    and any(s.reads(wait.index, value) for s in held for value in values)):
                 return ""
             ranges = self.level != "READ COMMITTED" and any(s.index == wait.index for s in held)
-            return PRECISE_RANGES if ranges else DUPLICATE_ROW if any(s.row or s.sets for s in held) else ""
+            return (PRECISE_RANGES if ranges
+                    else DUPLICATE_ROW if any(s.row or s.sets for s in held) else "")
         if self.is_behind_one_that_went(wait, asking, look):
             return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
-        if self.touches(held, versions) and (self.removed_by_others(wait, look) or not self.touches_late(wait, held, look)):
+        if self.touches(held, versions) and (self.removed_by_others(wait, look)
+                                             or not self.touches_late(wait, held, look)):
             return DELETED
-        strong = [s for s in held if not (wait.shared and s.is_shared_read())]   # those that keep it waiting, if they lock the row
+        # those that keep it waiting, if they lock the row
+        strong = [s for s in held if not (wait.shared and s.is_shared_read())]
         if not self.asks_for(asking, wait, versions) or not self.touches(strong, versions):
             return PRECISE_RANGES
         holding = [s for s in held if self.touches([s], versions)]
         if self.level == "READ COMMITTED":
-            if not any(s.matches(row) for s in held for row in self.versions(wait, look.states[s.number:])):
+            if not any(s.matches(row) for s in held
+                       for row in self.versions(wait, look.states[s.number:])):
                 return KEPT
             if all(s.is_vain and s.text.endswith(" NOWAIT") for s in holding):
                 return KEPT
-        if wait.index != "PRIMARY" and all(s.is_vain or self.has_passed(s, wait, look) for s in holding):
+        if (wait.index != "PRIMARY"
+                and all(s.is_vain or self.has_passed(s, wait, look) for s in holding)):
             return ENTRY
         return PRECISE_RANGES if any(self.is_next(s, wait, look) for s in held) else ""
 
@@ -282,7 +327,8 @@ class Difference:
         """Whether a statement has to do with a record. One in the index of its search it meets
         there by its value, whatever values the row has had."""
         if asking.index == wait.index and not asking.changes(wait.index):
-            return asking.reads(wait.index, wait.value) or any(asking.checks(row) for row in versions)
+            return (asking.reads(wait.index, wait.value)
+                    or any(asking.checks(row) for row in versions))
         return Difference.touches([asking], versions)
 
     @staticmethod
@@ -292,7 +338,8 @@ class Difference:
         if statement.is_vain or statement.index != wait.index:
             return False
         values = [comparable(row[KEYS[wait.index]]) for row in look.states[statement.number]]
-        return any((high < wait.value or (high == wait.value and not with_high)) and not any(high < value < wait.value for value in values)
+        return any((high < wait.value or (high == wait.value and not with_high))
+                   and not any(high < value < wait.value for value in values)
                    for _, _, high, with_high in statement.ranges)
 
     @staticmethod
@@ -302,9 +349,11 @@ class Difference:
         if wait.index != "u" or asking.index == "u":
             return False
         values = asking.puts("u", look.states)
-        there = [{comparable(row[KEYS["u"]]) for row in state} for state in look.states[:asking.number + 1]]
+        there = [{comparable(row[KEYS["u"]]) for row in state}
+                 for state in look.states[:asking.number + 1]]
         gone = set().union(*there) - there[-1]
-        return wait.value not in values and any(value in gone and value < wait.value for value in values)
+        return (wait.value not in values
+                and any(value in gone and value < wait.value for value in values))
 
     def has_passed(self, statement: Statement, wait, look: Look) -> bool:
         """Whether a read has passed locked rows, and this one may be among them."""
@@ -317,8 +366,10 @@ class Difference:
         """Why somebody who has a row waits for one of its entries in InnoDB: who has that has not
         had the row. In Cheetah he has it."""
         versions = self.versions(wait, look.states)
-        holding = [s for s in self.statements_of(wait.blocker, look) if self.touches([s], versions) and not s.is_vain]
-        if wait.index == "PRIMARY" or not holding or not all(s.is_covered() or self.only_checks([s], versions) for s in holding):
+        holding = [s for s in self.statements_of(wait.blocker, look)
+                   if self.touches([s], versions) and not s.is_vain]
+        if (wait.index == "PRIMARY" or not holding
+                or not all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
             return ""
         return COVERING if any(s.is_covered() for s in holding) else DUPLICATE_ROW
 
@@ -328,7 +379,8 @@ class Difference:
         if not seen or seen[-1] >= self.number:
             return False
         step = look.entries[seen[-1]]
-        return not any(e.name == wait.blocker and Statement(e.text).may_remove(wait.index) for e in (step, *step.woke))
+        return not any(e.name == wait.blocker and Statement(e.text).may_remove(wait.index)
+                       for e in (step, *step.woke))
 
     def touches_late(self, wait, held: list, look: Look) -> bool:
         """Whether one of the statements has to do with a row as it was when that came, or later."""
@@ -337,7 +389,8 @@ class Difference:
     @staticmethod
     def versions(wait, states: list) -> list:
         """All versions of the row, or rows, that have had the record which is waited for."""
-        rows = {row[0] for state in states for row in state if wait.is_on(row)} if wait.row is None else {wait.row}
+        rows = ({row[0] for state in states for row in state if wait.is_on(row)}
+                if wait.row is None else {wait.row})
         return [row for state in states for row in state if row[0] in rows]
 
     def judge_ours(self, wait, look: Look) -> str:
@@ -347,65 +400,82 @@ class Difference:
         if wait.inserts:
             was_there = any(wait.is_on(row) for state in look.states for row in state)
             is_read = any(s.reads(wait.index, wait.value) for s in held)
-            return REINSERT if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1]) else ""
+            return (REINSERT
+                    if was_there and is_read and not any(wait.is_on(row) for row in look.states[-1])
+                    else "")
         if self.has_gone(wait, look):
             return GONE
         if any(self.has_missed(s, wait, look) for s in held):
             return DUPLICATE_ROW
         versions = self.versions(wait, look.states)
-        if wait.shared and not asking.text.startswith("SELECT") and any(asking.checks(row) for row in versions):
+        if (wait.shared and not asking.text.startswith("SELECT")
+                and any(asking.checks(row) for row in versions)):
             return DUPLICATE_ROW
-        holding = [s for s in held if self.touches([s], versions) and not self.is_to_come(s, wait, look)]
+        holding = [s for s in held
+                   if self.touches([s], versions) and not self.is_to_come(s, wait, look)]
         # Writers share a lock only of a row that has their unique key.
-        if wait.held_shared and holding and not any(s.is_shared_read() for s in holding) and any(s.checks(row) for s in holding for row in versions):
+        if (wait.held_shared and holding and not any(s.is_shared_read() for s in holding)
+                and any(s.checks(row) for s in holding for row in versions)):
             return DUPLICATE_ROW
         if holding and all(self.was_passed(s, wait, look) for s in holding):
             return PRECISE_RANGES
-        if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions) for s in holding)):
-            return COVERING if asking.is_covered() or any(s.is_covered() for s in holding) else DUPLICATE_ROW
+        if asking.is_covered() or (holding and all(s.is_covered() or self.only_checks([s], versions)
+                                                   for s in holding)):
+            return (COVERING if asking.is_covered() or any(s.is_covered() for s in holding)
+                    else DUPLICATE_ROW)
         return DUPLICATE_ROW if self.only_checks([asking], versions) else ""
 
     def has_gone(self, wait, look: Look) -> bool:
         """Whether both have waited for a record that this step has taken away, and the first of
         them has gone on."""
         is_there = any(wait.is_on(row) for row in (*look.states[-1], *self.rows_there))
-        went_on = any(entry.name == wait.blocker and n != self.number for n, entry in self.mine.items())
-        return went_on and not is_there and not wait.inserts and look.under_way[wait.waiter].number < self.number
+        went_on = any(entry.name == wait.blocker and n != self.number
+                      for n, entry in self.mine.items())
+        return (went_on and not is_there and not wait.inserts
+                and look.under_way[wait.waiter].number < self.number)
 
     def was_passed(self, statement: Statement, wait, look: Look) -> bool:
         """Whether InnoDB has passed the record as locked, and Cheetah has not: it lay behind a
         range of another open transaction."""
         others = {entry.name for entry in look.entries} - {wait.blocker}
-        earlier = [s for name in others for s in self.statements_of(name, look) if s.number < statement.number]
-        return " SKIP LOCKED" in statement.text and any(self.is_next(s, wait, look) for s in earlier)
+        earlier = [s for name in others for s in self.statements_of(name, look)
+                   if s.number < statement.number]
+        return (" SKIP LOCKED" in statement.text
+                and any(self.is_next(s, wait, look) for s in earlier))
 
     def has_missed(self, statement: Statement, wait, look: Look) -> bool:
         """Whether ON DUPLICATE KEY UPDATE has not found this primary key, and the row by its other
         unique key; Cheetah locks what it has not found."""
-        if self.level == "READ COMMITTED" or " ON DUPLICATE" not in statement.text or wait.index != "PRIMARY" or statement.row[0] != wait.value:
+        if (self.level == "READ COMMITTED" or " ON DUPLICATE" not in statement.text
+                or wait.index != "PRIMARY" or statement.row[0] != wait.value):
             return False
         there = look.states[statement.number]
-        return any(row[2] == statement.row[2] for row in there) and not any(row[0] == wait.value for row in (*there, *look.states[-1]))
+        return (any(row[2] == statement.row[2] for row in there)
+                and not any(row[0] == wait.value for row in (*there, *look.states[-1])))
 
     @staticmethod
     def is_to_come(statement: Statement, wait, look: Look) -> bool:
         """Whether the one who is waited for is on his way to the record with this statement, and
         waits at an earlier one of the index himself."""
         under_way = look.under_way.get(wait.blocker)
-        if under_way is None or under_way.number != statement.number or " DESC" in statement.text or "MAX(" in statement.text:
+        if (under_way is None or under_way.number != statement.number
+                or " DESC" in statement.text or "MAX(" in statement.text):
             return False
-        return any(own.waiter == wait.blocker and not own.inserts and own.index == wait.index == statement.index and own.value < wait.value
+        return any(own.waiter == wait.blocker and not own.inserts
+                   and own.index == wait.index == statement.index and own.value < wait.value
                    for own in look.waits)
 
     @staticmethod
     def touches(statements: list, versions: list) -> bool:
         """Whether one of the statements has to do with a row of these versions."""
-        return any(s.finds(row) or s.checks(row) or (s.row and s.row[0] == row[0]) for s in statements for row in versions)
+        return any(s.finds(row) or s.checks(row) or (s.row and s.row[0] == row[0])
+                   for s in statements for row in versions)
 
     @staticmethod
     def only_checks(statements: list, versions: list) -> bool:
         """Whether those that have to do with the row only have a unique key in common with it."""
-        found = [s for s in statements if Difference.touches([s], versions) and not (s.is_vain and len(statements) > 1)]
+        found = [s for s in statements
+                 if Difference.touches([s], versions) and not (s.is_vain and len(statements) > 1)]
         return bool(found) and not any(s.finds(row) for s in found for row in versions)
 
 
@@ -419,9 +489,11 @@ def cycle(waits: list, members=()) -> list:
         return any(reaches(name, goal, seen | onward) for name in onward)
 
     def is_with(name: str) -> bool:
-        return any(reaches(name, member, set()) and reaches(member, name, set()) for member in members)
+        return any(reaches(name, member, set()) and reaches(member, name, set())
+                   for member in members)
 
-    return [wait for wait in waits if reaches(wait.blocker, wait.waiter, set()) and (not members or is_with(wait.waiter))]
+    return [wait for wait in waits
+            if reaches(wait.blocker, wait.waiter, set()) and (not members or is_with(wait.waiter))]
 
 
 def passes(entry, other) -> bool:

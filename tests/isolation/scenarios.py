@@ -16,9 +16,11 @@ ROWS = "INSERT INTO test VALUES (1, 10), (2, 20)"
 ALL = "SELECT * FROM test"
 ORPHAN = -1
 FAMILY = ["CREATE TABLE p (id INT PRIMARY KEY, v INT)",
-          "CREATE TABLE c (id INT PRIMARY KEY, pid INT, KEY pid (pid), CONSTRAINT tie FOREIGN KEY (pid) REFERENCES p (id) ON DELETE {0} ON UPDATE {0})"]
+          "CREATE TABLE c (id INT PRIMARY KEY, pid INT, KEY pid (pid), "
+          "CONSTRAINT tie FOREIGN KEY (pid) REFERENCES p (id) ON DELETE {0} ON UPDATE {0})"]
 FAMILY_ROWS = ["INSERT INTO p VALUES (1, 10), (2, 20)", "INSERT INTO c VALUES (1, 1), (3, 1)"]
-FAMILY_END = f"SELECT c.id, IF(pid IS NULL, 0, COALESCE(p.id, {ORPHAN})) FROM c LEFT JOIN p ON p.id = pid ORDER BY c.id"
+FAMILY_END = (f"SELECT c.id, IF(pid IS NULL, 0, COALESCE(p.id, {ORPHAN})) "
+              "FROM c LEFT JOIN p ON p.id = pid ORDER BY c.id")
 PARENTS, CHILDREN = "SELECT id, v FROM p", "SELECT id, pid FROM c"
 
 
@@ -39,7 +41,8 @@ class Went:
 
     def ok(self, *sessions: str) -> bool:
         """Whether every statement of these sessions ran without an error."""
-        return all(entry.outcome is not None and not entry.outcome.error for entry in self.entries if entry.name in sessions)
+        return all(entry.outcome is not None and not entry.outcome.error
+                   for entry in self.entries if entry.name in sessions)
 
     def affected(self, number: int):
         """Rows that a step changed; None when it failed."""
@@ -58,7 +61,8 @@ class Scenario:
     def __init__(self, name: str, meaning: str, text: str, anomaly, action: str = ""):
         self.name, self.meaning, self.anomaly = name, meaning, anomaly
         self.tables = [table.format(action) for table in FAMILY] if action else [TABLE]
-        self.rows, self.end = (FAMILY_ROWS, FAMILY_END) if action else ([ROWS], f"{ALL} ORDER BY id")
+        self.rows, self.end = ((FAMILY_ROWS, FAMILY_END) if action
+                               else ([ROWS], f"{ALL} ORDER BY id"))
         self.steps = script(text)
         self.sessions = sorted({name for name, _ in self.steps})
 
@@ -112,8 +116,10 @@ SCENARIOS = [
         2 COMMIT
         3 {ALL}
         3 COMMIT""",
-             lambda r: r.ok("T3") and any((r.value(n, 1), r.value(n, 2)) in ((12, 19), (11, 18)) for n in (4, 6, 8))),
-    Scenario("PMP", "predicate-many-preceders: a predicate read twice finds a row that was not there", f"""
+             lambda r: r.ok("T3") and any((r.value(n, 1), r.value(n, 2)) in ((12, 19), (11, 18))
+                                          for n in (4, 6, 8))),
+    Scenario("PMP", "predicate-many-preceders: "
+                    "a predicate read twice finds a row that was not there", f"""
         1 {ALL} WHERE value = 30
         2 INSERT INTO test VALUES (3, 30)
         2 COMMIT
@@ -163,7 +169,8 @@ SCENARIOS = [
         1 {ALL} WHERE id = 2
         1 COMMIT""",
              lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.affected(5) == 0),
-    Scenario("G-single, write 2", "the same, but the first transaction rolls back: the second must not suffer", f"""
+    Scenario("G-single, write 2", "the same, but the first transaction rolls back: "
+                                  "the second must not suffer", f"""
         1 {ALL} WHERE id = 1
         2 {ALL}
         2 {set_value(12, 'id = 1')}
@@ -179,7 +186,8 @@ SCENARIOS = [
         2 {set_value(21, 'id = 2')}
         1 COMMIT
         2 COMMIT""",
-             lambda r: r.ok("T1", "T2") and {r.value(0, 1), r.value(1, 1)} == {10} and {r.value(0, 2), r.value(1, 2)} == {20}),
+             lambda r: (r.ok("T1", "T2") and {r.value(0, 1), r.value(1, 1)} == {10}
+                        and {r.value(0, 2), r.value(1, 2)} == {20})),
     Scenario("G2", "anti-dependency cycle: each inserts what the other's predicate would find", f"""
         1 {ALL} WHERE value % 3 = 0
         2 {ALL} WHERE value % 3 = 0
@@ -197,13 +205,17 @@ SCENARIOS = [
         3 COMMIT
         1 {set_value(0, 'id = 1')}
         1 COMMIT""",
-             lambda r: r.ok("T1", "T2", "T3") and r.value(0, 2) == 20 and r.value(3, 1) == 10 and r.value(3, 2) == 25),
+             lambda r: (r.ok("T1", "T2", "T3") and r.value(0, 2) == 20 and r.value(3, 1) == 10
+                        and r.value(3, 2) == 25)),
 ]
 
 
-def families(name: str, meaning: str, text: str, anomaly, actions=("RESTRICT", "CASCADE", "SET NULL")) -> list:
+def families(name: str, meaning: str, text: str, anomaly,
+             actions=("RESTRICT", "CASCADE", "SET NULL")) -> list:
     """One scenario for each action."""
-    return [Scenario(f"FK {name}, {action}" if len(actions) > 1 else f"FK {name}", meaning, text, anomaly, action) for action in actions]
+    return [Scenario(f"FK {name}, {action}" if len(actions) > 1 else f"FK {name}", meaning, text,
+                     anomaly, action)
+            for action in actions]
 
 
 def has_orphan(went: Went) -> bool:
@@ -216,7 +228,8 @@ def sees_half(*steps: int):
     changed beside one that has not."""
     def verdict(went: Went) -> bool:
         seen = [dict(went.rows(step)) for step in steps]
-        return any(len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2) for rows in seen)
+        return any(len(rows) == 1 or (len(rows) == 2 and len(set(rows.values())) == 2)
+                   for rows in seen)
     return verdict
 
 
@@ -248,7 +261,8 @@ SCENARIOS += [
         1 {PARENTS}
         1 INSERT INTO c VALUES (9, 2)
         1 COMMIT""", has_orphan, ("RESTRICT",)),
-    *families("child after a snapshot", "a parent is deleted whose child the snapshot does not have", f"""
+    *families("child after a snapshot",
+              "a parent is deleted whose child the snapshot does not have", f"""
         1 {CHILDREN}
         2 INSERT INTO c VALUES (9, 2)
         2 COMMIT
@@ -257,7 +271,8 @@ SCENARIOS += [
         1 COMMIT
         1 {CHILDREN}
         1 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
-    *families("parent changed since a snapshot", "a child names a parent whose row has changed", f"""
+    *families("parent changed since a snapshot",
+              "a child names a parent whose row has changed", f"""
         1 {PARENTS}
         2 UPDATE p SET v = v + 1 WHERE id = 2
         2 COMMIT
@@ -268,20 +283,24 @@ SCENARIOS += [
         2 INSERT INTO c VALUES (9, 1)
         1 COMMIT
         2 COMMIT""", has_orphan, ("RESTRICT", "CASCADE")),
-    *families("half an action", "some of the children have followed their parent, and some have not", f"""
+    *families("half an action",
+              "some of the children have followed their parent, and some have not", f"""
         1 {PARENTS}
         2 DELETE FROM p WHERE id = 1
         1 {CHILDREN}
         2 COMMIT
         1 {CHILDREN}
         1 COMMIT""", sees_half(2, 4), ("CASCADE", "SET NULL")),
-    *families("parent gone, child there", "read skew: the parent before its deletion, its children after it", f"""
+    *families("parent gone, child there",
+              "read skew: the parent before its deletion, its children after it", f"""
         1 {PARENTS}
         2 DELETE FROM p WHERE id = 1
         2 COMMIT
         1 {CHILDREN}
-        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) != 1, ("CASCADE", "SET NULL")),
-    *families("moving child", "a child goes to another parent, and its old one is deleted meanwhile", """
+        1 COMMIT""", lambda r: r.ok("T1", "T2") and r.value(0, 1) == 10 and r.value(3, 1) != 1,
+              ("CASCADE", "SET NULL")),
+    *families("moving child",
+              "a child goes to another parent, and its old one is deleted meanwhile", """
         1 DELETE FROM c WHERE id = 3
         1 UPDATE c SET pid = 2 WHERE id = 1
         2 DELETE FROM p WHERE id = 1

@@ -7,13 +7,19 @@ update names its index, so that both engines lock along the same one.
 
 import random
 
-TABLE = ("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, c VARCHAR(9) COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'g1', "
+TABLE = ("CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT, v INT NOT NULL, "
+         "c VARCHAR(9) COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'g1', "
          "KEY k (k), UNIQUE KEY u (u), KEY c (c))")
-ROWS = "INSERT INTO t VALUES " + ", ".join(f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3}, '{'gG'[n % 2]}{n // 3}')" for n in range(1, 9))
-WHOLE = ("SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY)", "SELECT COUNT(u) FROM t FORCE INDEX (u)", "SELECT MAX(id) FROM t FORCE INDEX (PRIMARY)",
-         "SELECT k, id FROM t FORCE INDEX (k) ORDER BY k DESC, id DESC LIMIT 3", "SELECT u FROM t FORCE INDEX (u) WHERE u < 45 ORDER BY u DESC LIMIT 2")
+ROWS = "INSERT INTO t VALUES " + ", ".join(
+    f"({n * 10}, {n // 2 * 4}, {n * 10}, {n % 3}, '{'gG'[n % 2]}{n // 3}')" for n in range(1, 9))
+WHOLE = ("SELECT COUNT(*) FROM t FORCE INDEX (PRIMARY)",
+         "SELECT COUNT(u) FROM t FORCE INDEX (u)",
+         "SELECT MAX(id) FROM t FORCE INDEX (PRIMARY)",
+         "SELECT k, id FROM t FORCE INDEX (k) ORDER BY k DESC, id DESC LIMIT 3",
+         "SELECT u FROM t FORCE INDEX (u) WHERE u < 45 ORDER BY u DESC LIMIT 2")
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
-READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3, " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
+READS = (*("", "", "", " FOR UPDATE", " FOR UPDATE", " LOCK IN SHARE MODE") * 3,
+         " FOR UPDATE NOWAIT", " FOR UPDATE SKIP LOCKED", " LOCK IN SHARE MODE SKIP LOCKED")
 
 
 class Scene:
@@ -32,7 +38,9 @@ class Scene:
         return [f"DROP TABLE IF EXISTS {', '.join(reversed(self.tables))}"]
 
 
-SCENE = Scene({"t": TABLE}, [ROWS], [("t", "PRIMARY", ""), ("t", "k", "WHERE k > -1000"), ("t", "u", "WHERE u > -1000 OR u IS NULL"), ("t", "c", "WHERE c >= ''")],
+SCENE = Scene({"t": TABLE}, [ROWS],
+              [("t", "PRIMARY", ""), ("t", "k", "WHERE k > -1000"),
+               ("t", "u", "WHERE u > -1000 OR u IS NULL"), ("t", "c", "WHERE c >= ''")],
               "DELETE FROM t WHERE id = 50")
 
 
@@ -40,7 +48,8 @@ class Script:
     """What is played. `impatient`: sessions whose waits end with error 1205 after a second."""
 
     def __init__(self, seed: int, level: str, steps: list, impatient=(), scene: Scene = SCENE):
-        self.seed, self.level, self.steps, self.impatient, self.scene = seed, level, steps, tuple(impatient), scene
+        self.seed, self.level, self.steps, self.impatient, self.scene = (
+            seed, level, steps, tuple(impatient), scene)
 
     def sessions(self) -> list:
         """Names, in order."""
@@ -52,7 +61,8 @@ class Script:
 
     def text(self) -> str:
         """As SQL with the session of each step."""
-        head = [f"-- seed {self.seed}, {self.level}" + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
+        head = [f"-- seed {self.seed}, {self.level}"
+                + (f", timeout of 1 s: {', '.join(self.impatient)}" if self.impatient else "")]
         head += [f"{text};" for text in (*self.scene.tables.values(), *self.scene.rows)]
         return "\n".join(head + [f"/* {name} */ {text};" for name, text in self.steps])
 
@@ -85,7 +95,8 @@ class Generator:
         if not self.inside[name]:
             if rng.random() < 0.75:
                 self.inside[name], self.savepoints[name] = True, False
-                return "START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15 else "BEGIN"
+                return ("START TRANSACTION WITH CONSISTENT SNAPSHOT" if rng.random() < 0.15
+                        else "BEGIN")
             return self.work()
         roll = rng.random()
         if roll < 0.17:
@@ -100,21 +111,29 @@ class Generator:
 
     def work(self) -> str:
         """A statement on the table."""
-        return self.rng.choices([self.select, self.insert, self.update, self.delete], [38, 24, 24, 14])[0]()
+        return self.rng.choices([self.select, self.insert, self.update, self.delete],
+                                [38, 24, 24, 14])[0]()
 
     def key(self) -> int:
         """A row's key, a gap, or the ends."""
-        return self.rng.choice([self.rng.randint(1, 8) * 10, self.rng.randint(1, 8) * 10, self.rng.randint(1, 90)])
+        return self.rng.choice([self.rng.randint(1, 8) * 10, self.rng.randint(1, 8) * 10,
+                                self.rng.randint(1, 90)])
 
     def condition(self) -> tuple:
         """(index, condition)."""
         rng, low = self.rng, self.key()
         high = low + rng.choice([0, 5, 10, 20, 30])
         group = rng.randint(0, 4) * 4 + rng.choice([0, 0, 0, 1])
-        return rng.choice([("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id BETWEEN {low} AND {high}"),
-                           ("PRIMARY", f"id > {low}"), ("PRIMARY", f"id < {low}"), ("PRIMARY", f"id IN ({self.key()}, {self.key()})"),
-                           ("k", f"k = {group}"), ("k", f"k = {group}"), ("k", f"k BETWEEN {group} AND {group + 4}"), ("k", f"k >= {group}"),
-                           ("c", f"c = 'g{rng.randint(0, 2)}'"), ("c", f"c >= 'g{rng.randint(0, 2)}'"), ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"), ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
+        return rng.choice([("PRIMARY", f"id = {self.key()}"), ("PRIMARY", f"id = {self.key()}"),
+                           ("PRIMARY", f"id BETWEEN {low} AND {high}"),
+                           ("PRIMARY", f"id > {low}"), ("PRIMARY", f"id < {low}"),
+                           ("PRIMARY", f"id IN ({self.key()}, {self.key()})"),
+                           ("k", f"k = {group}"), ("k", f"k = {group}"),
+                           ("k", f"k BETWEEN {group} AND {group + 4}"), ("k", f"k >= {group}"),
+                           ("c", f"c = 'g{rng.randint(0, 2)}'"),
+                           ("c", f"c >= 'g{rng.randint(0, 2)}'"),
+                           ("u", f"u = {self.key()}"), ("u", f"u = {self.key()}"),
+                           ("u", f"u BETWEEN {low} AND {high}"), ("u", "u IS NULL"),
                            ("PRIMARY", f"v = {rng.randint(0, 2)}")])
 
     def select(self) -> str:
@@ -122,22 +141,30 @@ class Generator:
         if self.rng.random() < 0.08:
             return self.rng.choice(WHOLE)
         index, condition = self.condition()
-        columns = self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY" else self.rng.choice(["*", f"id, {index}"])
-        return f"SELECT {columns} FROM t FORCE INDEX ({index}) WHERE {condition}{self.rng.choice(READS)}"
+        columns = (self.rng.choice(["*", "*", "id", "id, v"]) if index == "PRIMARY"
+                   else self.rng.choice(["*", f"id, {index}"]))
+        return (f"SELECT {columns} FROM t FORCE INDEX ({index}) "
+                f"WHERE {condition}{self.rng.choice(READS)}")
 
     def insert(self) -> str:
         """A row in a gap, or on a row, or on another's unique value."""
         rng = self.rng
-        row = f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, {rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)}, '{rng.choice('gG')}{rng.randint(0, 2)}')"
-        return rng.choice([f"INSERT INTO t VALUES {row}"] * 5 + [f"INSERT IGNORE INTO t VALUES {row}", f"REPLACE INTO t VALUES {row}",
-                                                                f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
+        row = (f"({self.key()}, {rng.randint(0, 4) * 4 + rng.choice([0, 0, 2])}, "
+               f"{rng.choice([self.key(), self.key(), 'NULL'])}, {rng.randint(0, 2)}, "
+               f"'{rng.choice('gG')}{rng.randint(0, 2)}')")
+        return rng.choice([f"INSERT INTO t VALUES {row}"] * 5
+                          + [f"INSERT IGNORE INTO t VALUES {row}", f"REPLACE INTO t VALUES {row}",
+                             f"INSERT INTO t VALUES {row} ON DUPLICATE KEY UPDATE v = v + 10"])
 
     def update(self) -> str:
         """A change of a plain, an indexed, a unique column or the key."""
         rng = self.rng
         index, condition = self.condition()
-        change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}", f"k = {rng.randint(0, 4) * 4}", "k = k + 4", "c = UPPER(c)", "c = LOWER(c)",
-                             f"u = {self.key()}", f"id = {self.key()}" if "=" in condition and index == "PRIMARY" else "v = v + 1"])
+        change = rng.choice(["v = v + 10", "v = v + 10", f"v = {rng.randint(0, 2)}",
+                             f"k = {rng.randint(0, 4) * 4}", "k = k + 4", "c = UPPER(c)",
+                             "c = LOWER(c)", f"u = {self.key()}",
+                             (f"id = {self.key()}" if "=" in condition and index == "PRIMARY"
+                              else "v = v + 1")])
         return f"UPDATE t FORCE INDEX ({index}) SET {change} WHERE {condition}"
 
     def delete(self) -> str:

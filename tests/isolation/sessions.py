@@ -24,21 +24,26 @@ SETTLE_SECONDS = 120
 LATE_SECONDS = 10   # less than a lock is waited for
 LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 # No commit waits for the disk, so that a sleeping thread waits for a lock.
-OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M", "innodb_flush_log_at_trx_commit": 0,
+OPTIONS = {"innodb_buffer_pool_size": "64M", "innodb_log_file_size": "64M",
+           "innodb_flush_log_at_trx_commit": 0,
            "innodb_stats_persistent": 0, "innodb_stats_auto_recalc": 0,
            "loose_cheetah_stats_auto_recalc": 0, "loose_cheetah_buffer_pool_size": "64M",
-           "loose_cheetah_flush_log_at_trx_commit": 0, "max_connections": 200, "performance_schema": "OFF", "query_cache_size": 0}
+           "loose_cheetah_flush_log_at_trx_commit": 0, "max_connections": 200,
+           "performance_schema": "OFF", "query_cache_size": 0}
 
 
 class Outcome:
     """What a statement did: rows, or the number of rows it changed, or an error."""
 
-    def __init__(self, error: int = 0, rows=None, affected: int = 0, message: str = "", insert_id: int = 0):
-        self.error, self.rows, self.affected, self.message, self.insert_id = error, rows, affected, message, insert_id
+    def __init__(self, error: int = 0, rows=None, affected: int = 0, message: str = "",
+                 insert_id: int = 0):
+        self.error, self.rows, self.affected, self.message, self.insert_id = (
+            error, rows, affected, message, insert_id)
 
     def key(self) -> tuple:
         """What two engines must agree on."""
-        return (self.error, None if self.rows is None else tuple(sorted(self.rows, key=repr)), self.affected)
+        return (self.error,
+                None if self.rows is None else tuple(sorted(self.rows, key=repr)), self.affected)
 
     def text(self) -> str:
         """For people."""
@@ -46,7 +51,8 @@ class Outcome:
             return f"error {self.error}"
         if self.rows is None:
             return f"affected {self.affected}"
-        return "no rows" if not self.rows else " ".join("(" + ", ".join(map(str, row)) + ")" for row in self.rows)
+        return ("no rows" if not self.rows
+                else " ".join("(" + ", ".join(map(str, row)) + ")" for row in self.rows))
 
 
 class Session:
@@ -58,7 +64,8 @@ class Session:
         self.pending = False
         for text in settings:
             self.ask(text)
-        thread = self.ask("SELECT tid FROM information_schema.processlist WHERE id = CONNECTION_ID()").rows[0][0]
+        thread = self.ask("SELECT tid FROM information_schema.processlist "
+                          "WHERE id = CONNECTION_ID()").rows[0][0]
         self.status_file = Path(f"/proc/{server.process.pid}/task/{thread}/status")
 
     def send(self, text: str) -> None:
@@ -81,7 +88,8 @@ class Session:
             affected = self.connection._read_query_result()
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as failure:
             if failure.args[0] in (0, 2006, 2013) or self.server.died():
-                raise Failure(f"the server was lost: {failure}\n{self.server.log_tail(30)}") from failure
+                raise Failure(f"the server was lost: {failure}\n"
+                              f"{self.server.log_tail(30)}") from failure
             return Outcome(failure.args[0], message=str(failure.args[1]))
         except pymysql.MySQLError as failure:
             return Outcome(failure.args[0], message=str(failure.args[1]))
@@ -140,7 +148,8 @@ def settle(sessions) -> list:
         if all(looks >= LOOKS_ASLEEP for _, looks in marks.values()):
             return answered
         if time.monotonic() > deadline:
-            raise Failure(f"no rest within {SETTLE_SECONDS} s: " + ", ".join(s.name for s in pending))
+            raise Failure(f"no rest within {SETTLE_SECONDS} s: "
+                          + ", ".join(s.name for s in pending))
 
 
 class Entry:
@@ -153,18 +162,22 @@ class Entry:
 
     def key(self) -> tuple:
         """What two engines must agree on at this step."""
-        later = self.waited or self.deferred or self.outcome is None   # then it is among `woke` of the step that let it go on
-        return (self.waited and not self.deferred, self.deferred, None if later else self.outcome.key(),
+        # then it is among `woke` of the step that let it go on
+        later = self.waited or self.deferred or self.outcome is None
+        return (self.waited and not self.deferred, self.deferred,
+                None if later else self.outcome.key(),
                 tuple(sorted((entry.number, entry.outcome.key()) for entry in self.woke)))
 
     def has_deadlock(self) -> bool:
         """Whether it was answered at once, by a deadlock."""
-        return not self.waited and not self.deferred and self.outcome is not None and self.outcome.error == DEADLOCK
+        return (not self.waited and not self.deferred and self.outcome is not None
+                and self.outcome.error == DEADLOCK)
 
     def text_of(self) -> str:
         """One line for people."""
         now = "deferred" if self.deferred else "waits" if self.waited else self.outcome.text()
-        then = "".join(f"; {entry.name}'s step {entry.number} goes on: {entry.outcome.text()}" for entry in self.woke)
+        then = "".join(f"; {entry.name}'s step {entry.number} goes on: {entry.outcome.text()}"
+                       for entry in self.woke)
         return now + then
 
 
@@ -197,7 +210,8 @@ class Play:
     def advance(self, cause: Entry) -> None:
         """Send what can be sent until everything answered or waits; note it under `cause`."""
         while True:
-            free = [name for name, queue in self.queues.items() if queue and not self.sessions[name].pending]
+            free = [name for name, queue in self.queues.items()
+                    if queue and not self.sessions[name].pending]
             if not free:
                 break
             self.start(free[0])
@@ -244,11 +258,13 @@ class Play:
             yield name, "ROLLBACK"
 
     def take_late(self) -> None:
-        """Nobody is left who has a lock: who seems to wait for one is only slow, as his thread sleeps
-        for another one that a busy machine does not let run."""
-        late = select.select([session for session in self.sessions.values() if session.pending], [], [], LATE_SECONDS)[0]
+        """Nobody is left who has a lock: who seems to wait for one is only slow, as his thread
+        sleeps for another one that a busy machine does not let run."""
+        late = select.select([session for session in self.sessions.values() if session.pending],
+                             [], [], LATE_SECONDS)[0]
         if not late:
-            raise Failure("sessions wait though every other transaction has ended: " + ", ".join(self.under_way))
+            raise Failure("sessions wait though every other transaction has ended: "
+                          + ", ".join(self.under_way))
         for session in late:
             self.answer(session, session.take(), self.entries[-1])
 

@@ -16,45 +16,71 @@ PATIENCE = 12
 BUGS = {
     "dirty read": ("list", "READ COMMITTED", False, "a consistent read sees what is not committed"),
     "dirty read of a register": ("register", "READ COMMITTED", False, "the same for registers"),
-    "no snapshot": ("list", "REPEATABLE READ", False, "a consistent read sees the newest committed version"),
+    "no snapshot": ("list", "REPEATABLE READ", False,
+                    "a consistent read sees the newest committed version"),
     "no snapshot of a register": ("register", "REPEATABLE READ", False, "the same for registers"),
-    "snapshot ignores inserts": ("list", "REPEATABLE READ", False, "rows inserted after the snapshot are seen"),
-    "snapshot moves after a write": ("list", "REPEATABLE READ", False, "a transaction's write renews its snapshot"),
-    "torn commit": ("list", "READ COMMITTED", False, "keys of one transaction become visible one after the other"),
-    "torn statement": ("list", "READ COMMITTED", False, "a statement reads its second half later than its first"),
+    "snapshot ignores inserts": ("list", "REPEATABLE READ", False,
+                                 "rows inserted after the snapshot are seen"),
+    "snapshot moves after a write": ("list", "REPEATABLE READ", False,
+                                     "a transaction's write renews its snapshot"),
+    "torn commit": ("list", "READ COMMITTED", False,
+                    "keys of one transaction become visible one after the other"),
+    "torn statement": ("list", "READ COMMITTED", False,
+                       "a statement reads its second half later than its first"),
     "stale snapshot": ("list", "REPEATABLE READ", False, "a snapshot lacks the last commits"),
     "stale statement": ("register", "READ COMMITTED", False, "a statement lacks the last commits"),
-    "statements share a snapshot": ("list", "READ COMMITTED", False, "READ COMMITTED reads from the first statement's snapshot"),
-    "late visibility": ("list", "SERIALIZABLE", False, "a commit is answered before it can be seen"),
+    "statements share a snapshot": ("list", "READ COMMITTED", False,
+                                    "READ COMMITTED reads from the first statement's snapshot"),
+    "late visibility": ("list", "SERIALIZABLE", False,
+                        "a commit is answered before it can be seen"),
     "no write lock": ("list", "READ COMMITTED", False, "a writer does not lock its row"),
     "no write lock on a register": ("register", "READ COMMITTED", False, "the same for registers"),
     "early release": ("register", "REPEATABLE READ", False, "write locks end with the statement"),
     "reads do not lock": ("list", "SERIALIZABLE", False, "SERIALIZABLE reads take no locks"),
     "reads do not lock registers": ("register", "SERIALIZABLE", False, "the same for registers"),
-    "read locks end early": ("register", "SERIALIZABLE", False, "read locks end with the statement"),
+    "read locks end early": ("register", "SERIALIZABLE", False,
+                             "read locks end with the statement"),
     "no gap locks": ("list", "SERIALIZABLE", False, "rows that are not there are not locked"),
-    "no gap locks in repeatable read": ("list", "REPEATABLE READ", False, "the same for locking reads"),
-    "share lock does not block": ("list", "REPEATABLE READ", False, "LOCK IN SHARE MODE stops no writer"),
+    "no gap locks in repeatable read": ("list", "REPEATABLE READ", False,
+                                        "the same for locking reads"),
+    "share lock does not block": ("list", "REPEATABLE READ", False,
+                                  "LOCK IN SHARE MODE stops no writer"),
     "locking read is old": ("list", "REPEATABLE READ", False, "a locking read sees the snapshot"),
-    "append to the snapshot": ("list", "REPEATABLE READ", False, "an append starts from the snapshot's version"),
-    "first committer does not win": ("list", "REPEATABLE READ", True, "snapshot isolation does not notice a write conflict"),
-    "first committer does not win registers": ("register", "REPEATABLE READ", True, "the same for registers"),
+    "append to the snapshot": ("list", "REPEATABLE READ", False,
+                               "an append starts from the snapshot's version"),
+    "first committer does not win": ("list", "REPEATABLE READ", True,
+                                     "snapshot isolation does not notice a write conflict"),
+    "first committer does not win registers": ("register", "REPEATABLE READ", True,
+                                               "the same for registers"),
     "rollback leaves a write": ("list", "READ COMMITTED", False, "one key is not rolled back"),
-    "rollback takes too much": ("list", "READ COMMITTED", False, "a rollback also undoes the commit before"),
-    "savepoint is forgotten": ("list", "READ COMMITTED", False, "ROLLBACK TO SAVEPOINT does nothing"),
-    "savepoint takes all": ("list", "READ COMMITTED", False, "ROLLBACK TO SAVEPOINT undoes the whole transaction"),
-    "own writes are not seen": ("register", "REPEATABLE READ", False, "a consistent read leaves out own writes"),
+    "rollback takes too much": ("list", "READ COMMITTED", False,
+                                "a rollback also undoes the commit before"),
+    "savepoint is forgotten": ("list", "READ COMMITTED", False,
+                               "ROLLBACK TO SAVEPOINT does nothing"),
+    "savepoint takes all": ("list", "READ COMMITTED", False,
+                            "ROLLBACK TO SAVEPOINT undoes the whole transaction"),
+    "own writes are not seen": ("register", "REPEATABLE READ", False,
+                                "a consistent read leaves out own writes"),
     "double append": ("list", "READ COMMITTED", False, "an append happens twice"),
-    "dropped append": ("list", "READ COMMITTED", False, "an append is answered and does not happen"),
-    "lost commit": ("register", "READ COMMITTED", False, "a commit is answered and does not happen"),
-    "index lags": ("list", "READ COMMITTED", False, "a read by the secondary index lacks the last version"),
+    "dropped append": ("list", "READ COMMITTED", False,
+                       "an append is answered and does not happen"),
+    "lost commit": ("register", "READ COMMITTED", False,
+                    "a commit is answered and does not happen"),
+    "index lags": ("list", "READ COMMITTED", False,
+                   "a read by the secondary index lacks the last version"),
     "row is missing": ("register", "READ COMMITTED", False, "a range leaves out a row"),
-    "words of the newest rows": ("list", "REPEATABLE READ", False, "a search finds the snapshot's rows by their newest words"),
-    "words of the newest rows alone": ("register", "REPEATABLE READ", False, "a search does not find what has changed since the snapshot"),
-    "words of open transactions": ("register", "READ COMMITTED", False, "a search finds rows by words that are not committed"),
+    "words of the newest rows": ("list", "REPEATABLE READ", False,
+                                 "a search finds the snapshot's rows by their newest words"),
+    "words of the newest rows alone": ("register", "REPEATABLE READ", False,
+                                       "a search does not find what has changed since the "
+                                       "snapshot"),
+    "words of open transactions": ("register", "READ COMMITTED", False,
+                                   "a search finds rows by words that are not committed"),
     "words lag": ("list", "READ COMMITTED", False, "a search lacks the words of the last version"),
-    "words of own rows are missing": ("list", "REPEATABLE READ", False, "a search does not find what its transaction has written"),
-    "words are not locked": ("list", "SERIALIZABLE", False, "a search locks the rows that it finds alone"),
+    "words of own rows are missing": ("list", "REPEATABLE READ", False,
+                                      "a search does not find what its transaction has written"),
+    "words are not locked": ("list", "SERIALIZABLE", False,
+                             "a search locks the rows that it finds alone"),
 }
 
 
@@ -79,7 +105,8 @@ class Store:
     """Committed versions, locks, and what transactions have written."""
 
     def __init__(self, rng, bug: str, chance: float, snapshot_isolation: bool):
-        self.rng, self.bug, self.chance, self.snapshot_isolation = rng, bug, chance, snapshot_isolation
+        self.rng, self.bug, self.chance, self.snapshot_isolation = (
+            rng, bug, chance, snapshot_isolation)
         self.versions, self.stamp = {}, 0       # key -> [(stamp, value)]
         self.owners, self.readers = {}, {}      # key -> transaction, key -> set of transactions
         self.own, self.saved, self.snapshots, self.late = {}, {}, {}, []
@@ -95,7 +122,8 @@ class Store:
 
     def at(self, key, stamp: int):
         """The newest version that a snapshot sees."""
-        return next((value for of, value in reversed(self.versions.get(key, [])) if of <= stamp), None)
+        return next((value for of, value in reversed(self.versions.get(key, []))
+                     if of <= stamp), None)
 
     def lock(self, txn: int, key, exclusive: bool) -> None:
         """Wait unless the lock is free."""
@@ -122,7 +150,8 @@ class Store:
         if level == "READ COMMITTED" and self.bug != "statements share a snapshot":
             return max(self.stamp - 2, 0) if self.strikes("stale statement") else self.stamp
         if txn not in self.snapshots:
-            self.snapshots[txn] = max(self.stamp - 3, 0) if self.strikes("stale snapshot") else self.stamp
+            self.snapshots[txn] = (max(self.stamp - 3, 0) if self.strikes("stale snapshot")
+                                   else self.stamp)
         return self.snapshots[txn]
 
     def consistent(self, txn: int, level: str, key, stamp: int, via: str):
@@ -151,7 +180,8 @@ class Store:
             half = len(step.keys) // 2
             torn = self.strikes("torn statement") and stamp > 3
             for place, key in enumerate(step.keys):
-                seen[key] = self.consistent(txn, level, key, stamp - 3 if torn and place < half else stamp, step.via)
+                seen[key] = self.consistent(txn, level, key,
+                                            stamp - 3 if torn and place < half else stamp, step.via)
             return seen
         exclusive = step.lock == "update"
         for key in step.keys:
@@ -159,11 +189,14 @@ class Store:
             if absent and self.bug.startswith("no gap locks"):
                 continue
             self.lock(txn, key, exclusive)
-            if (self.bug == "share lock does not block" and not exclusive) or (level == "READ COMMITTED" and absent):
+            if ((self.bug == "share lock does not block" and not exclusive)
+                    or (level == "READ COMMITTED" and absent)):
                 self.unlock(txn, key) if key not in self.own.get(txn, {}) else None
         self.first_committer_wins(txn, step.keys)
         old = self.strikes("locking read is old") and txn in self.snapshots
-        return {key: self.own.get(txn, {}).get(key, self.at(key, self.snapshots[txn]) if old else self.newest(key)) for key in step.keys}
+        return {key: self.own.get(txn, {}).get(key, (self.at(key, self.snapshots[txn]) if old
+                                                     else self.newest(key)))
+                for key in step.keys}
 
     def search(self, txn: int, level: str, step, locks: bool) -> dict:
         """Rows that have one of the values that are looked for."""
@@ -175,7 +208,8 @@ class Store:
             newest = self.own.get(txn, {}).get(key, self.newest(key))
             version = newest if locks else self.consistent(txn, level, key, stamp, step.via)
             is_found = bool(values & self.words_of(txn, key, version))
-            if locks and (is_found or (level == "SERIALIZABLE" and self.bug != "words are not locked")):
+            if locks and (is_found or (level == "SERIALIZABLE"
+                                       and self.bug != "words are not locked")):
                 self.lock(txn, key, step.lock == "update")
             if is_found:
                 seen[key] = version
@@ -195,7 +229,8 @@ class Store:
         if self.strikes("words lag"):
             return words(self.at(key, self.versions.get(key, [(0, None)])[-1][0] - 1))
         if self.strikes("words of open transactions"):
-            return set().union(words(version), *(words(other[key]) for other in self.own.values() if key in other))
+            return set().union(words(version), *(words(other[key]) for other in self.own.values()
+                                                 if key in other))
         return words(version)
 
     def write(self, txn: int, level: str, key, value, is_list: bool) -> None:
@@ -218,8 +253,10 @@ class Store:
 
     def first_committer_wins(self, txn: int, keys) -> None:
         """Under snapshot isolation, a row changed since cannot be written or locked."""
-        if self.snapshot_isolation and txn in self.snapshots and not self.bug.startswith("first committer does not win"):
-            if any(self.versions.get(key, [(0, None)])[-1][0] > self.snapshots[txn] for key in keys):
+        if (self.snapshot_isolation and txn in self.snapshots
+                and not self.bug.startswith("first committer does not win")):
+            if any(self.versions.get(key, [(0, None)])[-1][0] > self.snapshots[txn]
+                   for key in keys):
                 raise Conflict
 
     def savepoint(self, txn: int) -> None:
@@ -281,11 +318,13 @@ def words(version) -> set:
 class Simulation:
     """Clients on a store."""
 
-    def __init__(self, seed, model: str, levels, bug: str = "", snapshot_isolation: bool = False, txns: int = 500,
-                 clients: int = 6, chance: float = 0.4, more: str = ""):
+    def __init__(self, seed, model: str, levels, bug: str = "", snapshot_isolation: bool = False,
+                 txns: int = 500, clients: int = 6, chance: float = 0.4, more: str = ""):
         self.rng = random.Random(f"{seed}/{model}/{levels}")
-        self.model, self.bug, self.left, self.snapshot_isolation = model, bug, txns, snapshot_isolation
-        self.planner = Planner(f"{seed}/plans", model, levels, more=WORDS if bug.startswith("words") else more)
+        self.model, self.bug, self.left, self.snapshot_isolation = (
+            model, bug, txns, snapshot_isolation)
+        self.planner = Planner(f"{seed}/plans", model, levels,
+                               more=WORDS if bug.startswith("words") else more)
         self.store = Store(self.rng, bug, chance, snapshot_isolation)
         self.clients, self.txns, self.now = [Client(n) for n in range(clients)], [], 0
 
@@ -311,7 +350,8 @@ class Simulation:
         """A new transaction."""
         self.left -= 1
         client.plan, client.place = self.planner.plan(), 0
-        client.txn = Txn(len(self.txns), client.number, client.plan.level, autocommit=client.plan.autocommit)
+        client.txn = Txn(len(self.txns), client.number, client.plan.level,
+                         autocommit=client.plan.autocommit)
         self.txns.append(client.txn)
 
     def clock(self) -> int:
@@ -339,7 +379,8 @@ class Simulation:
                     self.store.forget(txn.number)
             else:
                 (self.store.commit if client.plan.commits else self.store.rollback)(txn.number)
-                client.effect = lambda at: self.end(client, COMMITTED if client.plan.commits else ABORTED, at)
+                client.effect = lambda at: self.end(
+                    client, COMMITTED if client.plan.commits else ABORTED, at)
             client.phase = "answer"
         except Wait:
             client.tried += 1
@@ -364,15 +405,18 @@ class Simulation:
         if step.kind == READ_STEP:
             locks = bool(step.lock) or (level == "SERIALIZABLE" and not client.plan.autocommit)
             if locks and not step.lock and self.bug.startswith("reads do not lock"):
-                seen = {key: store.own.get(number, {}).get(key, store.newest(key)) for key in step.keys}
+                seen = {key: store.own.get(number, {}).get(key, store.newest(key))
+                        for key in step.keys}
             else:
-                seen = (store.search if step.via == "found" else store.read)(number, level, step, locks)
+                seen = (store.search if step.via == "found" else store.read)(
+                    number, level, step, locks)
             if locks and not step.lock and store.strikes("read locks end early"):
                 for key in set(step.keys) - set(store.own.get(number, {})):
                     store.unlock(number, key)
             seen = {key: self.shown(value, step.via) for key, value in seen.items()}
             found = {"words": [], "found": step.value}.get(step.via)
-            note = Op(LOCKING if step.lock else READ, client.sent, 0, seen=seen, lengths=step.via == "covered" and self.model == "list", words=found)
+            note = Op(LOCKING if step.lock else READ, client.sent, 0, seen=seen,
+                      lengths=step.via == "covered" and self.model == "list", words=found)
         elif step.kind == WRITE_STEP:
             store.write(number, level, step.keys[0], step.value, self.model == "list")
             note = Op(WRITE, client.sent, 0, key=step.keys[0], value=step.value)

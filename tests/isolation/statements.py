@@ -11,7 +11,8 @@ COLUMNS = {"id": 0, "k": 1, "u": 2, "v": 3, "c": 4}
 KEYS = {"PRIMARY": 0, "k": 1, "u": 2, "c": 4}
 NULL, END = -1, float("inf")   # before and behind all keys of numbers
 LAST = "~"                     # behind all texts
-INDEX, WHERE = re.compile(r"FORCE INDEX \((\w+)\)"), re.compile(r" WHERE (.*?)(?: FOR UPDATE.*| LOCK IN.*| ORDER BY.*)?$")
+INDEX, WHERE = (re.compile(r"FORCE INDEX \((\w+)\)"),
+                re.compile(r" WHERE (.*?)(?: FOR UPDATE.*| LOCK IN.*| ORDER BY.*)?$"))
 VALUES = re.compile(r"VALUES \((\d+), (\d+), (\w+), (\d+), '(\w+)'\)")
 SETS = re.compile(r" SET (\w+) = (.*?) WHERE")
 NO_WAIT = re.compile(r" (NOWAIT|SKIP LOCKED)$")
@@ -37,7 +38,9 @@ class Statement:
             self.ranges = [("", True, LAST, True)]
         if "MAX(id)" in text:   # looks at the last row; those that may be the last in these scripts
             self.ranges = [(60, True, END, True)]
-        self.row = tuple(number_or_text(part) if at < 4 else part.lower() for at, part in enumerate(values.groups())) if values else None
+        self.row = (tuple(number_or_text(part) if at < 4 else part.lower()
+                          for at, part in enumerate(values.groups()))
+                    if values else None)
         sets = SETS.search(text)
         self.sets = (sets[1], sets[2]) if sets else None
 
@@ -46,9 +49,11 @@ class Statement:
         condition = f"id = {row[0]}"
         if self.index != "PRIMARY":
             value = row[1] if len(row) == 2 else row[KEYS[self.index]]
-            shown = "IS NULL" if value is None else f"= '{value}'" if isinstance(value, str) else f"= {value}"
+            shown = ("IS NULL" if value is None
+                     else f"= '{value}'" if isinstance(value, str) else f"= {value}")
             condition = f"{self.index} {shown} AND {condition}"
-        before, after = re.match(r"(.* WHERE ).*?( FOR UPDATE| LOCK IN SHARE MODE) SKIP LOCKED$", self.text).groups()
+        before, after = re.match(
+            r"(.* WHERE ).*?( FOR UPDATE| LOCK IN SHARE MODE) SKIP LOCKED$", self.text).groups()
         return f"{before}{condition}{after}"
 
     def locks(self, level: str, inside: bool) -> bool:
@@ -59,7 +64,8 @@ class Statement:
 
     def is_locking_read(self) -> bool:
         """Whether it is a SELECT that says so."""
-        return self.text.startswith("SELECT") and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text)
+        return (self.text.startswith("SELECT")
+                and (" FOR UPDATE" in self.text or " IN SHARE MODE" in self.text))
 
     def may_remove(self, index: str) -> bool:
         """Whether it may take a record out of an index."""
@@ -72,7 +78,8 @@ class Statement:
 
     def is_covered(self) -> bool:
         """Whether it is a read with shared locks that needs its secondary index only."""
-        return self.is_shared_read() and self.index not in ("", "PRIMARY") and not self.text.startswith("SELECT *")
+        return (self.is_shared_read() and self.index not in ("", "PRIMARY")
+                and not self.text.startswith("SELECT *"))
 
     def changes(self, index: str) -> bool:
         """Whether it puts records into an index, or takes some out of it that its search has not
@@ -91,7 +98,8 @@ class Statement:
 
     def matches(self, row: tuple) -> bool:
         """Whether it reads or writes this version of a row, beyond looking at it."""
-        return (self.finds(row) and self.value in (None, row[COLUMNS["v"]])) or self.checks(row) or bool(self.row and self.row[0] == row[0])
+        return ((self.finds(row) and self.value in (None, row[COLUMNS["v"]])) or self.checks(row)
+                or bool(self.row and self.row[0] == row[0]))
 
     def puts(self, index: str, states: list) -> set:
         """Values that it may add to the index."""
@@ -129,7 +137,8 @@ def comparable(value):
 
 def ranges_of(condition: str) -> list:
     """(low, with it, high, with it) of each part that the condition asks for."""
-    column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)", condition.partition(" AND id = ")[0]).groups()
+    column, kind, rest = re.match(r"(\w+) (=|>=|>|<|BETWEEN|IN|IS) (.*)",
+                                  condition.partition(" AND id = ")[0]).groups()
     low, high = ("", LAST) if column == "c" else (NULL, END)
     values = [number_or_text(part) for part in re.findall(r"'\w+'|\d+|NULL", rest)]
     if column == "v":   # no index
@@ -138,10 +147,12 @@ def ranges_of(condition: str) -> list:
         return [(value, True, value, True) for value in values]
     if kind == "BETWEEN":
         return [(values[0], True, values[1], True)]
-    return [(low, False, values[0], False)] if kind == "<" else [(values[0], kind == ">=", high, True)]
+    return ([(low, False, values[0], False)] if kind == "<"
+            else [(values[0], kind == ">=", high, True)])
 
 
 def within(value, part: tuple) -> bool:
     """Whether a value lies in a part."""
     low, with_low, high, with_high = part
-    return (low < value or (with_low and low == value)) and (value < high or (with_high and value == high))
+    return ((low < value or (with_low and low == value))
+            and (value < high or (with_high and value == high)))

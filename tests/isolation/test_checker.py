@@ -24,7 +24,8 @@ class TestPlanted:
         assert len(BUGS) >= 20
         for bug, (model, level, snapshot_isolation, _) in BUGS.items():
             for seed in SEEDS:
-                history = Simulation(seed, model, (level,), bug=bug, snapshot_isolation=snapshot_isolation).run()
+                history = Simulation(seed, model, (level,), bug=bug,
+                                     snapshot_isolation=snapshot_isolation).run()
                 assert check(history), f"{bug} was not found with seed {seed}"
 
 
@@ -115,7 +116,8 @@ class TestByHand:
         for level, name in (("REPEATABLE READ", ""), ("SERIALIZABLE", "G-single-realtime")):
             asking = search(2, [("x", 2)])
             asking.kind = LOCKING
-            self.check(name, [txn(1, level, [asking, append(6, "y", 1)], end=7), writer], {"x": [2], "y": [1]})
+            self.check(name, [txn(1, level, [asking, append(6, "y", 1)], end=7), writer],
+                       {"x": [2], "y": [1]})
 
     def test_dirty_write_of_registers(self):
         one = txn(1, "READ COMMITTED", [append(1, "x", 1)], end=4)
@@ -125,7 +127,8 @@ class TestByHand:
     def test_own_writes_after_a_savepoint(self):
         back = append(1, "x", 1)
         back.undone = 1
-        good = txn(1, "READ COMMITTED", [back, read(2, x=[]), append(3, "x", 2), read(4, x=[2])], end=5)
+        good = txn(1, "READ COMMITTED", [back, read(2, x=[]), append(3, "x", 2), read(4, x=[2])],
+                   end=5)
         self.check("", [good], {"x": [2]})
         bad = txn(1, "READ COMMITTED", [back, read(2, x=[1])], end=5)
         self.check("internal", [bad], {"x": []})
@@ -169,14 +172,18 @@ class TestMutated:
         self.mutate("list", "READ COMMITTED", change)
 
     def test_a_read_is_emptied(self):
-        self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, lambda seen: []))
+        self.mutate("list", "READ COMMITTED",
+                    lambda history: self.change_read(history, lambda seen: []))
 
     def test_a_read_loses_its_middle(self):
-        self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, lambda seen: seen[:1] + seen[2:]))
+        self.mutate("list", "READ COMMITTED",
+                    lambda history: self.change_read(history, lambda seen: seen[:1] + seen[2:]))
 
     def test_a_commit_becomes_a_rollback(self):
         def change(history):
-            txn = [t for t in history.txns if t.status == COMMITTED and any(op.kind == WRITE and not op.undone for op in t.ops)][20]
+            txn = [t for t in history.txns
+                   if t.status == COMMITTED
+                   and any(op.kind == WRITE and not op.undone for op in t.ops)][20]
             txn.status = ABORTED
             return True
         self.mutate("list", "READ COMMITTED", change)
@@ -184,7 +191,9 @@ class TestMutated:
 
     def test_a_rollback_becomes_a_commit(self):
         def change(history):
-            txn = [t for t in history.txns if t.status == ABORTED and any(op.kind == WRITE and not op.undone for op in t.ops)][3]
+            txn = [t for t in history.txns
+                   if t.status == ABORTED
+                   and any(op.kind == WRITE and not op.undone for op in t.ops)][3]
             txn.status = COMMITTED
             return True
         self.mutate("list", "READ COMMITTED", change)

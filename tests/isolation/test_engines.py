@@ -20,7 +20,8 @@ def test_histories(large):
 def test_histories_need_foreign_keys_that_are_checked(capsys):
     seeds = [seed for seed, kind in enumerate(histories.KINDS) if kind[4] in tied.ACTIONS]
     assert len(seeds) == 5
-    assert histories.main(["--plant", f"--seed={seeds[0]}", f"--histories={len(seeds)}", "--txns=300"]) == 1
+    assert histories.main(["--plant", f"--seed={seeds[0]}", f"--histories={len(seeds)}",
+                           "--txns=300"]) == 1
     assert f"; {len(seeds)} with a problem" in capsys.readouterr().out
 
 

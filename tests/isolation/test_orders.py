@@ -5,7 +5,8 @@ from reasons import Difference, Look, VICTIM
 from sessions import Entry, Outcome
 from waits import Wait
 
-STEPS = [("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "WAIT"), ("b", "WAIT"), ("a", "THEN"), ("c", "COMMIT")]
+STEPS = [("a", "BEGIN"), ("b", "BEGIN"), ("c", "LOCK"), ("a", "WAIT"), ("b", "WAIT"),
+         ("a", "THEN"), ("c", "COMMIT")]
 
 
 def entry(number: int, affected: int = 0, waited: bool = False, error: int = 0) -> Entry:
@@ -25,8 +26,11 @@ class Comparison:
     other one none."""
 
     def __init__(self, texts: list, fails: bool):
-        found = [Outcome(affected=int(at == texts.index(("a", "WAIT")) and at < texts.index(("b", "WAIT")))) for at in range(len(texts))]
-        found = [Outcome(affected=1) if text == ("b", "WAIT") and at < texts.index(("a", "WAIT")) else outcome
+        found = [Outcome(affected=int(at == texts.index(("a", "WAIT"))
+                                      and at < texts.index(("b", "WAIT"))))
+                 for at in range(len(texts))]
+        found = [Outcome(affected=1)
+                 if text == ("b", "WAIT") and at < texts.index(("a", "WAIT")) else outcome
                  for at, (text, outcome) in enumerate(zip(texts, found))]
         self.theirs = self.ours = Side([])
         for at, outcome in enumerate(found):
@@ -44,7 +48,8 @@ class TestOrders:
         """Whether it is a matter of order that `a` and `b` have found so many rows each."""
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
         entries[5].deferred = True
-        played = [(entries, {3: entry(3, a, True), 4: entry(4, b, True), 5: entry(5), 6: entry(6)}) for a, b in (theirs, ours)]
+        played = [(entries, {3: entry(3, a, True), 4: entry(4, b, True), 5: entry(5), 6: entry(6)})
+                  for a, b in (theirs, ours)]
         return done_in_an_order(6, played, lambda texts: Comparison(texts, fails)) == [True, True]
 
     def test_those_who_waited_are_sent_behind_the_step_that_let_them_go_on(self):
@@ -63,7 +68,8 @@ class TestOrders:
 
     def test_whom_both_end_in_a_deadlock_is_rolled_back_before(self):
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
-        played = [(entries, {3: entry(3, 0, True, error), 4: entry(4, 1, True), 6: entry(6)}) for error in (1213, 1213)]
+        played = [(entries, {3: entry(3, 0, True, error), 4: entry(4, 1, True), 6: entry(6)})
+                  for error in (1213, 1213)]
         asked = []
 
         class Alike:

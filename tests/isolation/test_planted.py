@@ -115,8 +115,10 @@ def player():
 
 
 @pytest.mark.parametrize("kind, full_text",
-                         [*((kind, False) for kind in GOOD), *((kind, True) for kind in WITH_WORDS)],
-                         ids=lambda part: str(part) if isinstance(part, bool) else ", ".join(map(str, part)))
+                         [*((kind, False) for kind in GOOD),
+                          *((kind, True) for kind in WITH_WORDS)],
+                         ids=lambda part: (str(part) if isinstance(part, bool)
+                                           else ", ".join(map(str, part))))
 def test_nothing_is_found_where_none_is_planted(kind, full_text, rounds):
     for seed in range(rounds):
         played = Played(*kind, seed, threads=seed == 0, full_text=full_text)

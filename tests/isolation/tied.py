@@ -19,7 +19,8 @@ KEPT = "CREATE TABLE p (id INT PRIMARY KEY, v INT NOT NULL, UNIQUE KEY v (v))"
 # A value is a row of its own. At REPEATABLE READ a transaction that replaces one that its snapshot
 # does not have would see two: the snapshot's, and its own. So that level is left out.
 REPLACED = "CREATE TABLE p (id INT NOT NULL, v INT PRIMARY KEY, KEY i (id))"
-CHILDREN = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT, n VARCHAR(9) NOT NULL DEFAULT '', KEY g (grp, v), UNIQUE KEY u (v), "
+CHILDREN = ("CREATE TABLE h (id INT PRIMARY KEY, grp INT NOT NULL, v INT, "
+            "n VARCHAR(9) NOT NULL DEFAULT '', KEY g (grp, v), UNIQUE KEY u (v), "
             "CONSTRAINT tie FOREIGN KEY (v) REFERENCES p (v) ON DELETE {0} ON UPDATE {1})")
 HAS_CHILD, HAS_NO_PARENT, DUPLICATE, TIMEOUT, DEADLOCK = 1451, 1452, 1062, 1205, 1213
 REFUSED = "refused"   # a step that was, as it had to be
@@ -27,7 +28,8 @@ REFUSED = "refused"   # a step that was, as it had to be
 
 def tables(action: str) -> list:
     """CREATE TABLE, without an engine."""
-    return [REPLACED if action == RESTRICT else KEPT, CHILDREN.format(action, RESTRICT if action == RESTRICT else CASCADE)]
+    return [REPLACED if action == RESTRICT else KEPT,
+            CHILDREN.format(action, RESTRICT if action == RESTRICT else CASCADE)]
 
 
 class TiedClient(Client):
@@ -41,7 +43,8 @@ class TiedClient(Client):
 
     def count_text(self) -> str:
         """Children, parents, and children who have theirs."""
-        return ("SELECT (SELECT COUNT(v) FROM h FORCE INDEX (g) WHERE grp >= 0), (SELECT COUNT(*) FROM p), "
+        return ("SELECT (SELECT COUNT(v) FROM h FORCE INDEX (g) WHERE grp >= 0), "
+                "(SELECT COUNT(*) FROM p), "
                 "(SELECT COUNT(*) FROM h JOIN p ON p.v = h.v AND p.id = h.id)")
 
     def read_text(self, step) -> str:
@@ -50,11 +53,15 @@ class TiedClient(Client):
         listed = ", ".join(map(str, keys))
         text = {"id": f"SELECT id, v FROM h WHERE id = {keys[0]}",
                 "ids": f"SELECT id, v FROM h FORCE INDEX (PRIMARY) WHERE id IN ({listed})",
-                "range": f"SELECT id, v FROM h FORCE INDEX (PRIMARY) WHERE id BETWEEN {keys[0]} AND {keys[-1]}",
+                "range": ("SELECT id, v FROM h FORCE INDEX (PRIMARY) "
+                          f"WHERE id BETWEEN {keys[0]} AND {keys[-1]}"),
                 "group": f"SELECT id, v, n FROM h FORCE INDEX (g) WHERE grp = {group}",
                 "covered": f"SELECT id, v FROM h FORCE INDEX (g) WHERE grp = {group}",
-                "parents": f"SELECT id, v FROM p FORCE INDEX ({'i' if self.action == RESTRICT else 'PRIMARY'}) WHERE id IN ({listed})",
-                "joined": f"SELECT h.id, h.v, p.id FROM h FORCE INDEX (g) LEFT JOIN p ON p.v = h.v WHERE h.grp = {group}"}[step.via]
+                "parents": ("SELECT id, v FROM p "
+                            f"FORCE INDEX ({'i' if self.action == RESTRICT else 'PRIMARY'}) "
+                            f"WHERE id IN ({listed})"),
+                "joined": ("SELECT h.id, h.v, p.id FROM h FORCE INDEX (g) "
+                           f"LEFT JOIN p ON p.v = h.v WHERE h.grp = {group}")}[step.via]
         return text + LOCKS[step.lock]
 
     def expect_whole(self, row) -> None:
@@ -66,7 +73,8 @@ class TiedClient(Client):
         """One register's new value, or its end; whoever waits in vain is rolled back, as parents
         and children would not fit otherwise."""
         key, value = step.keys[0], step.value
-        how = {"orphan": self.put_orphan, "take": self.take_parent, "delete": self.delete}.get(step.via)
+        how = {"orphan": self.put_orphan, "take": self.take_parent,
+               "delete": self.delete}.get(step.via)
         changes = self.change_by_hand if self.action == RESTRICT else self.change_parent
         answer, done = yield from (how(key, value) if how else changes(step.via, key, value))
         outcome, sent, answered = answer
@@ -74,7 +82,8 @@ class TiedClient(Client):
             outcome, sent, answered = yield "ROLLBACK"
             outcome.error = DEADLOCK
         elif done == WRITE:
-            self.txn.ops.append(Op(WRITE, sent, answered, key=key, value=None if step.via == "delete" else value))
+            self.txn.ops.append(Op(WRITE, sent, answered, key=key,
+                                   value=None if step.via == "delete" else value))
         elif done == LOCKING:   # there was none to change
             self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: None}))
         elif done == REFUSED:
@@ -106,7 +115,8 @@ class TiedClient(Client):
         if how == "update":
             answer, affected = yield from self.several(f"UPDATE p SET v = {value} WHERE id = {key}")
             return answer, self.found(affected[0]) if affected else ""
-        parent = {"upsert": f"INSERT INTO p (id, v) VALUES ({key}, {value}) ON DUPLICATE KEY UPDATE v = {value}",
+        parent = {"upsert": (f"INSERT INTO p (id, v) VALUES ({key}, {value}) "
+                             f"ON DUPLICATE KEY UPDATE v = {value}"),
                   "replace": f"REPLACE INTO p (id, v) VALUES ({key}, {value})"}[how]
         answer, affected = yield from self.several(parent)
         if affected and (affected[0] == 1 or how == "replace"):   # it is new, and has no child yet
@@ -122,7 +132,8 @@ class TiedClient(Client):
             return answer, "" if outcome.error else LOCKING
         old = outcome.rows[0][0] if outcome.rows else None
         self.txn.ops.append(Op(LOCKING, sent, answered, seen={key: old}))
-        parent, gone = f"INSERT INTO p (id, v) VALUES ({key}, {value})", f"DELETE FROM p WHERE v = {value if old is None else old}"
+        parent, gone = (f"INSERT INTO p (id, v) VALUES ({key}, {value})",
+                        f"DELETE FROM p WHERE v = {value if old is None else old}")
         if old is None:
             answer, affected = yield from self.several(parent, self.child(key, value))
             if answer[0].error == DUPLICATE:   # at READ COMMITTED somebody was faster
@@ -130,7 +141,8 @@ class TiedClient(Client):
             return answer, WRITE if len(affected) == 2 else ""
         child = {"replace": self.child(key, value).replace("INSERT", "REPLACE"),
                  "upsert": self.child(key, value) + f" ON DUPLICATE KEY UPDATE v = {value}"}
-        answer, affected = yield from self.several(parent, child.get(how, f"UPDATE h SET v = {value} WHERE id = {key}"), gone)
+        answer, affected = yield from self.several(
+            parent, child.get(how, f"UPDATE h SET v = {value} WHERE id = {key}"), gone)
         return answer, WRITE if len(affected) == 3 else ""
 
     def child(self, key: int, value) -> str:

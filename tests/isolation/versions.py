@@ -9,7 +9,8 @@ from history import ABORTED, COMMITTED, LOCKING, READ, WRITE
 def own_writes_at(txn, place: int, key) -> list:
     """Values the transaction had written to `key` before its operation `place` and not rolled back
     by then."""
-    return [op.value for op in txn.ops[:place] if op.kind == WRITE and op.key == key and op.active_at(place)]
+    return [op.value for op in txn.ops[:place]
+            if op.kind == WRITE and op.key == key and op.active_at(place)]
 
 
 class Versions:
@@ -34,7 +35,8 @@ class Versions:
                 for key, seen in (op.seen or {}).items() if op.kind in (READ, LOCKING) else ():
                     own = own_writes_at(txn, place, key)
                     if own and not self.agrees(txn, key, seen, own, op.lengths):
-                        self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} and then read {seen}")
+                        self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key "
+                                                 f"{key} and then read {seen}")
                 self.check_words(txn, place, op)
 
     def check_words(self, txn, place: int, op) -> None:
@@ -44,24 +46,30 @@ class Versions:
             wanted[key].add(value)
         for key, seen in op.seen.items() if wanted else ():
             if not wanted[key] & set(self.words_of(seen)):
-                self.problem("words", f"{txn.name()} ({txn.level}) searched for {sorted(wanted[key])} and found key {key} with {seen}")
+                self.problem("words", f"{txn.name()} ({txn.level}) searched for "
+                                      f"{sorted(wanted[key])} and found key {key} with {seen}")
         for key, values in wanted.items():
             own = own_writes_at(txn, place, key)
             if key not in op.seen and values & set(self.own_words(own)):
-                self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} and did not find it by {sorted(values)}")
+                self.problem("internal", f"{txn.name()} ({txn.level}) wrote {own} to key {key} "
+                                         f"and did not find it by {sorted(values)}")
 
     def visible_wrongly(self, txn, key, value) -> bool:
         """Whether a value must never be seen by `txn`; notes why."""
         writer, op = self.writers.get((key, value), (None, None))
         reader = f"{txn.name()} ({txn.level})" if txn else "the state at the end"
         if writer is None:
-            self.problem("value from nowhere", f"{reader} saw {value} in key {key}, which nobody wrote")
+            self.problem("value from nowhere",
+                         f"{reader} saw {value} in key {key}, which nobody wrote")
         elif writer is txn:
-            self.problem("internal", f"{reader} saw its own {value} in key {key}, which it had not written yet or had rolled back")
+            self.problem("internal", f"{reader} saw its own {value} in key {key}, which it had "
+                                     "not written yet or had rolled back")
         elif writer.status == ABORTED:
-            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and rolled back")
+            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote "
+                                "and rolled back")
         elif op.undone:
-            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote and rolled back to a savepoint")
+            self.problem("G1a", f"{reader} saw {value} in key {key}, which {writer.name()} wrote "
+                                "and rolled back to a savepoint")
         else:
             return False
         return True
@@ -76,7 +84,8 @@ class ListVersions(Versions):
         self.orders = {}
         for key, elements in self.final.items():
             self.check_final(key, elements)
-            self.orders[key] = [self.writers.get((key, element), (None, None))[0] for element in elements]
+            self.orders[key] = [self.writers.get((key, element), (None, None))[0]
+                                for element in elements]
         self.check_appends()
         self.check_internal()
 
@@ -89,7 +98,8 @@ class ListVersions(Versions):
 
     def check_appends(self) -> None:
         """What was committed is there, and a transaction's appends follow each other."""
-        places = {(key, element): place for key, elements in self.final.items() for place, element in enumerate(elements)}
+        places = {(key, element): place for key, elements in self.final.items()
+                  for place, element in enumerate(elements)}
         for txn in self.history.txns:
             if txn.status != COMMITTED:
                 continue
@@ -100,11 +110,13 @@ class ListVersions(Versions):
             for key, values in mine.items():
                 lost = [value for value in values if (key, value) not in places]
                 if lost:
-                    self.problem("lost append", f"{txn.name()} committed {lost} to key {key}; the list at the end: {self.final.get(key)}")
+                    self.problem("lost append", f"{txn.name()} committed {lost} to key {key}; "
+                                                f"the list at the end: {self.final.get(key)}")
                     continue
                 found = [places[key, value] for value in values]
                 if found != list(range(found[0], found[0] + len(found))):
-                    self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed with others: {self.final[key]}")
+                    self.problem("G0", f"{txn.name()}'s appends {values} to key {key} are mixed "
+                                       f"with others: {self.final[key]}")
 
     def words_of(self, seen) -> list:
         """All elements."""
@@ -124,7 +136,8 @@ class ListVersions(Versions):
         final = self.final.get(key, [])
         if lengths:
             length = seen - len(own)
-            return length == final.index(own[0]) if txn.status == COMMITTED and own[0] in final else 0 <= length <= len(final)
+            return (length == final.index(own[0]) if txn.status == COMMITTED and own[0] in final
+                    else 0 <= length <= len(final))
         seen = list(seen or [])
         return seen[-len(own):] == own and seen[:-len(own)] == final[:len(seen) - len(own)]
 
@@ -133,7 +146,8 @@ class ListVersions(Versions):
         final, order, seen = self.final.get(key, []), self.orders.get(key, []), op.seen[key]
         if op.lengths:
             if seen > len(final):
-                self.problem("order", f"{txn.name()} ({txn.level}) saw {seen} elements in key {key}, which has {len(final)} at the end")
+                self.problem("order", f"{txn.name()} ({txn.level}) saw {seen} elements in key "
+                                      f"{key}, which has {len(final)} at the end")
                 return None
             length = seen
         else:
@@ -142,8 +156,10 @@ class ListVersions(Versions):
                 self.explain_order(txn, key, seen, final)
                 return None
             length = len(seen)
-        if 0 < length < len(final) and order[length - 1] is order[length] and order[length] is not txn:
-            self.problem("G1b", f"{txn.name()} ({txn.level}) saw key {key} with {length} elements, in the middle of what "
+        if (0 < length < len(final) and order[length - 1] is order[length]
+                and order[length] is not txn):
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw key {key} with {length} "
+                                "elements, in the middle of what "
                                 f"{order[length].name()} appended")
             return None
         return length
@@ -152,13 +168,16 @@ class ListVersions(Versions):
         """A list that is no beginning of the list at the end."""
         if len(set(seen)) != len(seen):
             self.problem("duplicate", f"{txn.name()} ({txn.level}) saw key {key}: {seen}")
-        elif not any([self.visible_wrongly(txn, key, value) for value in seen if value not in final]):
-            self.problem("order", f"{txn.name()} ({txn.level}) saw key {key}: {seen}; at the end it is {final}")
+        elif not any([self.visible_wrongly(txn, key, value)
+                      for value in seen if value not in final]):
+            self.problem("order", f"{txn.name()} ({txn.level}) saw key {key}: {seen}; at the end "
+                                  f"it is {final}")
 
     def writers_around(self, key, position: int, _txn) -> tuple:
         """Who wrote the version and who wrote the next one."""
         order = self.orders.get(key, [])
-        return (order[position - 1] if position else None), (order[position] if position < len(order) else None)
+        return ((order[position - 1] if position else None),
+                (order[position] if position < len(order) else None))
 
     def writer_before(self, txn, key):
         """Who wrote the version that this transaction's first append found."""
@@ -169,7 +188,8 @@ class ListVersions(Versions):
     def writer_orders(self):
         """(key, writers in the order of versions)."""
         for key, order in self.orders.items():
-            yield key, [writer for writer in order if writer is not None and writer.status == COMMITTED]
+            yield key, [writer for writer in order
+                        if writer is not None and writer.status == COMMITTED]
 
     def exists(self, _key, position: int) -> bool:
         """An empty list is a row that is not there."""
@@ -218,11 +238,13 @@ class RegisterVersions(Versions):
         owner, until = None, -1
         for since, end, txn, lasts in holds:
             if since < until and owner is not txn:
-                self.problem("G0", f"{txn.name()} wrote key {key} while {owner.name()} had written it and was not at its end")
+                self.problem("G0", f"{txn.name()} wrote key {key} while {owner.name()} had "
+                                   "written it and was not at its end")
             if end > until:
                 owner, until = txn, end
             if lasts and txn.status == COMMITTED:
-                value = [op.value for op in txn.ops if op.kind == WRITE and op.key == key and not op.undone][-1]
+                value = [op.value for op in txn.ops
+                         if op.kind == WRITE and op.key == key and not op.undone][-1]
                 if value is not None:
                     self.places[key, value] = len(self.orders[key])
                 self.orders[key].append(Version(value, txn))
@@ -232,7 +254,8 @@ class RegisterVersions(Versions):
         for key in {*self.orders, *self.history.final}:
             last, found = self.orders[key][-1].value, self.history.final.get(key)
             if found != last and not (found is not None and self.visible_wrongly(None, key, found)):
-                self.problem("lost write", f"key {key} is {found} at the end; the last committed write was {last}")
+                self.problem("lost write", f"key {key} is {found} at the end; the last committed "
+                                           f"write was {last}")
 
     def words_of(self, seen) -> list:
         """The value."""
@@ -250,7 +273,9 @@ class RegisterVersions(Versions):
             order = self.orders[key]
             ends = order[place + 1].writer.end[0] if place + 1 < len(order) else answered + 1
             if order[place].writer.end[1] <= sent and ends >= answered:
-                self.problem("impossible read", f"{txn.name()} ({txn.level}) did not find key {key} by {value}, which it was all the time")
+                self.problem("impossible read",
+                             f"{txn.name()} ({txn.level}) did not find key {key} by {value}, "
+                             "which it was all the time")
         return None
 
     def agrees(self, _txn, _key, seen, own: list, _lengths) -> bool:
@@ -266,7 +291,8 @@ class RegisterVersions(Versions):
             return self.places[key, seen]
         if not self.visible_wrongly(txn, key, seen):
             writer = self.writers[key, seen][0]
-            self.problem("G1b", f"{txn.name()} ({txn.level}) saw {seen} in key {key}, which {writer.name()} replaced before its end")
+            self.problem("G1b", f"{txn.name()} ({txn.level}) saw {seen} in key {key}, which "
+                                f"{writer.name()} replaced before its end")
         return None
 
     def absent_position(self, txn, key, during):
@@ -279,18 +305,21 @@ class RegisterVersions(Versions):
             if version.value is None and since < answered and until > sent:
                 possible.append(place)
         if not possible:
-            self.problem("impossible read", f"{txn.name()} ({txn.level}) did not find key {key}, though it was there all the time")
+            self.problem("impossible read", f"{txn.name()} ({txn.level}) did not find key {key}, "
+                                            "though it was there all the time")
         return possible[0] if len(possible) == 1 else None
 
     def writers_around(self, key, position: int, _txn) -> tuple:
         """Who wrote the version and who wrote the next one."""
         order = self.orders[key]
-        return order[position].writer, (order[position + 1].writer if position + 1 < len(order) else None)
+        return (order[position].writer,
+                (order[position + 1].writer if position + 1 < len(order) else None))
 
     def writer_before(self, txn, key):
         """Who wrote the version that this transaction replaced."""
         order = self.orders[key]
-        return next((order[place - 1].writer for place, version in enumerate(order) if place and version.writer is txn), None)
+        return next((order[place - 1].writer for place, version in enumerate(order)
+                     if place and version.writer is txn), None)
 
     def writer_orders(self):
         """(key, writers in the order of versions)."""

@@ -23,7 +23,8 @@ def open_browser():
     from selenium import webdriver
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1100,1400"):
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--window-size=1100,1400"):
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
@@ -43,15 +44,20 @@ def visit(driver, page: Path, theme: str = LIGHT, media: str = "screen", width: 
     """Open the page as somebody with this theme, medium and width of window does."""
     for kind in ("performance", "browser"):    # what pages before have left
         driver.get_log(kind)
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [{"name": "prefers-color-scheme", "value": theme}]})
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 1400, "deviceScaleFactor": 1, "mobile": False})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                           {"media": media,
+                            "features": [{"name": "prefers-color-scheme", "value": theme}]})
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": width, "height": 1400, "deviceScaleFactor": 1,
+                            "mobile": False})
     driver.get(page.as_uri())
 
 
 def requested(driver) -> list:
     """Addresses that the page asked for, itself included."""
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    return [message["params"]["request"]["url"] for message in messages
+            if message["method"] == "Network.requestWillBeSent"]
 
 
 def check(driver, page: Path) -> None:
@@ -68,7 +74,8 @@ def check_page(driver, page: Path) -> None:
     """What every page owes its reader: nothing from outside, no errors, to be read in each theme,
     on paper and in a narrow window."""
     visit(driver, page)
-    outside = [address for address in requested(driver) if not address.startswith(("data:", page.as_uri()))]
+    outside = [address for address in requested(driver)
+               if not address.startswith(("data:", page.as_uri()))]
     assert not outside, f"the page asked for {outside}"
     errors = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert not errors, errors
@@ -78,11 +85,13 @@ def check_page(driver, page: Path) -> None:
         visit(driver, page, theme, media)
         check_contrast(driver)
     visit(driver, page, media="print", width=PAPER_PX)
-    wide = driver.execute_script("return [...document.querySelectorAll('table, svg.plot')].filter(e => e.getBoundingClientRect().right > innerWidth)"
+    wide = driver.execute_script("return [...document.querySelectorAll('table, svg.plot')]"
+                                 ".filter(e => e.getBoundingClientRect().right > innerWidth)"
                                  ".map(e => e.caption ? e.caption.textContent : e.id)")
     assert not wide, f"wider than a sheet of paper: {wide}"
     visit(driver, page, width=400)
-    assert driver.execute_script("return document.documentElement.scrollWidth") <= 400, "the page is wider than a narrow window"
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 400, (
+        "the page is wider than a narrow window")
 
 
 def check_plot(driver, plot: dict) -> None:
@@ -95,7 +104,8 @@ def check_plot(driver, plot: dict) -> None:
     words = [text["words"] for text in texts]
     for series in plot["series"]:
         drawn = driver.find_element("id", f"{plot['id']}--{gid(series)}")
-        assert drawn.rect["width"] > 0 or drawn.rect["height"] > 0, f"{plot['id']}: {series['label']} has no size"
+        assert drawn.rect["width"] > 0 or drawn.rect["height"] > 0, (
+            f"{plot['id']}: {series['label']} has no size")
         assert series["label"] in words, f"{plot['id']}: {series['label']} is in no legend: {words}"
     for label in (plot["x_label"] if plot["kind"] == "lines" else "", axis_label(plot)):
         assert not label or label in words, f"{plot['id']}: no axis says {label}"
@@ -105,27 +115,31 @@ def check_plot(driver, plot: dict) -> None:
         for other in level[number + 1:]:
             wide = min(one["right"], other["right"]) - max(one["left"], other["left"])
             high = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
-            assert wide <= 2 or high <= 3, f"{plot['id']}: {one['words']!r} lies on {other['words']!r}"
+            assert wide <= 2 or high <= 3, (
+                f"{plot['id']}: {one['words']!r} lies on {other['words']!r}")
 
 
-TEXTS = """
-return [...arguments[0].querySelectorAll('text')].map(text => {
-  const box = text.getBoundingClientRect();
-  return {words: text.textContent.trim(), left: box.left, right: box.right, top: box.top, bottom: box.bottom, width: box.width, height: box.height,
-          turned: /rotate\\(-?(8[0-9]|9[0-9])/.test(text.getAttribute('transform') || '')};
-});
-"""
-COLOURS = """
-const seen = new Set(), found = [];
-const paper = getComputedStyle(document.body).backgroundColor;
-for (const element of document.querySelectorAll('h1, h2, h3, p, th, td, li, summary, pre, caption, figcaption, small, a, svg.plot text')) {
-  const style = getComputedStyle(element);
-  const colour = element.closest('svg') ? style.fill : style.color;
-  const own = style.backgroundColor, key = colour + own;
-  if (!seen.has(key)) { seen.add(key); found.push([element.tagName + ': ' + element.textContent.trim().slice(0, 30), colour, own, paper]); }
-}
-return found;
-"""
+TEXTS = (
+    "\n"
+    "return [...arguments[0].querySelectorAll('text')].map(text => {\n"
+    "  const box = text.getBoundingClientRect();\n"
+    "  return {words: text.textContent.trim(), left: box.left, right: box.right, top: box.top, "
+    "bottom: box.bottom, width: box.width, height: box.height,\n"
+    "          turned: /rotate\\(-?(8[0-9]|9[0-9])/.test(text.getAttribute('transform') || '')};\n"
+    "});\n")
+COLOURS = (
+    "\n"
+    "const seen = new Set(), found = [];\n"
+    "const paper = getComputedStyle(document.body).backgroundColor;\n"
+    "for (const element of document.querySelectorAll('h1, h2, h3, p, th, td, li, summary, pre, "
+    "caption, figcaption, small, a, svg.plot text')) {\n"
+    "  const style = getComputedStyle(element);\n"
+    "  const colour = element.closest('svg') ? style.fill : style.color;\n"
+    "  const own = style.backgroundColor, key = colour + own;\n"
+    "  if (!seen.has(key)) { seen.add(key); found.push([element.tagName + ': ' + "
+    "element.textContent.trim().slice(0, 30), colour, own, paper]); }\n"
+    "}\n"
+    "return found;\n")
 
 
 def check_contrast(driver) -> None:
@@ -143,6 +157,8 @@ def contrast(first: str, second: str) -> float:
 
 def luminance(colour: str) -> float:
     """WCAG's relative luminance of rgb(..)."""
-    parts = [float(word) / 255 for word in colour[colour.index("(") + 1:-1].replace(",", " ").split()[:3]]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    parts = [float(word) / 255
+             for word in colour[colour.index("(") + 1:-1].replace(",", " ").split()[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+                        for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from cheetah_lab.inputs import packed
 
-NAMESPACES = {-2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 3: "User talk", 10: "Template", 14: "Category"}
+NAMESPACES = {-2: "Media", -1: "Special", 0: "", 1: "Talk", 2: "User", 3: "User talk",
+              10: "Template", 14: "Category"}
 PAGES_IN_STREAM = 100
 
 
 def quoted(text: str) -> str:
     """As PHP's htmlspecialchars."""
-    for plain, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#039;")):
+    for plain, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"),
+                          ("'", "&#039;")):
         text = text.replace(plain, entity)
     return text.replace("\r", "&#13;")
 
@@ -31,21 +33,30 @@ def sha1(content: bytes) -> str:
 
 def head(version: str) -> str:
     """Up to the first page."""
-    spaces = "".join(f'      <namespace key="{key}" case="first-letter"' + (f">{name}</namespace>\n" if name else " />\n") for key, name in NAMESPACES.items())
-    return (f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-            f'xsi:schemaLocation="http://www.mediawiki.org/xml/export-{version}/ http://www.mediawiki.org/xml/export-{version}.xsd" version="{version}" xml:lang="en">\n'
-            "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>testwiki</dbname>\n    <base>https://example.org/wiki/Main_Page</base>\n"
-            f"    <generator>MediaWiki 1.43</generator>\n    <case>first-letter</case>\n    <namespaces>\n{spaces}    </namespaces>\n  </siteinfo>\n")
+    spaces = "".join(f'      <namespace key="{key}" case="first-letter"'
+                     + (f">{name}</namespace>\n" if name else " />\n")
+                     for key, name in NAMESPACES.items())
+    return (f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-{version}/" '
+            'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+            f'xsi:schemaLocation="http://www.mediawiki.org/xml/export-{version}/ '
+            f'http://www.mediawiki.org/xml/export-{version}.xsd" version="{version}" '
+            'xml:lang="en">\n'
+            "  <siteinfo>\n    <sitename>Wikipedia</sitename>\n    <dbname>testwiki</dbname>\n"
+            "    <base>https://example.org/wiki/Main_Page</base>\n"
+            "    <generator>MediaWiki 1.43</generator>\n    <case>first-letter</case>\n"
+            f"    <namespaces>\n{spaces}    </namespaces>\n  </siteinfo>\n")
 
 
 def page(said: dict, version: str) -> str:
     """`said`: id, ns, title, redirect (or None), restrictions, revisions."""
-    lines = ["  <page>", f"    <title>{quoted(said['title'])}</title>", f"    <ns>{said['ns']}</ns>", f"    <id>{said['id']}</id>"]
+    lines = ["  <page>", f"    <title>{quoted(said['title'])}</title>",
+             f"    <ns>{said['ns']}</ns>", f"    <id>{said['id']}</id>"]
     if said["redirect"] is not None:
         lines.append(f'    <redirect title="{quoted(said["redirect"])}" />')
     if said["restrictions"]:
         lines.append(f"    <restrictions>{quoted(said['restrictions'])}</restrictions>")
-    return "\n".join(lines + [revision(one, version) for one in said["revisions"]] + ["  </page>\n"])
+    return "\n".join(lines + [revision(one, version) for one in said["revisions"]]
+                     + ["  </page>\n"])
 
 
 def revision(said: dict, version: str) -> str:
@@ -59,14 +70,16 @@ def revision(said: dict, version: str) -> str:
     if isinstance(said["user"], str):
         lines.append(f"        <ip>{said['user']}</ip>")
     else:
-        lines += [f"        <username>{quoted(said['user'][0])}</username>", f"        <id>{said['user'][1]}</id>"]
+        lines += [f"        <username>{quoted(said['user'][0])}</username>",
+                  f"        <id>{said['user'][1]}</id>"]
     lines += ["      </contributor>"] + ["      <minor />"] * said["minor"]
     if said["comment"]:
         lines.append(f"      <comment>{quoted(said['comment'])}</comment>")
     if version == "0.11":
         lines.append(f"      <origin>{said['id']}</origin>")
     lines += ["      <model>wikitext</model>", "      <format>text/x-wiki</format>"]
-    facts = f' bytes="{len(content)}"' + (f' sha1="{sha1(content)}"' if version == "0.11" and text is not None else "")
+    facts = (f' bytes="{len(content)}"'
+             + (f' sha1="{sha1(content)}"' if version == "0.11" and text is not None else ""))
     if text is None:
         lines.append(f'      <text{facts} deleted="deleted" />')
     elif not text:
@@ -80,7 +93,8 @@ def revision(said: dict, version: str) -> str:
 def write(place: Path, pages: list, version: str = "0.11") -> Path:
     """The dump, packed as its name says; .bz2 in several streams, as Wikipedia's are."""
     parts = [head(version)]
-    parts += ["".join(page(said, version) for said in pages[at:at + PAGES_IN_STREAM]) for at in range(0, len(pages), PAGES_IN_STREAM)]
+    parts += ["".join(page(said, version) for said in pages[at:at + PAGES_IN_STREAM])
+              for at in range(0, len(pages), PAGES_IN_STREAM)]
     return pack(place, [part.encode() for part in [*parts, "</mediawiki>\n"]])
 
 
@@ -95,5 +109,6 @@ def pack(place: Path, parts: list) -> Path:
     if place.suffix == ".zst":
         subprocess.run([packed.zstd(), "-q", "-f", str(plain), "-o", str(place)], check=True)
     elif place.suffix == ".7z":
-        subprocess.run([packed.seven_zip(), "a", "-bd", "-mx=1", str(place), str(plain)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([packed.seven_zip(), "a", "-bd", "-mx=1", str(place), str(plain)],
+                       check=True, stdout=subprocess.DEVNULL)
     return place

@@ -24,22 +24,24 @@ bytes = {bytes}
 [time]
 seconds = 1
 """
-CODE = """import time
+CODE = ("""import time
 from cheetah_lab import show
 from cheetah_lab.model import Experiment, Measure, Plot, Table, Value
 from cheetah_lab.trial import Refused
 from cheetah_tools.say import Failure
 
 class Made(Experiment):
-    measures = [Measure("seconds", "time of the load", "s", "less"), Measure("bytes", "bytes on disk", "bytes", "less"),
+    measures = [Measure("seconds", "time of the load", "s", "less"), """
+        """Measure("bytes", "bytes on disk", "bytes", "less"),
                 Measure("rows", "rows", "rows"), Measure("count", "count", "")]
     def run(self, trial):
-"""
+""")
 # A load of two thousand rows of text: real servers, about a second.
-LOAD = """
+LOAD = ("""
 with trial.server(16 << 20) as server:
     server.sql("CREATE DATABASE made")
-    server.sql(f"CREATE TABLE made.t (id INT PRIMARY KEY, text VARCHAR(1000)) {trial.engine.clause()}")
+    server.sql(f"CREATE TABLE made.t (id INT PRIMARY KEY, text VARCHAR(1000)) """
+        """{trial.engine.clause()}")
     rows = ", ".join(f"({n}, REPEAT('the row {n} ', 60))" for n in range(2000))
     started = time.monotonic()
     server.sql("INSERT INTO made.t VALUES " + rows)
@@ -48,15 +50,17 @@ with trial.server(16 << 20) as server:
     yield Value("bytes", trial.engine.bytes_on_disk(server, "made"))
     yield Value("rows", server.value("SELECT COUNT(*) FROM made.t"))
     trial.did("INSERT INTO made.t VALUES ..")
-"""
+""")
 # What a page shows of it.
-SHOWN = """
+SHOWN = ("""
     def plots(self, found):
-        return [Plot("times", "Time to load", "bars", "", "s", show.bars(found, {"two thousand rows": ("seconds", None)}))]
+        return [Plot("times", "Time to load", "bars", "", "s", """
+         """show.bars(found, {"two thousand rows": ("seconds", None)}))]
     def tables(self, found):
         return [Table("Every engine", ["engine", "time", "size"],
-                      [show.cells(found, engine, [("seconds", None, "s"), ("bytes", None, "bytes")]) for engine in found.engines])]
-"""
+                      [show.cells(found, engine, [("seconds", None, "s"), """
+         """("bytes", None, "bytes")]) for engine in found.engines])]
+""")
 
 
 class Lab:
@@ -64,19 +68,23 @@ class Lab:
 
     def __init__(self, folder: Path):
         self.experiments, self.runs = folder / "experiments", folder / "runs"
-        self.environment = {**os.environ, "CHEETAH_EXPERIMENTS": str(self.experiments), "PYTHONPATH": f"{PROJECT / 'lab'}:{PROJECT / 'tools'}"}
+        self.environment = {**os.environ, "CHEETAH_EXPERIMENTS": str(self.experiments),
+                            "PYTHONPATH": f"{PROJECT / 'lab'}:{PROJECT / 'tools'}"}
 
     def write(self, name: str, body: str, room_bytes: float = 1e6, more: str = "") -> None:
         """An experiment; `body`: the lines of its `run`, `more`: further methods."""
         folder = self.experiments / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "experiment.toml").write_text(TOML.format(bytes=int(room_bytes)))
-        (folder / "experiment.py").write_text(CODE + "".join(f"        {line}\n" for line in body.strip().splitlines()) + more)
+        (folder / "experiment.py").write_text(
+            CODE + "".join(f"        {line}\n" for line in body.strip().splitlines()) + more)
 
     def begin(self, *words) -> subprocess.Popen:
         """The lab with these words, as a process."""
-        return subprocess.Popen([sys.executable, "-B", "-m", "cheetah_lab", "--runs", str(self.runs), *map(str, words)], env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([sys.executable, "-B", "-m", "cheetah_lab", "--runs",
+                                 str(self.runs), *map(str, words)], env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
 
     def call(self, *words) -> tuple:
         """The same to its end: exit status, output."""
@@ -104,7 +112,8 @@ class Lab:
 
 def run_words(*words, engines=("cheetah", "innodb-dynamic"), repeats: int = 2) -> list:
     """The command line of a tiny run."""
-    return ["run", "--scale", 0.02, "--repeats", repeats, *(word for key in engines for word in ("--engine", key)), *words]
+    return ["run", "--scale", 0.02, "--repeats", repeats,
+            *(word for key in engines for word in ("--engine", key)), *words]
 
 
 def until(true, what: str) -> None:
@@ -117,7 +126,8 @@ def until(true, what: str) -> None:
 
 def children(pid: int) -> list:
     """Process ids of the children of a process."""
-    return [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children") for word in file.read_text().split()]
+    return [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children")
+            for word in file.read_text().split()]
 
 
 def stop(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:
@@ -126,4 +136,5 @@ def stop(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:
     process.communicate(timeout=WAIT_SECONDS_MAX)
 
 
-needs_server = pytest.mark.skipif(not SERVER.is_dir() or not PLUGIN.exists(), reason="no server or no plugin is built here: make build")
+needs_server = pytest.mark.skipif(not SERVER.is_dir() or not PLUGIN.exists(),
+                                  reason="no server or no plugin is built here: make build")

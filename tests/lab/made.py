@@ -29,11 +29,13 @@ def results(values: dict) -> Found:
     for engine, measures in values.items():
         for key, found in measures.items():
             measure, at = key if isinstance(key, tuple) else (key, None)
-            trials += [{"engine": engine, "repeat": repeat, "values": [[measure, value, at]]} for repeat, value in enumerate(found)]
+            trials += [{"engine": engine, "repeat": repeat, "values": [[measure, value, at]]}
+                       for repeat, value in enumerate(found)]
     return Found(trials, ALL)
 
 
-def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True, full: bool = False) -> tuple:
+def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True,
+         full: bool = False) -> tuple:
     """A real trial, as small as can be, and its values. Skips when the engine is not here."""
     trial = Trial(ALL[engine], Scale(factor, full), 0, chosen, folder / "trial")
     try:
@@ -42,7 +44,8 @@ def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: boo
         pytest.skip(str(refused))
     declared = {measure.key for measure in experiment(name).measures}
     assert {value.measure for value in values} <= declared
-    assert len({(value.measure, value.at) for value in values}) == len(values), "a measure twice at the same place"
+    assert len({(value.measure, value.at) for value in values}) == len(values), (
+        "a measure twice at the same place")
     assert not list((folder / "trial").glob("server*")), "a server's folder was left behind"
     return trial, values
 

@@ -26,9 +26,11 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
 
 
 def test_every_row_is_there_with_an_address_of_its_own(tmp_path):
-    rows = re.findall(rb"^\((\d+),\d+,'[^']+','[^']+','(http[^']+)','([0-9a-f]{32})',", dump(tmp_path), re.M)
+    rows = re.findall(rb"^\((\d+),\d+,'[^']+','[^']+','(http[^']+)','([0-9a-f]{32})',",
+                      dump(tmp_path), re.M)
     assert [int(number) for number, _, _ in rows] == list(range(1, ROWS + 1))
-    assert len({address for _, address, _ in rows}) == len({digest for _, _, digest in rows}) == ROWS
+    assert (len({address for _, address, _ in rows}) == len({digest for _, _, digest in rows})
+            == ROWS)
 
 
 def test_the_text_compresses_about_as_english_does(tmp_path):
@@ -45,10 +47,14 @@ def test_all_keys_but_the_primary_one_are_added_by_one_statement(tmp_path):
 
 
 def test_a_compressed_body_is_its_length_and_what_zlib_gives():
-    plain, packed = blog.Posts(random.Random(3)).row(1), blog.Posts(random.Random(3), compressed=True).row(1)
+    plain, packed = (blog.Posts(random.Random(3)).row(1),
+                     blog.Posts(random.Random(3), compressed=True).row(1))
     text = re.search(rb"'([^']*)'\)$", plain).group(1)
     literal = packed[packed.index(b"_binary '") + 9:-2]
-    body = re.sub(rb"\\(.)", lambda found: {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}.get(found.group(1), found.group(1)), literal, flags=re.S)
+    body = re.sub(rb"\\(.)",
+                  lambda found: {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}.get(
+                      found.group(1), found.group(1)),
+                  literal, flags=re.S)
     assert struct.unpack("<I", body[:4])[0] == len(text) and zlib.decompress(body[4:]) == text
 
 

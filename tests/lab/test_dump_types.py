@@ -13,15 +13,18 @@ from cheetah_tools.server import PrivateServer
 CLAUSE = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
 ROWS = 300
 ENGINES = ["innodb-compact", "innodb-4k", "innodb-holes", "myrocks", "cheetah", "cheetah-4k"]
-OPTIONS = {"innodb_buffer_pool_size": 64 << 20, "innodb_log_file_size": 64 << 20, "innodb_flush_method": "nosync"}
+OPTIONS = {"innodb_buffer_pool_size": 64 << 20, "innodb_log_file_size": 64 << 20,
+           "innodb_flush_method": "nosync"}
 # Every byte, every type whose text in a dump needs care, a trigger and a view.
 TABLES = [
     "CREATE TABLE bytes (id INT PRIMARY KEY, b BLOB, v VARBINARY(300), n BIT(9), KEY (v(20)))",
-    "CREATE TABLE texts (id INT AUTO_INCREMENT PRIMARY KEY, t MEDIUMTEXT CHARACTER SET utf8mb4, c CHAR(10) CHARACTER SET latin1, e ENUM('a','\u00e9 ''x''') CHARACTER SET utf8mb4, "
+    "CREATE TABLE texts (id INT AUTO_INCREMENT PRIMARY KEY, t MEDIUMTEXT CHARACTER SET utf8mb4, "
+    "c CHAR(10) CHARACTER SET latin1, e ENUM('a','\u00e9 ''x''') CHARACTER SET utf8mb4, "
     "UNIQUE KEY by_text (t(30), id)) ROW_FORMAT=COMPRESSED",
-    "CREATE TABLE numbers (id BIGINT UNSIGNED, d DECIMAL(30,10), f DOUBLE, w DATETIME(6), y YEAR, twice DOUBLE AS (f * 2) VIRTUAL, KEY (d, w)) "
-    "PARTITION BY HASH (id) PARTITIONS 3",
-    "CREATE TABLE `odd ``name` (`from` INT, `\u00fc-``x` VARCHAR(5) CHARACTER SET utf8mb4 DEFAULT ';')",
+    "CREATE TABLE numbers (id BIGINT UNSIGNED, d DECIMAL(30,10), f DOUBLE, w DATETIME(6), y YEAR, "
+    "twice DOUBLE AS (f * 2) VIRTUAL, KEY (d, w)) PARTITION BY HASH (id) PARTITIONS 3",
+    "CREATE TABLE `odd ``name` (`from` INT, "
+    "`\u00fc-``x` VARCHAR(5) CHARACTER SET utf8mb4 DEFAULT ';')",
     "CREATE TABLE empty_one (id INT PRIMARY KEY)",
 ]
 
@@ -49,15 +52,21 @@ def fill(server, name: str) -> None:
     with server.connect(name, autocommit=False) as connection, connection.cursor() as cursor:
         every = bytes(range(256))
         for number in range(ROWS):
-            cursor.execute("INSERT INTO bytes VALUES (%s, %s, %s, %s)", (number, every[number % 256:] + every[:number % 250], None if number % 7 else b"\0' \\", number))
+            cursor.execute("INSERT INTO bytes VALUES (%s, %s, %s, %s)",
+                           (number, every[number % 256:] + every[:number % 250],
+                            None if number % 7 else b"\0' \\", number))
             cursor.execute("INSERT INTO texts (t, c, e) VALUES (%s, %s, %s)",
-                           (f"\U0001f406 {number} ; -- ' \" \\ \n\r\t\x00\x1a %s `x` DELIMITER $$ ENGINE=MyISAM" * (number % 9), "\u00e9\u00fc", "a" if number % 2 else "\u00e9 'x'"))
+                           ((f"\U0001f406 {number} ; -- ' \" \\ \n\r\t\x00\x1a %s `x` "
+                             "DELIMITER $$ ENGINE=MyISAM") * (number % 9),
+                            "\u00e9\u00fc", "a" if number % 2 else "\u00e9 'x'"))
             cursor.execute("INSERT INTO numbers (id, d, f, w, y) VALUES (%s, %s, %s, %s, 1999)",
-                           (2**64 - 1 - number, f"-{number}.0000000001", number / 3 * 1e300, f"2024-02-29 23:59:59.{number:06}"))
+                           (2**64 - 1 - number, f"-{number}.0000000001", number / 3 * 1e300,
+                            f"2024-02-29 23:59:59.{number:06}"))
             cursor.execute("INSERT INTO `odd ``name` VALUES (%s, %s)", (number, "\u00e9;\n'"))
         connection.commit()
     server.sql("CREATE VIEW seen AS SELECT id FROM texts WHERE id > 3", name)
-    server.sql("CREATE TRIGGER counted AFTER INSERT ON empty_one FOR EACH ROW UPDATE texts SET c = 'x;y' WHERE id = NEW.id", name)
+    server.sql("CREATE TRIGGER counted AFTER INSERT ON empty_one FOR EACH ROW "
+               "UPDATE texts SET c = 'x;y' WHERE id = NEW.id", name)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +80,8 @@ def plain(server, tmp_path_factory):
 @pytest.fixture(scope="module")
 def source(server) -> list:
     """What `differences` compares with."""
-    return [{**table, "digest": dumps.digest(server, "shop", table["name"])} for table in dumps.describe(server, "shop")]
+    return [{**table, "digest": dumps.digest(server, "shop", table["name"])}
+            for table in dumps.describe(server, "shop")]
 
 
 @pytest.mark.parametrize("key", ENGINES)
@@ -83,7 +93,8 @@ def test_every_engine_has_the_rows_of_the_source(server, database, plain, source
     dumps.load(server, database, plain, engine.clause())
     assert dumps.differences(server, database, source) == []
     assert server.value("SELECT COUNT(*) FROM seen", database) == ROWS - 3
-    made = server.sql("SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = 'loaded' AND table_type = 'BASE TABLE'")
+    made = server.sql("SELECT DISTINCT engine FROM information_schema.tables "
+                      "WHERE table_schema = 'loaded' AND table_type = 'BASE TABLE'")
     assert [name.upper() for name, in made] == [engine.name.upper()]
 
 
@@ -93,7 +104,8 @@ def test_other_rows_and_other_values_are_told(server, database, plain, source):
     server.sql("UPDATE texts SET t = 'another' WHERE id = 9", database)
     server.sql("DROP TABLE empty_one", database)
     assert dumps.differences(server, database, source) == [
-        f"bytes has {ROWS - 1} rows, the source has {ROWS}", "empty_one is missing", "texts has other contents than the source"]
+        f"bytes has {ROWS - 1} rows, the source has {ROWS}", "empty_one is missing",
+        "texts has other contents than the source"]
 
 
 def test_a_dump_without_comments_is_taken_when_it_is_whole(server, database, tmp_path, source):
@@ -113,12 +125,15 @@ def test_keys_that_an_engine_does_not_have_are_left_out_and_named(server):
         pytest.skip("the plugin is not built")
     server.sql("CREATE OR REPLACE DATABASE words")
     server.sql("CREATE TABLE plain (id INT PRIMARY KEY)", "words")
-    server.sql("CREATE TABLE searched (id INT PRIMARY KEY, t TEXT, FULLTEXT KEY by_word (t))", "words")
-    server.sql("CREATE TABLE places (id INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p))", "words")
+    server.sql("CREATE TABLE searched (id INT PRIMARY KEY, t TEXT, FULLTEXT KEY by_word (t))",
+               "words")
+    server.sql("CREATE TABLE places (id INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p))",
+               "words")
     tables = dumps.describe(server, "words")
     for clause in (CLAUSE, ALL["cheetah"].engine.clause()):
         assert dumps.refused_tables(server, tables, clause) == {}
     assert dumps.not_compared(tables) == "SPATIAL key p of places; FULLTEXT key by_word of searched"
     why = dumps.refused_tables(server, tables, "ENGINE=MEMORY")
-    assert list(why) == ["places", "searched"] and all("BLOB/TEXT" in reason or "GEOMETRY" in reason for reason in why.values()), why
+    assert (list(why) == ["places", "searched"]
+            and all("BLOB/TEXT" in reason or "GEOMETRY" in reason for reason in why.values())), why
     assert "lab_probe" not in [name for name, in server.sql("SHOW DATABASES")]

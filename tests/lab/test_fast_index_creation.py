@@ -10,23 +10,28 @@ NAME = "fast_index_creation"
 def case(all_s, key_s, index_s, all_bytes, both_bytes):
     """The values of one engine in three repeats, each a little slower than the one before."""
     slower = (1, 1.01, 1.02)
-    return {"dump_bytes": [1000] * 3, "all_s": [all_s * by for by in slower], "key_s": [key_s * by for by in slower],
-            "index_s": [index_s * by for by in slower], "both_s": [(key_s + index_s) * by for by in slower],
-            "all_bytes": [all_bytes] * 3, "key_bytes": [both_bytes] * 3, "both_bytes": [both_bytes] * 3}
+    return {"dump_bytes": [1000] * 3, "all_s": [all_s * by for by in slower],
+            "key_s": [key_s * by for by in slower], "index_s": [index_s * by for by in slower],
+            "both_s": [(key_s + index_s) * by for by in slower], "all_bytes": [all_bytes] * 3,
+            "key_bytes": [both_bytes] * 3, "both_bytes": [both_bytes] * 3}
 
 
 # InnoDB as the document found it; a Cheetah that is as fast with the dump as it is.
-VALUES = {"innodb-dynamic": case(9154, 3552, 1126, 43032, 40400), "innodb-8k": case(13735, 4271, 2574, 16284, 14968),
-          "cheetah": case(4000, 3500, 500, 13000, 13000), "cheetah-8k": case(4577, 3600, 563, 12000, 12000)}
+VALUES = {"innodb-dynamic": case(9154, 3552, 1126, 43032, 40400),
+          "innodb-8k": case(13735, 4271, 2574, 16284, 14968),
+          "cheetah": case(4000, 3500, 500, 13000, 13000),
+          "cheetah-8k": case(4577, 3600, 563, 12000, 12000)}
 
 
 def test_the_documents_own_times_give_the_documents_ratios():
     figures = made.figures(NAME, VALUES)
-    assert list(figures) == ["W4", "W5 time", "W5 bytes", "W6 time", "W6 bytes", "W7 time", "W7 bytes", "W8 time", "W8 bytes", "W8 index"]
+    assert list(figures) == ["W4", "W5 time", "W5 bytes", "W6 time", "W6 bytes", "W7 time",
+                             "W7 bytes", "W8 time", "W8 bytes", "W8 index"]
     for key, figure in figures.items():
         if key != "W4":
             assert len(figure.innodb) == 3
-            assert all(abs(value - figure.document) < 0.015 for value in figure.innodb), (key, figure)
+            assert all(abs(value - figure.document) < 0.015
+                       for value in figure.innodb), (key, figure)
     assert all(abs(value - 0.5) < 1e-9 for value in figures["W8 index"].cheetah)
     assert all(abs(value - 4577 / 9154) < 1e-9 for value in figures["W7 time"].cheetah)
 
@@ -41,14 +46,17 @@ def test_a_claim_fails_or_stays_open_as_the_repeats_say():
     assert made.outcomes(made.results(slow), NAME)[claim] == FAILS
     noisy = {**VALUES, "innodb-dynamic": {**VALUES["innodb-dynamic"], "both_s": [2000, 9100, 4000]}}
     assert made.outcomes(made.results(noisy), NAME)[claim] == OPEN
-    alone = {**VALUES, "innodb-dynamic": {measure: values[:1] for measure, values in VALUES["innodb-dynamic"].items()}}
+    alone = {**VALUES,
+             "innodb-dynamic": {measure: values[:1]
+                                for measure, values in VALUES["innodb-dynamic"].items()}}
     assert made.outcomes(made.results(alone), NAME)[claim] == OPEN
 
 
 def test_no_longer_has_room_for_a_twentieth():
     claim = "Cheetah: compressed, it takes no longer than InnoDB uncompressed"
     for by, outcome in ((1.03, HOLDS), (1.08, FAILS)):
-        cheetah = {**VALUES["cheetah"], "all_s": [seconds * by for seconds in VALUES["innodb-dynamic"]["all_s"]]}
+        cheetah = {**VALUES["cheetah"],
+                   "all_s": [seconds * by for seconds in VALUES["innodb-dynamic"]["all_s"]]}
         assert made.outcomes(made.results({**VALUES, "cheetah": cheetah}), NAME)[claim] == outcome
 
 
@@ -70,5 +78,6 @@ def test_a_tiny_trial_loads_the_shard_both_ways(tmp_path):
 def test_keys_of_four_bytes_that_compact_has_no_room_for_are_no_failure(tmp_path):
     trial, found = made.tiny(NAME, tmp_path, "innodb-compact", full=True)
     values = made.by_place(found)
-    assert ("all_s", None) in values and ("packed_both_bytes", None) in values and ("utf8_all_s", None) not in values
+    assert (("all_s", None) in values and ("packed_both_bytes", None) in values
+            and ("utf8_all_s", None) not in values)
     assert any("has no room for the keys" in command for command in trial.commands)

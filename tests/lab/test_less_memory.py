@@ -10,9 +10,11 @@ SHARES = (1.0, 0.9, 0.75, 0.5, 0.25)
 
 def engine(rate: float, factor: float) -> dict:
     """Three repeats of curves: reads are `factor` times those of the arithmetic."""
-    reads = {("reads", share): [1000 * (1 - share) * factor * noise for noise in (0.98, 1.0, 1.02)] for share in SHARES}
+    reads = {("reads", share): [1000 * (1 - share) * factor * noise for noise in (0.98, 1.0, 1.02)]
+             for share in SHARES}
     caches = {("cache", share): [100e6 * share] * 3 for share in SHARES}
-    return {**reads, **caches, **{("rate", share): [rate * noise for noise in (0.99, 1.0, 1.01)] for share in SHARES}}
+    return {**reads, **caches, **{("rate", share): [rate * noise for noise in (0.99, 1.0, 1.01)]
+                                  for share in SHARES}}
 
 
 def test_arithmetic_of_the_document():
@@ -27,18 +29,23 @@ def test_verdicts_and_the_figure_follow_the_values():
     found = made.results({"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)})
     assert list(made.outcomes(found, NAME).values()) == [HOLDS] * 4
     figures = made.experiment(NAME).figures(found)
-    assert [(figure.key, figure.document) for figure in figures] == [("W14 0.9", None), ("W14 0.5", None)]
+    assert [(figure.key, figure.document) for figure in figures] == [("W14 0.9", None),
+                                                                     ("W14 0.5", None)]
     for figure in figures:
-        assert figure.innodb == pytest.approx([1.078, 1.1, 1.122]) and figure.cheetah == pytest.approx([0.49, 0.5, 0.51])
+        assert (figure.innodb == pytest.approx([1.078, 1.1, 1.122])
+                and figure.cheetah == pytest.approx([0.49, 0.5, 0.51]))
     found = made.results({"innodb-dynamic": engine(10_000, 3), "cheetah": engine(5_000, 4)})
     assert list(made.outcomes(found, NAME).values()) == [HOLDS, FAILS, FAILS, FAILS]
 
 
 def test_rates_are_compared_where_the_page_cache_does_not_hold_the_rest():
     small = {**engine(10_000, 1.1), **{("cache", share): [20e6 * share] * 3 for share in SHARES}}
-    free = {key: values for key, values in engine(10_000, 1.1).items() if key[0] != "rate" or key[1] == 1}
+    free = {key: values for key, values in engine(10_000, 1.1).items()
+            if key[0] != "rate" or key[1] == 1}
     for innodb in (small, free):
-        assert list(made.outcomes(made.results({"innodb-dynamic": innodb, "cheetah": engine(20_000, 0.5)}), NAME).values()) == [HOLDS] * 3 + [OPEN]
+        assert list(made.outcomes(made.results({"innodb-dynamic": innodb,
+                                                "cheetah": engine(20_000, 0.5)}),
+                                  NAME).values()) == [HOLDS] * 3 + [OPEN]
 
 
 def test_nothing_is_decided_where_everything_does_not_fit():
@@ -47,8 +54,10 @@ def test_nothing_is_decided_where_everything_does_not_fit():
     values["reads", 1.0] = [700.0] * 3
     found = made.results({"innodb-dynamic": values, "cheetah": engine(20_000, 0.5)})
     verdicts = made.experiment(NAME).verdicts(found)
-    assert {verdict.outcome for verdict in verdicts} == {OPEN} and "InnoDB read 700 pages" in verdicts[0].why
-    assert all(figure.innodb == figure.cheetah == [] for figure in made.experiment(NAME).figures(found))
+    assert ({verdict.outcome for verdict in verdicts} == {OPEN}
+            and "InnoDB read 700 pages" in verdicts[0].why)
+    assert all(figure.innodb == figure.cheetah == []
+               for figure in made.experiment(NAME).figures(found))
 
 
 def test_nothing_is_decided_without_values():
@@ -59,10 +68,12 @@ def test_the_arithmetic_is_a_line_among_the_engines():
     found = made.results({"innodb-dynamic": engine(10_000, 1.1), "cheetah": engine(20_000, 0.5)})
     plots = {plot.key: plot for plot in made.experiment(NAME).plots(found)}
     arithmetic = plots["reads"].series[-1]
-    assert [series.label for series in plots["reads"].series] == ["InnoDB DYNAMIC", "Cheetah", "arithmetic: 1 - share"]
+    assert [series.label for series in plots["reads"].series] == [
+        "InnoDB DYNAMIC", "Cheetah", "arithmetic: 1 - share"]
     assert dict(arithmetic.points)[0.5] == [500]
     slow = dict(plots["slow"].series[0].points)
-    assert slow[1.0] == pytest.approx([9900, 10_000, 10_100]) and slow[0.5] == pytest.approx([100 / 0.539, 100 / 0.55, 100 / 0.561])
+    assert (slow[1.0] == pytest.approx([9900, 10_000, 10_100])
+            and slow[0.5] == pytest.approx([100 / 0.539, 100 / 0.55, 100 / 0.561]))
     for table in made.experiment(NAME).tables(found):
         assert all(len(row) == len(table.head) for row in table.rows)
 
@@ -70,7 +81,8 @@ def test_the_arithmetic_is_a_line_among_the_engines():
 @pytest.mark.parametrize("key", ["innodb-dynamic", "cheetah"])
 def test_a_tiny_trial_has_both_curves(tmp_path, key):
     trial, values = made.tiny(NAME, tmp_path, key)
-    places = {measure: [value.at for value in values if value.measure == measure] for measure in ("rate", "reads", "cache")}
+    places = {measure: [value.at for value in values if value.measure == measure]
+              for measure in ("rate", "reads", "cache")}
     assert places == dict.fromkeys(places, [1.0, 0.9, 0.75]), "there is no smaller cache than 8 MB"
     assert all(value.value > 0 for value in values if value.measure == "rate")
     assert any("WHERE id = ?" in command for command in trial.commands)

@@ -10,8 +10,10 @@ ROW = re.compile(r"\('([-0-9 :]+)', (\d+), (\d+), (\d+), ([\d.]+), '([0-9a-f]{20
 
 
 def test_rows_are_those_of_the_seed():
-    assert list(purchases.batches(3, rows=10, seed=5)) == list(purchases.batches(3, rows=10, seed=5))
-    assert list(purchases.batches(1, rows=10, seed=5)) != list(purchases.batches(1, rows=10, seed=6))
+    assert (list(purchases.batches(3, rows=10, seed=5))
+            == list(purchases.batches(3, rows=10, seed=5)))
+    assert (list(purchases.batches(1, rows=10, seed=5))
+            != list(purchases.batches(1, rows=10, seed=6)))
 
 
 def test_columns_are_within_the_benchmark_s_bounds_and_texts_differ():
@@ -19,9 +21,12 @@ def test_columns_are_within_the_benchmark_s_bounds_and_texts_differ():
     rows = [match.groups() for statement in statements for match in ROW.finditer(statement)]
     assert len(rows) == 1000 and len({row[5] for row in rows}) == 1000
     for _, register, customer, product, price, _ in rows:
-        assert int(register) < purchases.CASH_REGISTERS and int(customer) < purchases.CUSTOMERS and int(product) < purchases.PRODUCTS
-        assert int(customer) / 100 - 0.01 <= float(price) <= (int(customer) + purchases.PRICE_MAX) / 100 + 0.01
-    assert [min(row[0] for row in rows), max(row[0] for row in rows)] == ["2013-10-28 16:12:04", "2013-10-28 16:12:07"]
+        assert (int(register) < purchases.CASH_REGISTERS and int(customer) < purchases.CUSTOMERS
+                and int(product) < purchases.PRODUCTS)
+        assert (int(customer) / 100 - 0.01 <= float(price)
+                <= (int(customer) + purchases.PRICE_MAX) / 100 + 0.01)
+    assert [min(row[0] for row in rows), max(row[0] for row in rows)] == [
+        "2013-10-28 16:12:04", "2013-10-28 16:12:07"]
     assert len({int(row[2]) // 10_000 for row in rows}) == 10, "customers are not spread"
 
 

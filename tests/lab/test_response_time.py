@@ -10,23 +10,29 @@ NAME = "response_time"
 
 def engine(middle: float, worst: float) -> dict:
     """Three repeats of two seconds."""
-    return {("p99", 1): [middle] * 3, ("p99", 2): [worst] * 3, "middle": [middle] * 3, "worst": [worst, worst * 1.01, worst * 0.99],
-            "slow seconds": [int(worst > 100)] * 3, "p99 all": [middle] * 3, "slowest": [worst * 2] * 3, "served": [1.0] * 3}
+    return {("p99", 1): [middle] * 3, ("p99", 2): [worst] * 3, "middle": [middle] * 3,
+            "worst": [worst, worst * 1.01, worst * 0.99], "slow seconds": [int(worst > 100)] * 3,
+            "p99 all": [middle] * 3, "slowest": [worst * 2] * 3, "served": [1.0] * 3}
 
 
 def test_a_second_in_which_nothing_ended_is_a_slow_one():
-    seconds = [sysbench.Second(3, 200, 5.0), sysbench.Second(4, 0, 0.0, queue=190), sysbench.Second(5, 390, 150.0), sysbench.Second(6, 0, 0.0)]
+    seconds = [sysbench.Second(3, 200, 5.0), sysbench.Second(4, 0, 0.0, queue=190),
+               sysbench.Second(5, 390, 150.0), sysbench.Second(6, 0, 0.0)]
     found = made.module(NAME).values(sysbench.Result(190, 140, 1200, seconds))
     got = {(value.measure, value.at): value.value for value in found}
     assert [got["p99", second] for second in (1, 2, 3, 4)] == [5.0, 1000, 150.0, 0.0]
-    assert (got["slow seconds", None], got["worst", None], got["middle", None], got["slowest", None]) == (2, 1000, 77.5, 1200)
+    assert (got["slow seconds", None], got["worst", None], got["middle", None],
+            got["slowest", None]) == (2, 1000, 77.5, 1200)
     assert got["served", None] == 190 / made.module(NAME).RATE
 
 
 def test_verdicts_follow_the_values():
-    assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40), "cheetah": engine(5, 20)}), NAME).values()) == [HOLDS] * 5
-    assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40), "cheetah": engine(5, 200)}), NAME).values()) == [
-        HOLDS, FAILS, HOLDS, FAILS, FAILS]
+    assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40),
+                                            "cheetah": engine(5, 20)}),
+                              NAME).values()) == [HOLDS] * 5
+    assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40),
+                                            "cheetah": engine(5, 200)}),
+                              NAME).values()) == [HOLDS, FAILS, HOLDS, FAILS, FAILS]
     assert set(made.outcomes(made.results({"myrocks": engine(5, 20)}), NAME).values()) == {OPEN}
 
 
@@ -44,5 +50,6 @@ def test_a_tiny_trial_has_seconds(tmp_path, key):
     trial, values = made.tiny(NAME, tmp_path, key)
     seconds = [value.at for value in values if value.measure == "p99"]
     assert seconds and seconds == list(range(1, len(seconds) + 1))
-    assert all(value.value > 0 for value in values if value.measure in ("worst", "slowest", "served"))
+    assert all(value.value > 0 for value in values
+               if value.measure in ("worst", "slowest", "served"))
     assert any("--rate=100" in command for command in trial.commands)

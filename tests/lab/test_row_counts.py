@@ -5,32 +5,45 @@ import pytest
 from cheetah_lab.model import FAILS, HOLDS, OPEN
 
 NAME = "row_counts"
-GOOD = {"told length": [1.1, 1.12, 1.11], "told rows": [1.01, 1.02, 1.01], "told count": [1.0] * 3, "told open": [1.0] * 3, "ms length": [0.1] * 3,
-        "ms rows": [0.1] * 3, "ms count": [20.0, 21.0, 22.0], "us per 1000": [222.0, 233.0, 244.0], "rows": [90_000] * 3, "pages count": [0] * 3, "ms open": [200.0] * 3, "ms cold": [30.0] * 3,
-        "pages cold": [159, 160, 158]}
-FAST = {**GOOD, "ms count": [0.1, 0.11, 0.1], "us per 1000": [1.1, 1.2, 1.1], "pages cold": [0, 0, 0]}
+GOOD = {"told length": [1.1, 1.12, 1.11], "told rows": [1.01, 1.02, 1.01],
+        "told count": [1.0] * 3, "told open": [1.0] * 3, "ms length": [0.1] * 3,
+        "ms rows": [0.1] * 3, "ms count": [20.0, 21.0, 22.0],
+        "us per 1000": [222.0, 233.0, 244.0], "rows": [90_000] * 3, "pages count": [0] * 3,
+        "ms open": [200.0] * 3, "ms cold": [30.0] * 3, "pages cold": [159, 160, 158]}
+FAST = {**GOOD, "ms count": [0.1, 0.11, 0.1], "us per 1000": [1.1, 1.2, 1.1],
+        "pages cold": [0, 0, 0]}
 
 
 def test_figures_stand_beside_those_of_the_document():
-    figures = {figure.key: figure for figure in made.experiment(NAME).figures(made.results({"innodb-dynamic": GOOD, "cheetah": FAST, "myrocks": GOOD}))}
+    figures = {figure.key: figure
+               for figure in made.experiment(NAME).figures(made.results(
+                   {"innodb-dynamic": GOOD, "cheetah": FAST, "myrocks": GOOD}))}
     assert set(figures) == {"W12 length", "W12 rows", "W12 us", "W13 ms", "W13 pages", "W13 cold"}
-    assert figures["W12 length"].document == 1.112 and figures["W12 length"].innodb == [1.1, 1.12, 1.11]
-    assert figures["W12 us"].document * 9441.296 == pytest.approx(2.03e6) and figures["W12 us"].innodb == [222.0, 233.0, 244.0]
-    assert figures["W13 ms"].cheetah == [0.1, 0.11, 0.1] and figures["W13 ms"].others == {"MyRocks": [20.0, 21.0, 22.0]}
+    assert (figures["W12 length"].document == 1.112
+            and figures["W12 length"].innodb == [1.1, 1.12, 1.11])
+    assert (figures["W12 us"].document * 9441.296 == pytest.approx(2.03e6)
+            and figures["W12 us"].innodb == [222.0, 233.0, 244.0])
+    assert (figures["W13 ms"].cheetah == [0.1, 0.11, 0.1]
+            and figures["W13 ms"].others == {"MyRocks": [20.0, 21.0, 22.0]})
     assert figures["W13 pages"].cheetah == [0] * 3 and figures["W13 cold"].innodb == [159, 160, 158]
 
 
 def test_verdicts_follow_the_values():
-    assert set(made.outcomes(made.results({"innodb-dynamic": GOOD, "cheetah": FAST}), NAME).values()) == {HOLDS}
-    wrong = {**FAST, "told open": [1.0, 0.98, 0.98], "ms count": [5.0, 5.1, 5.2], "pages cold": [9, 11, 10]}
-    assert list(made.outcomes(made.results({"innodb-dynamic": {**GOOD, "told length": [0.99, 0.98, 0.99]}, "cheetah": wrong}), NAME).values()) == [
-        FAILS, FAILS, HOLDS, FAILS, OPEN]
+    assert set(made.outcomes(made.results({"innodb-dynamic": GOOD, "cheetah": FAST}),
+                             NAME).values()) == {HOLDS}
+    wrong = {**FAST, "told open": [1.0, 0.98, 0.98], "ms count": [5.0, 5.1, 5.2],
+             "pages cold": [9, 11, 10]}
+    assert list(made.outcomes(
+        made.results({"innodb-dynamic": {**GOOD, "told length": [0.99, 0.98, 0.99]},
+                      "cheetah": wrong}), NAME).values()) == [FAILS, FAILS, HOLDS, FAILS, OPEN]
 
 
 def test_nothing_is_decided_without_values_or_by_one_repeat():
-    assert set(made.outcomes(made.results({"myrocks": {"ms count": [30.0]}}), NAME).values()) == {OPEN}
+    assert set(made.outcomes(made.results({"myrocks": {"ms count": [30.0]}}),
+                             NAME).values()) == {OPEN}
     once = {key: values[:1] for key, values in FAST.items()}
-    assert made.outcomes(made.results({"cheetah": once}), NAME)["Cheetah tells the exact number in less than a millisecond"] == OPEN
+    assert made.outcomes(made.results({"cheetah": once}), NAME)[
+        "Cheetah tells the exact number in less than a millisecond"] == OPEN
 
 
 def test_plots_and_tables_have_every_engine():

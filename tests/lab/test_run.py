@@ -43,9 +43,12 @@ def execute(lab: Lab, keys: list, repeats: int = 2) -> tuple:
 
 def test_engines_take_turns_and_whoever_begins_changes():
     chosen = [Experiment("one", ABOUT), Experiment("two", ABOUT)]
-    planned = [(trial.repeat, trial.experiment.name, trial.engine) for trial in run.plan(chosen, ["a", "b", "c"], Scale(repeats=2))]
-    assert planned == [(0, "one", "a"), (0, "one", "b"), (0, "one", "c"), (0, "two", "a"), (0, "two", "b"), (0, "two", "c"),
-                       (1, "one", "b"), (1, "one", "c"), (1, "one", "a"), (1, "two", "b"), (1, "two", "c"), (1, "two", "a")]
+    planned = [(trial.repeat, trial.experiment.name, trial.engine)
+               for trial in run.plan(chosen, ["a", "b", "c"], Scale(repeats=2))]
+    assert planned == [(0, "one", "a"), (0, "one", "b"), (0, "one", "c"),
+                       (0, "two", "a"), (0, "two", "b"), (0, "two", "c"),
+                       (1, "one", "b"), (1, "one", "c"), (1, "one", "a"),
+                       (1, "two", "b"), (1, "two", "c"), (1, "two", "a")]
 
 
 def test_what_a_document_compares_is_run_but_not_chosen():
@@ -68,10 +71,12 @@ def test_a_run_that_was_killed_goes_on_where_it_was(lab):
     assert status == 0 and "going on with the run killed" in output, output
     assert lab.lines("killed")[:3] == kept, "lines that were there have changed"
     keys = [(trial["engine"], trial["repeat"]) for trial in lab.trials("killed")]
-    assert sorted(keys) == sorted((key, repeat) for key in ("cheetah", "innodb-dynamic") for repeat in range(5)), "each trial once"
+    assert sorted(keys) == sorted((key, repeat) for key in ("cheetah", "innodb-dynamic")
+                                  for repeat in range(5)), "each trial once"
     assert lab.about("killed")["ended"]
     status, output = lab.run(repeats=5)
-    assert status == 0 and "going on" not in output and len(list(lab.runs.glob("*/run.json"))) == 2, "a finished run was gone on with"
+    assert (status == 0 and "going on" not in output
+            and len(list(lab.runs.glob("*/run.json"))) == 2), "a finished run was gone on with"
 
 
 def test_what_a_user_may_not_expect_is_said_before(lab, capsys):
@@ -105,7 +110,8 @@ def test_a_run_with_other_settings_or_other_code_begins_anew(lab):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_leaves_only_its_results(lab, number):
     lab.write("a_counts", COUNT)
-    lab.write("b_holds", 'with trial.server(16 << 20) as server:\n    trial.engine.flush(server)\n    time.sleep(600)\n    yield Value("count", 1)')
+    lab.write("b_holds", 'with trial.server(16 << 20) as server:\n    trial.engine.flush(server)\n'
+                         '    time.sleep(600)\n    yield Value("count", 1)')
     process = lab.begin(*run_words("--run", "stopped", engines=["cheetah"]))
     until(lambda: lab.lines("stopped") and children(process.pid), "a server")
     servers = children(process.pid)
@@ -119,12 +125,14 @@ def test_a_run_that_is_stopped_leaves_only_its_results(lab, number):
 
 @needs_server
 def test_what_a_killed_run_left_goes_with_the_next(lab):
-    lab.write("holds", 'if trial.repeat == 0:\n    with trial.server(16 << 20) as server:\n        time.sleep(600)\nyield Value("count", 1)')
+    lab.write("holds", 'if trial.repeat == 0:\n    with trial.server(16 << 20) as server:\n'
+                       '        time.sleep(600)\nyield Value("count", 1)')
     process = lab.begin(*run_words(engines=["cheetah"]))
     until(lambda: children(process.pid) and left_of(process.pid), "a server")
     servers = children(process.pid)
     stop(process)
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers), "the kernel to end the server")
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in servers),
+          "the kernel to end the server")
     assert left_of(process.pid)
     with run.cleaned():
         pass
@@ -134,7 +142,8 @@ def test_what_a_killed_run_left_goes_with_the_next(lab):
 def left_of(pid: int) -> list:
     """What a run with this process id has outside of its own folder."""
     return [*VAR.glob(f"tmp/lab-{pid}"), *Path(tempfile.gettempdir()).glob(f"cheetah-lab-{pid}-*"),
-            *cgroup.ROOT.glob(f"cheetah-{pid}-*"), *(cgroup.ROOT / "memory").glob(f"cheetah-{pid}-*")]
+            *cgroup.ROOT.glob(f"cheetah-{pid}-*"),
+            *(cgroup.ROOT / "memory").glob(f"cheetah-{pid}-*")]
 
 
 def test_the_page_of_a_stopped_run_has_what_is_there(lab):
@@ -143,7 +152,8 @@ def test_the_page_of_a_stopped_run_has_what_is_there(lab):
     until(lambda: len(lab.lines("stopped")) == 2, "two trials")
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=60)[0]
-    assert process.returncode == 130 and "goes on with the run stopped, of which 2 trials are there" in output, output
+    assert (process.returncode == 130
+            and "goes on with the run stopped, of which 2 trials are there" in output), output
     pages = {file.suffix for file in (lab.runs / "stopped").iterdir()}
     assert {".html", ".md"} <= pages, pages
 
@@ -151,7 +161,9 @@ def test_the_page_of_a_stopped_run_has_what_is_there(lab):
 def test_no_room_is_told_before_anything_begins(lab):
     lab.write("huge", COUNT, room_bytes=1e18)
     status, output = lab.run()
-    assert status == 1 and "no room: at scale 0.02 the run needs 20,000,001 GB" in output and "most for huge" in output, output
+    assert (status == 1
+            and "no room: at scale 0.02 the run needs 20,000,001 GB" in output
+            and "most for huge" in output), output
     assert "no smaller scale would fit" in output and not list(lab.runs.glob("*/*"))
 
 
@@ -162,25 +174,30 @@ def test_the_scale_that_would_fit_is_told(lab):
 
 
 @needs_server
-def test_a_real_run_becomes_a_page_and_a_peer_that_is_absent_has_a_line_that_says_why(inside, monkeypatch):
+def test_a_real_run_becomes_a_page_and_a_peer_that_is_absent_has_a_line_that_says_why(
+        inside, monkeypatch):
     monkeypatch.setattr(setup, "absent", lambda: {"MyRocks": "no such package"})
     inside.write("load", LOAD, more=SHOWN)
     found, failed = execute(inside, ["myrocks", "cheetah"])
     assert failed == 0
     (section,) = sections.sections(found)
-    assert list(section.problems) == ["myrocks"] and "no such package" in section.problems["myrocks"]
-    assert section.found.engines == ["cheetah"] and section.found.values("cheetah", "rows") == [2000, 2000]
+    assert (list(section.problems) == ["myrocks"]
+            and "no such package" in section.problems["myrocks"])
+    assert (section.found.engines == ["cheetah"]
+            and section.found.values("cheetah", "rows") == [2000, 2000])
     assert section.commands["cheetah"] == ["INSERT INTO made.t VALUES .."]
     place = sections.page(found)
     with browser.opened() as driver:
         browser.check(driver, place)
         browser.visit(driver, place)
         assert "no such package" in driver.find_element("css selector", "#load .problems").text
-        assert [row.text.split()[0] for row in driver.find_elements("css selector", "#load tbody tr")] == ["Cheetah"]
+        assert [row.text.split()[0]
+                for row in driver.find_elements("css selector", "#load tbody tr")] == ["Cheetah"]
 
 
 def test_what_an_engine_refused_is_not_tried_again_and_said_once(inside, capsys):
-    inside.write("refusing", 'open("' + str(inside.runs.parent / "tries") + '", "a").write("x")\nraise Refused("no such type")\nyield')
+    inside.write("refusing", 'open("' + str(inside.runs.parent / "tries")
+                 + '", "a").write("x")\nraise Refused("no such type")\nyield')
     found, failed = execute(inside, ["cheetah"], repeats=3)
     assert failed == 0 and (inside.runs.parent / "tries").read_text() == "x"
     said = capsys.readouterr().out
@@ -190,14 +207,18 @@ def test_what_an_engine_refused_is_not_tried_again_and_said_once(inside, capsys)
 
 def test_a_trial_that_fails_is_kept_with_its_reason_and_tried_again(lab):
     marker = lab.runs.parent / "mended"
-    lab.write("fails", f'import os\nif trial.lab_engine.key == "cheetah" and not os.path.exists("{marker}"): raise Failure("it broke")\n{COUNT}')
+    lab.write("fails", 'import os\nif trial.lab_engine.key == "cheetah" '
+                       f'and not os.path.exists("{marker}"): raise Failure("it broke")\n{COUNT}')
     status, output = lab.run("--run", "mended")
-    assert status == 1 and "2 trials failed" in output and output.count("failed (it broke)") == 2, output
-    assert [trial.get("failed") for trial in lab.trials("mended")] == [None, "it broke", "it broke", None]
+    assert (status == 1 and "2 trials failed" in output
+            and output.count("failed (it broke)") == 2), output
+    assert [trial.get("failed") for trial in lab.trials("mended")] == [
+        None, "it broke", "it broke", None]
     marker.write_text("")
     status, output = lab.run()
     assert status == 0 and "2 trials are there, 2 are left" in output, output
-    assert all("values" in trial for trial in store.named(lab.runs, "mended").trials()) and lab.about("mended")["ended"]
+    assert (all("values" in trial for trial in store.named(lab.runs, "mended").trials())
+            and lab.about("mended")["ended"])
 
 
 @pytest.mark.parametrize("body, reason", [
@@ -226,24 +247,32 @@ def test_nothing_is_built_while_another_run_goes_on(tmp_path, monkeypatch):
         raise AssertionError("it was built")
     monkeypatch.setattr(cli.build, "build", built)
     with store.alone(tmp_path):
-        done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--build", "--experiment", "row_counts"])
-    assert isinstance(done.exception, Failure) and "another run of the lab is going on" in str(done.exception)
+        done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--build",
+                                            "--experiment", "row_counts"])
+    assert (isinstance(done.exception, Failure)
+            and "another run of the lab is going on" in str(done.exception))
 
 
 @pytest.mark.parametrize("words, kept", [("another", 1), ("the plugin", 3)])
-def test_a_plugin_that_is_replaced_ends_the_run_and_the_trial_of_two_plugins_is_not_kept(inside, monkeypatch, words, kept):
+def test_a_plugin_that_is_replaced_ends_the_run_and_the_trial_of_two_plugins_is_not_kept(
+        inside, monkeypatch, words, kept):
     plugin = inside.runs.parent / "ha_cheetah.so"
     plugin.write_text("the plugin")
     monkeypatch.setattr(machine, "PLUGIN", plugin)
-    replaced = f'if trial.repeat == 1:\n    fresh = __import__("pathlib").Path("{plugin}.new")\n    fresh.write_text("{words}")\n    fresh.rename("{plugin}")\n'
+    replaced = ('if trial.repeat == 1:\n'
+                f'    fresh = __import__("pathlib").Path("{plugin}.new")\n'
+                f'    fresh.write_text("{words}")\n'
+                f'    fresh.rename("{plugin}")\n')
     inside.write("counts", replaced + COUNT)
     if words == "the plugin":   # built again, the same
         execute(inside, ["cheetah"], repeats=3)
     else:
-        with pytest.raises(Failure, match=r"was replaced while the run .* was going on .* its 1 trials are of the plugin before, and are kept"):
+        with pytest.raises(Failure, match=r"was replaced while the run .* was going on .* its 1 "
+                                          r"trials are of the plugin before, and are kept"):
             execute(inside, ["cheetah"], repeats=3)
     (found,) = store.every(inside.runs)
-    assert [trial["repeat"] for trial in found.trials()] == list(range(kept)) and found.about["ended"] is None
+    assert ([trial["repeat"] for trial in found.trials()] == list(range(kept))
+            and found.about["ended"] is None)
 
 
 def test_an_experiment_that_is_not_there_is_named(lab):
@@ -256,11 +285,14 @@ def test_an_experiment_that_is_not_there_is_named(lab):
 def test_the_time_left_is_learnt_from_the_trials():
     one, two = Experiment("one", ABOUT), Experiment("two", ABOUT)
     estimate = Estimate(1.0)
-    assert estimate.of(one, "cheetah", True) == 11           # 10 s of the experiment and one of a server
+    # 10 s of the experiment and one of a server
+    assert estimate.of(one, "cheetah", True) == 11
     estimate.add(one, "cheetah", True, 22)
     assert estimate.of(one, "cheetah", True) == 22 and estimate.of(one, "myrocks", True) == 22
-    assert estimate.of(two, "cheetah", True) == 22           # the machine is half as fast as experiment.toml thinks
-    assert estimate.of(one, "innodb-4k", False) == 6         # which says 2 s of engines that were not asked for
+    # the machine is half as fast as experiment.toml thinks
+    assert estimate.of(two, "cheetah", True) == 22
+    # which says 2 s of engines that were not asked for
+    assert estimate.of(one, "innodb-4k", False) == 6
     estimate.add(one, "cheetah", True, 24)
     assert estimate.of(one, "cheetah", True) == 23
 
@@ -281,8 +313,10 @@ def test_a_page_is_written_when_every_engine_has_a_problem(tmp_path, reason):
     chosen, scale = experiments.load(), Scale(0.02, repeats=2)
     found = run.find(tmp_path, run.describe(chosen, engines.QUICK, scale), "problems", False)
     for trial in run.plan(chosen, engines.QUICK, scale):
-        found.append({"experiment": trial.experiment.name, "engine": trial.engine, "repeat": trial.repeat, "chosen": trial.chosen,
-                      reason: "it is not to be had", "seconds": 0, "commands": [], "limited": None, "held": []})
+        found.append({"experiment": trial.experiment.name, "engine": trial.engine,
+                      "repeat": trial.repeat, "chosen": trial.chosen,
+                      reason: "it is not to be had", "seconds": 0, "commands": [], "limited": None,
+                      "held": []})
     assert sections.page(found) is None, "a page without a figure"
     told = sections.sections(found)
     assert [section.experiment.name for section in told] == experiments.names()
@@ -293,7 +327,8 @@ def test_a_page_is_written_when_every_engine_has_a_problem(tmp_path, reason):
 def test_a_page_that_cannot_be_written_does_not_cost_the_values(lab):
     lab.write("counts", COUNT, more="    def plots(self, found):\n        return 1 / 0\n")
     status, output = lab.run("--run", "plain", engines=["cheetah"])
-    assert status == 1 and "no page: ZeroDivisionError" in output and "lab page plain" in output, output
+    assert (status == 1 and "no page: ZeroDivisionError" in output
+            and "lab page plain" in output), output
     assert len(lab.trials("plain")) == 2 and lab.about("plain")["ended"]
     assert "page of plain" in (lab.runs / "plain/errors.log").read_text()
 
@@ -306,7 +341,8 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_later(tmp_path, monkeyp
     found.append(trial := {"experiment": "a", "engine": "cheetah", "repeat": 0, "values": []})
     with monkeypatch.context() as patched:
         patched.setattr(store.os, "fsync", full)
-        with pytest.raises(Failure, match="No space left on device; when that is mended, the same command goes on"):
+        with pytest.raises(Failure, match="No space left on device; when that is mended, the same "
+                                          "command goes on"):
             found.append({**trial, "repeat": 1})
     with open(found.folder / "trials.jsonl", "ab") as file:
         file.write(b'{"experiment"')
@@ -315,7 +351,9 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_later(tmp_path, monkeyp
 
 
 def test_what_measures_and_nothing_else_is_in_the_hash_of_the_code(tmp_path, monkeypatch):
-    for name in ("lab/cheetah_lab/trial.py", "lab/cheetah_lab/judge.py", "lab/cheetah_lab/report/page.py", "tools/load/point_select.cc", "own/a/experiment.py"):
+    for name in ("lab/cheetah_lab/trial.py", "lab/cheetah_lab/judge.py",
+                 "lab/cheetah_lab/report/page.py", "tools/load/point_select.cc",
+                 "own/a/experiment.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     monkeypatch.setattr(machine, "PROJECT", tmp_path)
@@ -324,24 +362,33 @@ def test_what_measures_and_nothing_else_is_in_the_hash_of_the_code(tmp_path, mon
         before = machine.code(tmp_path / "own")
         (tmp_path / name).write_text("changed")
         return machine.code(tmp_path / "own") != before
-    assert changes("lab/cheetah_lab/trial.py") and changes("tools/load/point_select.cc") and changes("own/a/experiment.py")
+    assert (changes("lab/cheetah_lab/trial.py") and changes("tools/load/point_select.cc")
+            and changes("own/a/experiment.py"))
     assert not changes("lab/cheetah_lab/judge.py") and not changes("lab/cheetah_lab/report/page.py")
 
 
 @pytest.mark.parametrize("words, status, why", [
-    (["--experiment", "weights"], 1, "no experiment weights"), (["--scale", "x"], 2, "x"), (["--engine", "oracle"], 2, "oracle"),
+    (["--experiment", "weights"], 1, "no experiment weights"),
+    (["--scale", "x"], 2, "x"), (["--engine", "oracle"], 2, "oracle"),
     (["--dump", "/nothing/there.sql"], 1, "there.sql"), (["--live", "nowhere"], 1, "nowhere"),
 ])
-def test_what_cannot_be_run_is_told_before_anything_is_built(tmp_path, monkeypatch, capsys, words, status, why):
+def test_what_cannot_be_run_is_told_before_anything_is_built(tmp_path, monkeypatch, capsys, words,
+                                                             status, why):
     def built():
         raise AssertionError("it was built")
     monkeypatch.setattr(cli.build, "build", built)
     done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--build", *words])
     said = done.output + str(done.exception)
-    assert done.exit_code == status and why in said and "built" not in said and not list(tmp_path.iterdir())
+    assert (done.exit_code == status and why in said and "built" not in said
+            and not list(tmp_path.iterdir()))
 
 
-@pytest.mark.parametrize("words, why", [(["--scale", "nan"], "not a number"), (["--run", "../../x"], "letters, digits"), (["--run", ".hidden"], "letters, digits")])
+@pytest.mark.parametrize("words, why", [
+    (["--scale", "nan"], "not a number"),
+    (["--run", "../../x"], "letters, digits"),
+    (["--run", ".hidden"], "letters, digits"),
+])
 def test_words_that_name_nothing_are_refused(tmp_path, words, why):
-    done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--experiment", "row_counts", *words])
+    done = CliRunner().invoke(cli.lab, ["--runs", str(tmp_path), "run", "--experiment",
+                                        "row_counts", *words])
     assert done.exit_code == 2 and why in done.output and not list(tmp_path.iterdir())

@@ -10,40 +10,44 @@ from cheetah_tools import sysbench
 from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 
-REPORT = """sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
-[ 1s ] thds: 4 tps: 882.20 qps: 17645.98 (r/w/o: 12354.29/3526.80/1764.90) lat (ms,99%): 11.86 err/s: 0.00 reconn/s: 0.00
-[ 1s ] queue length: 0, concurrency: 1
-[ 2.0s ] Checkpoint report:
-SQL statistics:
-    transactions:                        1764   (882.20 per sec.)
-    queries:                             35280  (17644.00 per sec.)
-    ignored errors:                      9      (4.50 per sec.)
-Latency (ms):
-         max:                                   99.00
-         99th percentile:                       50.00
-[ 2s ] thds: 4 tps: 1009.31 qps: 20186.15 (r/w/o: 14130.30/4037.23/2018.61) lat (ms,99%): 7.70 err/s: 1.50 reconn/s: 0.00
-[ 3s ] thds: 4 tps: 0.00 qps: 0.00 (r/w/o: 0.00/0.00/0.00) lat (ms,99%): 0.00 err/s: 0.00 reconn/s: 0.00
-[ 3s ] queue length: 312, concurrency: 4
-SQL statistics:
-    queries performed:
-        read:                            43260
-    transactions:                        3090   (1029.93 per sec.)
-    queries:                             61800  (20580.31 per sec.)
-    ignored errors:                      3      (1.00 per sec.)
-General statistics:
-    total time:                          3.0004s
-Latency (ms):
-         min:                                    1.86
-         avg:                                    3.88
-         max:                                   41.47
-         99th percentile:                        8.43
-"""
+REPORT = (
+    "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n"
+    "[ 1s ] thds: 4 tps: 882.20 qps: 17645.98 (r/w/o: 12354.29/3526.80/1764.90) "
+    "lat (ms,99%): 11.86 err/s: 0.00 reconn/s: 0.00\n"
+    "[ 1s ] queue length: 0, concurrency: 1\n"
+    "[ 2.0s ] Checkpoint report:\n"
+    "SQL statistics:\n"
+    "    transactions:                        1764   (882.20 per sec.)\n"
+    "    queries:                             35280  (17644.00 per sec.)\n"
+    "    ignored errors:                      9      (4.50 per sec.)\n"
+    "Latency (ms):\n"
+    "         max:                                   99.00\n"
+    "         99th percentile:                       50.00\n"
+    "[ 2s ] thds: 4 tps: 1009.31 qps: 20186.15 (r/w/o: 14130.30/4037.23/2018.61) "
+    "lat (ms,99%): 7.70 err/s: 1.50 reconn/s: 0.00\n"
+    "[ 3s ] thds: 4 tps: 0.00 qps: 0.00 (r/w/o: 0.00/0.00/0.00) "
+    "lat (ms,99%): 0.00 err/s: 0.00 reconn/s: 0.00\n"
+    "[ 3s ] queue length: 312, concurrency: 4\n"
+    "SQL statistics:\n"
+    "    queries performed:\n"
+    "        read:                            43260\n"
+    "    transactions:                        3090   (1029.93 per sec.)\n"
+    "    queries:                             61800  (20580.31 per sec.)\n"
+    "    ignored errors:                      3      (1.00 per sec.)\n"
+    "General statistics:\n"
+    "    total time:                          3.0004s\n"
+    "Latency (ms):\n"
+    "         min:                                    1.86\n"
+    "         avg:                                    3.88\n"
+    "         max:                                   41.47\n"
+    "         99th percentile:                        8.43\n")
 
 
 def test_report_after_a_warm_up_is_the_last_one_and_only_its_seconds():
     found = sysbench.parse(REPORT, warm_seconds=1)
     assert (found.tps, found.p99_ms, found.max_ms) == (1029.93, 8.43, 41.47)
-    assert found.seconds == [sysbench.Second(2, 1009.31, 7.70), sysbench.Second(3, 0.0, 0.0, queue=312)]
+    assert found.seconds == [sysbench.Second(2, 1009.31, 7.70),
+                             sysbench.Second(3, 0.0, 0.0, queue=312)]
 
 
 def test_seconds_without_a_warm_up_are_all_there():
@@ -57,9 +61,12 @@ def test_what_is_no_report_is_refused():
 
 def test_options_say_rate_and_warm_up_only_where_there_are_any():
     tables = sysbench.Tables(100, 2)
-    assert not [word for word in sysbench.words("oltp_read_write", tables, 4, 5) if word.startswith(("--rate", "--report"))]
-    words = sysbench.words("oltp_read_write", tables, 4, 5, warm_seconds=2, rate=300, each_second=True)
-    assert {"--time=7", "--rate=300", "--report-interval=1", "--report-checkpoints=2", "--tables=2", "--table-size=100"} <= set(words)
+    assert not [word for word in sysbench.words("oltp_read_write", tables, 4, 5)
+                if word.startswith(("--rate", "--report"))]
+    words = sysbench.words("oltp_read_write", tables, 4, 5, warm_seconds=2, rate=300,
+                           each_second=True)
+    assert {"--time=7", "--rate=300", "--report-interval=1", "--report-checkpoints=2",
+            "--tables=2", "--table-size=100"} <= set(words)
 
 
 @pytest.fixture
@@ -75,7 +82,8 @@ def test_rows_are_the_same_each_time_and_of_the_style(inputs, old):
     first = place.read_text()
     place.unlink()
     assert sysbench.rows_file(sysbench.Tables(25, 2, old, batch=10)).read_text() == first
-    assert [line.split(" VALUES")[0] for line in first.splitlines()] == ["INSERT INTO sbtest1"] * 3 + ["INSERT INTO sbtest2"] * 3
+    assert [line.split(" VALUES")[0] for line in first.splitlines()] == (
+        ["INSERT INTO sbtest1"] * 3 + ["INSERT INTO sbtest2"] * 3)
     rows = re.findall(r"\((\d+),(\d+),'([^']*)','([^']*)'\)", first)
     assert [int(row[0]) for row in rows] == [*range(1, 26)] * 2
     assert all(1 <= int(row[1]) <= 25 for row in rows)
@@ -85,20 +93,26 @@ def test_rows_are_the_same_each_time_and_of_the_style(inputs, old):
         assert texts == {(" ", "qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt")}
     else:
         assert len(texts) == 50
-        assert all(re.fullmatch(r"(\d{11}-){9}\d{11}", c) and re.fullmatch(r"(\d{11}-){4}\d{11}", pad) for c, pad in texts)
+        assert all(re.fullmatch(r"(\d{11}-){9}\d{11}", c)
+                   and re.fullmatch(r"(\d{11}-){4}\d{11}", pad)
+                   for c, pad in texts)
 
 
-def test_rows_are_written_again_when_what_writes_them_has_changed(inputs, tmp_path_factory, monkeypatch):
+def test_rows_are_written_again_when_what_writes_them_has_changed(inputs, tmp_path_factory,
+                                                                  monkeypatch):
     tables = sysbench.Tables(5)
     place = sysbench.rows_file(tables)
-    begun, left = inputs / f"{place.stem}.new.{os.getpid()}", inputs / f"{place.stem}.new.{2**22 + 1}"
+    begun, left = (inputs / f"{place.stem}.new.{os.getpid()}",
+                   inputs / f"{place.stem}.new.{2**22 + 1}")
     begun.touch()
     left.touch()
     assert sysbench.rows_file(tables) == place
     other = tmp_path_factory.mktemp("script") / "rows.lua"
-    other.write_text(sysbench.ROWS_SCRIPT.read_text().replace("OLD_C, OLD_PAD = \" \"", "OLD_C, OLD_PAD = \"c\""))
+    other.write_text(sysbench.ROWS_SCRIPT.read_text().replace("OLD_C, OLD_PAD = \" \"",
+                                                              "OLD_C, OLD_PAD = \"c\""))
     monkeypatch.setattr(sysbench, "ROWS_SCRIPT", other)
-    assert sysbench.rows_file(tables) != place and not place.exists() and begun.exists() and not left.exists()
+    assert (sysbench.rows_file(tables) != place and not place.exists() and begun.exists()
+            and not left.exists())
 
 
 def test_nothing_is_left_of_rows_that_are_not_whole(inputs, monkeypatch):
@@ -119,12 +133,14 @@ def test_one_row_in_each_insert(inputs):
 def test_tables_are_loaded_and_a_workload_runs_at_a_rate(inputs, tmp_path, key):
     engine = engines.ALL[key].engine
     tables = sysbench.Tables(500, 2)
-    with PrivateServer(tmp_path / "server", sysbench.server_options(4, 2), plugin=key == "cheetah") as server:
+    with PrivateServer(tmp_path / "server", sysbench.server_options(4, 2),
+                       plugin=key == "cheetah") as server:
         if not server.has_engine(engine.name):
             pytest.skip(f"no engine {engine.name} here: make build")
         assert sysbench.load(server, engine, tables, key_last=True) > 0
         sysbench.warm(server, tables)
-        assert server.sql("SELECT COUNT(*), COUNT(DISTINCT c), MIN(id), MAX(id) FROM sbtest2", "sbtest") == [(500, 500, 1, 500)]
+        assert server.sql("SELECT COUNT(*), COUNT(DISTINCT c), MIN(id), MAX(id) FROM sbtest2",
+                          "sbtest") == [(500, 500, 1, 500)]
         assert "KEY `k_2` (`k`)" in server.sql("SHOW CREATE TABLE sbtest2", "sbtest")[0][1]
         found = sysbench.run(server, "oltp_read_write", tables, 2, 2, rate=20, each_second=True)
         assert 5 < found.tps < 45

@@ -24,7 +24,8 @@ INSERT INTO `text` VALUES
 (3,'third','utf-8');
 UNLOCK TABLES;
 """
-ROWS = [b"(1,'Anarchism\\n\\nis, (said\\');','utf-8')", b"(2,'Caf\xc3\xa9','utf-8')", b"(3,'third','utf-8')"]
+ROWS = [b"(1,'Anarchism\\n\\nis, (said\\');','utf-8')", b"(2,'Caf\xc3\xa9','utf-8')",
+        b"(3,'third','utf-8')"]
 
 
 def compressed(folder, content):
@@ -33,7 +34,8 @@ def compressed(folder, content):
     if not shutil.which(tool):
         pytest.skip("no zstd on this machine")
     place = folder / f"{texts.WIKIPEDIA}.sql.zst"
-    place.write_bytes(subprocess.run([tool, "-c"], input=content, capture_output=True, check=True).stdout)
+    place.write_bytes(subprocess.run([tool, "-c"], input=content, capture_output=True,
+                                     check=True).stdout)
     return place
 
 
@@ -60,8 +62,10 @@ def test_a_dump_that_is_cut_off_is_a_failure(tmp_path):
 
 
 def test_files_of_an_archive_become_rows_when_they_are_text(tmp_path):
-    place = archive(tmp_path, {"a/readme": b"it's\nthis", "a/picture": b"\x89PNG\0\0", "a/latin": b"caf\xe9", "a/empty": b"", "a/last": "Käse".encode()})
-    assert list(texts.source_rows(place)) == [b"(1,'it\\'s\\nthis','utf-8')", "(2,'Käse','utf-8')".encode()]
+    place = archive(tmp_path, {"a/readme": b"it's\nthis", "a/picture": b"\x89PNG\0\0",
+                               "a/latin": b"caf\xe9", "a/empty": b"", "a/last": "Käse".encode()})
+    assert list(texts.source_rows(place)) == [b"(1,'it\\'s\\nthis','utf-8')",
+                                              "(2,'Käse','utf-8')".encode()]
 
 
 def test_a_small_dump_is_the_beginning_of_a_large_one(tmp_path, monkeypatch):

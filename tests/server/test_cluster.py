@@ -4,7 +4,8 @@ at any moment, and nothing that was acknowledged is lost.
 Clients move amounts between accounts of one shard, and keep a ledger. At the end a single server
 with InnoDB executes the statements of all transactions that were committed: its tables are those of
 the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard, and sysbench on a
-table of each shard. Transactions across shards are tested without replicas, by kills of the front (docs/scaling.md says why).
+table of each shard. Transactions across shards are tested without replicas, by kills of the front
+(docs/scaling.md says why).
 
 `make cluster KILLS=100 SEED=7`.
 """
@@ -50,7 +51,8 @@ TOUCH = """UPDATE account SET changes = changes + 1, owner = UNHEX(MD5(CONCAT(id
            WHERE shard = {shard} AND id BETWEEN {id} AND {id} + 9"""
 ENTER = "INSERT INTO journal VALUES ({shard}, {client}, {number}, {id}, {amount})"
 NOTED = "SELECT shard, client, number, COUNT(*), SUM(amount) FROM d.journal GROUP BY 1, 2, 3"
-SUMS = "SELECT shard, COUNT(*), SUM(balance), SUM(changes), BIT_XOR(CRC32(owner)) FROM {} GROUP BY 1"
+SUMS = ("SELECT shard, COUNT(*), SUM(balance), SUM(changes), BIT_XOR(CRC32(owner)) FROM {} "
+        "GROUP BY 1")
 FED_AT_ONCE = 500
 FRONT_KILLS_MIN, ROUNDS_PER_FRONT_KILL = 2, 5   # with transactions across shards
 
@@ -101,7 +103,8 @@ class Terminal(Returning, tpcc.Client):
 
 
 class Sysbench(threading.Thread):
-    """sysbench on the table of one shard. A run ends when a server is gone; then the next begins."""
+    """sysbench on the table of one shard. A run ends when a server is gone; then the next
+    begins."""
 
     def __init__(self, front, shard: int):
         super().__init__(daemon=True)
@@ -325,7 +328,8 @@ def check_tpcc(cluster, terminals: list) -> None:
         connection.close()
         assert not found, f"shard {shard.number}: violated: {found}"
         orders.update(shard.primary.sql("SELECT o_w_id, o_d_id, o_id FROM d.orders"))
-        payments.update(dict(shard.primary.sql("SELECT h_data, COUNT(*) FROM d.history GROUP BY 1")))
+        payments.update(dict(shard.primary.sql(
+            "SELECT h_data, COUNT(*) FROM d.history GROUP BY 1")))
     for terminal in terminals:
         assert terminal.orders <= orders, f"lost: {sorted(terminal.orders - orders)[:5]}"
         there = payments[f"client {terminal.number}"]

@@ -43,8 +43,9 @@ def test_tables_have_the_checksums_that_they_have_in_innodb(path, server):
 def test_checksums_agree_where_columns_are_generated(server):
     for engine in (INNODB, CHEETAH):
         server.sql(f"CREATE DATABASE {engine.name}")
-        server.sql("CREATE TABLE t (a INT PRIMARY KEY, b DATETIME NOT NULL, c DATE AS (DATE(b)) "
-                   f"STORED, v INT AS (a + 1) VIRTUAL, d VARCHAR(9)) {engine.clause()}", engine.name)
+        server.sql("CREATE TABLE t (a INT PRIMARY KEY, b DATETIME NOT NULL, "
+                   "c DATE AS (DATE(b)) STORED, v INT AS (a + 1) VIRTUAL, d VARCHAR(9)) "
+                   f"{engine.clause()}", engine.name)
         server.sql("INSERT INTO t (a, b, d) SELECT seq, '2024-01-01' + INTERVAL seq HOUR, "
                    "IF(seq % 3, seq, NULL) FROM seq_1_to_50", engine.name)
     sums = [dump.checksums(server, engine.name) for engine in (INNODB, CHEETAH)]

@@ -18,7 +18,8 @@ TABLES = [f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(100), b TEXT, n I
 DDL = [["ALTER TABLE t ADD FULLTEXT b (b)", "ALTER TABLE t DROP INDEX b",
         "ALTER TABLE t ADD FULLTEXT a (a), ALGORITHM=COPY", "ALTER TABLE t DROP INDEX a"],
        ["RENAME TABLE u TO v", "RENAME TABLE v TO u", "TRUNCATE TABLE u",
-        "INSERT INTO u SELECT seq, CONCAT('wordaa ', seq), 'wordbb wordcc', seq FROM seq_1_to_2000"]]
+        "INSERT INTO u SELECT seq, CONCAT('wordaa ', seq), 'wordbb wordcc', seq "
+        "FROM seq_1_to_2000"]]
 # What names that come and go lead to, and transactions that meet.
 EXPECTED = {1020, 1050, 1061, 1062, 1091, 1146, 1205, 1213, 1412}
 
@@ -177,6 +178,7 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
 def test_views_name_the_tables_of_words(server):
     server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH")
     for view in ("CHEETAH_TABLES", "CHEETAH_INDEXES"):
-        rows = server.sql(f"SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.{view}")
+        rows = server.sql("SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME "
+                          f"FROM information_schema.{view}")
         of_words = [name for schema, name in rows if schema == "" and name.startswith("#fulltext/")]
         assert of_words and ("d", "w") in rows, rows

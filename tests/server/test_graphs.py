@@ -30,8 +30,8 @@ ROUNDS, WRITERS, STATEMENTS = 3, 4, 400
 OPTIONS = {"loose_cheetah_lock_wait_timeout": 2, "lock_wait_timeout": 2}
 # Refused by a constraint or a key, locked, changed, or not there for a moment; values that a mode
 # refuses; definitions that do not fit what is there.
-EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213, 1305,
-            1412, 1451, 1452, 1553, 1701, 1761, 1829, 1832, 1833, 1834}
+EXPECTED = {1005, 1020, 1025, 1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1146, 1205, 1213,
+            1305, 1412, 1451, 1452, 1553, 1701, 1761, 1829, 1832, 1833, 1834}
 CONSTRAINTS = """SELECT constraint_name, table_name, referenced_table_name,
                  GROUP_CONCAT(column_name ORDER BY ordinal_position),
                  GROUP_CONCAT(referenced_column_name ORDER BY ordinal_position)
@@ -60,7 +60,8 @@ class Player(Client):
         level = self.rng.choice(["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
         cursor.execute(f"SET binlog_format = {self.rng.choice(['ROW', 'MIXED'])}")
-        # Nobody sees a circle of row locks and the server's locks of tables, which definitions take.
+        # Nobody sees a circle of row locks and the server's locks of tables, which definitions
+        # take.
         cursor.execute("SET cheetah_lock_wait_timeout = 4")
 
     def work(self, cursor) -> None:
@@ -129,7 +130,8 @@ def check_families(server) -> int:
         same = " AND ".join(f"p.{other} = c.{mine}" for mine, other in pairs)
         orphans = server.sql(f"SELECT * FROM {child} c WHERE {named} AND NOT EXISTS "
                              f"(SELECT 1 FROM {parent} p WHERE {same})", "d")
-        assert not orphans, f"{name}: {child} ({own}) has no parent in {parent} ({others}): {orphans}"
+        assert not orphans, (f"{name}: {child} ({own}) has no parent in {parent} ({others}): "
+                             f"{orphans}")
     for name in tables_of(server):
         verdict = server.sql(f"CHECK TABLE {name} EXTENDED", "d")
         assert [row[2:] for row in verdict] == [("status", "OK")], verdict
@@ -210,18 +212,21 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
 
 
 def take_definition(replica) -> None:
-    """Have a replica that was killed go on behind a change of a definition that is in its binary log,
-    and in no position of a replica. The server keeps these two apart: it notes the position after
-    it has logged the change, and logs one that its startup finishes (ddl_recovery.log) under its
-    own number. Either refuses the same change of the primary (error 1950)."""
-    logged, noted = (replica.value(f"SELECT @@{name}") for name in ("gtid_binlog_pos", "gtid_slave_pos"))
+    """Have a replica that was killed go on behind a change of a definition that is in its binary
+    log, and in no position of a replica. The server keeps these two apart: it notes the position
+    after it has logged the change, and logs one that its startup finishes (ddl_recovery.log) under
+    its own number. Either refuses the same change of the primary (error 1950)."""
+    logged, noted = (replica.value(f"SELECT @@{name}")
+                     for name in ("gtid_binlog_pos", "gtid_slave_pos"))
     number, done = (int(position.rsplit("-", 1)[1]) for position in (logged, noted))
     if number <= done:
         return
     events = [row for name, *_ in replica.sql("SHOW BINARY LOGS")
               for row in binlog.events(replica, name) if row[2] == "Gtid"]
-    group = next(row[5] for row in events if row[5].split()[2 if "BEGIN" in row[5] else 1] == logged)
-    assert not group.startswith("BEGIN") and number == done + 1, f"{group}, and the replica is at {noted}"
+    group = next(row[5] for row in events
+                 if row[5].split()[2 if "BEGIN" in row[5] else 1] == logged)
+    assert not group.startswith("BEGIN") and number == done + 1, (
+        f"{group}, and the replica is at {noted}")
     replica.sql("RESET MASTER")
     replica.sql(f"SET GLOBAL gtid_slave_pos = '0-{PRIMARY}-{number}'")
     note(f"{logged} was in the log alone: {group}")
@@ -241,7 +246,8 @@ def check_events(server) -> int:
                 statement, seen = found[1], set()
             elif found := re.match(r"### (INSERT INTO|UPDATE|DELETE FROM) `d`\.`(n\w+)`", line):
                 kind, table, rows = found[1], found[2], rows + 1
-                assert re.search(rf"\b{table}\b", statement), f"a row event of {table} for: {statement}"
+                assert re.search(rf"\b{table}\b", statement), (
+                    f"a row event of {table} for: {statement}")
             elif kind == "DELETE FROM" and (found := re.match(r"###   @1=(\S+)", line)):
                 is_new = statement.startswith("REPLACE") or found[1] not in seen
                 assert is_new, f"row {found[1]} goes twice: {statement}"

@@ -8,13 +8,18 @@ import subprocess
 from cheetah_tools import build
 from cheetah_tools.paths import BUILD, HEADERS, PROJECT
 
-# What the message names: the header, a pattern of the line where another thing is planted, and that.
+# What the message names: the header, a pattern of the line where another thing is planted, and
+# that.
 PLANTED = {
     "its class THD": ("sql_class.h", "  MDL_context mdl_context;", "ulonglong planted;"),
-    "the functions of its class handler": ("handler.h", "  virtual ~handler", "virtual void planted() {}"),
-    "the functions of its class Field": ("field.h", "  virtual ~Field", "virtual void planted() {}"),
+    "the functions of its class handler": ("handler.h", "  virtual ~handler",
+                                           "virtual void planted() {}"),
+    "the functions of its class Field": ("field.h", "  virtual ~Field",
+                                         "virtual void planted() {}"),
     "its structure handlerton": ("handler.h", r"struct handlerton[^;{]*\{", "char planted[64];"),
-    "the size of its session variables": ("sql_class.h", r"typedef struct system_variables\s*\{", "char planted[64];"),
+    "the size of its session variables": ("sql_class.h",
+                                          r"typedef struct system_variables\s*\{",
+                                          "char planted[64];"),
 }
 
 
@@ -35,7 +40,8 @@ def plugin_with(folder, header: str, line: str, planted: str):
     for name in ("include", "sql"):
         shutil.copytree(HEADERS / name, folder / name)
     place = folder / "sql" / header
-    text, found = re.subn(rf"(?m)^{line}", rf"{planted}\n\g<0>" if line[0] == " " else rf"\g<0>{planted}",
+    text, found = re.subn(rf"(?m)^{line}",
+                          (rf"{planted}\n\g<0>" if line[0] == " " else rf"\g<0>{planted}"),
                           place.read_text(), count=1)
     assert found, f"{header} has no such line: {line}"
     place.write_text(text)

@@ -22,9 +22,9 @@ WRITERS = 3
 MONITORING = PROJECT / "tools" / "monitoring"
 REASONS = ["row lock", "table lock", "log space", "memory", "rollback", "disk", "checkpoint"]
 LINE = re.compile(r"\[Warning\] CHEETAH: stall: (?:(?:connection (\d+)|a thread of the engine) "
-                  r"(?:waited|has been waiting) ([\d.]+) s for ([a-z ]+)|\d+ threads (?:waited|have "
-                  r"been waiting) for ([a-z ]+), (?:connection (\d+)|a thread of the engine) for "
-                  r"([\d.]+) s)$", re.M)
+                  r"(?:waited|has been waiting) ([\d.]+) s for ([a-z ]+)|"
+                  r"\d+ threads (?:waited|have been waiting) for ([a-z ]+), "
+                  r"(?:connection (\d+)|a thread of the engine) for ([\d.]+) s)$", re.M)
 
 
 def stall(server, reason: str) -> dict:
@@ -79,7 +79,8 @@ def test_stalls_are_in_the_view_with_whose_they_were(pair):
         keys = ("current", "current_max_us", "count", "sum_us", "max_us")
         assert status == [told[key] for key in keys], reason
     both = stall(pair, "row lock")["count"] + stall(pair, "table lock")["count"]
-    assert pair.status("Cheetah_latency_lock_wait_count") == both == pair.status("Cheetah_lock_waits")
+    assert (pair.status("Cheetah_latency_lock_wait_count") == both
+            == pair.status("Cheetah_lock_waits"))
 
 
 class Writing:

@@ -1,4 +1,5 @@
-"""SET GLOBAL cheetah_buffer_pool_size while the server works: memory follows, and no row suffers."""
+"""SET GLOBAL cheetah_buffer_pool_size while the server works: memory follows, and no row
+suffers."""
 
 import os
 import threading
@@ -25,7 +26,8 @@ def resize(server, size: int):
     assert server.status("Cheetah_memory_bytes_limit") == size
     deadline = time.monotonic() + SHRINK_SECONDS
     while server.status("Cheetah_memory_bytes") > size * TOLERANCE:
-        assert time.monotonic() < deadline, f"{server.status('Cheetah_memory_bytes')} bytes of {size}"
+        assert time.monotonic() < deadline, (
+            f"{server.status('Cheetah_memory_bytes')} bytes of {size}")
         time.sleep(0.1)
 
 
@@ -44,7 +46,8 @@ class Work(threading.Thread):
                 first = (first * 31 + 7919) % ROWS
                 own = f"a BETWEEN {first} AND {first + 300} AND a % 4 = {self.number}"
                 self.server.sql(f"UPDATE d.t SET c = c + 1 WHERE {own}")
-                self.server.sql(f"SELECT SUM(LENGTH(b)) FROM d.t WHERE a > {first} AND a < {first + 5000}")
+                self.server.sql("SELECT SUM(LENGTH(b)) FROM d.t "
+                                f"WHERE a > {first} AND a < {first + 5000}")
                 self.statements += 1
         except Failure as error:
             self.error = error
@@ -61,8 +64,10 @@ def test_memory_follows_the_size_under_load(server, new_server):
     """Larger: more is kept. Smaller: it goes back to the system. All rows are what they were."""
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 FROM seq_1_to_{ROWS}", "d")
+    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARCHAR(200), c INT, KEY (b)) "
+               "ENGINE=CHEETAH")
+    server.sql("INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 "
+               f"FROM seq_1_to_{ROWS}", "d")
     text = server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t")
     workers = [Work(server, number) for number in range(4)]
     for worker in workers:

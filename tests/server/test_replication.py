@@ -31,9 +31,9 @@ def options(number: int, **more) -> dict:
 
 
 def replicated(new_server, mode: str, of_replica: dict = None, **more) -> tuple:
-    """A primary, and a replica with eight threads, which makes tables of Cheetah where the primary was
-    told so by a session. It reads by TCP, as it cannot use a socket. `of_replica`: options that it
-    has beside its own; `more`: of the primary."""
+    """A primary, and a replica with eight threads, which makes tables of Cheetah where the primary
+    was told so by a session. It reads by TCP, as it cannot use a socket. `of_replica`: options that
+    it has beside its own; `more`: of the primary."""
     port = free_port()
     primary = new_server(options(PRIMARY, binlog_commit_wait_count=4, binlog_commit_wait_usec=5000,
                                  skip_networking="OFF",

@@ -490,7 +490,8 @@ def files_beside_status(server) -> tuple:
     # Between the two looks the files may have grown and shrunk again, or the other way round; not
     # by more than was written.
     allowed = EXTENT + written_bytes(server) - written
-    return allowed, max(min(before, after) - allowed - files, files - max(before, after) - allowed, 0)
+    return allowed, max(min(before, after) - allowed - files,
+                        files - max(before, after) - allowed, 0)
 
 
 def files_beside_view(server, view: str) -> tuple:

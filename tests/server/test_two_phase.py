@@ -307,8 +307,9 @@ def test_installed_in_a_running_server_it_says_what_it_cannot(server):
 
 @pytest.mark.parametrize("options", COORDINATOR.values(), ids=COORDINATOR)
 def test_installed_in_a_running_server_that_coordinates_it_takes_part(new_server, options):
-    """What XA has prepared there, in one engine and in two, waits after a kill. (InnoDB, which syncs
-    nothing for XA ROLLBACK, has no part in that one: it would wait again after the next kill.)"""
+    """What XA has prepared there, in one engine and in two, waits after a kill. (InnoDB, which
+    syncs nothing for XA ROLLBACK, has no part in that one: it would wait again after the next
+    kill.)"""
     server = new_server(options, plugin=False)
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")

@@ -1,5 +1,5 @@
-"""What tools see of a statement: the work with pages that ANALYZE FORMAT=JSON and the slow log show,
-and the State of SHOW PROCESSLIST while the engine waits, rolls back, or builds indexes."""
+"""What tools see of a statement: the work with pages that ANALYZE FORMAT=JSON and the slow log
+show, and the State of SHOW PROCESSLIST while the engine waits, rolls back, or builds indexes."""
 
 import contextlib
 import json
@@ -34,8 +34,10 @@ def find(tree, name: str):
 
 def filled(server, name: str = "t") -> None:
     """A table that is larger than the cache of `SMALL`."""
-    server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO d.{name} SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), REPEAT(MD5(seq + 2), 18)) "
+    server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) "
+               "ENGINE=CHEETAH")
+    server.sql(f"INSERT INTO d.{name} "
+               "SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), REPEAT(MD5(seq + 2), 18)) "
                f"FROM seq_1_to_{ROWS}", "d")
 
 
@@ -45,7 +47,8 @@ def test_analyze_shows_the_work_with_pages(server):
     filled(server)
     server.restart()
     connection, other = server.connect("d"), server.connect("d", autocommit=False)
-    with contextlib.closing(connection), contextlib.closing(other), connection.cursor() as cursor, other.cursor() as old:
+    with (contextlib.closing(connection), contextlib.closing(other),
+          connection.cursor() as cursor, other.cursor() as old):
         scan = engine_stats(cursor, "SELECT SUM(LENGTH(c)) FROM t")
         assert scan["pages_accessed"] > 500, f"{scan}"
         assert scan["pages_prefetch_read_count"] > 500, f"{scan}"
@@ -64,16 +67,20 @@ def test_analyze_shows_the_work_with_pages(server):
 
 def test_partitions_and_joins_count_for_their_own_tables(server):
     """Each table of a join has its own figures; partitions count for their table."""
-    server.sql("CREATE TABLE d.p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH PARTITION BY HASH (a) PARTITIONS 4")
+    server.sql("CREATE TABLE d.p (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH "
+               "PARTITION BY HASH (a) PARTITIONS 4")
     server.sql("CREATE TABLE d.one (a INT PRIMARY KEY) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.p SELECT seq, seq FROM seq_1_to_2000", "d")
     server.sql("INSERT INTO d.one VALUES (1), (2), (3)")
     with contextlib.closing(server.connect("d")) as connection, connection.cursor() as cursor:
         assert engine_stats(cursor, "SELECT SUM(b) FROM p")["pages_accessed"] >= 4
-        cursor.execute("ANALYZE FORMAT=JSON SELECT STRAIGHT_JOIN SUM(b) FROM one, p WHERE p.a = one.a")
+        cursor.execute("ANALYZE FORMAT=JSON SELECT STRAIGHT_JOIN SUM(b) FROM one, p "
+                       "WHERE p.a = one.a")
         shown = json.loads(cursor.fetchone()[0])
-        tables = {found["table"]["table_name"]: found["table"]["r_engine_stats"] for found in shown["query_block"]["nested_loop"]}
-        assert tables["p"]["pages_accessed"] >= 3 and tables["one"]["pages_accessed"] >= 1, f"{tables}"
+        tables = {found["table"]["table_name"]: found["table"]["r_engine_stats"]
+                  for found in shown["query_block"]["nested_loop"]}
+        assert (tables["p"]["pages_accessed"] >= 3
+                and tables["one"]["pages_accessed"] >= 1), f"{tables}"
 
 
 @pytest.mark.options({"slow_query_log": 1, "long_query_time": 0, "log_slow_verbosity": "engine",
@@ -94,7 +101,8 @@ def test_the_slow_log_shows_the_work_with_pages(server):
 
 def state(server, connection) -> str:
     """What PROCESSLIST says of a connection."""
-    found = server.sql(f"SELECT state FROM information_schema.processlist WHERE id = {connection.thread_id()}")
+    found = server.sql("SELECT state FROM information_schema.processlist "
+                       f"WHERE id = {connection.thread_id()}")
     return found[0][0] if found else ""
 
 
@@ -126,9 +134,11 @@ def test_the_state_tells_of_locks_that_are_waited_for(server):
         with owner.cursor() as cursor:
             cursor.execute("UPDATE t SET b = 1 WHERE a = 1")
             waiting = Running(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
-            wait_until(lambda: state(server, waiter) == "Waiting for row lock", "the wait for the row is not shown")
+            wait_until(lambda: state(server, waiter) == "Waiting for row lock",
+                       "the wait for the row is not shown")
             owner.commit()
-            wait_until(lambda: state(server, waiter) == "User sleep", "the state after the wait is not shown")
+            wait_until(lambda: state(server, waiter) == "User sleep",
+                       "the state after the wait is not shown")
             waiting.ends()
             assert state(server, waiter) == ""
             # Nobody has a metadata lock for a prepared transaction whose client has gone.
@@ -138,7 +148,8 @@ def test_the_state_tells_of_locks_that_are_waited_for(server):
             cursor.execute("XA PREPARE 'x'")
         owner.close()
         waiting = Running(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
-        wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine", "the wait for the table is not shown")
+        wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine",
+                   "the wait for the table is not shown")
         server.sql("XA COMMIT 'x'")
         waiting.ends()
 
@@ -165,6 +176,7 @@ def watch(server, watched, seen: set, over: threading.Event) -> None:
     """Collects the states of a connection."""
     with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
         while not over.is_set():
-            cursor.execute(f"SELECT state FROM information_schema.processlist WHERE id = {watched.thread_id()}")
+            cursor.execute("SELECT state FROM information_schema.processlist "
+                           f"WHERE id = {watched.thread_id()}")
             seen.update(row[0] for row in cursor.fetchall())
             time.sleep(0.001)

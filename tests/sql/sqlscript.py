@@ -46,8 +46,10 @@ BOTH, CHEETAH_ONLY, INNODB_ONLY = "both", "cheetah-only", "innodb-only"
 # Errors that a mistake in a script gives on both sides alike; they must be announced.
 SLIPS = {1049, 1054, 1064, 1109, 1146, 1193, 1305, 1072}
 ACTIONS = {"connection", "disconnect", "reap", "wait", "restart", "kill", "shell"}
-MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "any", "numbers", "sample"}
-IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC|CHECKSUM|ANALYZE|OPTIMIZE)\b", re.I)
+MODIFIERS = {"send", "error", "columns", "unordered", "ordered", "ignore", "any", "numbers",
+             "sample"}
+IN_ORDER = re.compile(r"\bORDER\s+BY\b|^\s*(SHOW|HANDLER|EXPLAIN|CHECK|CALL|DESC|CHECKSUM|ANALYZE|"
+                      r"OPTIMIZE)\b", re.I)
 
 
 @dataclass
@@ -97,7 +99,8 @@ class Parser:
         for number, line in enumerate(self.lines, 1):
             if not self.statement and line.startswith("--!"):
                 self.directive(number, line[3:].strip())
-            elif not self.statement and (not line.strip() or line.startswith(("-- ", "#")) or line == "--"):
+            elif not self.statement and (not line.strip() or line.startswith(("-- ", "#"))
+                                         or line == "--"):
                 continue
             else:
                 self.statement_line(number, line)
@@ -140,7 +143,8 @@ class Parser:
         if line.rstrip().endswith(self.delimiter):
             text = "\n".join(self.statement).rstrip()[:-len(self.delimiter)].strip()
             self.statement = []
-            self.blocks[-1][1].append(Step(self.first_line, text, "", self.where(), self.take_options()))
+            self.blocks[-1][1].append(Step(self.first_line, text, "", self.where(),
+                                           self.take_options()))
 
     def where(self) -> str:
         """Where the steps of the innermost block run."""

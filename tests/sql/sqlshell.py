@@ -18,11 +18,14 @@ def run(side, name: str) -> list:
 def dump(side) -> list:
     """mariadb-dump of the whole database into a file of the scratch folder."""
     place = side.folder / "dump.sql"
-    words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={side.server.socket}", "--user=root",
-             "--default-character-set=utf8mb4", "--hex-blob", "--routines", "--triggers", "--skip-dump-date", "--max-allowed-packet=256M",
+    words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults",
+             f"--socket={side.server.socket}", "--user=root", "--default-character-set=utf8mb4",
+             "--hex-blob", "--routines", "--triggers", "--skip-dump-date",
+             "--max-allowed-packet=256M",
              f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", "sqltest"]
     with open(place, "wb") as out:
-        done = subprocess.run(words, env=setup.library_environment(), stdout=out, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(words, env=setup.library_environment(), stdout=out,
+                              stderr=subprocess.PIPE, check=False)
     return [f"dump: status {done.returncode} {done.stderr.decode(errors='replace').strip()}"]
 
 
@@ -44,7 +47,8 @@ def restore_cut(side) -> list:
 
 def feed(side, text: bytes) -> str:
     """Text on the standard input of a client; its status and what it said."""
-    client = side.server.client("sqltest", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    client = side.server.client("sqltest", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
     said, _ = client.communicate(text)
     return f"status {client.returncode} {said.decode(errors='replace').strip()[:300]}"
 

@@ -10,9 +10,10 @@ from cheetah_tools.say import Failure
 from cheetah_tools.server import connect
 
 DATABASE = "sqltest"
-SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET group_concat_max_len = 1000000",
-            "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'", "SET innodb_strict_mode = 1",
-            "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
+SETTINGS = [
+    "SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET group_concat_max_len = 1000000",
+    "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+    "SET innodb_strict_mode = 1", "SET lock_wait_timeout = 20", "SET innodb_lock_wait_timeout = 20"]
 WAIT_SECONDS = 30
 # What an engine copies and what it does in place shows in the counts of these; it may differ.
 COPIES = re.compile(r"^\s*(ALTER|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX)\b", re.I)
@@ -42,7 +43,8 @@ class Side:
     def prepare(self) -> None:
         """An empty database."""
         drop_databases(self.server)
-        self.server.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        self.server.sql(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 "
+                        "COLLATE utf8mb4_general_ci")
 
     def run(self, steps: list) -> list:
         """All steps that concern this engine; their records."""
@@ -104,25 +106,30 @@ class Side:
 
     def check_tables(self) -> None:
         """Whatever a script leaves behind must be whole."""
-        tables = self.server.sql(f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{DATABASE}' "
+        tables = self.server.sql("SELECT table_name FROM information_schema.tables "
+                                 f"WHERE table_schema = '{DATABASE}' "
                                  "AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY 1")
         for (name,) in tables:
             quoted = name.replace("`", "``")
             for row in self.server.sql(f"CHECK TABLE `{DATABASE}`.`{quoted}` EXTENDED"):
                 if row[2] == "error" or (row[2] == "status" and row[3] != "OK"):
-                    raise Failure(f"CHECK TABLE {name} after the script, on {self.engine}: {row[3]}")
+                    raise Failure(f"CHECK TABLE {name} after the script, on {self.engine}: "
+                                  f"{row[3]}")
 
     def fill(self, text: str) -> str:
         """Replace the words that stand for something of this run."""
-        text = text.replace("$ENGINE", self.engine).replace("$DB", DATABASE).replace("$FOLDER", str(self.folder))
+        text = (text.replace("$ENGINE", self.engine).replace("$DB", DATABASE)
+                .replace("$FOLDER", str(self.folder)))
         return re.sub(r"\$ID\((\w+)\)", lambda found: str(self.numbers[found.group(1)]), text)
 
     def connection(self):
         """The current connection."""
         if self.current not in self.connections:
-            opened = connect(self.server.socket, DATABASE, conv={}, use_unicode=False, local_infile=True, read_timeout=120)
+            opened = connect(self.server.socket, DATABASE, conv={}, use_unicode=False,
+                             local_infile=True, read_timeout=120)
             with opened.cursor() as cursor:
-                for text in [*SETTINGS, f"SET default_storage_engine = {self.engine}", "SET cheetah_lock_wait_timeout = 20"]:
+                for text in [*SETTINGS, f"SET default_storage_engine = {self.engine}",
+                             "SET cheetah_lock_wait_timeout = 20"]:
                     try:
                         cursor.execute(text)
                     except Exception:  # no Cheetah in this server
@@ -144,7 +151,8 @@ class Side:
         if self.server.died():
             return
         number, deadline = self.numbers[name], time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < deadline and self.server.value(f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}"):
+        while time.monotonic() < deadline and self.server.value(
+                f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {number}"):
             time.sleep(0.005)
 
 
@@ -184,11 +192,13 @@ def ask(connection, text: str) -> tuple:
     try:
         affected = cursor.execute(text)
         while True:
-            result = cursor._result  # PyMySQL shows neither the info text nor the warning count otherwise
+            # PyMySQL shows neither the info text nor the warning count otherwise
+            result = cursor._result
             # The text still has its length in front.
             info, warned = shown((result.message or b"")[1:]), result.warning_count or 0
             if cursor.description:
-                results.append(([shown(column[0]) for column in cursor.description], list(cursor.fetchall())))
+                results.append(([shown(column[0]) for column in cursor.description],
+                                list(cursor.fetchall())))
             if not cursor.nextset():
                 break
     except pymysql.MySQLError as failure:
@@ -213,7 +223,8 @@ def warnings_of(connection) -> list:
         raise Lost(str(failure)) from failure
 
 
-def record(step, engine: str, error: int, message: str, results: list, affected: int, info: str, warnings: list) -> Record:
+def record(step, engine: str, error: int, message: str, results: list, affected: int, info: str,
+           warnings: list) -> Record:
     """The lines to compare."""
     lines = []
     if "any" in step.options:
@@ -226,7 +237,8 @@ def record(step, engine: str, error: int, message: str, results: list, affected:
             lines += result_lines(step, head, rows)
         if not error and not results and not COPIES.match(step.text):
             lines.append(f"affected {affected}" + (f" ({info})" if info else ""))
-        lines += [f"{level.lower()} {number}" + ("" if by_number else f": {text}") for level, number, text in warnings
+        lines += [f"{level.lower()} {number}" + ("" if by_number else f": {text}")
+                  for level, number, text in warnings
                   if not (error and int(number) == error and level == "Error")]
     return Record(step, [neutral(line, engine) for line in lines], error)
 
@@ -238,7 +250,8 @@ def result_lines(step, head: list, rows: list) -> list:
         wanted = [name.strip().lower() for name in step.options["columns"].split(",")]
         chosen = [index for index, name in enumerate(head) if name.lower() in wanted]
     lines = ["\t".join(shown(row[index]) for index in chosen) for row in rows]
-    return [" | ".join(head[index] for index in chosen)] + (lines if step.in_order() else sorted(lines))
+    return ([" | ".join(head[index] for index in chosen)]
+            + (lines if step.in_order() else sorted(lines)))
 
 
 def neutral(text: str, engine: str) -> str:

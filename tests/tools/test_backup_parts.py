@@ -349,7 +349,8 @@ raise SystemExit(7)
 
 @pytest.mark.parametrize("blocks", [True, False])
 def test_mariadb_backup_waits_where_it_stops_its_thread(blocks):
-    status, said = listening.run([sys.executable, "-c", SPEAKER.format(blocks=blocks)], dict(os.environ))
+    status, said = listening.run([sys.executable, "-c", SPEAKER.format(blocks=blocks)],
+                                 dict(os.environ))
     waited = float(said.split()[-1])
     assert status == 7 and said.startswith("[00] Copying a.frm\n" * 100)
     assert "is 7\nmariabackup: Stopping log copying thread\nwaited" in said

@@ -1,4 +1,5 @@
-"""The project's Markdown: links lead somewhere, lines are short, tables have no paragraphs."""
+"""The project's Markdown: links lead somewhere, lines are short, tables have no paragraphs.
+Lines of Python are as short."""
 
 import os
 import re
@@ -75,6 +76,15 @@ def test_lines_are_short_and_cells_hold_no_paragraphs(name):
                 wrong.append(f"line {number}: a cell of more than {CELL_MAX} characters")
         elif len(line) > LINE_MAX and not is_free and " " in line.strip():
             wrong.append(f"line {number}: {len(line)} characters")
+    assert not wrong
+
+
+def test_lines_of_python_are_short():
+    wrong = []
+    for path in files(PROJECT, (".py",)):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if len(line) > LINE_MAX:
+                wrong.append(f"{path.relative_to(PROJECT)}:{number}: {len(line)} characters")
     assert not wrong
 
 

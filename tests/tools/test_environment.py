@@ -32,7 +32,8 @@ def made(tmp_path, monkeypatch) -> list:
 
 
 def test_it_is_made_once_and_again_when_the_lock_changes(made):
-    assert environment.ensure() == environment.PLACE / "bin/python" and environment.ensure().exists()
+    assert (environment.ensure() == environment.PLACE / "bin/python"
+            and environment.ensure().exists())
     assert [words[1] for words in made] == ["venv", "pip"]
     environment.LOCK.write_text("click==8.1\n")
     environment.ensure()

@@ -175,7 +175,8 @@ def test_room_on_another_machine_is_asked_of_its_plugin_or_not_known():
 
 def test_the_installed_programs_find_their_parts(tmp_path):
     package.place_programs(tmp_path)
-    for name, said in (("cheetah-migrate", "plan shop"), ("cheetah-backup", "full /backups/monday")):
+    for name, said in (("cheetah-migrate", "plan shop"),
+                       ("cheetah-backup", "full /backups/monday")):
         done = subprocess.run([tmp_path / "bin" / name, "--help"], text=True, capture_output=True,
                               check=False)
         assert done.returncode == 0 and f"{name} {said}" in done.stdout, done.stderr

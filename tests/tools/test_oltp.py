@@ -22,7 +22,8 @@ TPS, P99, _CPU = oltp.MEASURES
 
 def test_figures_are_read_and_processor_time_is_divided():
     cell = oltp.cell_of(sysbench.parse(REPORT.format(count=1139, rate="540.07")), 2.2613)
-    assert (cell.tps, cell.p99_ms, round(cell.cpu_us, 3), cell.errors) == (540.07, 350.33, 100, 10.5)
+    assert ((cell.tps, cell.p99_ms, round(cell.cpu_us, 3), cell.errors)
+            == (540.07, 350.33, 100, 10.5))
 
 
 def test_a_time_without_transactions_has_figures_too():

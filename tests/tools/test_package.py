@@ -1,4 +1,5 @@
-"""Tests of what is in the package besides the engine: its documents, and the form of its scripts."""
+"""Tests of what is in the package besides the engine: its documents, and the form of its
+scripts."""
 
 import re
 from pathlib import Path
@@ -34,8 +35,9 @@ def test_links_of_the_packages_documents_lead_somewhere_in_the_package(folder):
 
 
 def test_the_package_has_what_its_readers_are_sent_to(folder):
-    for name in ("README.md", "docs/usage.md", "docs/upgrades.md", "docs/backup.md", "docs/architecture.svg",
-                 "tools/monitoring/cheetah-alerts.yml", "packaging/Containerfile", "LICENSES/MIT.txt"):
+    for name in ("README.md", "docs/usage.md", "docs/upgrades.md", "docs/backup.md",
+                 "docs/architecture.svg", "tools/monitoring/cheetah-alerts.yml",
+                 "packaging/Containerfile", "LICENSES/MIT.txt"):
         assert (folder / name).is_file(), name
     named = set()
     for script in package.PACKAGING.iterdir():
@@ -45,15 +47,18 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
 
 
 def test_only_links_out_of_the_package_become_words():
-    text = "[a](b.md#c) ![p](p.svg) [d](#e) [f](https://g) [`h` i](../crates/j) [k/l](../k/l) `[m]`(n)"
+    text = ("[a](b.md#c) ![p](p.svg) [d](#e) [f](https://g) [`h` i](../crates/j) [k/l](../k/l) "
+            "`[m]`(n)")
     names = [Path("pages/b.md"), Path("pages/p.svg")]
-    assert package.without_links_out(text, Path("pages/a.md"), names) == \
-        text.replace("[`h` i](../crates/j)", "`h` i (crates/j in the source)").replace("[k/l](../k/l)", "k/l")
+    assert (package.without_links_out(text, Path("pages/a.md"), names)
+            == text.replace("[`h` i](../crates/j)", "`h` i (crates/j in the source)")
+            .replace("[k/l](../k/l)", "k/l"))
 
 
 def test_lines_of_the_packages_files_are_short():
     wrong = [f"{file.name}: {number}" for file in package.PACKAGING.iterdir()
-             for number, line in enumerate(file.read_text().splitlines(), 1) if len(line) > LINE_MAX]
+             for number, line in enumerate(file.read_text().splitlines(), 1)
+             if len(line) > LINE_MAX]
     assert not wrong
 
 
@@ -62,4 +67,5 @@ def test_scripts_can_be_run_and_say_their_licence():
     assert len(scripts) >= 7
     for file in scripts:
         assert file.stat().st_mode & 0o111, file.name
-        assert file.read_text().splitlines()[1] == "# SPDX-License-Identifier: GPL-2.0-only", file.name
+        assert (file.read_text().splitlines()[1]
+                == "# SPDX-License-Identifier: GPL-2.0-only"), file.name

@@ -15,12 +15,15 @@ OLD, NEW = "1:10.11.18-0+deb12u1", "1:10.11.19-0+deb12u1"
 CORE = "mariadb-server-core"
 CONFIGURE, REMOVE = "**CONFIGURE**", "**REMOVE**"
 # Takes the place of apt-get, and of g++: what they fetch and make, or a failure.
-APT_GET = """#!/bin/sh
+APT_GET = ("""#!/bin/sh
 [ ! -e {root}/offline ] || exit 1
 case "$*" in
   *" download "*)
     mkdir -p p/DEBIAN p/usr/lib/x p/usr/include/mariadb/server
-    printf 'Package: p\\nVersion: 1\\nArchitecture: all\\nMaintainer: x\\nDescription: x\\n' > p/DEBIAN/control
+"""
+           "    printf 'Package: p\\nVersion: 1\\nArchitecture: all\\nMaintainer: x\\n"
+           "Description: x\\n' > p/DEBIAN/control"
+           """
     : > p/usr/lib/x/libmysqlservices.a
     dpkg-deb -b p p.deb ;;
   *" source "*)
@@ -28,7 +31,7 @@ case "$*" in
     : > m/include/probes_mysql_nodtrace.h.in
     tar -czf mariadb_1.orig.tar.gz m ;;
 esac
-"""
+""")
 GXX = """#!/bin/sh
 for file; do [ "$last" != -o ] || out=$file; last=$file; done
 echo "$*" > "$out"
@@ -64,8 +67,9 @@ class Root:
 
     def server(self, version: str, status: str = "installed") -> None:
         """The server's package is installed, in this version."""
-        self.write("var/lib/dpkg/status", f"Package: {CORE}\nStatus: install ok {status}\nArchitecture: all\nMaintainer: x\n"
-                                          f"Version: {version}\nDescription: x\n\n" if version else "")
+        self.write("var/lib/dpkg/status",
+                   f"Package: {CORE}\nStatus: install ok {status}\nArchitecture: all\n"
+                   f"Maintainer: x\nVersion: {version}\nDescription: x\n\n" if version else "")
 
     def shim(self, kind: str, version: str) -> None:
         """There is a plugin for a version."""
@@ -87,15 +91,18 @@ class Root:
         """Run the package's program, or its hook."""
         hooks = {"hook": PACKAGING / "apt-hook", "update": PACKAGING / "update-hook"}
         program = hooks.get(words[0], self.folder / "usr/sbin/cheetah-shim")
-        environment = {"PATH": f"{self.programs}:{os.environ['PATH']}", "CHEETAH_ROOT": str(self.folder),
+        environment = {"PATH": f"{self.programs}:{os.environ['PATH']}",
+                       "CHEETAH_ROOT": str(self.folder),
                        "CHEETAH_SOURCES": str(self.folder / "etc/apt"), "TMPDIR": str(self.folder),
                        "CHEETAH_BUILDS": builds}
         rest = [] if words[0] in hooks else words
-        return subprocess.run([program, *rest], env=environment, input=given, text=True, capture_output=True, check=False)
+        return subprocess.run([program, *rest], env=environment, input=given, text=True,
+                              capture_output=True, check=False)
 
     def hook(self, *lines: str, options: tuple = ()) -> subprocess.CompletedProcess:
         """Run the hook with what apt is about to do."""
-        return self.run("hook", given="\n".join(["VERSION 3", "APT::Architecture=amd64", *options, "", *lines, ""]))
+        return self.run("hook", given="\n".join(["VERSION 3", "APT::Architecture=amd64", *options,
+                                                 "", *lines, ""]))
 
     def link(self) -> str:
         """Where the plugin is that the server would load."""
@@ -116,9 +123,11 @@ def change(name: str, old: str, new: str, action: str) -> str:
 
 def engine_package(root: Root, servers: str) -> str:
     """A package of the engine."""
-    root.write("engine/DEBIAN/control", f"Package: {package.NAME}\nVersion: 2\nArchitecture: all\nMaintainer: x\n"
-                                        f"Cheetah-Servers: {servers}\nDescription: x\n")
-    subprocess.run(["dpkg-deb", "-b", root.folder / "engine", root.folder / "engine.deb"], check=True, capture_output=True)
+    root.write("engine/DEBIAN/control",
+               f"Package: {package.NAME}\nVersion: 2\nArchitecture: all\nMaintainer: x\n"
+               f"Cheetah-Servers: {servers}\nDescription: x\n")
+    subprocess.run(["dpkg-deb", "-b", root.folder / "engine", root.folder / "engine.deb"],
+                   check=True, capture_output=True)
     return change(package.NAME, "1", "2", str(root.folder / "engine.deb"))
 
 
@@ -157,12 +166,13 @@ def test_without_a_plugin_the_place_is_empty_and_the_reason_is_told(root):
 
 def test_without_a_compiler_the_reason_names_it(root):
     root.server(NEW)
-    for tool in ("tar", "gzip", "dpkg-deb", "sed", "cat", "sh", "dpkg-query", "cksum", "mktemp", "rm",
-                 "tail", "mkdir", "dirname"):
+    for tool in ("tar", "gzip", "dpkg-deb", "sed", "cat", "sh", "dpkg-query", "cksum", "mktemp",
+                 "rm", "tail", "mkdir", "dirname"):
         (root.programs / tool).symlink_to(shutil.which(tool))
     (root.programs / "g++").unlink()
     environment = {"PATH": str(root.programs), "CHEETAH_ROOT": str(root.folder)}
-    done = subprocess.run([root.folder / "usr/sbin/cheetah-shim", "fit"], env=environment, text=True, capture_output=True, check=False)
+    done = subprocess.run([root.folder / "usr/sbin/cheetah-shim", "fit"], env=environment,
+                          text=True, capture_output=True, check=False)
     assert done.returncode == 1 and "g++ is missing" in done.stderr
 
 
@@ -201,7 +211,8 @@ def test_a_plugin_that_was_built_goes_when_it_is_of_no_use_any_more(root):
     root.shim("built", OLD)    # the package has one
     root.shim("built", "1:10.11.17-0+deb12u1")    # of another engine, for a server that is gone
     assert root.run("fit").returncode == 0
-    assert [file.parent.name for file in root.folder.glob("usr/lib/cheetah/built/*/*.so")] == [NEW[2:]]
+    assert [file.parent.name
+            for file in root.folder.glob("usr/lib/cheetah/built/*/*.so")] == [NEW[2:]]
 
 
 def test_what_is_made_can_be_read_by_the_server_whoever_runs_apt(offered):
@@ -243,7 +254,8 @@ def test_take_builds_none(root):
     root.built(NEW)
     assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link()
     root.shim("shims", NEW)
-    assert root.run("take").returncode == 0 and f"built/{NEW[2:]}" in root.link(), "it is for this server"
+    assert (root.run("take").returncode == 0
+            and f"built/{NEW[2:]}" in root.link()), "it is for this server"
 
 
 def test_without_a_server_there_is_nothing_to_fit(root):
@@ -258,7 +270,8 @@ def test_apt_may_change_the_server_if_there_is_a_plugin_or_one_can_be_built(root
     root.shim("shims", NEW)
     assert root.hook(change(CORE, OLD, NEW, "/archive/core.deb")).returncode == 0
     (root.folder / "usr/lib/cheetah/shims/10.11.19-0+deb12u1/ha_cheetah.so").unlink()
-    done = root.hook(change("libc6", "1", "2", "/archive/libc6.deb"), change(CORE, OLD, NEW, "/archive/core.deb"))
+    done = root.hook(change("libc6", "1", "2", "/archive/libc6.deb"),
+                     change(CORE, OLD, NEW, "/archive/core.deb"))
     assert done.returncode == 0 and "built" in done.stderr
     assert root.run("has", NEW).returncode == 0
 
@@ -267,16 +280,18 @@ def test_apt_is_refused_a_server_that_there_is_no_plugin_for(root):
     (root.folder / "offline").touch()
     done = root.hook(change(CORE, OLD, NEW, "/archive/core.deb"))
     assert done.returncode == 1
-    for part in (f"{CORE} to {NEW}", "there is one for: 10.11.18-0+deb12u1", "the archives do not have",
-                 "Nothing has been changed", "apt-mark hold"):
+    for part in (f"{CORE} to {NEW}", "there is one for: 10.11.18-0+deb12u1",
+                 "the archives do not have", "Nothing has been changed", "apt-mark hold"):
         assert part in done.stderr, part
-    done = root.hook(change(CORE, OLD, NEW, "/archive/core.deb"), options=("Cheetah::Upgrade=anyway",))
+    done = root.hook(change(CORE, OLD, NEW, "/archive/core.deb"),
+                     options=("Cheetah::Upgrade=anyway",))
     assert done.returncode == 0 and "until there is a plugin" in done.stderr
 
 
 def test_a_plugin_that_comes_along_counts(root):
     (root.folder / "offline").touch()
-    assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, f"{OLD} {NEW}")).returncode == 0
+    assert root.hook(change(CORE, OLD, NEW, "/a.deb"),
+                     engine_package(root, f"{OLD} {NEW}")).returncode == 0
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
     root.shim("shims", NEW)   # which goes with the package that is replaced
     assert root.hook(change(CORE, OLD, NEW, "/a.deb"), engine_package(root, OLD)).returncode == 1
@@ -284,7 +299,8 @@ def test_a_plugin_that_comes_along_counts(root):
 
 def test_apt_is_refused_to_remove_the_engine_in_the_same_run(root):
     root.shim("shims", NEW)
-    done = root.hook(change(package.NAME, "1", "-", REMOVE), change(CORE, OLD, NEW, "/archive/core.deb"))
+    done = root.hook(change(package.NAME, "1", "-", REMOVE),
+                     change(CORE, OLD, NEW, "/archive/core.deb"))
     assert done.returncode == 1 and "remove mariadb-plugin-cheetah in the same run" in done.stderr
 
 
@@ -313,7 +329,8 @@ def told(root: Root) -> str:
     file = root.folder / "etc/apt/apt.conf.d/61cheetah-unattended"
     if not file.exists():
         return ""
-    words = ["apt-config", "-c", str(file), "dump", "--format", "%v%n", "Unattended-Upgrade::Package-Blacklist"]
+    words = ["apt-config", "-c", str(file), "dump", "--format", "%v%n",
+             "Unattended-Upgrade::Package-Blacklist"]
     return subprocess.run(words, text=True, capture_output=True, check=True).stdout.strip()
 
 
@@ -347,10 +364,12 @@ def test_a_later_server_is_tried_at_once(offered):
     later = NEW.replace("deb12u1", "deb12u1.1")
     offered.offer(OLD, later)
     done = offered.run("update")
-    assert f"building a plugin for {CORE} {later}" in done.stderr and f"leaves {CORE} {later} alone" in done.stderr
+    assert (f"building a plugin for {CORE} {later}" in done.stderr
+            and f"leaves {CORE} {later} alone" in done.stderr)
 
 
-@pytest.mark.parametrize("reason", ["no unattended-upgrades", "no newer server", "no server", "cheetah-shim calls apt"])
+@pytest.mark.parametrize("reason", ["no unattended-upgrades", "no newer server", "no server",
+                                    "cheetah-shim calls apt"])
 def test_apts_update_is_left_alone_otherwise(offered, reason):
     (offered.folder / "offline").touch()
     if reason == "no unattended-upgrades":
@@ -370,14 +389,21 @@ def test_another_protocol_of_apt_is_refused(root):
 
 def test_sources_of_both_forms_get_their_source_packages(root):
     """apt is given copies: one-line sources and stanzas that are on, without media."""
-    root.write("etc/apt/sources.list", "deb http://a/debian x main # comment\n#deb http://no x main\ndeb cdrom:[x]/ x main\n")
+    root.write("etc/apt/sources.list",
+               "deb http://a/debian x main # comment\n#deb http://no x main\n"
+               "deb cdrom:[x]/ x main\n")
     root.write("etc/apt/sources.list.d/b.sources",
-               "Types: deb\nURIs: http://b\nSuites: x\n\nTypes: deb\nEnabled: no\nURIs: http://off\n\nTypes: deb-src\nURIs: http://src\n")
-    root.program("programs/apt-get", "#!/bin/sh\nfor word; do case $word in Dir::Etc::sourceparts=*) cat \"${word#*=}\"/*; esac; done\nexit 1\n")
+               "Types: deb\nURIs: http://b\nSuites: x\n\n"
+               "Types: deb\nEnabled: no\nURIs: http://off\n\n"
+               "Types: deb-src\nURIs: http://src\n")
+    root.program("programs/apt-get",
+                 "#!/bin/sh\nfor word; do case $word in "
+                 "Dir::Etc::sourceparts=*) cat \"${word#*=}\"/*; esac; done\nexit 1\n")
     root.server(NEW)
     root.run("fit")
     log = (root.folder / "var/log/cheetah-shim.log").read_text()
-    for part in ("deb http://a/debian x main", "deb-src http://a/debian x main", "Types: deb deb-src\nURIs: http://b"):
+    for part in ("deb http://a/debian x main", "deb-src http://a/debian x main",
+                 "Types: deb deb-src\nURIs: http://b"):
         assert part in log, part
     for part in ("http://no", "cdrom", "http://off", "http://src"):
         assert part not in log, part

@@ -105,7 +105,8 @@ def test_steps_run_beside_the_others_in_their_order_and_all_are_counted(
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEPS", [
         step("first", "sleep 0.3; touch built"),
-        step("side one", "[ -e built ] && touch one && until_there two", needs="first", beside=True),
+        step("side one", "[ -e built ] && touch one && until_there two", needs="first",
+             beside=True),
         step("main", "until_there one; touch two; until_there three; exit 3"),
         step("side two", "[ -e two ] && touch three", needs="first", beside=True),
         step("skipped", "touch four", needs="main"),

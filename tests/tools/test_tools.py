@@ -194,6 +194,8 @@ def test_a_reader_that_goes_does_not_stop_the_work():
 
 def test_the_demo_counts_what_is_there():
     assert demo.what_is_there(2692, 1) == (
-        "all 2692 expected rows are there, and no others (one commit without an answer was kept whole)")
-    assert demo.what_is_there(2, 3).endswith("no others (3 commits without an answer were kept whole)")
+        "all 2692 expected rows are there, and no others (one commit without an answer was kept "
+        "whole)")
+    assert demo.what_is_there(2, 3).endswith(
+        "no others (3 commits without an answer were kept whole)")
     assert demo.what_is_there(1, 0) == "the one expected row is there, and no others"

@@ -1,6 +1,6 @@
 """A machine to try upgrades on: a small Debian in a folder, with the server from packages. Each
-scenario has a fresh copy of it, in namespaces of its own, without a network; its archive is a folder.
-"""
+scenario has a fresh copy of it, in namespaces of its own, without a network; its archive is a
+folder."""
 
 import hashlib
 import os
@@ -28,7 +28,8 @@ HEADERS = ["libmariadb-dev", "libmariadbd-dev"]
 OTHERS = ["g++", "procps", "python3"]
 UNATTENDED = "unattended-upgrades"    # in the archive, with what it needs; not in the machine
 # Debian's own, as far as unattended-upgrades' settings look.
-RELEASE_FILE = f"Origin: Debian\nLabel: Debian-Security\nSuite: stable-security\nCodename: {RELEASE}-security\n"
+RELEASE_FILE = ("Origin: Debian\nLabel: Debian-Security\nSuite: stable-security\n"
+                f"Codename: {RELEASE}-security\n")
 # Nobody reaches it from outside, its files lie in an overlay, and tests read its log.
 SETTINGS = ("[mariadbd]\nskip_networking\ninnodb_flush_method = fsync\ninnodb_fast_shutdown = 1\n"
             "log_error = /var/lib/mysql/error.log\n")
@@ -52,7 +53,8 @@ def why_not() -> str:
             return f"{tool} is missing"
     if setup.SERIES != "10.11" or apt.machine_release() != RELEASE:
         return f"it is for series 10.11, on Debian {RELEASE}"
-    if subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], check=False).returncode:
+    if subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"],
+                      check=False).returncode:
         return "unshare is not allowed"
     return ""
 
@@ -70,7 +72,8 @@ def ensure() -> None:
     ours, other = versions()
     marker = PLACE / "made"
     wanted = repr((ours, other, OF_SERVER, HEADERS, OTHERS, SETTINGS, UNATTENDED, RELEASE_FILE))
-    is_whole = not (ARCHIVE / "unattended/missing").exists()    # what could not be had is tried again
+    # what could not be had is tried again
+    is_whole = not (ARCHIVE / "unattended/missing").exists()
     if is_whole and marker.exists() and marker.read_text() == wanted:
         return
     shutil.rmtree(PLACE, ignore_errors=True)
@@ -117,12 +120,16 @@ def write_index(folder: Path) -> None:
     """What apt reads of an archive: its packages."""
     stanzas = []
     for file in sorted(folder.glob("*.deb")):
-        control = subprocess.run(["dpkg-deb", "-f", str(file)], text=True, capture_output=True, check=True).stdout
-        stanzas.append(f"{control.strip()}\nFilename: ./{file.name}\nSize: {file.stat().st_size}\nSHA256: {sha256(file)}\n")
+        control = subprocess.run(["dpkg-deb", "-f", str(file)], text=True, capture_output=True,
+                                 check=True).stdout
+        stanzas.append(f"{control.strip()}\nFilename: ./{file.name}\nSize: {file.stat().st_size}\n"
+                       f"SHA256: {sha256(file)}\n")
     (folder / "Packages").write_text("\n".join(stanzas))
     (folder / "Sources").touch()
-    sums = [f" {sha256(folder / name)} {(folder / name).stat().st_size} {name}\n" for name in ("Packages", "Sources")]
-    (folder / "Release").write_text(f"{RELEASE_FILE}Date: {formatdate(usegmt=True)}\nSHA256:\n" + "".join(sums))
+    sums = [f" {sha256(folder / name)} {(folder / name).stat().st_size} {name}\n"
+            for name in ("Packages", "Sources")]
+    (folder / "Release").write_text(f"{RELEASE_FILE}Date: {formatdate(usegmt=True)}\nSHA256:\n"
+                                    + "".join(sums))
 
 
 def write_source(folder: Path, version: str, with_files: bool = True) -> None:
@@ -135,8 +142,8 @@ def write_source(folder: Path, version: str, with_files: bool = True) -> None:
             os.link(file, target)
         lines.append(f" {sha256(file)} {file.stat().st_size} {target.name}")
     (folder / "Sources").write_text(
-        f"Package: mariadb\nBinary: mariadb-server\nVersion: {version}\nFormat: 3.0 (quilt)\nDirectory: .\n"
-        "Checksums-Sha256:\n" + "\n".join(lines) + "\n")
+        f"Package: mariadb\nBinary: mariadb-server\nVersion: {version}\nFormat: 3.0 (quilt)\n"
+        "Directory: .\nChecksums-Sha256:\n" + "\n".join(lines) + "\n")
 
 
 def sha256(file: Path) -> str:
@@ -178,13 +185,14 @@ def make_base(source: apt.Archive, ours: str) -> None:
 
 
 def fetch_unattended(fresh: Path, inside: list) -> None:
-    """Put unattended-upgrades, and what it needs, into the archive; leave a reason there if it cannot
-    be had."""
+    """Put unattended-upgrades, and what it needs, into the archive; leave a reason there if it
+    cannot be had."""
     folder, cache = ARCHIVE / "unattended", fresh / "var/cache/apt/archives"
     folder.mkdir()
     run([*inside, "apt-get", "clean"])
     try:
-        run([*inside, "apt-get", "install", "-y", "-q", "--no-install-recommends", "--download-only", UNATTENDED])
+        run([*inside, "apt-get", "install", "-y", "-q", "--no-install-recommends",
+             "--download-only", UNATTENDED])
     except Failure as failure:
         (folder / "missing").write_text(str(failure))
     for file in cache.glob("*.deb"):
@@ -194,28 +202,33 @@ def fetch_unattended(fresh: Path, inside: list) -> None:
 
 def run(words: list, environment: dict = None) -> str:
     """What a command prints; Failure with its end if it fails."""
-    done = subprocess.run(list(map(str, words)), env={**ENVIRONMENT, **(environment or {})}, text=True, timeout=SECONDS,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(list(map(str, words)), env={**ENVIRONMENT, **(environment or {})},
+                          text=True, timeout=SECONDS, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         raise Failure(f"{words[0]}: " + apt.last_lines(done.stdout, 12))
     return done.stdout
 
 
 class Machine:
-    """A copy of the machine that runs. Its server is started and stopped by its packages' scripts."""
+    """A copy of the machine that runs. Its server is started and stopped by its packages'
+    scripts."""
 
     def __init__(self, folder: Path):
         """`folder`: for what it writes."""
         self.folder, self.root = folder, folder / "root"
         for name in ("root", "upper", "work"):
             (folder / name).mkdir(parents=True)
-        script = ('mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root"; '
-                  'cd "$2/root"; mount -t proc proc proc; mount -t tmpfs tmpfs run; mount -t tmpfs tmpfs dev/shm; mount -t devpts devpts dev/pts; '
+        script = ('mount -t overlay overlay '
+                  '-o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root"; '
+                  'cd "$2/root"; mount -t proc proc proc; mount -t tmpfs tmpfs run; '
+                  'mount -t tmpfs tmpfs dev/shm; mount -t devpts devpts dev/pts; '
                   'mkdir -p archive; mount --bind "$3" archive; mkdir run/lock; '
                   'exec chroot . sh -c "echo ready; while :; do sleep 1; done"')
         self.outer = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", script, "sh",
-             str(BASE), str(folder), str(ARCHIVE)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", script,
+             "sh", str(BASE), str(folder), str(ARCHIVE)],
+            stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
         if self.outer.stdout.readline() != "ready\n":
             self.end()
             raise Failure("the machine cannot be started: is overlayfs there?")
@@ -232,19 +245,23 @@ class Machine:
 
     def run(self, command: str, fails: bool = False) -> str:
         """What a shell command prints, whose success is asserted, or failure."""
-        words = ["nsenter", "--target", self.first, "--mount", "--pid", "--net", "--root", "--wd", "sh", "-c", command]
+        words = ["nsenter", "--target", self.first, "--mount", "--pid", "--net", "--root", "--wd",
+                 "sh", "-c", command]
         log = self.folder / "output"
         with log.open("w") as file:    # a pipe would stay open with a server that was started
-            done = subprocess.run(words, env=ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL, stdout=file,
-                                  stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+            done = subprocess.run(words, env=ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL,
+                                  stdout=file, stderr=subprocess.STDOUT, timeout=SECONDS,
+                                  check=False)
         text = log.read_text(errors="replace")
         assert (done.returncode != 0) == fails, f"{command}: {done.returncode}\n{text}"
         return text
 
     def offer(self, *names: str) -> str:
-        """Let apt know these folders of the archive, instead of those that it knew; what it says."""
+        """Let apt know these folders of the archive, instead of those that it knew; what it
+        says."""
         lines = [f"deb [trusted=yes] file:/archive/{name} ./\n" for name in names]
-        lines += [f"deb [trusted=yes] file:{folder} ./\n" for folder in [OWN] if self.inside(folder).exists()]
+        lines += [f"deb [trusted=yes] file:{folder} ./\n" for folder in [OWN]
+                  if self.inside(folder).exists()]
         self.write("/etc/apt/sources.list", "".join(lines))
         return self.run("apt-get update")
 
@@ -291,7 +308,8 @@ class Machine:
 
     def version(self, name: str) -> str:
         """The installed version of a package; empty without one."""
-        found = self.run(f"dpkg-query -W -f '${{db:Status-Status}} ${{Version}}' {name} 2>/dev/null; true").split()
+        found = self.run(f"dpkg-query -W -f '${{db:Status-Status}} ${{Version}}' {name} "
+                         "2>/dev/null; true").split()
         return found[1] if found and found[0] == "installed" else ""
 
     def plugin(self) -> str:
@@ -304,7 +322,8 @@ class Machine:
                    f"    if not os.path.exists('{LINK}'):\n"
                    "        open('/root/missing', 'a').write(os.popen('ps -A -o args').read())\n"
                    "    time.sleep(0.0005)\nopen('/root/ended', 'w')\n")
-        self.run("rm -f /root/end /root/ended; setsid python3 /root/watch.py > /root/watch.log 2>&1 &")
+        self.run("rm -f /root/end /root/ended; "
+                 "setsid python3 /root/watch.py > /root/watch.log 2>&1 &")
 
     def assert_plugin_was_there(self) -> None:
         """It was at each moment since `watch_plugin`."""
@@ -318,10 +337,12 @@ class Machine:
 
     def wait_for(self, command: str) -> None:
         """Wait until a command succeeds."""
-        self.run(f"for i in $(seq 100); do {command} > /dev/null 2>&1 && exit 0; sleep 0.3; done; exit 1")
+        self.run(f"for i in $(seq 100); do {command} > /dev/null 2>&1 && exit 0; sleep 0.3; done; "
+                 "exit 1")
 
 
-def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "", breaks: str = "") -> Path:
+def changed(file: Path, target: Path, servers: list, version: str = "", also: str = "",
+            breaks: str = "") -> Path:
     """The engine's package with its plugin for these versions of the server; as `version`, with the
     file `also`, and with `breaks` among the packages that it breaks."""
     root = unpack(file)
@@ -373,7 +394,8 @@ def unpack(file: Path) -> Path:
 def pack(root: Path, target: Path) -> Path:
     """A package of these files, which go."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "-b", str(root), str(target)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["dpkg-deb", "-Zgzip", "-z1", "-b", str(root), str(target)], check=True,
+                   stdout=subprocess.DEVNULL)
     shutil.rmtree(root)
     return target
 

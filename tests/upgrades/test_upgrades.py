@@ -73,16 +73,20 @@ def shop(machine, engine):
 
 def create_tables(machine) -> None:
     """A database with a table of each engine."""
-    machine.sql("CREATE DATABASE shop; USE shop; CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(60), KEY (name)) "
-                "ENGINE=CHEETAH; INSERT INTO item SELECT seq, CONCAT('the name of ', seq, '.') FROM seq_1_to_1000; "
+    machine.sql("CREATE DATABASE shop; USE shop; "
+                "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(60), KEY (name)) "
+                "ENGINE=CHEETAH; "
+                "INSERT INTO item SELECT seq, CONCAT('the name of ', seq, '.') FROM seq_1_to_1000; "
                 "CREATE TABLE plain ENGINE=InnoDB SELECT 7 AS a")
 
 
 def assert_tables(machine) -> None:
     """The server runs, with the tables, and lets no other plugins load than without the engine."""
     assert_rows(machine)
-    assert machine.sql("SELECT engine FROM information_schema.tables WHERE table_name = 'item'") == "CHEETAH"
-    assert machine.sql("BEGIN; INSERT INTO shop.item VALUES (0, ''); ROLLBACK; SELECT @@plugin_maturity") == "gamma"
+    assert machine.sql("SELECT engine FROM information_schema.tables "
+                       "WHERE table_name = 'item'") == "CHEETAH"
+    assert machine.sql("BEGIN; INSERT INTO shop.item VALUES (0, ''); ROLLBACK; "
+                       "SELECT @@plugin_maturity") == "gamma"
     assert machine.sql("CHECK TABLE shop.item").endswith("status\tOK")
     assert not machine.run("dpkg --audit"), "all packages are configured"
 
@@ -112,7 +116,8 @@ def test_install(machine, engine):
 
 def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
     later = machines.later(ours, "later")
-    shop.install(machines.changed(engine, tmp_path / "engine.deb", servers=[ours, later]), "--reinstall")
+    shop.install(machines.changed(engine, tmp_path / "engine.deb", servers=[ours, later]),
+                 "--reinstall")
     shop.offer("now", "later")
     said = shop.apt("upgrade")
     assert shop.version(CORE) == later
@@ -124,12 +129,14 @@ def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
 @pytest.mark.parametrize("first", [ENGINE, CORE])
 @pytest.mark.parametrize("command", ["upgrade", f"install {SERVER} {CORE} {ENGINE}",
                                      f"install {ENGINE} {CORE} {SERVER}"])
-def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, tmp_path, first, command):
-    """The new engine has no plugin for the old server any more. Whichever apt unpacks first, there is a
-    plugin at each moment, and the server is started by its package when it has its own."""
+def test_a_server_and_an_engine_with_its_plugin_in_one_run(
+        shop, engine, ours, tmp_path, first, command):
+    """The new engine has no plugin for the old server any more. Whichever apt unpacks first, there
+    is a plugin at each moment, and the server is started by its package when it has its own."""
     later = machines.later(ours, "later")
     breaks = f"{CORE} (<< {later})" if first == CORE else ""    # so that the engine comes after it
-    shop.add(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9", breaks=breaks))
+    shop.add(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9",
+                              breaks=breaks))
     shop.offer("now", "later")
     shop.run("rm /var/log/dpkg.log")
     shop.watch_plugin()
@@ -140,7 +147,8 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, t
     assert done.index(f"configure {ENGINE}") < done.index(f"configure {SERVER}")
     assert (shop.version(CORE), shop.version(SERVER), shop.version(ENGINE)) == (later, later, "0.9")
     assert shop.plugin() == f"/usr/lib/cheetah/shims/{later[2:]}/ha_cheetah.so"
-    assert shop.plugin() in shop.run("cat /proc/$(pidof mariadbd)/maps"), "what dpkg has started runs"
+    assert shop.plugin() in shop.run("cat /proc/$(pidof mariadbd)/maps"), (
+        "what dpkg has started runs")
     shop.assert_plugin_was_there()
     assert_tables(shop)
 
@@ -148,10 +156,11 @@ def test_a_server_and_an_engine_with_its_plugin_in_one_run(shop, engine, ours, t
 @pytest.mark.parametrize("first", [ENGINE, CORE])
 def test_an_engine_that_dpkg_configures_after_the_server(shop, engine, ours, tmp_path, first):
     """No order of apt's. If the engine is unpacked last, it has set the link by then. If it was
-    unpacked first, the server has the plugin of the old one until the engine is configured. (It would
-    not start with it. This one does, for only its package's version is another.)"""
+    unpacked first, the server has the plugin of the old one until the engine is configured. (It
+    would not start with it. This one does, for only its package's version is another.)"""
     later = machines.later(ours, "later")
-    shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"), shop.inside("/root"))
+    shutil.copy(machines.changed(engine, tmp_path / "newer.deb", servers=[later], version="0.9"),
+                shop.inside("/root"))
     shop.watch_plugin()
     shop.run("dpkg -i /archive/later/mariadb-common_*.deb /archive/later/libmariadb3_*.deb")
     names = [SERVER, CORE, "mariadb-client-core", "mariadb-client", "mariadb-backup"]
@@ -219,8 +228,9 @@ def test_a_server_without_a_plugin_anyway(shop, ours, other):
 
 def test_dpkg_alone_does_not_ask(shop, ours, other):
     """It runs no hook of apt: the server does not start, and nothing is lost."""
-    said = shop.run("dpkg -i /archive/other/mariadb-server-core_*.deb /archive/other/mariadb-server_*.deb "
-                    "/archive/other/mariadb-client*.deb /archive/other/libmariadb3_*.deb /archive/other/mariadb-common_*.deb "
+    said = shop.run("dpkg -i /archive/other/mariadb-server-core_*.deb "
+                    "/archive/other/mariadb-server_*.deb /archive/other/mariadb-client*.deb "
+                    "/archive/other/libmariadb3_*.deb /archive/other/mariadb-common_*.deb "
                     "/archive/other/mariadb-backup_*.deb; true")
     assert f"there is no plugin for {CORE} {other}" in said
     assert_down(shop, "ha_cheetah.so")
@@ -249,8 +259,8 @@ def test_removal_and_reinstallation(shop, engine):
 
 def test_purge_and_reinstallation(shop, engine):
     shop.apt(f"purge {ENGINE}")
-    for place in (SETTINGS, "/usr/lib/cheetah", "/etc/apt/apt.conf.d/60cheetah", "/usr/lib/mysql/plugin/ha_cheetah.so",
-                  "/var/log/cheetah-shim.log"):
+    for place in (SETTINGS, "/usr/lib/cheetah", "/etc/apt/apt.conf.d/60cheetah",
+                  "/usr/lib/mysql/plugin/ha_cheetah.so", "/var/log/cheetah-shim.log"):
         shop.run(f"test -e {place}", fails=True)
     shop.run("service mariadb restart")
     assert "Unknown storage engine 'CHEETAH'" in shop.sql(COUNT, fails=True)
@@ -280,7 +290,8 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
 
 @pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
 def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tmp_path, has_plugin):
-    """Between dpkg's two steps, and while a plugin is built in vain: it has a plugin at each moment."""
+    """Between dpkg's two steps, and while a plugin is built in vain: it has a plugin at each
+    moment."""
     servers = [ours if has_plugin else ours + ".9"]
     newer = machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=servers)
     shutil.copy(newer, shop.inside("/root"))
@@ -349,7 +360,8 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
 
 
 def test_a_container(machine, engine, tmp_path):
-    """Its start makes a database, and finds it again; without a setting for the password, it says so."""
+    """Its start makes a database, and finds it again; without a setting for the password, it says
+    so."""
     machine.install(engine)
     machine.run("service mariadb stop; rm -rf /var/lib/mysql/*")
     script = package.PACKAGING / "container-start"
@@ -358,8 +370,9 @@ def test_a_container(machine, engine, tmp_path):
     for _ in range(2):
         machine.run("MARIADB_ROOT_PASSWORD=secret setsid container-start > /root/log 2>&1 &")
         machine.wait_for("mariadb -h localhost -uroot -psecret -e 'SELECT 1'")
-        machine.run("mariadb -uroot -psecret -e 'CREATE DATABASE IF NOT EXISTS shop; CREATE TABLE IF NOT EXISTS shop.item "
-                    "(id INT PRIMARY KEY) ENGINE=CHEETAH; INSERT INTO shop.item SELECT COUNT(*) FROM shop.item'")
+        machine.run("mariadb -uroot -psecret -e 'CREATE DATABASE IF NOT EXISTS shop; "
+                    "CREATE TABLE IF NOT EXISTS shop.item (id INT PRIMARY KEY) ENGINE=CHEETAH; "
+                    "INSERT INTO shop.item SELECT COUNT(*) FROM shop.item'")
         machine.run("pkill -TERM mariadbd; while pgrep mariadbd; do sleep 0.2; done")
     assert machine.run("grep -c 'ready for connections' /var/lib/mysql/error.log").strip() == "2"
 
@@ -371,7 +384,8 @@ PARTS = [f"zz-part-{number}" for number in range(15)]
 
 @pytest.fixture
 def unattended(shop, tmp_path):
-    """The shop with unattended-upgrades, as Debian sets it, and with older versions of other packages."""
+    """The shop with unattended-upgrades, as Debian sets it, and with older versions of other
+    packages."""
     missing = machines.ARCHIVE / "unattended/missing"
     if missing.exists():
         pytest.skip(f"unattended-upgrades cannot be had: {missing.read_text()}")
@@ -403,7 +417,8 @@ def versions_of_others(machine) -> list:
     return [machine.version("aa-tool"), machine.version("zz-tool")]
 
 
-def test_unattended_upgrades_take_a_server_that_there_is_a_plugin_for(unattended, engine, ours, tmp_path):
+def test_unattended_upgrades_take_a_server_that_there_is_a_plugin_for(
+        unattended, engine, ours, tmp_path):
     later = machines.later(ours, "later")
     both = machines.changed(engine, tmp_path / "engine.deb", servers=[ours, later])
     unattended.install(both, "--reinstall")
@@ -429,7 +444,8 @@ def test_unattended_upgrades_take_a_server_that_a_plugin_is_built_for(unattended
 
 
 @pytest.mark.parametrize("options", ["", "--no-minimal-upgrade-steps"])
-def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(unattended, engine, ours, tmp_path, options):
+def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(
+        unattended, engine, ours, tmp_path, options):
     """All else is upgraded, and the logs say so. When there is a plugin, the server is, too."""
     later = machines.later(ours, "later")
     said = unattended.offer("later")
@@ -442,7 +458,8 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(unattended, e
     assert_tables(unattended)
     said = unattended.run("apt-get update")
     assert "alone" in said and "building" not in said, "it is tried once a day"
-    unattended.add(machines.changed(engine, tmp_path / "newer.deb", version="0.9", servers=[ours, later]))
+    unattended.add(machines.changed(engine, tmp_path / "newer.deb", version="0.9",
+                                    servers=[ours, later]))
     unattended.run("apt-get update")
     assert "ERROR" not in run_unattended(unattended, options)
     assert (unattended.version(ENGINE), unattended.version(CORE)) == ("0.9", ours)
@@ -454,7 +471,8 @@ def test_unattended_upgrades_leave_a_server_without_a_plugin_alone(unattended, e
 
 
 def test_unattended_upgrades_that_have_not_been_told_are_refused(unattended, ours):
-    """As when the plugin went after apt's update. What comes after the server waits for the next day."""
+    """As when the plugin went after apt's update. What comes after the server waits for the next
+    day."""
     unattended.offer("later")
     unattended.run(f"rm {TOLD}")
     log = run_unattended(unattended, fails=True)

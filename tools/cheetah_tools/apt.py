@@ -51,8 +51,8 @@ class Archive:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()   # nothing is installed: the newest version is the choice
         if not copy_sources(self.sources, self.release):
-            raise Failure(f"no usable package source in {MACHINE_SOURCES}/sources.list or sources.list.d/*: "
-                          "this set-up needs a Debian machine with apt sources")
+            raise Failure(f"no usable package source in {MACHINE_SOURCES}/sources.list or "
+                          "sources.list.d/*: this set-up needs a Debian machine with apt sources")
         done = self._run("apt-get", "update", "-q")
         if done.returncode != 0:
             # One broken third-party source must not stop us: what is missing shows when it is asked
@@ -63,7 +63,8 @@ class Archive:
     def versions(self, package: str) -> list:
         """Versions on offer, newest first as apt orders them, without repeats."""
         lines = self._run("apt-cache", "madison", package).stdout.splitlines()
-        found = [line.split("|")[1].strip() for line in lines if line.count("|") == 2 and "Packages" in line]
+        found = [line.split("|")[1].strip() for line in lines
+                 if line.count("|") == 2 and "Packages" in line]
         return list(dict.fromkeys(found))
 
     def depends(self, package: str) -> list:
@@ -97,7 +98,8 @@ class Archive:
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
         pinned = {package: name for package in packages if "=" in package
-                  for name in self.pinned if name.startswith(re.sub(r"=(\d+:)?", "_", package) + "_")}
+                  for name in self.pinned
+                  if name.startswith(re.sub(r"=(\d+:)?", "_", package) + "_")}
         for package, name in pinned.items():
             self.fetch_pinned(name, package.split("=")[0], folder)
         packages = [package for package in packages if package not in pinned]
@@ -105,13 +107,15 @@ class Archive:
             return sorted(set(folder.iterdir()) - before)
         done = self._run("apt-get", "download", "-q", *packages, cwd=folder)
         if done.returncode != 0:
-            raise Failure("cannot download " + ", ".join(packages) + ":\n" + last_lines(done.stderr, 6))
+            raise Failure("cannot download " + ", ".join(packages) + ":\n"
+                          + last_lines(done.stderr, 6))
         return sorted(set(folder.iterdir()) - before) or sorted(folder.glob("*.deb"))
 
     def download_source(self, package: str, version: str, folder: Path) -> str:
         """Fetch a source package into `folder`; an empty string, or why it cannot be had."""
         folder.mkdir(parents=True, exist_ok=True)
-        done = self._run("apt-get", "source", "-q", "--download-only", f"{package}={version}", cwd=folder)
+        done = self._run("apt-get", "source", "-q", "--download-only", f"{package}={version}",
+                         cwd=folder)
         return "" if done.returncode == 0 else last_lines(done.stderr, 2)
 
     def _run(self, tool: str, *arguments, cwd=None):
@@ -136,7 +140,8 @@ def machine_release() -> str:
 
 def copy_sources(target: Path, release: str) -> int:
     """Write every enabled source of the machine into `target` with its sources; how many files."""
-    files = [MACHINE_SOURCES / "sources.list", *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
+    files = [MACHINE_SOURCES / "sources.list",
+             *sorted((MACHINE_SOURCES / "sources.list.d").glob("*"))]
     written = 0
     for number, file in enumerate(files):
         if file.suffix not in (".list", ".sources"):
@@ -158,7 +163,8 @@ def of_release(text: str, machine: str, release: str) -> str:
     """Of sources those that have the machine's release, with the other one's name."""
     suite = re.compile(rf"(?<![\w-]){re.escape(machine)}(?![\w.])")
     parts = re.split(r"(\n\s*\n)" if re.search("^Types:", text, re.M) else r"(\n)", text)
-    return "".join(suite.sub(release, part) for part in parts if suite.search(part) or not part.strip())
+    return "".join(suite.sub(release, part) for part in parts
+                   if suite.search(part) or not part.strip())
 
 
 def one_line_sources(text: str) -> str:
@@ -178,7 +184,8 @@ def deb822_sources(text: str) -> str:
         lines = [line for line in stanza.splitlines() if not line.startswith("#")]
         fields = {line.split(":", 1)[0].lower(): line.split(":", 1)[1].strip()
                   for line in lines if ":" in line and not line[0].isspace()}
-        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() in ("no", "false"):
+        if ("deb" not in fields.get("types", "").split()
+                or fields.get("enabled", "yes").lower() in ("no", "false")):
             continue
         body = [line for line in lines if not line.lower().startswith("types:")]
         kept.append("\n".join(["Types: deb deb-src", *body]))

@@ -68,8 +68,9 @@ def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:
     there is one. Failure when that fails or outlasts the run."""
     begun = []
     try:
-        result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds, WARM_SECONDS,
-                              seed=0, on_report=lambda: begun or begun.append(begin(server, target)))
+        result = sysbench.run(server, "oltp_write_only", tables, CONNECTIONS, seconds,
+                              WARM_SECONDS, seed=0,
+                              on_report=lambda: begun or begun.append(begin(server, target)))
         if target:
             check_backup(begun)
         return result.max_ms

@@ -12,8 +12,8 @@ import statistics
 import time
 from pathlib import Path
 
-from . import (backups, cgroup, comments, dump, environment, formatdata, formats, fulltext, guids, indexes, inserts, memory, oltp, points,
-               recovery, relations, setup)
+from . import (backups, cgroup, comments, dump, environment, formatdata, formats, fulltext, guids,
+               indexes, inserts, memory, oltp, points, recovery, relations, setup)
 from .engines import CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, Engine, available, equal_memory
 from .paths import VAR, shared_data, show
 from .say import Failure, megabytes, note, run_main, step, table
@@ -26,7 +26,8 @@ SYSBENCH_ROWS = 1_000_000
 # Set: table and key for point selects, statement of the full scan.
 SETS = {
     "enwiki_text_plain": ("page", "page_id", "SELECT SUM(LENGTH(old_text)) FROM text"),
-    "flights_nyc13": ("flights", "id", "SELECT COUNT(*), SUM(air_time) FROM flights FORCE INDEX (PRIMARY)"),
+    "flights_nyc13": ("flights", "id",
+                      "SELECT COUNT(*), SUM(air_time) FROM flights FORCE INDEX (PRIMARY)"),
     "sysbench": ("sbtest1", "id", "SELECT SUM(LENGTH(c)) FROM sbtest1 FORCE INDEX (PRIMARY)"),
 }
 # Sets that are no data: each measures and reports in its own module.
@@ -35,9 +36,11 @@ PARTS = {"oltp": oltp.run, "recovery": recovery.run, "formats": formats.run,
          "fulltext": fulltext.run, "comments": comments.run, "relations": relations.run,
          "backups": backups.run}
 USUAL = [*SETS, "oltp", "recovery"]
-BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # the sets that can compare two builds
+# the sets that can compare two builds
+BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]
 TARGETS = [  # measure, of, at most / at least
-    ("bytes", INNODB.label, "<=", {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
+    ("bytes", INNODB.label, "<=",
+     {"enwiki_text_plain": 0.40, "flights_nyc13": 0.40, "sysbench": 0.45}),
     ("bytes", INNODB_COMPRESSED.label, "<=", 0.90),
     ("load", INNODB.label, "<=", 1.05),
     ("point", INNODB.label, ">=", 0.90),
@@ -72,26 +75,34 @@ def choose(arguments: list):
     """The options of all parts."""
     parser = argparse.ArgumentParser(description="measure Cheetah beside InnoDB")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--rest", type=float, default=60, help="seconds of rest before bytes on disk are taken")
-    parser.add_argument("--sets", help=f"of {', '.join([*SETS, *PARTS])}; usually {', '.join(USUAL)}")
+    parser.add_argument("--rest", type=float, default=60,
+                        help="seconds of rest before bytes on disk are taken")
+    parser.add_argument("--sets",
+                        help=f"of {', '.join([*SETS, *PARTS])}; usually {', '.join(USUAL)}")
     parser.add_argument("--against", metavar="OTHER.so",
                         help=f"another build of the plugin, for {', '.join(BUILDS)}: "
                              "measured beside this one as \"Cheetah before\"")
     parser.add_argument("--seconds", type=int, default=8,
-                        help="oltp, relations, memory: of each cell, when warm; inserts: of each run")
+                        help="oltp, relations, memory: of each cell, when warm; "
+                             "inserts: of each run")
     parser.add_argument("--rows", type=int, default=1_000_000,
                         help="oltp, memory: in all tables; relations: children; indexes: in one")
     parser.add_argument("--workloads", default="all", help="oltp, relations, memory")
     parser.add_argument("--connections", help="oltp, relations, memory")
     parser.add_argument("--cache", type=int, default=128, help="inserts: MiB")
-    parser.add_argument("--shares", default="0.5,0.2,0.05", help="memory: of InnoDB's bytes as cache")
+    parser.add_argument("--shares", default="0.5,0.2,0.05",
+                        help="memory: of InnoDB's bytes as cache")
     parser.add_argument("--best-split", action="store_true",
                         help="memory: each engine divides the same memory as it does most with it")
     parser.add_argument("--log-gigabytes", type=float, default=1.0, help="recovery: log to replay")
-    parser.add_argument("--update-rows", type=int, default=5_000_000, help="recovery: rows to roll back")
-    parser.add_argument("--data", default="all", help="formats: sets of data, of " + ", ".join(formatdata.SETS))
-    parser.add_argument("--measures", default="all", help="formats: of " + ", ".join(formats.MEASURES))
-    parser.add_argument("--engines", default="all", help="oltp, formats: of " + ", ".join([*formats.LABELS, BEFORE])
+    parser.add_argument("--update-rows", type=int, default=5_000_000,
+                        help="recovery: rows to roll back")
+    parser.add_argument("--data", default="all",
+                        help="formats: sets of data, of " + ", ".join(formatdata.SETS))
+    parser.add_argument("--measures", default="all",
+                        help="formats: of " + ", ".join(formats.MEASURES))
+    parser.add_argument("--engines", default="all",
+                        help="oltp, formats: of " + ", ".join([*formats.LABELS, BEFORE])
                         + "; oltp, memory: also " + ", ".join(each.label for each in ENCRYPTED)
                         + "; oltp compares the first with each other one")
     choice = parser.parse_args(arguments)
@@ -113,7 +124,8 @@ def measure_sizes(names: list, choice) -> int:
         return 0
     group = cgroup.make(GROUP_BYTES)
     if group is None:
-        print(f"skipped: {', '.join(names)}: no memory cgroup can be had here (it takes root, or a delegated one)")
+        print(f"skipped: {', '.join(names)}: no memory cgroup can be had here "
+              "(it takes root, or a delegated one)")
         return 0
     try:
         results = {name: measure_set(name, choice, group) for name in names if present(name)}
@@ -155,8 +167,9 @@ def sysbench_dump(place) -> None:
     rng = random.Random(1)
     fresh = place.with_suffix(".new")
     with open(fresh, "w") as out:
-        out.write("CREATE TABLE `sbtest1` (`id` int(11) NOT NULL AUTO_INCREMENT, `k` int(11) NOT NULL DEFAULT 0, "
-                  "`c` char(120) NOT NULL DEFAULT '', `pad` char(60) NOT NULL DEFAULT '', PRIMARY KEY (`id`), "
+        out.write("CREATE TABLE `sbtest1` (`id` int(11) NOT NULL AUTO_INCREMENT, "
+                  "`k` int(11) NOT NULL DEFAULT 0, `c` char(120) NOT NULL DEFAULT '', "
+                  "`pad` char(60) NOT NULL DEFAULT '', PRIMARY KEY (`id`), "
                   "KEY `k_1` (`k`)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;\n")
         for first in range(1, SYSBENCH_ROWS + 1, 5000):
             rows = []
@@ -182,9 +195,11 @@ def measure_set(name: str, choice, group) -> dict:
                 if not available(server, [engine]):
                     note(f"skipped: {engine.label} is not in this server")
                     continue
-                once = measure(server, engine, name, path, program, choice.rest if repeat == 0 else None)
+                once = measure(server, engine, name, path, program,
+                               choice.rest if repeat == 0 else None)
             server.remove()
-            note(f"{name}, repeat {repeat + 1}, {engine.label}: " + ", ".join(f"{k} {v:,.2f}" for k, v in once.items()))
+            note(f"{name}, repeat {repeat + 1}, {engine.label}: "
+                 + ", ".join(f"{k} {v:,.2f}" for k, v in once.items()))
             for key, value in once.items():
                 results.setdefault(engine.label, {}).setdefault(key, []).append(value)
     return results
@@ -215,11 +230,13 @@ def report(results: dict) -> None:
     """Median and spread of each measure, then the targets."""
     for name, engines in results.items():
         print(f"\n{name}")
-        rows = [[label, cell(m.get("load"), "s"), cell(m.get("scan"), "s"), cell(m.get("point"), "/s"),
-                 megabytes(m["bytes"][0]) if "bytes" in m else "-"] for label, m in engines.items()]
+        rows = [[label, cell(m.get("load"), "s"), cell(m.get("scan"), "s"),
+                 cell(m.get("point"), "/s"), megabytes(m["bytes"][0]) if "bytes" in m else "-"]
+                for label, m in engines.items()]
         table(["engine", "load until flushed", "full scan, cold", "point selects", "on disk"], rows)
     print()
-    rows = [row for name, engines in results.items() if CHEETAH.label in engines for row in verdicts(name, engines)]
+    rows = [row for name, engines in results.items() if CHEETAH.label in engines
+            for row in verdicts(name, engines)]
     if rows:
         table(["Cheetah compared", "of", "ratio", "wanted", ""], rows)
 
@@ -229,7 +246,8 @@ def cell(values: list, unit: str) -> str:
     if not values:
         return "-"
     digits = 0 if unit == "/s" else 2
-    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f}..{max(values):,.{digits}f}) {unit}"
+    return (f"{statistics.median(values):,.{digits}f} "
+            f"({min(values):,.{digits}f}..{max(values):,.{digits}f}) {unit}")
 
 
 def verdicts(name: str, engines: dict) -> list:
@@ -239,9 +257,11 @@ def verdicts(name: str, engines: dict) -> list:
         if other not in engines:
             continue
         limit = wanted[name] if isinstance(wanted, dict) else wanted
-        ratio = statistics.median(engines[CHEETAH.label][measure_name]) / statistics.median(engines[other][measure_name])
+        ratio = (statistics.median(engines[CHEETAH.label][measure_name])
+                 / statistics.median(engines[other][measure_name]))
         met = ratio <= limit if sign == "<=" else ratio >= limit
-        rows.append([f"{name} {measure_name}", other, f"{ratio:.2f}", f"{sign} {limit:.2f}", "met" if met else "MISSED"])
+        rows.append([f"{name} {measure_name}", other, f"{ratio:.2f}", f"{sign} {limit:.2f}",
+                     "met" if met else "MISSED"])
     return rows
 
 

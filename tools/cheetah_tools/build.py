@@ -18,28 +18,31 @@ from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERIES, SERVER, TARGET, show
 from .say import Failure, step
 
 # Those that users' machines build with, too (packaging/cheetah-shim), and those of developers.
-FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(), "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(), "-g1", "-Wall", "-Wextra",
+         "-Wno-unused-parameter"]
 # The size of the class that every plugin shares with the server, per release; wrong flags give
 # another one.
 SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}
 # Without its `*_service` the plugin loads and crashes at the first service call.
 EXPORTS = PROJECT / "packaging/exports.map"
-LAYOUT_CHECK = """#define MYSQL_SERVER 1
-#include <my_global.h>
-#include <sql_class.h>
-template <unsigned long measured> struct Size;
-#ifdef EXPECTED
-static_assert(sizeof(THD) == EXPECTED, "sizeof(THD) differs from the server's: the plugin would corrupt memory");
-#else
-Size<sizeof(THD)> tell;
-#endif
-"""
+LAYOUT_CHECK = (
+    "#define MYSQL_SERVER 1\n"
+    "#include <my_global.h>\n"
+    "#include <sql_class.h>\n"
+    "template <unsigned long measured> struct Size;\n"
+    "#ifdef EXPECTED\n"
+    "static_assert(sizeof(THD) == EXPECTED, "
+    "\"sizeof(THD) differs from the server's: the plugin would corrupt memory\");\n"
+    "#else\n"
+    "Size<sizeof(THD)> tell;\n"
+    "#endif\n")
 
 
 def main(_arguments=()) -> None:
     """The command."""
     plugin = build()
-    print(f"built {show(plugin)} ({plugin.stat().st_size / 1e6:.1f} MB) for MariaDB {setup.ensure()['version']}")
+    print(f"built {show(plugin)} ({plugin.stat().st_size / 1e6:.1f} MB) "
+          f"for MariaDB {setup.ensure()['version']}")
 
 
 def build() -> Path:
@@ -63,18 +66,21 @@ def rust_library() -> Path:
     library = TARGET / "release" / "libcheetah_ffi.a"
     step("the engine, optimised: a minute or two when it has changed" if library.exists() else
          "compiling the engine, optimised: a minute or two the first time")
-    if subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=False).returncode:
+    if subprocess.run(words, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)},
+                      check=False).returncode:
         raise Failure("cargo could not build crates/cheetah-ffi (messages above)")
     return library
 
 
 def include_flags() -> list:
     """Private headers first, the distribution's last: both have files of the same name."""
-    private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include", HEADERS / "wsrep-lib/wsrep-API/v26"]
+    private = [HEADERS / "include", HEADERS / "sql", HEADERS / "wsrep-lib/include",
+               HEADERS / "wsrep-lib/wsrep-API/v26"]
     public = SERVER / "usr/include/mariadb/server"
     ordered = [*private, public, public / "private"]
     # -isystem keeps the same order and silences warnings in headers that are not ours.
-    return [word for folder in ordered for word in ("-isystem", str(folder))] + ["-I", str(PROJECT / "plugin")]
+    return ([word for folder in ordered for word in ("-isystem", str(folder))]
+            + ["-I", str(PROJECT / "plugin")])
 
 
 def check_layout(version: str) -> None:
@@ -94,8 +100,10 @@ def check_layout(version: str) -> None:
     if not expected:
         measured = re.search(r"Size<(\d+)", done.stderr)
         if not measured:
-            raise Failure("layout check does not compile:\n" + "\n".join(done.stderr.splitlines()[:6]))
-        step(f"sizeof(THD) is {measured.group(1)} here; MariaDB {version} is not in the table of build.py, so it is unproven")
+            raise Failure("layout check does not compile:\n"
+                          + "\n".join(done.stderr.splitlines()[:6]))
+        step(f"sizeof(THD) is {measured.group(1)} here; MariaDB {version} is not in the table of "
+             "build.py, so it is unproven")
     marker.write_text(key)
 
 
@@ -139,8 +147,9 @@ def link(objects: list, library: Path) -> None:
 def link_words(objects: list, library: Path, target: Path) -> list:
     """The command that links a plugin."""
     services = next(SERVER.glob("usr/lib/*/libmysqlservices.a"))
-    return ["g++", "-shared", *map(str, objects), str(library), str(services), f"-Wl,--version-script={EXPORTS}",
-            "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread", "-ldl", "-lm", "-o", str(target)]
+    return ["g++", "-shared", *map(str, objects), str(library), str(services),
+            f"-Wl,--version-script={EXPORTS}", "-Wl,--gc-sections", "-Wl,-z,now", "-lpthread",
+            "-ldl", "-lm", "-o", str(target)]
 
 
 def clean(_arguments=()) -> None:

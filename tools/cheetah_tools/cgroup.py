@@ -57,7 +57,8 @@ class MemoryGroup:
         """Change the limit, of a running server, too. What the page cache has beyond it goes;
         Failure when the rest does not fit. Blocks while the kernel writes out."""
         if self.own_bytes() >= limit_bytes:          # v2 would kill for it
-            raise Failure(f"{limit_bytes >> 20} MiB are too little memory for this server: it has {self.own_bytes() >> 20} MiB of its own")
+            raise Failure(f"{limit_bytes >> 20} MiB are too little memory for this server: it has "
+                          f"{self.own_bytes() >> 20} MiB of its own")
         if self.usage() > limit_bytes:
             os.sync()                                # dirty pages cannot go
         deadline = time.monotonic() + LIMIT_SECONDS_MAX
@@ -66,8 +67,10 @@ class MemoryGroup:
                 return self._write(limit_bytes)
             except OSError as failure:               # v1: EBUSY when not enough goes at once
                 if time.monotonic() > deadline:
-                    raise Failure(f"the kernel does not get this server's memory down to {limit_bytes >> 20} MiB within {LIMIT_SECONDS_MAX} s "
-                                  f"({failure.strerror}): it has {self.own_bytes() >> 20} MiB of its own and {self.file_bytes() >> 20} MiB of page "
+                    raise Failure("the kernel does not get this server's memory down to "
+                                  f"{limit_bytes >> 20} MiB within {LIMIT_SECONDS_MAX} s "
+                                  f"({failure.strerror}): it has {self.own_bytes() >> 20} MiB of "
+                                  f"its own and {self.file_bytes() >> 20} MiB of page "
                                   "cache") from failure
                 time.sleep(0.2)
 
@@ -78,19 +81,24 @@ class MemoryGroup:
         whole machine. Failure when nothing could be kept."""
         seen = {}
         os.sync()   # dirty pages cannot go
-        keeper = subprocess.Popen([sys.executable, "-B", "-m", "cheetah_tools.page_cache", str(self.folder), str(page_cache_bytes), str(self._limit_bytes())],
-                                  cwd=PROJECT / "tools", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        keeper = subprocess.Popen(
+            [sys.executable, "-B", "-m", "cheetah_tools.page_cache", str(self.folder),
+             str(page_cache_bytes), str(self._limit_bytes())],
+            cwd=PROJECT / "tools", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
         try:
             keeper.stdout.readline()
             yield seen
         finally:
             told, wrong = keeper.communicate()   # its input ends
         if keeper.returncode:
-            raise Failure(f"the page cache of {self.folder} could not be kept small: {wrong.strip().splitlines()[-1:]}")
+            raise Failure(f"the page cache of {self.folder} could not be kept small: "
+                          f"{wrong.strip().splitlines()[-1:]}")
         seen.update(json.loads(told))
 
     def _limit_bytes(self) -> int:
-        return int(self._first("memory.limit_in_bytes", "memory.max").read_text().replace("max", "0"))
+        return int(self._first("memory.limit_in_bytes", "memory.max").read_text()
+                   .replace("max", "0"))
 
     def _v2(self) -> bool:
         return (self.folder / "memory.max").exists()
@@ -100,8 +108,10 @@ class MemoryGroup:
             (self.folder / "memory.max").write_text(str(limit_bytes))
             _write_if_there(self.folder / "memory.swap.max", 0)
             return
-        memory, with_swap = self.folder / "memory.limit_in_bytes", self.folder / "memory.memsw.limit_in_bytes"
-        if with_swap.exists() and limit_bytes > int(with_swap.read_text()):   # must never be the smaller one
+        memory, with_swap = (self.folder / "memory.limit_in_bytes",
+                             self.folder / "memory.memsw.limit_in_bytes")
+        # must never be the smaller one
+        if with_swap.exists() and limit_bytes > int(with_swap.read_text()):
             with_swap.write_text(str(limit_bytes))
         memory.write_text(str(limit_bytes))
         _write_if_there(with_swap, limit_bytes)
@@ -122,7 +132,8 @@ def make(limit_bytes: int):
         group = MemoryGroup(parent / name)
         try:
             group.folder.mkdir()
-            if any((group.folder / control).exists() for control in ("memory.limit_in_bytes", "memory.max")):
+            if any((group.folder / control).exists()
+                   for control in ("memory.limit_in_bytes", "memory.max")):
                 group.limit(limit_bytes)
                 return group
         except (OSError, Failure):

@@ -26,24 +26,32 @@ DATABASE = "blog"
 COMMENTS, PART, POSTS = 1000, 100, 200
 OPTIONS = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 0, "server_id": 1}
 SYNCS = {"InnoDB": "Innodb_data_fsyncs", "CHEETAH": "Cheetah_log_syncs"}
-TABLES = """
-CREATE TABLE wp_posts (ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, post_author BIGINT UNSIGNED NOT NULL DEFAULT 0,
- post_date DATETIME NOT NULL DEFAULT '2026-01-01', post_content LONGTEXT NOT NULL, post_title TEXT NOT NULL,
- post_status VARCHAR(20) NOT NULL DEFAULT 'publish', post_name VARCHAR(200) NOT NULL DEFAULT '',
- post_parent BIGINT UNSIGNED NOT NULL DEFAULT 0, post_type VARCHAR(20) NOT NULL DEFAULT 'post',
- comment_count BIGINT NOT NULL DEFAULT 0, KEY post_name (post_name(191)),
- KEY type_status_date (post_type, post_status, post_date, ID), KEY post_parent (post_parent), KEY post_author (post_author))
-%s DEFAULT CHARSET=utf8mb4;
-CREATE TABLE wp_comments (comment_ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
- comment_post_ID BIGINT UNSIGNED NOT NULL DEFAULT 0, comment_author TINYTEXT NOT NULL,
- comment_author_email VARCHAR(100) NOT NULL DEFAULT '', comment_author_IP VARCHAR(100) NOT NULL DEFAULT '',
- comment_date_gmt DATETIME NOT NULL DEFAULT '2026-01-01', comment_content TEXT NOT NULL,
- comment_approved VARCHAR(20) NOT NULL DEFAULT '1', comment_parent BIGINT UNSIGNED NOT NULL DEFAULT 0,
- KEY comment_post_ID (comment_post_ID), KEY comment_approved_date_gmt (comment_approved, comment_date_gmt),
- KEY comment_date_gmt (comment_date_gmt), KEY comment_parent (comment_parent),
- KEY comment_author_email (comment_author_email(10)))
-%s DEFAULT CHARSET=utf8mb4
-"""
+TABLES = (
+    "\n"
+    "CREATE TABLE wp_posts (ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, "
+    "post_author BIGINT UNSIGNED NOT NULL DEFAULT 0,\n"
+    " post_date DATETIME NOT NULL DEFAULT '2026-01-01', post_content LONGTEXT NOT NULL, "
+    "post_title TEXT NOT NULL,\n"
+    " post_status VARCHAR(20) NOT NULL DEFAULT 'publish', "
+    "post_name VARCHAR(200) NOT NULL DEFAULT '',\n"
+    " post_parent BIGINT UNSIGNED NOT NULL DEFAULT 0, "
+    "post_type VARCHAR(20) NOT NULL DEFAULT 'post',\n"
+    " comment_count BIGINT NOT NULL DEFAULT 0, KEY post_name (post_name(191)),\n"
+    " KEY type_status_date (post_type, post_status, post_date, ID), "
+    "KEY post_parent (post_parent), KEY post_author (post_author))\n"
+    "%s DEFAULT CHARSET=utf8mb4;\n"
+    "CREATE TABLE wp_comments (comment_ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
+    " comment_post_ID BIGINT UNSIGNED NOT NULL DEFAULT 0, comment_author TINYTEXT NOT NULL,\n"
+    " comment_author_email VARCHAR(100) NOT NULL DEFAULT '', "
+    "comment_author_IP VARCHAR(100) NOT NULL DEFAULT '',\n"
+    " comment_date_gmt DATETIME NOT NULL DEFAULT '2026-01-01', comment_content TEXT NOT NULL,\n"
+    " comment_approved VARCHAR(20) NOT NULL DEFAULT '1', "
+    "comment_parent BIGINT UNSIGNED NOT NULL DEFAULT 0,\n"
+    " KEY comment_post_ID (comment_post_ID), "
+    "KEY comment_approved_date_gmt (comment_approved, comment_date_gmt),\n"
+    " KEY comment_date_gmt (comment_date_gmt), KEY comment_parent (comment_parent),\n"
+    " KEY comment_author_email (comment_author_email(10)))\n"
+    "%s DEFAULT CHARSET=utf8mb4\n")
 
 
 def run(choice) -> int:
@@ -58,8 +66,8 @@ def run(choice) -> int:
 
 
 def measure(repeats: int, comments: int) -> dict:
-    """Label -> for each repeat seconds for all comments, and syncs of the log and processor time for
-    one."""
+    """Label -> for each repeat seconds for all comments, and syncs of the log and processor time
+    for one."""
     engines = [CHEETAH, INNODB]
     found = {engine.label: {"seconds": [], "syncs": [], "cpu_us": []} for engine in engines}
     with contextlib.ExitStack() as stack:
@@ -83,7 +91,8 @@ def measure(repeats: int, comments: int) -> dict:
                 found[engine.label]["seconds"].append(seconds)
                 found[engine.label]["syncs"].append(count / comments)
                 found[engine.label]["cpu_us"].append(cpu / comments * 1e6)
-            note(f"repeat {repeat + 1}: " + ", ".join(f"{e.label} {s:.3f} s" for e, s in zip(engines, took)))
+            note(f"repeat {repeat + 1}: "
+                 + ", ".join(f"{e.label} {s:.3f} s" for e, s in zip(engines, took)))
         for server, _ in blogs:
             server.resume()
     return found
@@ -95,11 +104,13 @@ def blog(engine):
     server = PrivateServer(scratch(f"comments-{engine.label}"), OPTIONS, plugin=engine.plugin)
     with server:
         server.sql(f"CREATE DATABASE {DATABASE}")
-        with contextlib.closing(server.connect(DATABASE)) as connection, connection.cursor() as cursor:
+        with (contextlib.closing(server.connect(DATABASE)) as connection,
+              connection.cursor() as cursor):
             for statement in TABLES.split(";"):
                 cursor.execute(statement % engine.clause())
-            cursor.executemany("INSERT INTO wp_posts (post_content, post_title, post_name) VALUES (%s, %s, %s)",
-                               [("words of a post " * 100, f"Post {no}", f"post-{no}") for no in range(POSTS)])
+            cursor.executemany(
+                "INSERT INTO wp_posts (post_content, post_title, post_name) VALUES (%s, %s, %s)",
+                [("words of a post " * 100, f"Post {no}", f"post-{no}") for no in range(POSTS)])
             write(cursor, random.Random(2), PART)
             yield server, cursor
     server.remove()
@@ -118,14 +129,20 @@ def comment(cursor, numbers: random.Random) -> None:
     post, author = numbers.randrange(POSTS) + 1, f"author {numbers.randrange(500)}"
     mail, address = author.replace(" ", "") + "@example.com", f"10.0.0.{numbers.randrange(256)}"
     text = " ".join(f"word{numbers.randrange(5000)}" for _ in range(40))
-    cursor.execute("SELECT comment_ID FROM wp_comments WHERE comment_post_ID = %s AND comment_parent = 0 AND "
-                   "comment_approved != 'trash' AND (comment_author = %s OR comment_author_email = %s) AND "
-                   "comment_content = %s LIMIT 1", (post, author, mail, text))
-    cursor.execute("SELECT comment_date_gmt FROM wp_comments WHERE comment_date_gmt >= NOW() - INTERVAL 1 HOUR AND "
-                   "(comment_author_IP = %s OR comment_author_email = %s) ORDER BY comment_date_gmt DESC LIMIT 1", (address, mail))
-    cursor.execute("INSERT INTO wp_comments (comment_post_ID, comment_author, comment_author_email, comment_author_IP, "
-                   "comment_date_gmt, comment_content) VALUES (%s, %s, %s, %s, NOW(), %s)", (post, author, mail, address, text))
-    cursor.execute("SELECT COUNT(*) FROM wp_comments WHERE comment_post_ID = %s AND comment_approved = '1'", (post,))
+    cursor.execute("SELECT comment_ID FROM wp_comments "
+                   "WHERE comment_post_ID = %s AND comment_parent = 0 "
+                   "AND comment_approved != 'trash' "
+                   "AND (comment_author = %s OR comment_author_email = %s) "
+                   "AND comment_content = %s LIMIT 1", (post, author, mail, text))
+    cursor.execute("SELECT comment_date_gmt FROM wp_comments "
+                   "WHERE comment_date_gmt >= NOW() - INTERVAL 1 HOUR "
+                   "AND (comment_author_IP = %s OR comment_author_email = %s) "
+                   "ORDER BY comment_date_gmt DESC LIMIT 1", (address, mail))
+    cursor.execute("INSERT INTO wp_comments (comment_post_ID, comment_author, "
+                   "comment_author_email, comment_author_IP, comment_date_gmt, comment_content) "
+                   "VALUES (%s, %s, %s, %s, NOW(), %s)", (post, author, mail, address, text))
+    cursor.execute("SELECT COUNT(*) FROM wp_comments "
+                   "WHERE comment_post_ID = %s AND comment_approved = '1'", (post,))
     count = cursor.fetchone()[0]
     cursor.execute("UPDATE wp_posts SET comment_count = %s WHERE ID = %s", (count, post))
 
@@ -139,9 +156,13 @@ def log_syncs(cursor, engine) -> int:
 def report(found: dict) -> None:
     """Medians with their range, and the ratio repeat by repeat."""
     print()
-    table(["engine", f"{COMMENTS:,} comments, s", "syncs of the log for one", "server CPU for one, us"],
-          [[label, f"{statistics.median(m['seconds']):.2f} ({min(m['seconds']):.2f}..{max(m['seconds']):.2f})",
-            f"{statistics.median(m['syncs']):.2f}", f"{statistics.median(m['cpu_us']):.0f}"] for label, m in found.items()])
+    table(["engine", f"{COMMENTS:,} comments, s", "syncs of the log for one",
+           "server CPU for one, us"],
+          [[label,
+            f"{statistics.median(m['seconds']):.2f} "
+            f"({min(m['seconds']):.2f}..{max(m['seconds']):.2f})",
+            f"{statistics.median(m['syncs']):.2f}", f"{statistics.median(m['cpu_us']):.0f}"]
+           for label, m in found.items()])
     ours, theirs = (found[engine.label]["seconds"] for engine in (CHEETAH, INNODB))
     print(f"\nCheetah's time through InnoDB's: {told(interval(paired(ours, theirs)))}")
     ours, theirs = (found[engine.label]["cpu_us"] for engine in (CHEETAH, INNODB))

@@ -109,4 +109,5 @@ def file_row(number: int, path: str, size: int, modified: float) -> bytes:
     """A row of the table of files."""
     suffix = Path(path).suffix[1:21]
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(modified))
-    return b"(%d,'%s','%s',%d,'%s')" % (number, escaped(path.encode()), escaped(suffix.encode()), size, when.encode())
+    return b"(%d,'%s','%s',%d,'%s')" % (number, escaped(path.encode()), escaped(suffix.encode()),
+                                        size, when.encode())

@@ -24,7 +24,8 @@ WRITE_SECONDS = 4.0
 
 def main(arguments: list) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(description="compare engines on real text, then kill the server")
+    parser = argparse.ArgumentParser(
+        description="compare engines on real text, then kill the server")
     parser.add_argument("--dump", default="", help="a dump of your own: .sql, .sql.gz or .sql.zst")
     parser.add_argument("--engines", default="", help="only these, by name, separated by commas")
     choice = parser.parse_args(arguments)
@@ -33,15 +34,19 @@ def main(arguments: list) -> int:
     setup.ensure()
     path, unpacked = data_of(choice.dump)
     if choice.dump:
-        note("SPATIAL keys, ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED and ENCRYPTED are taken out of the dump, for all engines")
-    server = PrivateServer(scratch("demo"), {**engines.equal_memory(POOL_BYTES), "innodb_lock_wait_timeout": 3,
+        note("SPATIAL keys, ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED and ENCRYPTED are taken "
+             "out of the dump, for all engines")
+    server = PrivateServer(scratch("demo"), {**engines.equal_memory(POOL_BYTES),
+                                             "innodb_lock_wait_timeout": 3,
                                              "loose_cheetah_lock_wait_timeout": 3})
     with server:
-        wanted = [e for e in engines.ALL if not choice.engines or e.name in choice.engines.split(",")]
+        wanted = [e for e in engines.ALL
+                  if not choice.engines or e.name in choice.engines.split(",")]
         chosen = engines.available(server, wanted)
         if not chosen:
             raise Failure("none of the engines is in this server; make build")
-        step(f"MariaDB {setup.ensure()['version']} on data in {show(server.data)}, {POOL_BYTES >> 20} MB of memory for each engine")
+        step(f"MariaDB {setup.ensure()['version']} on data in {show(server.data)}, "
+             f"{POOL_BYTES >> 20} MB of memory for each engine")
         results = [load(server, engine, number, path) for number, engine in enumerate(chosen)]
         lookups(server, results)
         print_results(results)
@@ -51,7 +56,8 @@ def main(arguments: list) -> int:
         unpacked.unlink()
     differ = [r for r in results if not r["agrees"]]
     if differ:
-        raise Failure("CHECKSUM TABLE or the rows looked up differ for " + "; ".join(differences(r, results[0]) for r in differ))
+        raise Failure("CHECKSUM TABLE or the rows looked up differ for "
+                      + "; ".join(differences(r, results[0]) for r in differ))
     print(f"next: {make('up')} && {make('sql')}     (or your own data: make demo DUMP=file.sql.gz)")
     return 0
 
@@ -81,9 +87,11 @@ def load(server, engine, number: int, path: Path) -> dict:
     database = f"demo_{number}"
     started = time.monotonic()
     with open(path, "rb") as source:
-        seconds = dump.load(server, database, source, engine.clause(), engine.label, path.stat().st_size)
+        seconds = dump.load(server, database, source, engine.clause(), engine.label,
+                            path.stat().st_size)
     engine.flush(server)
-    result = {"engine": engine, "database": database, "load": seconds, "flushed": time.monotonic() - started}
+    result = {"engine": engine, "database": database, "load": seconds,
+              "flushed": time.monotonic() - started}
     tables = dump.base_tables(server, database)
     if not tables:
         raise Failure(f"{path}: no table in this dump")
@@ -103,21 +111,25 @@ def lookups(server, results: list) -> None:
         name, columns = target
         keys = server.sql(f"SELECT {columns} FROM `{name}`", results[0]["database"])
         keys = random.Random(7).choices(keys, k=LOOKUPS) if keys else []
-    step(f"restart with cold files, then {len(keys)} random lookups" + (f" in `{target[0]}`" if target else ""))
+    step(f"restart with cold files, then {len(keys)} random lookups"
+         + (f" in `{target[0]}`" if target else ""))
     server.stop()
     for result in results:
         result["engine"].drop_page_cache(server, result["database"])
     server.start()
     for result in results:
-        result["lookups"], result["seen"] = read_rows(server, result["database"], target, keys) if keys else (0.0, 0)
+        result["lookups"], result["seen"] = (
+            read_rows(server, result["database"], target, keys) if keys else (0.0, 0))
 
 
 def keyed_table(server, database: str):
     """The table with most data that has a primary key: its name and key columns as SQL."""
     rows = server.sql(
-        "SELECT t.table_name, GROUP_CONCAT(CONCAT('`', s.column_name, '`') ORDER BY s.seq_in_index) FROM "
-        "information_schema.tables t JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND "
-        f"s.table_name = t.table_name AND s.index_name = 'PRIMARY' WHERE t.table_schema = '{database}' "
+        "SELECT t.table_name, "
+        "GROUP_CONCAT(CONCAT('`', s.column_name, '`') ORDER BY s.seq_in_index) "
+        "FROM information_schema.tables t JOIN information_schema.statistics s "
+        "ON s.table_schema = t.table_schema AND s.table_name = t.table_name "
+        f"AND s.index_name = 'PRIMARY' WHERE t.table_schema = '{database}' "
         "GROUP BY t.table_name ORDER BY MAX(t.data_length) DESC LIMIT 1")
     return rows[0] if rows else None
 
@@ -145,13 +157,16 @@ def print_results(results: list) -> None:
     rows = []
     for result in results:
         known = all(s is not None for s in result["sums"].values())
-        result["agrees"] = known and (result["sums"], result["seen"]) == (first["sums"], first["seen"])
+        result["agrees"] = (known
+                            and (result["sums"], result["seen"]) == (first["sums"], first["seen"]))
         rows.append([
-            result["engine"].label, f"{result['rows']:,}", f"{result['load']:.1f}", f"{result['flushed']:.1f}",
-            megabytes(result["bytes"]), f"{result['bytes'] / first['bytes']:.2f}", f"{result['count']:.3f}",
+            result["engine"].label, f"{result['rows']:,}", f"{result['load']:.1f}",
+            f"{result['flushed']:.1f}", megabytes(result["bytes"]),
+            f"{result['bytes'] / first['bytes']:.2f}", f"{result['count']:.3f}",
             f"{result['lookups']:.2f}", "yes" if result["agrees"] else "NO"])
     print()
-    table(["engine", "rows", "load s", "flushed s", "on disk", "ratio", "COUNT(*) s", f"{LOOKUPS} lookups s", "CHECKSUM agrees"], rows)
+    table(["engine", "rows", "load s", "flushed s", "on disk", "ratio", "COUNT(*) s",
+           f"{LOOKUPS} lookups s", "CHECKSUM agrees"], rows)
     print()
 
 
@@ -176,14 +191,17 @@ def survive(server, engine) -> None:
     server.start()
     ready = time.monotonic() - started
     rows, unanswered = ledger.verify(writers, ledger.read_back(server, database))
-    note(f"{acknowledged} transactions were acknowledged before the kill; the server was back after {ready:.1f} s")
+    note(f"{acknowledged} transactions were acknowledged before the kill; "
+         f"the server was back after {ready:.1f} s")
     note(what_is_there(rows, unanswered))
 
 
 def what_is_there(rows: int, unanswered: int) -> str:
     """What the restart has left: the expected rows, and commits that nobody had an answer to."""
-    found = "the one expected row is there, and no others" if rows == 1 else f"all {rows} expected rows are there, and no others"
+    found = ("the one expected row is there, and no others" if rows == 1
+             else f"all {rows} expected rows are there, and no others")
     if unanswered == 0:
         return found
-    kept = "one commit without an answer was" if unanswered == 1 else f"{unanswered} commits without an answer were"
+    kept = ("one commit without an answer was" if unanswered == 1
+            else f"{unanswered} commits without an answer were")
     return f"{found} ({kept} kept whole)"

@@ -18,14 +18,17 @@ from .say import Failure, Progress
 
 ENGINE_WORDS = re.compile(rb"ENGINE\s*=\s*\w+", re.I)
 LAYOUT_WORDS = re.compile(rb"\s(ROW_FORMAT|KEY_BLOCK_SIZE)\s*=\s*\w+"
-                          rb"|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID|COMPRESSION|COMPRESSION_LEVEL)`?\s*=\s*[^\s,;)]+"
+                          rb"|\s`?(PAGE_COMPRESSED|ENCRYPTED|ENCRYPTION_KEY_ID|COMPRESSION"
+                          rb"|COMPRESSION_LEVEL)`?\s*=\s*[^\s,;)]+"
                           rb"|\s(DATA|INDEX)\s+DIRECTORY\s*=\s*'(?:[^'\\]|\\.|'')*'", re.I)
 # What may have to go from a definition, wherever it stands; and the tokens of a statement, strings
 # and comments whole.
 KEY_WORDS = re.compile(rb"\b(FULLTEXT|SPATIAL|FOREIGN)\b", re.I)
-TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
+TOKENS = re.compile(rb"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`"
+                    rb"|/\*.*?\*/|(?:--\s|#)[^\n]*|[(),]", re.S)
 UNSUPPORTED_KEY = re.compile(rb"^\s*SPATIAL\s+(KEY|INDEX)\b", re.I)
-DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABASE |/\*M?!999999)", re.I)
+DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABASE |/\*M?!999999)",
+                             re.I)
 CHOSEN_DATABASE = re.compile(rb"^\s*USE\s+`?([^`;]+)", re.I)
 LOAD_SECONDS_MAX = 7200
 # Of information_schema.tables: what has rows of its own.
@@ -43,7 +46,8 @@ def open_dump(path: Path):
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
         # Of a file that was cut off it writes what is there: whoever reads looks at its status
         # then.
-        return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return subprocess.Popen([tool, "-dc", "--long=27", str(path)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
     if path.suffix == ".sql":
         return open(path, "rb")
     raise Failure(f"{path.name}: expected a dump named .sql, .sql.gz or .sql.zst")
@@ -56,7 +60,8 @@ def unpack(path: Path, target: Path) -> None:
     why = ""
     try:
         with open(fresh, "wb") as out:
-            shutil.copyfileobj(source.stdout if isinstance(source, subprocess.Popen) else source, out, 1 << 20)
+            shutil.copyfileobj(source.stdout if isinstance(source, subprocess.Popen) else source,
+                               out, 1 << 20)
         if isinstance(source, subprocess.Popen) and source.wait() != 0:
             why = source.stderr.read().decode(errors="replace").strip().replace("\n", " ")
     except (EOFError, OSError) as failure:
@@ -85,7 +90,9 @@ def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY)
             chosen = CHOSEN_DATABASE.match(line)
             databases += [chosen.group(1).decode(errors="replace")] if chosen else []
             if len(set(databases)) > 1:
-                raise Failure(f"the dump has several databases ({', '.join(dict.fromkeys(databases))}, ..): make one of a single database")
+                raise Failure("the dump has several databases "
+                              f"({', '.join(dict.fromkeys(databases))}, ..): make one of a single "
+                              "database")
         else:
             yield line
     if definition is not None:
@@ -96,7 +103,8 @@ def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED
     """One CREATE TABLE statement for the engine. `without`: as in `lines_for`."""
     if without and any(map(KEY_WORDS.search, lines)):
         lines = definition_lines(b"".join(lines))
-    end = next((number for number, line in enumerate(lines) if line.startswith(b")")), len(lines) - 1)
+    end = next((number for number, line in enumerate(lines) if line.startswith(b")")),
+               len(lines) - 1)
     columns = [line for line in lines[:end] if not (without and without.match(line))]
     if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
@@ -104,7 +112,8 @@ def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED
     # name may be.
     mentions = iter([clause.encode()])
     bare = clause.split()[0].encode()
-    tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare), LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
+    tail = ENGINE_WORDS.sub(lambda _: next(mentions, bare),
+                            LAYOUT_WORDS.sub(b"", b"".join(lines[end:])))
     if clause.encode() not in tail:     # the dump names no engine: behind the closing parenthesis
         tail = re.sub(rb"^\)|\)(?=\s*;\s*$)", lambda _: b") " + clause.encode(), tail, count=1)
     return b"".join(columns) + tail
@@ -123,14 +132,16 @@ def definition_lines(statement: bytes) -> list:
             break
     if not breaks:      # CREATE TABLE .. LIKE, or AS
         return [statement]
-    first, *others, last = [statement[start:end].strip() for start, end in zip([0, *breaks], [*breaks, len(statement)])]
+    first, *others, last = [statement[start:end].strip()
+                            for start, end in zip([0, *breaks], [*breaks, len(statement)])]
     return (b"\n  ".join([first, *others]) + b"\n" + last + b"\n").splitlines(keepends=True)
 
 
 def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
     """Feed a dump to the `mariadb` client; the seconds. Failure with the client's message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
-    client = server.client("--binary-mode", database, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    client = server.client("--binary-mode", database, stdin=subprocess.PIPE,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     messages = io.BytesIO()
     reader = threading.Thread(target=shutil.copyfileobj, args=(client.stderr, messages))
     reader.start()
@@ -149,7 +160,8 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
     reader.join()
     if status != 0:
         text = messages.getvalue().decode(errors="replace").strip()
-        log = f"\nthe server ended; the end of its log:\n{server.log_tail(20)}" if server.died() else ""
+        log = (f"\nthe server ended; the end of its log:\n{server.log_tail(20)}"
+               if server.died() else "")
         raise Failure(f"loading into {database} ({clause}) failed:\n{text[-1500:]}{log}")
     return bar.finish() if total else bar.done
 
@@ -157,7 +169,8 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
 def feed(server, database: str, script, what: str) -> None:
     """Run a file through the ordinary client. Failure: `what`, and its message."""
     with open(script, "rb") as source:
-        client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        client = server.client("--binary-mode", database, stdin=source, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
         try:
             _, complaint = client.communicate(timeout=LOAD_SECONDS_MAX)
         except BaseException:
@@ -169,8 +182,9 @@ def feed(server, database: str, script, what: str) -> None:
 
 def base_tables(server, database: str) -> list:
     """The names of the tables of a database, in order."""
-    return [row[0] for row in server.sql("SELECT table_name FROM information_schema.tables "
-                                         f"WHERE {WITH_ROWS} AND table_schema = '{database}' ORDER BY 1")]
+    return [row[0] for row in server.sql(
+        "SELECT table_name FROM information_schema.tables "
+        f"WHERE {WITH_ROWS} AND table_schema = '{database}' ORDER BY 1")]
 
 
 def quoted(name: str) -> str:
@@ -179,19 +193,25 @@ def quoted(name: str) -> str:
 
 
 def checksums(server, database: str) -> dict:
-    """CHECKSUM TABLE of every table; a sum over the rows where there are generated columns: CHECKSUM
-    TABLE takes what was in the place of virtual ones, and with InnoDB of stored ones, too."""
-    return {name: rows_sum(server, database, name) if has_generated_columns(server, database, name) else
-            server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1] for name in base_tables(server, database)}
+    """CHECKSUM TABLE of every table; a sum over the rows where there are generated columns:
+    CHECKSUM TABLE takes what was in the place of virtual ones, and with InnoDB of stored ones,
+    too."""
+    return {name: (rows_sum(server, database, name)
+                   if has_generated_columns(server, database, name)
+                   else server.sql(f"CHECKSUM TABLE {quoted(name)}", database)[0][1])
+            for name in base_tables(server, database)}
 
 
 def has_generated_columns(server, database: str, table: str) -> bool:
     """Whether a table has generated columns."""
-    return any("GENERATED" in row[5] for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database))
+    return any("GENERATED" in row[5]
+               for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database))
 
 
 def rows_sum(server, database: str, table: str):
     """A sum over all values of all rows, whatever their order."""
-    columns = [quoted(row[0]) for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database)]
+    columns = [quoted(row[0])
+               for row in server.sql(f"SHOW COLUMNS FROM {quoted(table)}", database)]
     values = ", ".join(f"IFNULL(HEX({column}), '-')" for column in columns)
-    return server.value(f"SELECT SUM(CRC32(CONCAT_WS(',', {values}))) FROM {quoted(table)}", database)
+    return server.value(f"SELECT SUM(CRC32(CONCAT_WS(',', {values}))) FROM {quoted(table)}",
+                        database)

@@ -15,7 +15,8 @@ def checkpoint(server) -> None:
     """Have Cheetah make one. Earlier builds, which the bench compares with, have no variable for
     it."""
     has_variable = server.sql("SHOW VARIABLES LIKE 'cheetah_checkpoint_now'")
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON" if has_variable else "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
+    server.sql("SET GLOBAL cheetah_checkpoint_now = ON" if has_variable
+               else "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
 
 
 class Engine:
@@ -67,7 +68,8 @@ class Engine:
         """The files that hold the tables of `database`, logs apart. Cheetah keeps all tables of a
         server in one store."""
         if self.name == "CHEETAH":
-            return [f for f in (server.data / "#cheetah").rglob("*") if f.is_file() and not is_log(f)]
+            return [f for f in (server.data / "#cheetah").rglob("*")
+                    if f.is_file() and not is_log(f)]
         return [f for f in (server.data / database).glob("*.ibd")]
 
     def bytes_on_disk(self, server, database: str) -> int:
@@ -91,15 +93,19 @@ class MyRocks(Engine):
     def server_options(self, memory_bytes: int) -> dict:
         """A quarter of the memory for memtables, the rest for the block cache; durable commits,
         direct I/O."""
-        layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;level_compaction_dynamic_level_bytes=true;"
+        layout = ("compression=kLZ4Compression;bottommost_compression=kZSTD;"
+                  "level_compaction_dynamic_level_bytes=true;"
                   f"write_buffer_size={memory_bytes // 8};"
-                  "block_based_table_factory={cache_index_and_filter_blocks=1;filter_policy=bloomfilter:10:false;"
-                  "index_type=kTwoLevelIndexSearch;partition_filters=1}")
-        return {"plugin_load_add": "ha_rocksdb.so", "rocksdb_block_cache_size": memory_bytes * 3 // 4,
+                  "block_based_table_factory={cache_index_and_filter_blocks=1;"
+                  "filter_policy=bloomfilter:10:false;index_type=kTwoLevelIndexSearch;"
+                  "partition_filters=1}")
+        return {"plugin_load_add": "ha_rocksdb.so",
+                "rocksdb_block_cache_size": memory_bytes * 3 // 4,
                 "rocksdb_db_write_buffer_size": memory_bytes // 4, "rocksdb_block_size": 16384,
                 "rocksdb_default_cf_options": layout, "rocksdb_flush_log_at_trx_commit": 1,
                 "rocksdb_use_direct_reads": 1, "rocksdb_use_direct_io_for_flush_and_compaction": 1,
-                "rocksdb_strict_collation_check": 0}   # or it refuses keys on texts that ignore case
+                # or it refuses keys on texts that ignore case
+                "rocksdb_strict_collation_check": 0}
 
     def flush(self, server) -> float:
         """Write the memtables out."""
@@ -162,8 +168,9 @@ def equal_memory(pool_bytes: int) -> dict:
         "innodb_log_file_size": 256 << 20, "innodb_flush_log_at_trx_commit": 1,
         "loose_cheetah_flush_log_at_trx_commit": 1, "innodb_flush_method": "O_DIRECT",
         # The default of 200 would make InnoDB's flushing wait for nothing.
-        "innodb_io_capacity": 10000, "innodb_io_capacity_max": 20000, "loose_cheetah_io_capacity": 10000,
-        "innodb_buffer_pool_dump_at_shutdown": 0, "innodb_buffer_pool_load_at_startup": 0,
+        "innodb_io_capacity": 10000, "innodb_io_capacity_max": 20000,
+        "loose_cheetah_io_capacity": 10000, "innodb_buffer_pool_dump_at_shutdown": 0,
+        "innodb_buffer_pool_load_at_startup": 0,
     }
 
 

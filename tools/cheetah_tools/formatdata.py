@@ -34,7 +34,8 @@ def present(name: str) -> bool:
 
 def prepare(name: str, sysbench_rows: int = SYSBENCH_ROWS) -> Path:
     """The set's folder."""
-    place = VAR / (f"formats-{name}-{sysbench_rows}" if name.startswith("sysbench") else f"formats-{name}")
+    place = VAR / (f"formats-{name}-{sysbench_rows}" if name.startswith("sysbench")
+                   else f"formats-{name}")
     if place.exists():
         return place
     step(f"preparing {name}")
@@ -66,10 +67,12 @@ def make_sysbench(server, name: str, rows: int) -> None:
 
 def write_dump(server, name: str, place: Path, *more) -> None:
     """Run mariadb-dump."""
-    words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={server.socket}", "--user=root",
-             f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more, name]
+    words = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", f"--socket={server.socket}",
+             "--user=root", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more,
+             name]
     with open(place, "wb") as out:
-        done = subprocess.run(words, env=setup.library_environment(), stdout=out, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(words, env=setup.library_environment(), stdout=out,
+                              stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise Failure(f"mariadb-dump of {name}: {done.stderr.decode(errors='replace').strip()}")
 
@@ -82,10 +85,12 @@ def fit(folder: Path, form: str, clause: str, target: Path) -> None:
             for table in definitions(folder):
                 out.write(dump.fit_table(without_keys(table), clause))
                 text = folder / f"{name_of(table).decode()}.txt"
-                out.write(b"LOAD DATA INFILE '%s' INTO TABLE `%s` CHARACTER SET binary;\n" % (str(text).encode(), name_of(table)))
+                out.write(b"LOAD DATA INFILE '%s' INTO TABLE `%s` CHARACTER SET binary;\n"
+                          % (str(text).encode(), name_of(table)))
             return
         with open(folder / ("rows.sql" if form == "one_row" else "dump.sql"), "rb") as source:
-            lines = stripped(source) if form == "multi_row" else first_rows(source) if form == "one_row" else source
+            lines = (stripped(source) if form == "multi_row"
+                     else first_rows(source) if form == "one_row" else source)
             for line in dump.lines_for(lines, clause):
                 out.write(line)
 

@@ -25,7 +25,8 @@ import statistics
 import time
 
 from . import dump, formatdata
-from .engines import CHEETAH, CHEETAH_DENSE, CHEETAH_PLAIN, INNODB, INNODB_COMPRESSED, INNODB_DENSE, INNODB_HOLES, MYROCKS, available, equal_memory
+from .engines import (CHEETAH, CHEETAH_DENSE, CHEETAH_PLAIN, INNODB, INNODB_COMPRESSED,
+                      INNODB_DENSE, INNODB_HOLES, MYROCKS, available, equal_memory)
 from .engines import chosen as chosen_engines
 from .formatdata import MEMORY_BYTES
 from .paths import VAR, show
@@ -33,7 +34,8 @@ from .ratios import paired, report_means
 from .say import Failure, note, step, table
 from .server import PrivateServer, scratch
 
-ENGINES = [INNODB, INNODB_COMPRESSED, INNODB_DENSE, INNODB_HOLES, MYROCKS, CHEETAH, CHEETAH_DENSE, CHEETAH_PLAIN]
+ENGINES = [INNODB, INNODB_COMPRESSED, INNODB_DENSE, INNODB_HOLES, MYROCKS, CHEETAH, CHEETAH_DENSE,
+           CHEETAH_PLAIN]
 LABELS = [engine.label for engine in ENGINES]
 PEERS = [engine.label for engine in ENGINES if engine.name != "CHEETAH"]
 SMALLEST = "the smallest of the others"
@@ -57,12 +59,16 @@ TARGETS = [
 
 def run(choice) -> int:
     """The part of the bench."""
-    names, measures = chosen(choice.data, formatdata.SETS, "data set"), chosen(choice.measures, MEASURES, "measure")
+    names, measures = (chosen(choice.data, formatdata.SETS, "data set"),
+                       chosen(choice.measures, MEASURES, "measure"))
     names = [name for name in names if at_hand(name)]
     before = [choice.before] if choice.before else []
-    engines = chosen_engines(choice.engines, [*ENGINES, *before], [CHEETAH, *before] if before else ENGINES)
-    step(f"formats: {len(engines)} engines, {len(names)} sets of data, {choice.repeats} repeats, {', '.join(measures)}: about "
-         f"{choice.repeats * len(names) * (choice.rest * ('bytes' in measures) + 8 * len(engines) * len(measures)) / 60:.0f} minutes")
+    engines = chosen_engines(choice.engines, [*ENGINES, *before],
+                             [CHEETAH, *before] if before else ENGINES)
+    seconds = choice.repeats * len(names) * (choice.rest * ("bytes" in measures)
+                                             + 8 * len(engines) * len(measures))
+    step(f"formats: {len(engines)} engines, {len(names)} sets of data, {choice.repeats} repeats, "
+         f"{', '.join(measures)}: about {seconds / 60:.0f} minutes")
     results = {}
     for repeat in range(choice.repeats):
         order = engines[repeat % len(engines):] + engines[:repeat % len(engines)]
@@ -72,7 +78,8 @@ def run(choice) -> int:
                 add(results, name, "bytes", bytes_at_rest(folder, name, order, choice.rest))
             for form in FORMS:
                 if form in measures or (form == "load_data" and "add_index" in measures):
-                    for measure, found in load_times(folder, name, form, order, "add_index" in measures).items():
+                    for measure, found in load_times(folder, name, form, order,
+                                                     "add_index" in measures).items():
                         add(results, name, measure, found)
             place = VAR / "bench-formats.json"
             place.write_text(json.dumps(results, indent=1) + "\n")
@@ -102,7 +109,9 @@ def at_hand(name: str) -> bool:
 
 def add(results: dict, name: str, measure: str, found: dict) -> None:
     """Keep the values of one repeat: set -> measure -> engine -> values."""
-    shown = ", ".join(f"{label} {value / 1e6:,.2f} MB" if measure == "bytes" else f"{label} {value:,.2f} s" for label, value in found.items())
+    shown = ", ".join(f"{label} {value / 1e6:,.2f} MB" if measure == "bytes"
+                      else f"{label} {value:,.2f} s"
+                      for label, value in found.items())
     note(f"{name}, {measure}: {shown}")
     for label, value in found.items():
         results.setdefault(name, {}).setdefault(measure, {}).setdefault(label, []).append(value)
@@ -112,7 +121,8 @@ def add(results: dict, name: str, measure: str, found: dict) -> None:
 def running(engine):
     """A private server for one engine; None when this machine does not have the engine."""
     options = {**equal_memory(MEMORY_BYTES), **engine.server_options(MEMORY_BYTES)}
-    server = PrivateServer(scratch("formats-" + re.sub(r"\W+", "-", engine.label)), options, plugin=engine.plugin)
+    server = PrivateServer(scratch("formats-" + re.sub(r"\W+", "-", engine.label)), options,
+                           plugin=engine.plugin)
     try:
         with server:
             if available(server, [engine]):
@@ -180,7 +190,9 @@ def report(results: dict) -> None:
     for name, measures in results.items():
         print(f"\n{name}")
         labels = dict.fromkeys(label for found in measures.values() for label in found)
-        table(["engine", *measures], [[label, *(cell(measure, found.get(label)) for measure, found in measures.items())] for label in labels])
+        table(["engine", *measures],
+              [[label, *(cell(measure, found.get(label)) for measure, found in measures.items())]
+               for label in labels])
     print()
     lines = [line for name, measures in results.items() for line in verdicts(name, measures)]
     if lines:
@@ -196,7 +208,8 @@ def report_against(results: dict, other: str) -> None:
                 ratios = paired(found[CHEETAH.label], found[other])
                 groups.setdefault(name, {})[measure] = [ratios]
                 total.setdefault(measure, []).append(ratios)
-    report_means(f"{CHEETAH.label} through {other}", {**groups, "all sets": total}, set(), judged=True)
+    report_means(f"{CHEETAH.label} through {other}", {**groups, "all sets": total}, set(),
+                 judged=True)
 
 
 def cell(measure: str, values) -> str:
@@ -220,5 +233,6 @@ def verdicts(name: str, measures: dict) -> list:
             continue
         least = min(others, key=lambda label: statistics.median(found[label]))
         ratio = statistics.median(found[ours]) / statistics.median(found[least])
-        lines.append([f"{name} {measure}", ours, least, f"{ratio:.3f}", f"<= {limit:.2f}", "met" if ratio <= limit else "MISSED"])
+        lines.append([f"{name} {measure}", ours, least, f"{ratio:.3f}", f"<= {limit:.2f}",
+                      "met" if ratio <= limit else "MISSED"])
     return lines

@@ -20,9 +20,11 @@ OPTIONS = {"loose_innodb_buffer_pool_size": "1G", "loose_cheetah_buffer_pool_siz
            "loose_cheetah_flush_log_at_trx_commit": 2}
 COLUMNS = "id INT PRIMARY KEY, t MEDIUMTEXT NOT NULL"
 SMALL_STATEMENTS, SMALL_ROWS = 50, 20
-SEARCHES = ("mutex", "the transaction log", "+buffer +pool -mutex", '"storage engine"', "inno*", "+(read write) +lock",
-            "character set collation", '"foreign key" @4', "optimizer statistics index", "+copyright +oracle -innodb")
-MEASURES = ("ADD FULLTEXT, s", "bytes of it, MB", "load of all, s", "20 rows a statement, s", "10 searches, s")
+SEARCHES = ("mutex", "the transaction log", "+buffer +pool -mutex", '"storage engine"', "inno*",
+            "+(read write) +lock", "character set collation", '"foreign key" @4',
+            "optimizer statistics index", "+copyright +oracle -innodb")
+MEASURES = ("ADD FULLTEXT, s", "bytes of it, MB", "load of all, s", "20 rows a statement, s",
+            "10 searches, s")
 
 
 def run(choice) -> int:
@@ -37,7 +39,8 @@ def run(choice) -> int:
             for engine in ENGINES if repeat % 2 == 0 else reversed(ENGINES):
                 for measure, value in zip(MEASURES, measure_once(server, engine)):
                     found[measure, engine].append(value)
-        differing = [words for words in SEARCHES if answers(server, words, "InnoDB") != answers(server, words, "CHEETAH")]
+        differing = [words for words in SEARCHES
+                     if answers(server, words, "InnoDB") != answers(server, words, "CHEETAH")]
     server.remove()
     report(rows, found)
     for words in differing:
@@ -50,7 +53,8 @@ def fill(server) -> int:
     with dump.open_dump(corpus.source_dump()) as source:
         dump.load(server, DATABASE, source, "ENGINE=InnoDB")
     for engine in ENGINES:
-        server.sql(f"CREATE TABLE {engine}_t ({COLUMNS}) ENGINE={engine} DEFAULT CHARSET=latin1", DATABASE)
+        server.sql(f"CREATE TABLE {engine}_t ({COLUMNS}) ENGINE={engine} DEFAULT CHARSET=latin1",
+                   DATABASE)
         server.sql(f"INSERT INTO {engine}_t SELECT old_id, old_text FROM text", DATABASE)
     return int(server.sql("SELECT COUNT(*) FROM CHEETAH_t", DATABASE)[0][0])
 
@@ -61,19 +65,25 @@ def measure_once(server, engine: str) -> list:
     server.sql(f"ALTER TABLE {engine}_t DROP KEY IF EXISTS ft", DATABASE)
     server.sql(f"ALTER TABLE {engine}_t FORCE", DATABASE)
     before = size(server, engine)
-    values[0] = seconds(server, f"ALTER TABLE {engine}_t ADD FULLTEXT KEY ft (t), ALGORITHM=INPLACE")
+    values[0] = seconds(server,
+                        f"ALTER TABLE {engine}_t ADD FULLTEXT KEY ft (t), ALGORITHM=INPLACE")
     values[1] = (size(server, engine) - before) / 1e6
-    searching = sum(seconds(server, f"SELECT id FROM {engine}_t WHERE {condition(words)} LIMIT 10") for words in SEARCHES)
-    for table_name, statements in ((f"{engine}_l", [f"SELECT * FROM {engine}_t"]), (f"{engine}_s", small_parts(engine))):
-        server.sql(f"CREATE TABLE {table_name} ({COLUMNS}, FULLTEXT KEY ft (t)) ENGINE={engine} DEFAULT CHARSET=latin1", DATABASE)
-        values.append(sum(seconds(server, f"INSERT INTO {table_name} {part}") for part in statements))
+    searching = sum(seconds(server, f"SELECT id FROM {engine}_t WHERE {condition(words)} LIMIT 10")
+                    for words in SEARCHES)
+    for table_name, statements in ((f"{engine}_l", [f"SELECT * FROM {engine}_t"]),
+                                   (f"{engine}_s", small_parts(engine))):
+        server.sql(f"CREATE TABLE {table_name} ({COLUMNS}, FULLTEXT KEY ft (t)) ENGINE={engine} "
+                   "DEFAULT CHARSET=latin1", DATABASE)
+        values.append(sum(seconds(server, f"INSERT INTO {table_name} {part}")
+                          for part in statements))
         server.sql(f"DROP TABLE {table_name}", DATABASE)
     return [*values, searching]
 
 
 def small_parts(engine: str) -> list:
     """Queries of a few rows each."""
-    return [f"SELECT * FROM {engine}_t WHERE id > {no * SMALL_ROWS} AND id <= {(no + 1) * SMALL_ROWS}"
+    return [f"SELECT * FROM {engine}_t "
+            f"WHERE id > {no * SMALL_ROWS} AND id <= {(no + 1) * SMALL_ROWS}"
             for no in range(SMALL_STATEMENTS)]
 
 
@@ -93,11 +103,13 @@ def condition(words: str) -> str:
 def size(server, engine: str) -> int:
     """Bytes on disk of the engine's table: of all its files where these are its own."""
     if engine == "InnoDB":
-        files = [*(server.data / DATABASE).glob("FTS_*.ibd"), server.data / DATABASE / "InnoDB_t.ibd"]
+        files = [*(server.data / DATABASE).glob("FTS_*.ibd"),
+                 server.data / DATABASE / "InnoDB_t.ibd"]
         return sum(file.stat().st_blocks * 512 for file in files)
     server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
     server.sql(f"FLUSH TABLE {engine}_t", DATABASE)
-    query = f"SELECT data_length + index_length FROM information_schema.tables WHERE table_name = '{engine}_t'"
+    query = ("SELECT data_length + index_length FROM information_schema.tables "
+             f"WHERE table_name = '{engine}_t'")
     return int(server.sql(query, DATABASE)[0][0])
 
 
@@ -113,7 +125,9 @@ def report(rows: int, found: dict) -> None:
         both = [found[measure, engine] for engine in ENGINES]
         if not all(both):
             raise Failure(f"'{measure}' was not measured")
-        cells = [f"{statistics.median(values):.2f} ({min(values):.2f}..{max(values):.2f})" for values in both]
-        lines.append([measure, *cells, f"{statistics.median(both[1]) / statistics.median(both[0]):.2f}"])
+        cells = [f"{statistics.median(values):.2f} ({min(values):.2f}..{max(values):.2f})"
+                 for values in both]
+        lines.append([measure, *cells,
+                      f"{statistics.median(both[1]) / statistics.median(both[0]):.2f}"])
     print(f"{rows:,} texts")
     table(["FULLTEXT", *ENGINES, "Cheetah / InnoDB"], lines)

@@ -26,15 +26,16 @@ GUID = "guid CHAR(36) CHARACTER SET ascii NOT NULL"
 KINDS = {"primary key": f"{GUID} PRIMARY KEY",
          "unique": f"id BIGINT AUTO_INCREMENT PRIMARY KEY, {GUID}, UNIQUE KEY guid (guid)",
          "plain": f"id BIGINT AUTO_INCREMENT PRIMARY KEY, {GUID}, KEY guid (guid)"}
-COLUMNS = "customer INT NOT NULL, price DOUBLE NOT NULL, data VARCHAR(40) NOT NULL, KEY customer (customer)"
+COLUMNS = ("customer INT NOT NULL, price DOUBLE NOT NULL, data VARCHAR(40) NOT NULL, "
+           "KEY customer (customer)")
 
 
 def run(choice) -> int:
     """The part of the bench; 1 when a run failed."""
     engines = chosen(choice.engines, memory.known(choice), [INNODB, MYROCKS, CHEETAH])
     seconds = choice.repeats * len(engines) * len(KINDS) * SECONDS_OF_RUN
-    step(f"guids: {ROWS:,} rows, {CACHE_MIB} MiB of cache, {len(KINDS)} tables, {len(engines)} engines, "
-         f"{choice.repeats} repeats: about {seconds / 60:.0f} minutes")
+    step(f"guids: {ROWS:,} rows, {CACHE_MIB} MiB of cache, {len(KINDS)} tables, "
+         f"{len(engines)} engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes")
     group = memory.group_of("guids")
     if group is None:
         return 0
@@ -76,10 +77,12 @@ def measure(engine, kind: str, group) -> float:
                     cursor.execute(statement)
                 took = time.monotonic() - started
         for index in ("PRIMARY", "customer", *(["guid"] if kind != "primary key" else [])):
-            query = f"SELECT COUNT(*), COUNT(DISTINCT guid) FROM t FORCE INDEX ({index}) WHERE customer >= 0"
+            query = (f"SELECT COUNT(*), COUNT(DISTINCT guid) FROM t FORCE INDEX ({index}) "
+                     "WHERE customer >= 0")
             found = tuple(map(int, server.sql(query, inserts.DATABASE)[0]))
             if found != (ROWS, ROWS):
-                raise Failure(f"the index {index} has {found[0]} rows and {found[1]} GUIDs, not {ROWS}")
+                raise Failure(f"the index {index} has {found[0]} rows and {found[1]} GUIDs, "
+                              f"not {ROWS}")
     return took
 
 
@@ -103,7 +106,8 @@ def report(results: dict) -> None:
     for label, by_kind in results.items():
         if not all(by_kind.values()):
             continue
-        cells = [f"{median(times):.2f} ({min(times):.2f}..{max(times):.2f})" for times in by_kind.values()]
+        cells = [f"{median(times):.2f} ({min(times):.2f}..{max(times):.2f})"
+                 for times in by_kind.values()]
         lines.append([label, *cells, f"{median(by_kind['plain']) / median(by_kind['unique']):.2f}"])
     print()
     table(["engine", *(f"{kind}, s" for kind in KINDS), "rate unique / plain"], lines)

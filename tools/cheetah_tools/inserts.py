@@ -26,9 +26,10 @@ DATABASE = "inserts"
 BATCH_ROWS = 500
 PARTS = 5
 DDL = ("CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, dateandtime DATETIME NOT NULL, "
-       "cashregister INT NOT NULL, customer INT NOT NULL, product INT NOT NULL, price DOUBLE NOT NULL, "
-       "data VARCHAR(40) NOT NULL, KEY price (price, customer), "
-       "KEY cashregister (cashregister, price, customer), KEY moment (price, dateandtime, customer)) ")
+       "cashregister INT NOT NULL, customer INT NOT NULL, product INT NOT NULL, "
+       "price DOUBLE NOT NULL, data VARCHAR(40) NOT NULL, KEY price (price, customer), "
+       "KEY cashregister (cashregister, price, customer), "
+       "KEY moment (price, dateandtime, customer)) ")
 
 
 @dataclass
@@ -49,8 +50,8 @@ def run(choice) -> int:
     """The part of the bench; 1 when a run failed."""
     engines = chosen(choice.engines, memory.known(choice), [INNODB, MYROCKS, CHEETAH])
     seconds = choice.repeats * len(engines) * (choice.seconds + 20)
-    step(f"inserts: {choice.seconds} s into an empty table, {choice.cache} MiB of cache, {len(engines)} "
-         f"engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes")
+    step(f"inserts: {choice.seconds} s into an empty table, {choice.cache} MiB of cache, "
+         f"{len(engines)} engines, {choice.repeats} repeats: about {seconds / 60:.0f} minutes")
     group = memory.group_of("inserts")
     if group is None:
         return 0
@@ -122,15 +123,17 @@ def insert_for(server, seconds: int) -> list:
             begin = time.monotonic()
             if begin - started >= seconds:
                 return moments
-            cursor.execute(f"INSERT INTO t (dateandtime, cashregister, customer, product, price, data) VALUES {rows}")
+            cursor.execute("INSERT INTO t (dateandtime, cashregister, customer, product, price, "
+                           f"data) VALUES {rows}")
             end = time.monotonic()
             moments.append((end - started, end - begin))
 
 
 def row(numbers: random.Random) -> str:
     """A row as VALUES has it."""
-    return (f"(NOW(), {numbers.randrange(1000)}, {numbers.randrange(100_000)}, {numbers.randrange(10_000)}, "
-            f"{numbers.random() * 500:.6f}, '{numbers.getrandbits(64):016x}')")
+    return (f"(NOW(), {numbers.randrange(1000)}, {numbers.randrange(100_000)}, "
+            f"{numbers.randrange(10_000)}, {numbers.random() * 500:.6f}, "
+            f"'{numbers.getrandbits(64):016x}')")
 
 
 def check(server, rows: int) -> None:
@@ -148,16 +151,16 @@ def summary(moments: list, seconds: int, rows: int, spent: list, disk: int) -> R
     took = sorted(duration for _, duration in moments)
     last = sum(BATCH_ROWS for end, _ in moments if end > seconds * (PARTS - 1) / PARTS)
     cpu, read, written = (amount / rows for amount in spent)
-    return Run(rows / seconds, last * PARTS / seconds, took[int(len(took) * 0.99)] * 1e3, took[-1] * 1e3,
-               cpu * 1e6, read, written, disk / rows)
+    return Run(rows / seconds, last * PARTS / seconds, took[int(len(took) * 0.99)] * 1e3,
+               took[-1] * 1e3, cpu * 1e6, read, written, disk / rows)
 
 
 def told(found: Run) -> str:
     """A run in words."""
-    return (f"{found.rows_per_second:,.0f} rows a second, {found.last_part:,.0f} in the last fifth, batch p99 "
-            f"{found.p99_ms:,.0f} ms, longest {found.longest_ms:,.0f} ms; for a row {found.cpu_us:.1f} us, "
-            f"{found.read_bytes:,.0f} bytes read, {found.written_bytes:,.0f} written, "
-            f"{found.disk_bytes:,.0f} on disk")
+    return (f"{found.rows_per_second:,.0f} rows a second, {found.last_part:,.0f} in the last "
+            f"fifth, batch p99 {found.p99_ms:,.0f} ms, longest {found.longest_ms:,.0f} ms; for a "
+            f"row {found.cpu_us:.1f} us, {found.read_bytes:,.0f} bytes read, "
+            f"{found.written_bytes:,.0f} written, {found.disk_bytes:,.0f} on disk")
 
 
 def report(results: dict) -> None:
@@ -166,12 +169,14 @@ def report(results: dict) -> None:
     for label, runs in results.items():
         if not runs:
             continue
-        middle = {field.name: median(getattr(found, field.name) for found in runs) for field in fields(Run)}
+        middle = {field.name: median(getattr(found, field.name) for found in runs)
+                  for field in fields(Run)}
         low, high = (end(found.rows_per_second for found in runs) for end in (min, max))
         lines.append([label, f"{middle['rows_per_second']:,.0f} ({low:,.0f}..{high:,.0f})",
-                      f"{middle['last_part']:,.0f}", f"{middle['p99_ms']:,.0f}", f"{middle['longest_ms']:,.0f}",
-                      f"{middle['cpu_us']:.1f}", f"{middle['read_bytes']:,.0f}",
-                      f"{middle['written_bytes']:,.0f}", f"{middle['disk_bytes']:,.0f}"])
+                      f"{middle['last_part']:,.0f}", f"{middle['p99_ms']:,.0f}",
+                      f"{middle['longest_ms']:,.0f}", f"{middle['cpu_us']:.1f}",
+                      f"{middle['read_bytes']:,.0f}", f"{middle['written_bytes']:,.0f}",
+                      f"{middle['disk_bytes']:,.0f}"])
     print()
     table(["engine", "rows/s", "last fifth", "batch p99 ms", "longest", "CPU us/row", "B read/row",
            "B written/row", "B on disk/row"], lines)

@@ -21,9 +21,10 @@ def create_tables(server, database: str, clause: str) -> None:
     """The writers' tables: a composite key, a unique and a plain secondary index, a large value."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     for name in TABLES:
-        server.sql(f"CREATE TABLE IF NOT EXISTS {name} (writer INT NOT NULL, k INT NOT NULL, version INT NOT NULL, "
-                   "word VARCHAR(40) NOT NULL, body MEDIUMBLOB NOT NULL, PRIMARY KEY (writer, k), "
-                   f"UNIQUE KEY by_word (word), KEY by_version (version, writer)) {clause}", database)
+        server.sql(f"CREATE TABLE IF NOT EXISTS {name} (writer INT NOT NULL, k INT NOT NULL, "
+                   "version INT NOT NULL, word VARCHAR(40) NOT NULL, body MEDIUMBLOB NOT NULL, "
+                   "PRIMARY KEY (writer, k), UNIQUE KEY by_word (word), "
+                   f"KEY by_version (version, writer)) {clause}", database)
 
 
 class Writer(threading.Thread):
@@ -80,24 +81,28 @@ class Writer(threading.Thread):
         key = (rng.choice(TABLES), rng.randint(1, 400))
         known = changes[key] if key in changes else self.committed.get(key)
         if known and rng.random() < 0.2:
-            cursor.execute(f"DELETE FROM {key[0]} WHERE writer = %s AND k = %s", (self.number, key[1]))
+            cursor.execute(f"DELETE FROM {key[0]} WHERE writer = %s AND k = %s",
+                           (self.number, key[1]))
             changes[key] = None
             return
         body = self._body()
         version = rng.randint(1, 10**9)
         word = f"{self.number}-{key[1]}-{version}"
         if known:
-            done = cursor.execute(f"UPDATE {key[0]} SET version = %s, word = %s, body = %s WHERE writer = %s AND k = %s",
+            done = cursor.execute(f"UPDATE {key[0]} SET version = %s, word = %s, body = %s "
+                                  "WHERE writer = %s AND k = %s",
                                   (version, word, body, self.number, key[1]))
         else:
-            done = cursor.execute(f"INSERT INTO {key[0]} VALUES (%s, %s, %s, %s, %s)", (self.number, key[1], version, word, body))
+            done = cursor.execute(f"INSERT INTO {key[0]} VALUES (%s, %s, %s, %s, %s)",
+                                  (self.number, key[1], version, word, body))
         if done != 1:
             self.failure = f"writer {self.number}: {done} rows changed at {key}, known as {known}"
             self.stopping.set()
         changes[key] = (version, zlib.crc32(body))
 
     def _body(self) -> bytes:
-        size = self.rng.choice([0, 20, 200, 2000]) if self.rng.random() < 0.97 else self.rng.choice([20000, 200000])
+        size = (self.rng.choice([0, 20, 200, 2000]) if self.rng.random() < 0.97
+                else self.rng.choice([20000, 200000]))
         return (b"%d " % self.rng.getrandbits(64)) * (size // 18)
 
 
@@ -114,10 +119,12 @@ def read_back(server, database: str) -> dict:
     """What the tables hold: writer -> {(table, k): (version, crc)}; all indexes must agree."""
     found = {}
     for name in TABLES:
-        rows = server.sql(f"SELECT writer, k, version, word, body FROM {name} FORCE INDEX (PRIMARY)", database)
+        rows = server.sql("SELECT writer, k, version, word, body "
+                          f"FROM {name} FORCE INDEX (PRIMARY)", database)
         for writer, k, version, word, body in rows:
             if word != f"{writer}-{k}-{version}":
-                raise Failure(f"{name}: row ({writer}, {k}) mixes two versions: {version} and {word}")
+                raise Failure(f"{name}: row ({writer}, {k}) mixes two versions: "
+                              f"{version} and {word}")
             found.setdefault(writer, {})[(name, k)] = (version, zlib.crc32(body))
         for index in ("by_word", "by_version"):
             seen = server.sql(f"SELECT writer, k FROM {name} FORCE INDEX ({index})", database)
@@ -148,5 +155,6 @@ def describe(writer, kept: dict, whole: dict) -> str:
     """Which acknowledged rows are wrong."""
     lost = [k for k, v in writer.committed.items() if kept.get(k) != v and whole.get(k) == v]
     alien = [k for k, v in kept.items() if writer.committed.get(k) != v and whole.get(k) != v]
-    return (f"writer {writer.number}: {len(lost)} acknowledged rows lost or changed (such as {lost[:3]}), "
-            f"{len(alien)} rows that nobody committed (such as {alien[:3]}), open transaction of {len(writer.open)} changes")
+    return (f"writer {writer.number}: {len(lost)} acknowledged rows lost or changed "
+            f"(such as {lost[:3]}), {len(alien)} rows that nobody committed "
+            f"(such as {alien[:3]}), open transaction of {len(writer.open)} changes")

@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass, fields
 from statistics import median
 
 from . import cgroup, sysbench
-from .engines import CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, MYROCKS, available, chosen, equal_memory
+from .engines import (CHEETAH, ENCRYPTED, INNODB, INNODB_COMPRESSED, MYROCKS, available, chosen,
+                      equal_memory)
 from .oltp import STOP_SECONDS, TABLES, alone, chosen_cells, sysbench_tables
 from .paths import VAR, show
 from .say import Failure, note, step, table
@@ -102,16 +103,19 @@ def run(choice) -> int:
 
 
 def group_of(part: str):
-    """A memory cgroup for a part of the bench; None, and a line that says so, where none can be had."""
+    """A memory cgroup for a part of the bench; None, and a line that says so, where none can be
+    had."""
     group = cgroup.make(GROUP_BYTES)
     if group is None:
-        print(f"skipped: {part}: no memory cgroup can be had here (it takes root, or a delegated one)")
+        print(f"skipped: {part}: no memory cgroup can be had here "
+              "(it takes root, or a delegated one)")
     return group
 
 
 def known(choice) -> list:
     """The engines that can be chosen."""
-    return [INNODB, INNODB_COMPRESSED, MYROCKS, CHEETAH, *ENCRYPTED, *([choice.before] if choice.before else [])]
+    return [INNODB, INNODB_COMPRESSED, MYROCKS, CHEETAH, *ENCRYPTED,
+            *([choice.before] if choice.before else [])]
 
 
 def load_all(stack, engines: list, rows: int, group) -> tuple:
@@ -183,7 +187,8 @@ def measure_split(servers: dict, split: Split, cells: list, choice, group,
     time.sleep(REST_SECONDS)
     for engine, server in servers.values():
         settled = engine.bytes_on_disk(server, sysbench.DATABASE)
-        note(f"{known_as} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk after a rest")
+        note(f"{known_as} of the memory, {engine.label}: {settled / 1e6:,.0f} MB on disk "
+             "after a rest")
         server.stop()
     return results
 

@@ -24,35 +24,41 @@ from .server import plugin_folder
 
 HOME = VAR / "mtr"
 TREE = HOME / "tree"
-# Where the server's packages have them; Debian 13 renamed the folder, and the driver goes by its name.
+# Where the server's packages have them; Debian 13 renamed the folder, and the driver goes by its
+# name.
 PLACE = "share/mysql/mysql-test" if SERIES == FIRST_SERIES else "share/mariadb/mariadb-test"
 SHIPPED, TEST_ROOT = SERVER / "usr" / PLACE, TREE / PLACE
-SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs", "engines/iuds", "handler"]
+SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs",
+          "engines/iuds", "handler"]
 COPIED = ["storage_engine", "engines", "handler"]
 # InnoDB's tests of foreign keys and full-text keys, from other suites: they run on another engine
 # with its name in them. Those are left out that need combinations or a default engine of their own,
 # or whose subject is how InnoDB stores words.
 TRANSLATED = {
     "foreign_keys": [
-        "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key", "innodb.fk_col_alter", "innodb.fk_drop_alter",
-        "innodb.innodb-fk", "innodb.innodb-fk-virtual", "innodb.innodb-fk-warnings", "innodb.innodb-fkcheck",
-        "innodb.innodb-get-fk", "innodb.stored_fk", "rpl.rpl_foreign_key_innodb", "vcol.innodb_virtual_fk"],
+        "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key",
+        "innodb.fk_col_alter", "innodb.fk_drop_alter", "innodb.innodb-fk",
+        "innodb.innodb-fk-virtual", "innodb.innodb-fk-warnings", "innodb.innodb-fkcheck",
+        "innodb.innodb-get-fk", "innodb.stored_fk", "rpl.rpl_foreign_key_innodb",
+        "vcol.innodb_virtual_fk"],
     "fulltext": [
         "innodb_fts.basic", "innodb_fts.foreign_key_check", "innodb_fts.foreign_key_update",
-        "innodb_fts.fts_kill_query", "innodb_fts.fulltext", "innodb_fts.fulltext2", "innodb_fts.fulltext3",
-        "innodb_fts.fulltext_cache", "innodb_fts.fulltext_distinct", "innodb_fts.fulltext_left_join",
-        "innodb_fts.fulltext_misc", "innodb_fts.fulltext_multi", "innodb_fts.fulltext_order_by",
-        "innodb_fts.fulltext_update", "innodb_fts.fulltext_var", "innodb_fts.innodb_fts_large_records",
-        "innodb_fts.innodb_fts_misc_1", "innodb_fts.innodb_fts_multiple_index", "innodb_fts.innodb_fts_plugin",
+        "innodb_fts.fts_kill_query", "innodb_fts.fulltext", "innodb_fts.fulltext2",
+        "innodb_fts.fulltext3", "innodb_fts.fulltext_cache", "innodb_fts.fulltext_distinct",
+        "innodb_fts.fulltext_left_join", "innodb_fts.fulltext_misc", "innodb_fts.fulltext_multi",
+        "innodb_fts.fulltext_order_by", "innodb_fts.fulltext_update", "innodb_fts.fulltext_var",
+        "innodb_fts.innodb_fts_large_records", "innodb_fts.innodb_fts_misc_1",
+        "innodb_fts.innodb_fts_multiple_index", "innodb_fts.innodb_fts_plugin",
         "innodb_fts.innodb_fts_proximity", "innodb_fts.innodb_fts_stopword_charset",
-        "innodb_fts.innodb_fts_transaction", "innodb_fts.misc", "innodb_fts.misc_1", "innodb_fts.multiple_index",
-        "innodb_fts.phrase", "innodb_fts.savepoint", "innodb_fts.stopword", "innodb_fts.subexpr",
-        "main.fulltext_charsets"]}
+        "innodb_fts.innodb_fts_transaction", "innodb_fts.misc", "innodb_fts.misc_1",
+        "innodb_fts.multiple_index", "innodb_fts.phrase", "innodb_fts.savepoint",
+        "innodb_fts.stopword", "innodb_fts.subexpr", "main.fulltext_charsets"]}
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
 # A part of every suite that ends within a few minutes; `make suites` runs all.
-SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_|innodb_fts\.|"
-                    r"main\.fulltext)")
-RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
+SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_|"
+                    r"innodb_fts\.|main\.fulltext)")
+RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?"
+                         r"\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
 
 
 def main(arguments: list) -> int:
@@ -60,7 +66,8 @@ def main(arguments: list) -> int:
     parser = argparse.ArgumentParser(description="run MariaDB's suites on InnoDB and Cheetah")
     parser.add_argument("--quick", action="store_true", help="a subset for `make test`")
     parser.add_argument("--engine", default="CHEETAH")
-    parser.add_argument("--fresh", action="store_true", help="run InnoDB again although its results are at hand")
+    parser.add_argument("--fresh", action="store_true",
+                        help="run InnoDB again although its results are at hand")
     parser.add_argument("--only", default="", help="regular expression: only these tests")
     choice = parser.parse_args(arguments)
     if choice.engine == "CHEETAH" and not PLUGIN.exists():
@@ -74,7 +81,8 @@ def main(arguments: list) -> int:
 def chosen(name: str, choice) -> bool:
     """Whether this run takes the test; the quick one leaves listed ones out, some of which wait
     long to fail."""
-    return (not choice.quick or SUBSET.match(name) and name not in expected()) and (not choice.only or re.search(choice.only, name))
+    return ((not choice.quick or SUBSET.match(name) and name not in expected())
+            and (not choice.only or re.search(choice.only, name)))
 
 
 def compare(wanted: list, results: dict, engine: str) -> int:
@@ -85,12 +93,13 @@ def compare(wanted: list, results: dict, engine: str) -> int:
     listed = [name for name in failed if name in reasons]
     unlisted = [name for name in failed if name not in reasons]
     for name in unlisted:
-        note(f"FAILED on {engine} only: {name} ({results.get(translated(name, engine), 'did not run')})")
+        note(f"FAILED on {engine} only: {name} "
+             f"({results.get(translated(name, engine), 'did not run')})")
     for name in passed:
         if name in reasons:
             note(f"passes now, take it out of {show(EXPECTED)}: {name}")
-    print(f"suites: {len(passed)} of {len(wanted)} pass on {engine} as on InnoDB, {len(listed)} differ with a listed reason, "
-          f"{len(unlisted)} without; logs in {show(HOME)}")
+    print(f"suites: {len(passed)} of {len(wanted)} pass on {engine} as on InnoDB, {len(listed)} "
+          f"differ with a listed reason, {len(unlisted)} without; logs in {show(HOME)}")
     return 1 if unlisted else 0
 
 
@@ -119,18 +128,21 @@ def baseline(fresh: bool) -> list:
     if fresh or not known.exists():
         step("running every suite on InnoDB")
         others = [name for names in TRANSLATED.values() for name in names]
-        results = {**run_suites("InnoDB", suites=SUITES, label="innodb"), **run_suites("InnoDB", names=others, label="keys")}
+        results = {**run_suites("InnoDB", suites=SUITES, label="innodb"),
+                   **run_suites("InnoDB", names=others, label="keys")}
         passed = sorted(name for name, result in results.items() if result == "pass")
         if len(passed) < 50:
             raise Failure(f"InnoDB passes hardly any test: see {show(HOME / 'innodb.log')}")
-        head = "# Tests that InnoDB passes in this release; written by `make suites ARGS=--fresh`.\n"
+        head = ("# Tests that InnoDB passes in this release; written by "
+                "`make suites ARGS=--fresh`.\n")
         setup.replace_text(known, head + "".join(name + "\n" for name in passed))
     return [line for line in known.read_text().splitlines() if not line.startswith("#")]
 
 
 def tests_of(suites: list) -> list:
     """Every test of some suites by its full name."""
-    return [f"{suite}.{file.stem}" for suite in suites for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
+    return [f"{suite}.{file.stem}" for suite in suites
+            for file in sorted((TEST_ROOT / "suite" / suite).glob("*.test"))]
 
 
 def build_tree() -> None:
@@ -175,7 +187,8 @@ def select_engine(engine: str) -> None:
         for suffix in ("test", "result"):
             text = (original / f"handler/innodb.{suffix}").read_text()
             text = re.sub(r"(?i)(--source include/have_innodb\.inc\n)", "", text)
-            (suites / f"handler/{engine.lower()}.{suffix}").write_text(re.sub(r"\bInnoDB\b|\binnodb\b", engine, text))
+            (suites / f"handler/{engine.lower()}.{suffix}").write_text(
+                re.sub(r"\bInnoDB\b|\binnodb\b", engine, text))
         for own_suite, names in TRANSLATED.items():
             translate(own_suite, names, engine)
 
@@ -192,8 +205,10 @@ def translate(own_suite: str, names: list, engine: str) -> None:
         folder = original / ("main" if suite == "main" else f"suite/{suite}")
         tests, results = (folder, folder) if suite == "main" else (folder / "t", folder / "r")
         to = translated(name, engine).split(".", 1)[1]
-        for source in [*tests.glob(f"{test}.*"), *tests.glob(f"{test}-*.opt"), *results.glob(f"{test}.result")]:
-            target = home / ("r" if source.suffix == ".result" else "t") / (to + source.name[len(test):])
+        for source in [*tests.glob(f"{test}.*"), *tests.glob(f"{test}-*.opt"),
+                       *results.glob(f"{test}.result")]:
+            target = (home / ("r" if source.suffix == ".result" else "t")
+                      / (to + source.name[len(test):]))
             text = source.read_text(errors="surrogateescape")
             words = text if source.suffix == ".opt" else in_words_of(engine, text)
             target.write_text(words, errors="surrogateescape")
@@ -208,7 +223,8 @@ def translate(own_suite: str, names: list, engine: str) -> None:
 def in_words_of(engine: str, text: str) -> str:
     """A test or its result with another engine's name; names of variables and tables stay."""
     text = re.sub(r"(?im)^(-- *)?source include/have_innodb\.inc;?\n", "", text)
-    text = re.sub(r"(Warnings:\n)?Warning\t124\tInnoDB rebuilding table to add column FTS_DOC_ID\n", "", text)
+    text = re.sub(r"(Warnings:\n)?Warning\t124\tInnoDB rebuilding table to add column FTS_DOC_ID\n",
+                  "", text)
     # Ignored with a warning by others.
     text = re.sub(r" *\bSTATS_PERSISTENT *= *[01]", "", text)
     return re.sub(r"(?i)\binnodb\b(?!\.inc)", engine, text)
@@ -232,10 +248,13 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     short = tempfile.mkdtemp(prefix="mtr-")
-    words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t", "--force", "--max-test-fail=0",
-             "--retry=0", "--parallel=2", "--nowarnings", "--testcase-timeout=2", "--suite-timeout=60", "--mysqld=--loose-innodb",
-             f"--mysqld=--default-storage-engine={engine}", f"--combination=--default-storage-engine={engine}",
-             "--mysqld=--plugin-maturity=unknown", "--mysqld=--partition", "--mysqld=--innodb-lock-wait-timeout=3",
+    words = ["perl", "./mariadb-test-run.pl", f"--vardir={work}/var", f"--tmpdir={short}/t",
+             "--force", "--max-test-fail=0", "--retry=0", "--parallel=2", "--nowarnings",
+             "--testcase-timeout=2", "--suite-timeout=60", "--mysqld=--loose-innodb",
+             f"--mysqld=--default-storage-engine={engine}",
+             f"--combination=--default-storage-engine={engine}",
+             "--mysqld=--plugin-maturity=unknown", "--mysqld=--partition",
+             "--mysqld=--innodb-lock-wait-timeout=3",
              "--mysqld=--loose-cheetah-lock-wait-timeout=3", *more]
     if engine == "CHEETAH":
         words.append(f"--mysqld=--plugin-load-add={PLUGIN.name}")
@@ -258,8 +277,8 @@ def unprivileged(words: list, folders: list, output) -> None:
         for folder in folders:
             subprocess.run(["chown", "-R", "nobody", str(folder)], check=True)
         options = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
-    process = subprocess.Popen(words, cwd=TEST_ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                               start_new_session=True, **options)
+    process = subprocess.Popen(words, cwd=TEST_ROOT, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=output, stderr=output, start_new_session=True, **options)
     try:
         process.wait()
     except BaseException:

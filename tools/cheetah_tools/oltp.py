@@ -120,7 +120,8 @@ def chosen_cells(choice, workloads: list, connections: list) -> tuple:
     unknown = sorted(set(asked) - set(workloads))
     if unknown:
         raise Failure(f"no such workload: {', '.join(unknown)}; there are {', '.join(workloads)}")
-    return asked, list(map(int, choice.connections.split(","))) if choice.connections else connections
+    return asked, (list(map(int, choice.connections.split(","))) if choice.connections
+                   else connections)
 
 
 def compared(choice) -> list:

@@ -1,9 +1,9 @@
 """Programs of another Debian release than this machine's, run here as they are.
 
-A program starts with the loader that it names, and finds its C library where that looks. Set-up puts
-both beside the private server, and writes their places into each of its programs. So they need no
-container and no root, every tool starts them as it starts the machine's own, and what they start in
-turn (shells, perl) gets the machine's libraries.
+A program starts with the loader that it names, and finds its C library where that looks. Set-up
+puts both beside the private server, and writes their places into each of its programs. So they need
+no container and no root, every tool starts them as it starts the machine's own, and what they start
+in turn (shells, perl) gets the machine's libraries.
 """
 
 import os
@@ -19,7 +19,8 @@ ELF = b"\x7fELF"
 
 def library_folders(root: Path) -> list:
     """The folders of shared libraries below `root`."""
-    places = [root / prefix / f"{machine}-linux-gnu" for prefix in ("usr/lib", "lib") for machine in ("x86_64", "aarch64")]
+    places = [root / prefix / f"{machine}-linux-gnu" for prefix in ("usr/lib", "lib")
+              for machine in ("x86_64", "aarch64")]
     return [str(place) for place in places if place.is_dir()]
 
 
@@ -42,14 +43,15 @@ def linked(root: Path) -> list:
     if loader is None:
         return []
     # What its libraries need of a newer C library is there when it runs.
-    return [f"-Wl,--dynamic-linker={loader}", "-Wl,--allow-shlib-undefined", "-Wl,--disable-new-dtags",
-            "-Wl,-rpath," + ":".join(library_folders(root))]
+    return [f"-Wl,--dynamic-linker={loader}", "-Wl,--allow-shlib-undefined",
+            "-Wl,--disable-new-dtags", "-Wl,-rpath," + ":".join(library_folders(root))]
 
 
 def missing_libraries(root: Path, program: str) -> set:
     """Names of libraries that the program finds outside `root`, or not at all."""
     # Unlike --list, this does not end at the first that is nowhere.
-    listed = subprocess.run(words(root, root / program), env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"},
+    listed = subprocess.run(words(root, root / program),
+                            env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"},
                             text=True, capture_output=True, check=False)
     found = re.findall(r"^\s*(\S+) => (not found|/\S+)", listed.stdout, re.M)
     return {name for name, place in found if not place.startswith(f"{root}/")}
@@ -84,7 +86,8 @@ def is_program(file: Path) -> bool:
 
 def patch(root: Path, *arguments, may_fail: bool = False) -> bool:
     """Run patchelf, which is a program of that release, too; whether it succeeded."""
-    done = subprocess.run(words(root, root / PATCHELF, *arguments), text=True, capture_output=True, check=False)
+    done = subprocess.run(words(root, root / PATCHELF, *arguments), text=True, capture_output=True,
+                          check=False)
     if done.returncode != 0 and not may_fail:
         raise Failure(f"patchelf: {done.stderr.strip()}")
     return done.returncode == 0

@@ -22,8 +22,8 @@ SCRIPTS = ("preinst", "postinst", "prerm", "postrm")
 OWN = "usr/lib/cheetah"
 DOCUMENTATION = f"usr/share/doc/{NAME}"
 # Files and folders of the project that are documents of the package.
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSES", "docs", "tools/monitoring",
-             "packaging/Containerfile")
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSES", "docs",
+             "tools/monitoring", "packaging/Containerfile")
 CONTROL = """Package: {name}
 Version: {version}
 Architecture: {architecture}
@@ -81,10 +81,11 @@ def make() -> tuple:
 def pack(root: Path, servers: list) -> Path:
     """Write what dpkg wants to know, and make the package."""
     architecture, version = output(["dpkg", "--print-architecture"]), workspace_version()
-    control = CONTROL.format(name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
-                             kibibytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024,
-                             others=", ".join(other_series(servers)), servers=" ".join(servers),
-                             listed=", ".join(servers))
+    control = CONTROL.format(
+        name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
+        kibibytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024,
+        others=", ".join(other_series(servers)), servers=" ".join(servers),
+        listed=", ".join(servers))
     place(root / "DEBIAN/control", control.encode(), 0o644)
     place(root / "DEBIAN/conffiles", f"/{CONFIGURATION}\n/{HOOK}\n".encode(), 0o644)
     place(root / "DEBIAN/triggers", (PACKAGING / "triggers").read_bytes(), 0o644)
@@ -92,30 +93,34 @@ def pack(root: Path, servers: list) -> Path:
         text = (PACKAGING / name).read_text().replace("@VERSION@", version)
         place(root / "DEBIAN" / name, text.encode(), 0o755)
     target = BUILD / f"{NAME}_{version}_{architecture}.deb"
-    done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)], text=True,
-                          capture_output=True, check=False)
+    done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)],
+                          text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise Failure("dpkg-deb: " + done.stderr.strip())
     return target
 
 
 def other_series(servers: list) -> list:
-    """The servers that the package cannot be beside: those of other series. (Not what it depends on:
-    its trigger, which the server's package awaits, would wait for that package.)"""
-    series = {tuple(map(int, re.match(r"(?:\d+:)?(\d+)\.(\d+)\.", version).groups())) for version in servers}
+    """The servers that the package cannot be beside: those of other series. (Not what it depends
+    on: its trigger, which the server's package awaits, would wait for that package.)"""
+    series = {tuple(map(int, re.match(r"(?:\d+:)?(\d+)\.(\d+)\.", version).groups()))
+              for version in servers}
     if len(series) != 1:
         raise Failure("one package is for one series of the server: " + ", ".join(servers))
     major, minor = series.pop()
-    return [f"mariadb-server-core (<< 1:{major}.{minor})", f"mariadb-server-core (>= 1:{major}.{minor + 1}~)"]
+    return [f"mariadb-server-core (<< 1:{major}.{minor})",
+            f"mariadb-server-core (>= 1:{major}.{minor + 1}~)"]
 
 
 def place_core(folder: Path) -> None:
     """What any server's plugin is linked from: the engine as one object, and the shim's source."""
     library = build.rust_library()
-    names = sorted(set(re.findall(r" T (cheetah_\w+)$", output(["nm", "--defined-only", str(library)]), re.M)))
+    names = sorted(set(re.findall(r" T (cheetah_\w+)$",
+                                  output(["nm", "--defined-only", str(library)]), re.M)))
     folder.mkdir(parents=True)
     core = folder / "core.o"
-    subprocess.run(["ld", "-r", "--gc-sections", "--strip-debug", *(word for name in names for word in ("-u", name)),
+    subprocess.run(["ld", "-r", "--gc-sections", "--strip-debug",
+                    *(word for name in names for word in ("-u", name)),
                     "-o", str(core), str(library)], check=True)
     core.chmod(0o644)
     sources = PROJECT / "plugin"
@@ -146,7 +151,10 @@ def build_shim(root: Path, version: str) -> None:
 
 def copyright_text() -> str:
     """What Debian wants under this name: who may do what, with the licences in full."""
-    return "\n\n".join((PROJECT / name).read_text().strip() for name in ["LICENSE", *sorted(f"LICENSES/{f.name}" for f in (PROJECT / "LICENSES").glob("*"))]) + "\n"
+    return "\n\n".join(
+        (PROJECT / name).read_text().strip()
+        for name in ["LICENSE", *sorted(f"LICENSES/{f.name}"
+                                        for f in (PROJECT / "LICENSES").glob("*"))]) + "\n"
 
 
 def maintainer() -> str:
@@ -160,8 +168,9 @@ def install(_arguments=()) -> None:
     wanted = setup.ensure()["package_version"]
     found = installed_version()
     if found != wanted:
-        raise Failure(f"the plugin is for mariadb-server-core {wanted}, installed is {found or 'none'}: a storage engine "
-                      "loads only into the very version it was built for. Nothing was changed.")
+        raise Failure(f"the plugin is for mariadb-server-core {wanted}, installed is "
+                      f"{found or 'none'}: a storage engine loads only into the very version it "
+                      "was built for. Nothing was changed.")
     plugin = build.build()
     folder = Path(os.environ.get("DESTDIR", "/")) / PLUGIN_FOLDER
     target = folder / plugin.name
@@ -172,7 +181,8 @@ def install(_arguments=()) -> None:
         fresh.rename(target)
         place_programs(folder.parents[3] / "usr/local")
     except PermissionError as failure:
-        raise Failure(f"cannot write to {failure.filename}: run as root, sudo make install") from failure
+        raise Failure(f"cannot write to {failure.filename}: run as root, "
+                      "sudo make install") from failure
     print(f"installed {target} with cheetah-migrate and cheetah-backup\n"
           "next, in the server: INSTALL SONAME 'ha_cheetah';")
 

@@ -25,9 +25,13 @@ class Keeper:
 
     def __init__(self, folder: Path, limit_bytes: int):
         is_v2 = (folder / "memory.max").exists()
-        usage, self.cache, control = ("memory.current", b"file", "memory.high") if is_v2 else ("memory.usage_in_bytes", b"cache", "memory.limit_in_bytes")
-        self.usage, self.stat = (os.open(folder / name, os.O_RDONLY) for name in (usage, "memory.stat"))
-        self.control, self.otherwise = os.open(folder / control, os.O_WRONLY), b"max" if is_v2 else str(limit_bytes).encode()
+        usage, self.cache, control = (("memory.current", b"file", "memory.high") if is_v2
+                                      else ("memory.usage_in_bytes", b"cache",
+                                            "memory.limit_in_bytes"))
+        self.usage, self.stat = (os.open(folder / name, os.O_RDONLY)
+                                 for name in (usage, "memory.stat"))
+        self.control, self.otherwise = (os.open(folder / control, os.O_WRONLY),
+                                        b"max" if is_v2 else str(limit_bytes).encode())
         self.seen, self.failed, self.cuts = [], 0, 0
 
     def file_bytes(self) -> int:
@@ -61,7 +65,9 @@ def main(arguments: list) -> None:
     print("begun", flush=True)
     while not select.select([sys.stdin], [], [], CUT_SECONDS)[0]:
         keeper.cut(page_cache_bytes)
-    print(json.dumps({"median": statistics.median(keeper.seen or [0]), "most": max(keeper.seen, default=0), "cuts": keeper.cuts, "failed": keeper.failed}))
+    print(json.dumps({"median": statistics.median(keeper.seen or [0]),
+                      "most": max(keeper.seen, default=0), "cuts": keeper.cuts,
+                      "failed": keeper.failed}))
 
 
 if __name__ == "__main__":

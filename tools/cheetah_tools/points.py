@@ -7,12 +7,14 @@ from .paths import BUILD, PROJECT, SERVER
 from .say import Failure
 
 SECONDS = 4
-CONNECTIONS = 8   # enough that nobody waits to be woken up; all of them share two processors with the server
+# enough that nobody waits to be woken up; all of them share two processors with the server
+CONNECTIONS = 8
 
 
 def rate(server, program, database: str, key_table: str, key: str) -> float:
     """Point selects a second, once everything has been read."""
-    server.sql(f"SELECT COUNT(*), MAX(LENGTH(CONCAT_WS('', `{key}`))) FROM {key_table} FORCE INDEX (PRIMARY)", database)
+    server.sql(f"SELECT COUNT(*), MAX(LENGTH(CONCAT_WS('', `{key}`))) "
+               f"FROM {key_table} FORCE INDEX (PRIMARY)", database)
     once(server, program, database, key_table, key, 1)   # warms
     return once(server, program, database, key_table, key)
 
@@ -20,8 +22,10 @@ def rate(server, program, database: str, key_table: str, key: str) -> float:
 def once(server, program, database: str, key_table: str, key: str, seconds: int = SECONDS) -> float:
     """The same, whatever is in memory."""
     top = server.value(f"SELECT MAX(`{key}`) FROM {key_table}", database)
-    words = [str(program), str(server.socket), database, key_table, key, str(top), str(seconds), str(CONNECTIONS)]
-    done = subprocess.run(words, env=setup.library_environment(), text=True, capture_output=True, check=False)
+    words = [str(program), str(server.socket), database, key_table, key, str(top), str(seconds),
+             str(CONNECTIONS)]
+    done = subprocess.run(words, env=setup.library_environment(), text=True, capture_output=True,
+                          check=False)
     if done.returncode != 0:
         raise Failure(done.stderr.strip())
     return float(done.stdout)
@@ -33,8 +37,8 @@ def build():
     BUILD.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
         library = next(SERVER.glob("usr/lib/*/libmariadb.so.3"))
-        words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}", str(source), str(library),
-                 *own_loader.linked(SERVER), "-o", str(target)]
+        words = ["g++", "-O2", "-std=c++17", "-pthread", f"-I{SERVER / 'usr/include/mariadb'}",
+                 str(source), str(library), *own_loader.linked(SERVER), "-o", str(target)]
         if subprocess.run(words, check=False).returncode != 0:
             raise Failure("tools/load/point_select.cc does not compile")
     return target

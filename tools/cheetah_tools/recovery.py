@@ -37,7 +37,8 @@ STATEMENTS = {
     "INSERT": "INSERT INTO big VALUES ({last} + 1, 0, '')",
     "UPDATE of a changed row": "UPDATE big SET k = 0 WHERE id = 1",
 }
-UNBOUND = {"UPDATE of a changed row"}   # waits for the rollback of that row, which the engines do in the order that they like
+# waits for the rollback of that row, which the engines do in the order that they like
+UNBOUND = {"UPDATE of a changed row"}
 
 
 @dataclass
@@ -53,19 +54,24 @@ class Line:
 def run(choice) -> int:
     """The part of the bench."""
     log_bytes, rows = int(choice.log_gigabytes * 2**30), choice.update_rows
-    step(f"recovery: {megabytes(log_bytes)} of log to replay, and {rows:,} updated rows rolled back twice, on each engine: "
+    step(f"recovery: {megabytes(log_bytes)} of log to replay, and {rows:,} updated rows "
+         "rolled back twice, on each engine: "
          f"about {(log_bytes / 2**30 * 180 + rows / 5e6 * 900) / 60:.0f} minutes")
     restarts, changes, rollbacks, crashes = {}, {}, {}, {}
     for engine in (INNODB, CHEETAH):
         restarts[engine.label], changes[engine.label] = restart(engine, log_bytes)
         rollbacks[engine.label], crashes[engine.label] = rollback(engine, rows)
-    lines = [Line(f"first answer after kill -9, {megabytes(log_bytes)} of log", restarts, RESTART_SECONDS)]
+    lines = [Line(f"first answer after kill -9, {megabytes(log_bytes)} of log", restarts,
+                  RESTART_SECONDS)]
     for title, found in (("KILL", rollbacks), ("kill -9", crashes)):
         for what in found[CHEETAH.label]:
             bound = title == "KILL" and what in STATEMENTS and what not in UNBOUND
-            lines.append(Line(f"after {title}: {what}", {label: times[what] for label, times in found.items()}, ANSWER_SECONDS if bound else None))
+            lines.append(Line(f"after {title}: {what}",
+                              {label: times[what] for label, times in found.items()},
+                              ANSWER_SECONDS if bound else None))
     report(lines)
-    print("  That log holds " + " and ".join(f"{count:,} changed rows ({label})" for label, count in changes.items()))
+    print("  That log holds " + " and ".join(f"{count:,} changed rows ({label})"
+                                             for label, count in changes.items()))
     place = VAR / "bench-recovery.json"
     place.write_text(json.dumps({line.what: line.seconds for line in lines}, indent=1) + "\n")
     print(f"raw figures: {show(place)}")
@@ -75,9 +81,11 @@ def run(choice) -> int:
 def started(engine) -> PrivateServer:
     """A server whose checkpoints are put off as far as its settings allow."""
     server = PrivateServer(scratch(f"recovery-{engine.name}"), {
-        **equal_memory(POOL_BYTES), "innodb_log_file_size": 2 << 30, "innodb_adaptive_flushing": "OFF", "innodb_max_dirty_pages_pct": 99,
+        **equal_memory(POOL_BYTES), "innodb_log_file_size": 2 << 30,
+        "innodb_adaptive_flushing": "OFF", "innodb_max_dirty_pages_pct": 99,
         "loose_cheetah_log_size_max": 8 << 30, "innodb_lock_wait_timeout": ANSWER_SECONDS_MAX,
-        "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX, "lock_wait_timeout": ANSWER_SECONDS_MAX}, plugin=engine is CHEETAH)
+        "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX,
+        "lock_wait_timeout": ANSWER_SECONDS_MAX}, plugin=engine is CHEETAH)
     server.start()
     if not available(server, [engine]):
         raise Failure(f"engine {engine.name} is not in this server; make build")
@@ -91,8 +99,10 @@ def restart(engine, log_bytes: int) -> tuple:
     server = started(engine)
     try:
         for number in range(TABLES):
-            server.sql(f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60), KEY (k)) {engine.clause()}", "d")
-            server.sql(f"INSERT INTO t{number} SELECT seq, seq * 7919 % 1000003, REPEAT(MD5(seq), 3), MD5(seq) FROM seq_1_to_{FIRST_ROWS}", "d")
+            server.sql(f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, "
+                       f"c CHAR(120), pad CHAR(60), KEY (k)) {engine.clause()}", "d")
+            server.sql(f"INSERT INTO t{number} SELECT seq, seq * 7919 % 1000003, "
+                       f"REPEAT(MD5(seq), 3), MD5(seq) FROM seq_1_to_{FIRST_ROWS}", "d")
         engine.flush(server)
         changes = fill_log(server, engine, log_bytes)
         left = log_to_replay(server, engine)
@@ -102,7 +112,8 @@ def restart(engine, log_bytes: int) -> tuple:
         server.start()
         server.sql("SELECT c FROM t0 WHERE id = 1", "d")
         seconds = time.monotonic() - began
-        note(f"{engine.label}: {megabytes(left)} of log of {changes:,} changed rows, first answer after {seconds:.1f} s")
+        note(f"{engine.label}: {megabytes(left)} of log of {changes:,} changed rows, "
+             f"first answer after {seconds:.1f} s")
         return seconds, changes
     finally:
         server.kill()
@@ -119,7 +130,8 @@ def fill_log(server, engine, log_bytes: int) -> int:
         while log_to_replay(server, engine) < log_bytes:
             failures = [writer.failure for writer in writers if writer.failure]
             if failures or time.monotonic() > deadline:
-                raise Failure(f"{engine.label}: the log did not grow to {megabytes(log_bytes)}: {failures or 'checkpoints came too soon'}")
+                raise Failure(f"{engine.label}: the log did not grow to {megabytes(log_bytes)}: "
+                              f"{failures or 'checkpoints came too soon'}")
             time.sleep(0.05)
     finally:
         for writer in writers:
@@ -147,9 +159,13 @@ class Writer(threading.Thread):
     def run(self) -> None:
         import pymysql
         name, top = f"t{self.number}", FIRST_ROWS
-        statements = [(f"UPDATE {name} SET k = k + 1, c = REPEAT(MD5(RAND()), 3) WHERE id > FLOOR(RAND({{seed}}) * {{top}}) LIMIT 500", 0),
-                      (f"INSERT INTO {name} (k, c, pad) SELECT FLOOR(RAND() * 1000003), REPEAT(MD5(RAND()), 3), MD5(seq) FROM seq_1_to_500", 500),
-                      (f"DELETE FROM {name} WHERE id > FLOOR(RAND({{seed}}) * {{top}}) LIMIT 100", 0)]
+        statements = [
+            (f"UPDATE {name} SET k = k + 1, c = REPEAT(MD5(RAND()), 3) "
+             f"WHERE id > FLOOR(RAND({{seed}}) * {{top}}) LIMIT 500", 0),
+            (f"INSERT INTO {name} (k, c, pad) "
+             "SELECT FLOOR(RAND() * 1000003), REPEAT(MD5(RAND()), 3), MD5(seq) "
+             "FROM seq_1_to_500", 500),
+            (f"DELETE FROM {name} WHERE id > FLOOR(RAND({{seed}}) * {{top}}) LIMIT 100", 0)]
         try:
             connection = self.server.connect("d")
             with connection.cursor() as cursor:
@@ -166,9 +182,11 @@ def rollback(engine, rows: int) -> tuple:
     """What others wait for after KILL, and after kill -9: what -> seconds, twice."""
     server = started(engine)
     try:
-        server.sql(f"CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) {engine.clause()}", "d")
+        server.sql("CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) "
+                   f"{engine.clause()}", "d")
         for first in range(0, rows + UNTOUCHED_ROWS, LOADED_AT_ONCE):
-            server.sql(f"INSERT INTO big SELECT {first} + seq, ({first} + seq) * 7919 % 1000003, MD5(seq) FROM seq_1_to_"
+            server.sql(f"INSERT INTO big SELECT {first} + seq, "
+                       f"({first} + seq) * 7919 % 1000003, MD5(seq) FROM seq_1_to_"
                        f"{min(LOADED_AT_ONCE, rows + UNTOUCHED_ROWS - first)}", "d")
         engine.flush(server)
         last = rows + UNTOUCHED_ROWS
@@ -202,7 +220,8 @@ def changed_all(server, engine, rows: int) -> int:
     def update():
         try:
             with connection.cursor() as cursor:
-                cursor.execute(f"UPDATE big FORCE INDEX (PRIMARY) SET k = k + 1, c = REVERSE(c) WHERE id <= {rows} AND IF(id < {rows}, 1, SLEEP(100000) = 0)")
+                cursor.execute("UPDATE big FORCE INDEX (PRIMARY) SET k = k + 1, c = REVERSE(c) "
+                               f"WHERE id <= {rows} AND IF(id < {rows}, 1, SLEEP(100000) = 0)")
         except (pymysql.MySQLError, OSError):
             pass
 
@@ -211,7 +230,8 @@ def changed_all(server, engine, rows: int) -> int:
     query = f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {victim}"
     while server.value(query) != "User sleep":
         if time.monotonic() - began > ANSWER_SECONDS_MAX:
-            raise Failure(f"{engine.label}: the UPDATE of {rows:,} rows has not ended after {ANSWER_SECONDS_MAX} s")
+            raise Failure(f"{engine.label}: the UPDATE of {rows:,} rows has not ended after "
+                          f"{ANSWER_SECONDS_MAX} s")
         time.sleep(0.2)
     note(f"{engine.label}: {rows:,} rows updated in {time.monotonic() - began:.0f} s")
     return victim
@@ -239,15 +259,18 @@ def answers(server, engine, began: float, last: int) -> dict:
     if failures:
         raise Failure(f"{engine.label}: {failures}")
     result = {**{what: found[what] for what in STATEMENTS}, "the rollback is complete": finished}
-    note(f"{engine.label}: " + ", ".join(f"{what} {seconds:.2f} s" for what, seconds in result.items()))
+    note(f"{engine.label}: " + ", ".join(f"{what} {seconds:.2f} s"
+                                         for what, seconds in result.items()))
     return result
 
 
 def rolled_back(server, engine) -> bool:
     """Whether no transaction is open any more that has changed more than a row."""
     if engine is INNODB:
-        return server.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 1") == 0
-    busy = server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'UPDATE big FORCE%'")
+        return server.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX "
+                            "WHERE trx_rows_modified > 1") == 0
+    busy = server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST "
+                        "WHERE INFO LIKE 'UPDATE big FORCE%'")
     return busy == 0 and server.status("Cheetah_rollbacks_unfinished") == 0
 
 
@@ -263,7 +286,8 @@ def report(lines: list) -> None:
     rows = []
     for line in lines:
         ours, theirs = line.seconds[CHEETAH.label], line.seconds[INNODB.label]
-        wanted = [f"<= {line.wanted:g} s", "met" if ours <= line.wanted else "MISSED"] if line.wanted else ["", ""]
+        wanted = ([f"<= {line.wanted:g} s", "met" if ours <= line.wanted else "MISSED"]
+                  if line.wanted else ["", ""])
         rows.append([line.what, f"{ours:.2f} s", f"{theirs:.2f} s", *wanted])
     print()
     table(["recovery and rollback", "Cheetah", "InnoDB", "wanted", ""], rows)

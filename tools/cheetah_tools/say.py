@@ -123,4 +123,5 @@ class Progress:
         part = min(self.done / self.total, 1.0)
         bar = "#" * int(30 * part)
         spent = time.monotonic() - self.started
-        print(f"\r  {self.label:<28} [{bar:<30}] {part * 100:3.0f} %  {spent:6.1f} s", end="", flush=True)
+        print(f"\r  {self.label:<28} [{bar:<30}] {part * 100:3.0f} %  {spent:6.1f} s", end="",
+              flush=True)

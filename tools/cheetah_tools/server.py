@@ -87,10 +87,12 @@ class PrivateServer:
             status = self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Failure(f"the server did not stop within {STOP_SECONDS} s; end of its log:\n{self.log_tail()}")
+            raise Failure(f"the server did not stop within {STOP_SECONDS} s; end of its log:\n"
+                          f"{self.log_tail()}")
         self.process = None
         if status != 0:
-            raise Failure(f"the server ended with status {status}; end of its log:\n{self.log_tail()}")
+            raise Failure(f"the server ended with status {status}; end of its log:\n"
+                          f"{self.log_tail()}")
 
     def kill(self) -> None:
         """SIGKILL, as a power cut for the process."""
@@ -146,11 +148,13 @@ class PrivateServer:
 
     def client(self, *arguments, **popen):
         """A `mariadb` client process connected to this server."""
-        return subprocess.Popen(client_words(self.socket, *arguments), env=setup.library_environment(), **popen)
+        return subprocess.Popen(client_words(self.socket, *arguments),
+                                env=setup.library_environment(), **popen)
 
     def has_engine(self, name: str) -> bool:
         """Whether SHOW ENGINES lists it as usable."""
-        return any(row[0].lower() == name.lower() and row[1] in ("YES", "DEFAULT") for row in self.sql("SHOW ENGINES"))
+        return any(row[0].lower() == name.lower() and row[1] in ("YES", "DEFAULT")
+                   for row in self.sql("SHOW ENGINES"))
 
     def anonymous_bytes(self) -> int:
         """Anonymous memory of the process now."""
@@ -203,19 +207,22 @@ class PrivateServer:
         lines = {
             "datadir": self.data, "socket": self.socket, "pid_file": self.folder / "pid",
             "basedir": SERVER / "usr", "lc_messages_dir": SERVER / "usr/share/mysql",
-            "character_sets_dir": SERVER / "usr/share/mysql/charsets", "plugin_dir": plugin_folder(self.plugin or PLUGIN),
-            "skip_networking": None, "max_allowed_packet": "256M",
-            "innodb_fast_shutdown": 1, "secure_file_priv": "", "local_infile": 1, "tmpdir": self.folder,
+            "character_sets_dir": SERVER / "usr/share/mysql/charsets",
+            "plugin_dir": plugin_folder(self.plugin or PLUGIN),
+            "skip_networking": None, "max_allowed_packet": "256M", "innodb_fast_shutdown": 1,
+            "secure_file_priv": "", "local_infile": 1, "tmpdir": self.folder,
         }
         if os.geteuid() == 0:
             lines["user"] = "root"
         if self.plugin:
             lines["plugin_load_add"] = link_name(self.plugin)
         lines.update(self.options)
-        text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n" for key, value in lines.items())
+        text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n"
+                       for key, value in lines.items())
         place = self.folder / "my.cnf"
         include = f"\n!include {self.included}\n" if self.included else ""
-        setup.replace_text(place, f"[mariadbd]\n{text}\n[client]\nsocket = {self.socket}\nuser = root\n{include}")
+        setup.replace_text(place, f"[mariadbd]\n{text}\n[client]\nsocket = {self.socket}\n"
+                                  f"user = root\n{include}")
         return place
 
     def _socket_path(self) -> Path:
@@ -239,7 +246,8 @@ class PrivateServer:
         while time.monotonic() < deadline:
             if self.died():
                 status = self.process.returncode
-                raise Failure(f"the server ended at start with status {status}; end of {show(self.log)}:\n{self.log_tail()}")
+                raise Failure(f"the server ended at start with status {status}; "
+                              f"end of {show(self.log)}:\n{self.log_tail()}")
             if self.socket.exists():
                 try:
                     self.connect().close()
@@ -247,7 +255,8 @@ class PrivateServer:
                 except Exception:  # not listening yet
                     pass
             time.sleep(0.05)
-        raise Failure(f"the server does not answer after {READY_SECONDS} s; end of {show(self.log)}:\n{self.log_tail()}")
+        raise Failure(f"the server does not answer after {READY_SECONDS} s; "
+                      f"end of {show(self.log)}:\n{self.log_tail()}")
 
 
 def end_with_parent() -> None:
@@ -260,15 +269,17 @@ def connect(socket: Path, database: str = "", **more):
     """A PyMySQL connection through a socket; without TLS, for which each connection would read all
     certificates of the machine."""
     import pymysql
-    settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600, "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
-    return pymysql.connect(unix_socket=str(socket), user="root", database=database or None, **settings)
+    settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600,
+                "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
+    return pymysql.connect(unix_socket=str(socket), user="root", database=database or None,
+                           **settings)
 
 
 def client_words(socket: Path, *arguments) -> list:
     """The command line of the `mariadb` client."""
     return [str(SERVER / "usr/bin/mariadb"), "--no-defaults", f"--socket={socket}", "--user=root",
-            f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", "--default-character-set=utf8mb4",
-            "--max-allowed-packet=256M", *map(str, arguments)]
+            f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}",
+            "--default-character-set=utf8mb4", "--max-allowed-packet=256M", *map(str, arguments)]
 
 
 def link_name(plugin: Path) -> str:
@@ -307,14 +318,16 @@ def template() -> Path:
         fresh.mkdir()
         data.symlink_to(fresh)
         share = root / "usr/share/mysql"
-        words = [root / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}",
-                 "--auth-root-authentication-method=normal", "--skip-name-resolve", "--skip-test-db",
-                 f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}",
+        words = [root / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={root / 'usr'}",
+                 f"--datadir={data}", "--auth-root-authentication-method=normal",
+                 "--skip-name-resolve", "--skip-test-db", f"--lc-messages-dir={share}",
+                 f"--character-sets-dir={share / 'charsets'}",
                  f"--plugin-dir={root / 'usr/lib/mysql/plugin'}"]
         if os.geteuid() == 0:
             words.append("--user=root")
-        done = subprocess.run(list(map(str, words)), env=setup.library_environment(), text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(list(map(str, words)), env=setup.library_environment(), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0 or not (fresh / "mysql").is_dir():
         raise Failure("mariadb-install-db failed:\n" + "\n".join(done.stdout.splitlines()[-15:]))
     try:

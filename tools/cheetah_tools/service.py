@@ -33,8 +33,8 @@ def up(_arguments=()) -> int:
     has_engine = server.has_engine("CHEETAH")
     engine = "with ENGINE=CHEETAH" if has_engine else "without Cheetah"
     print(f"MariaDB {setup.ensure()['version']} is up, {engine} (pid {server.process.pid})")
-    print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}; yours"
-          f" go into {show(OWN_SETTINGS)}")
+    print(f"  data {show(server.data)}, log {show(server.log)}, settings {show(RUN / 'my.cnf')}; "
+          f"yours go into {show(OWN_SETTINGS)}")
     if not has_engine:
         print("\n".join(why_without(server, log_bytes_before)))
         return 1
@@ -57,7 +57,8 @@ def sql(_arguments=()) -> int:
         raise Failure(f"no server is running: {make('up')}")
     arguments = ["--show-warnings", *(["--table"] if sys.stdin.isatty() else [])]
     try:
-        return subprocess.call(client_words(socket_in_use(), *arguments, DATABASE), env=setup.library_environment())
+        return subprocess.call(client_words(socket_in_use(), *arguments, DATABASE),
+                               env=setup.library_environment())
     except KeyboardInterrupt:
         return 130
 
@@ -86,7 +87,8 @@ def down(_arguments=()) -> None:
     # The pid file goes before the process does; the data is free only after the process.
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
-            raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; see {show(RUN / 'error.log')}")
+            raise Failure(f"pid {pid} has not stopped after {STOP_SECONDS} s; "
+                          f"see {show(RUN / 'error.log')}")
         time.sleep(0.1)
     if folder != RUN:   # a short one in the temporary folder, made because this path is long
         shutil.rmtree(folder, ignore_errors=True)

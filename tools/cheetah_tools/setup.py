@@ -4,7 +4,8 @@ needs.
 A storage engine loads only into the very version it was built for, and Debian may offer a newer
 binary than it has source for. So the newest release of the series is taken whose binary AND source
 can really be downloaded; every package is fetched with that exact version. Each part is made beside
-its place and renamed, so an interrupted run starts that part again and a finished one costs nothing.
+its place and renamed, so an interrupted run starts that part again and a finished one costs
+nothing.
 
 A series of another Debian release than this machine's brings that release's C library and its
 loader with it (`own_loader.py`).
@@ -27,21 +28,23 @@ from .say import Failure, note, step
 RELEASES = {"10.11": "bookworm", "11.8": "trixie"}
 # All of one version: a mix of releases does not start or does not load plugins.
 MARIADB_PACKAGES = [
-    "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client", "mariadb-common", "libmariadb3",
-    "libmariadb-dev", "libmariadbd-dev", "mariadb-test", "mariadb-test-data", "mariadb-backup",
+    "mariadb-server-core", "mariadb-server", "mariadb-client-core", "mariadb-client",
+    "mariadb-common", "libmariadb3", "libmariadb-dev", "libmariadbd-dev", "mariadb-test",
+    "mariadb-test-data", "mariadb-backup",
 ]
 # Libraries a bare machine lacks, the database driver of the tools, zstd for dumps, and sysbench for
 # `make bench`.
 OTHER_PACKAGES = [
-    "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1",
-    "libndctl6", "liblzo2-2", "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
+    "liburing2", "libaio1", "libnuma1", "libpmem1", "libdaxctl1", "libndctl6", "liblzo2-2",
+    "libpcre2-posix3", "libconfig-inifiles-perl", "python3-pymysql", "zstd",
     "sysbench", "libluajit-5.1-2", "libpq5",
 ]
 # What is only compared with, or what few tests need: set-up goes on without it, and `absent`
 # says why it is not there. Name: packages (those of MariaDB's release first), and what they are
 # for.
 OPTIONAL = {
-    "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"], "usr/lib/mysql/plugin/ha_rocksdb.so"),
+    "MyRocks": (["mariadb-plugin-rocksdb"], ["librocksdb7.8", "libsnappy1v5", "libgflags2.2"],
+                "usr/lib/mysql/plugin/ha_rocksdb.so"),
     "Spider": (["mariadb-plugin-spider"], [], "usr/lib/mysql/plugin/ha_spider.so"),
     "7-Zip": ([], ["p7zip"], "usr/lib/p7zip/7zr"),
 }
@@ -51,40 +54,48 @@ C_LIBRARY = ["libc6", "libgcc-s1", "libstdc++6", "patchelf"]
 RENAMED = {"trixie": {
     "libaio1": "libaio1t64", "libssl3": "libssl3t64", "libglib2.0-0": "libglib2.0-0t64",
     "libldap-2.5-0": "libldap2", "libgnutls30": "libgnutls30t64", "libhogweed6": "libhogweed6t64",
-    "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64", "p7zip": "7zip",
-    "libicu72": "libicu76", "librocksdb7.8": "librocksdb9.10", "libunistring2": "libunistring5"}}
+    "libnettle8": "libnettle8t64", "libreadline8": "libreadline8t64", "libcurl4": "libcurl4t64",
+    "p7zip": "7zip", "libicu72": "libicu76", "librocksdb7.8": "librocksdb9.10",
+    "libunistring2": "libunistring5"}}
 # Folders that newer packages have under another name: both are there then.
 MOVED = {"usr/share/mysql": "mariadb", "usr/lib/p7zip": "7zip"}
 # For libraries that even a small Debian usually has: fetched only when the loader misses them.
 PACKAGE_OF_LIBRARY = {
-    "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0", "libpcre2-posix.so.3": "libpcre2-posix3",
-    "libsystemd.so.0": "libsystemd0", "libcrypt.so.1": "libcrypt1", "liblz4.so.1": "liblz4-1",
-    "libzstd.so.1": "libzstd1", "libbz2.so.1.0": "libbz2-1.0", "liblzma.so.5": "liblzma5", "libz.so.1": "zlib1g",
-    "libncurses.so.6": "libncurses6", "libtinfo.so.6": "libtinfo6", "libedit.so.2": "libedit2", "libbsd.so.0": "libbsd0",
-    "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1", "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
+    "libssl.so.3": "libssl3", "libcrypto.so.3": "libssl3", "libpcre2-8.so.0": "libpcre2-8-0",
+    "libpcre2-posix.so.3": "libpcre2-posix3", "libsystemd.so.0": "libsystemd0",
+    "libcrypt.so.1": "libcrypt1", "liblz4.so.1": "liblz4-1", "libzstd.so.1": "libzstd1",
+    "libbz2.so.1.0": "libbz2-1.0", "liblzma.so.5": "liblzma5", "libz.so.1": "zlib1g",
+    "libncurses.so.6": "libncurses6", "libtinfo.so.6": "libtinfo6", "libedit.so.2": "libedit2",
+    "libbsd.so.0": "libbsd0", "libmd.so.0": "libmd0", "libgcc_s.so.1": "libgcc-s1",
+    "libstdc++.so.6": "libstdc++6", "libcap.so.2": "libcap2",
     "libgcrypt.so.20": "libgcrypt20", "libgpg-error.so.0": "libgpg-error0",
     # What sysbench's PostgreSQL driver asks for, and what that asks for.
-    "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3", "libk5crypto.so.3": "libk5crypto3",
-    "libkrb5support.so.0": "libkrb5support0", "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
-    "libldap-2.5.so.0": "libldap-2.5-0", "libldap.so.2": "libldap2", "liblber.so.2": "libldap2", "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
+    "libgssapi_krb5.so.2": "libgssapi-krb5-2", "libkrb5.so.3": "libkrb5-3",
+    "libk5crypto.so.3": "libk5crypto3", "libkrb5support.so.0": "libkrb5support0",
+    "libcom_err.so.2": "libcom-err2", "libkeyutils.so.1": "libkeyutils1",
+    "libldap-2.5.so.0": "libldap-2.5-0", "libldap.so.2": "libldap2", "liblber.so.2": "libldap2",
+    "liblber-2.5.so.0": "libldap-2.5-0", "libsasl2.so.2": "libsasl2-2",
     "libgnutls.so.30": "libgnutls30", "libp11-kit.so.0": "libp11-kit0", "libidn2.so.0": "libidn2-0",
-    "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6", "libnettle.so.8": "libnettle8",
-    "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10", "libffi.so.8": "libffi8",
+    "libunistring.so.2": "libunistring2", "libtasn1.so.6": "libtasn1-6",
+    "libnettle.so.8": "libnettle8", "libhogweed.so.6": "libhogweed6", "libgmp.so.10": "libgmp10",
+    "libffi.so.8": "libffi8",
     # What applications ask for (tests/apps): PHP with its extensions, mydumper, Perl's driver.
     "libargon2.so.1": "libargon2-1", "libsodium.so.23": "libsodium23", "libmagic.so.1": "libmagic1",
-    "libxxhash.so.0": "libxxhash0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1", "libexslt.so.0": "libxslt1.1",
-    "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72", "libicui18n.so.72": "libicu72",
-    "libicudata.so.72": "libicu72", "libicuio.so.72": "libicu72", "libreadline.so.8": "libreadline8",
-    "libpcre.so.3": "libpcre3", "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
+    "libxxhash.so.0": "libxxhash0", "libxml2.so.2": "libxml2", "libxslt.so.1": "libxslt1.1",
+    "libexslt.so.0": "libxslt1.1", "libonig.so.5": "libonig5", "libicuuc.so.72": "libicu72",
+    "libicui18n.so.72": "libicu72", "libicudata.so.72": "libicu72", "libicuio.so.72": "libicu72",
+    "libreadline.so.8": "libreadline8", "libpcre.so.3": "libpcre3",
+    "libglib-2.0.so.0": "libglib2.0-0", "libmariadb.so.3": "libmariadb3",
     "libgthread-2.0.so.0": "libglib2.0-0",
 }
 # What must be installed on the machine itself: command -> package.
 MACHINE_TOOLS = {
-    "g++": "g++", "make": "make", "ar": "binutils", "perl": "perl", "tar": "tar", "xz": "xz-utils", "ldd": "libc-bin",
-    "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
+    "g++": "g++", "make": "make", "ar": "binutils", "perl": "perl", "tar": "tar", "xz": "xz-utils",
+    "ldd": "libc-bin", "dpkg-deb": "dpkg", "awk": "mawk", "hostname": "hostname",
 }
-CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin", "usr/bin/mariadb-dump",
-                    "usr/bin/mariadb-test", "usr/bin/zstd", "usr/bin/sysbench"]
+CHECKED_PROGRAMS = ["usr/sbin/mariadbd", "usr/bin/mariadb", "usr/bin/mariadb-admin",
+                    "usr/bin/mariadb-dump", "usr/bin/mariadb-test", "usr/bin/zstd",
+                    "usr/bin/sysbench"]
 ABSENT = "absent.json"         # in the server's folder: what of OPTIONAL could not be had, and why
 # A library that was added may ask for others.
 LIBRARY_ROUNDS_MAX = 8
@@ -144,18 +155,22 @@ def machine_tools() -> None:
     """Install the few build tools that are missing, with root or sudo; name them otherwise."""
     missing = sorted({package for tool, package in MACHINE_TOOLS.items() if not shutil.which(tool)})
     if not shutil.which("cargo"):
-        raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this again")
+        raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this "
+                      "again")
     if not missing:
         return
     prefix = [] if os.geteuid() == 0 else ["sudo"]
     command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
     if prefix and not shutil.which("sudo"):
-        raise Failure("missing on this machine: " + ", ".join(missing) + "; as root: " + " ".join(command))
+        raise Failure("missing on this machine: " + ", ".join(missing) + "; as root: "
+                      + " ".join(command))
     step("installing build tools: " + ", ".join(missing))
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for words in (["apt-get", "update", "-q"], command):
-        if subprocess.run(prefix + words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode != 0 and words is command:
-            raise Failure("could not install " + ", ".join(missing) + "; install them, then run this again")
+        if (subprocess.run(prefix + words, env=environment, stdout=subprocess.DEVNULL,
+                           check=False).returncode != 0 and words is command):
+            raise Failure("could not install " + ", ".join(missing)
+                          + "; install them, then run this again")
 
 
 def choose_source(archive: apt.Archive) -> str:
@@ -189,7 +204,8 @@ def pinned_source(archive: apt.Archive, offered: list) -> str:
     """Download the source of the version that a lock names, which the archive may still have."""
     lock = Path(__file__).with_name(f"mariadb-{SERIES}.lock")
     if not lock.exists():
-        raise Failure("none of these MariaDB versions has its source in the archives: " + ", ".join(offered))
+        raise Failure("none of these MariaDB versions has its source in the archives: "
+                      + ", ".join(offered))
     version = archive.pin(lock)
     if is_at_hand(version):
         return version
@@ -197,7 +213,8 @@ def pinned_source(archive: apt.Archive, offered: list) -> str:
     fresh = VAR / "source.new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
-    archive.fetch_pinned(next(name for name in archive.pinned if ".orig.tar." in name), "mariadb-server", fresh)
+    archive.fetch_pinned(next(name for name in archive.pinned if ".orig.tar." in name),
+                         "mariadb-server", fresh)
     (fresh / "package-version").write_text(version + "\n")
     swap(fresh, SOURCE)
     return version
@@ -244,8 +261,10 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     marker = SERVER / "recipe"
     if marker.exists() and marker.read_text() == recipe() + package_version:
         return
-    step(f"downloading the packages of MariaDB {package_version} (about 60 MB): " + " ".join(MARIADB_PACKAGES))
-    others = [name_in(archive, package) for package in OTHER_PACKAGES] + (C_LIBRARY if is_foreign() else [])
+    step(f"downloading the packages of MariaDB {package_version} (about 60 MB): "
+         + " ".join(MARIADB_PACKAGES))
+    others = ([name_in(archive, package) for package in OTHER_PACKAGES]
+              + (C_LIBRARY if is_foreign() else []))
     note("and " + " ".join(others))
     debs = archive.folder / "debs"
     shutil.rmtree(debs, ignore_errors=True)
@@ -255,7 +274,8 @@ def unpack_server(archive: apt.Archive, package_version: str) -> None:
     fresh.mkdir(parents=True)
     unpack_debs(sorted(debs.glob("*.deb")), fresh)
     complete(archive, CHECKED_PROGRAMS, fresh)
-    (fresh / ABSENT).write_text(json.dumps(add_optional(archive, package_version, fresh), indent=1) + "\n")
+    (fresh / ABSENT).write_text(
+        json.dumps(add_optional(archive, package_version, fresh), indent=1) + "\n")
     if is_foreign():
         own_loader.give(fresh, SERVER)
     (fresh / "recipe").write_text(recipe() + package_version)
@@ -279,13 +299,15 @@ def add_optional(archive: apt.Archive, package_version: str, root: Path) -> dict
         try:
             folder = archive.folder / "debs" / program.rpartition("/")[2]
             others = [name_in(archive, package) for package in others]
-            archive.download([f"{package}={package_version}" for package in of_release] + others, folder)
+            archive.download([f"{package}={package_version}" for package in of_release] + others,
+                             folder)
             unpack_debs(sorted(folder.glob("*.deb")), root)
             complete(archive, [program], root)
         except Failure as failure:
             (root / program).unlink(missing_ok=True)
             absent[name] = str(failure)
-            note(f"going on without {name}: {failure} (to try again: delete {show(SERVER)}, then make setup)")
+            note(f"going on without {name}: {failure} (to try again: delete {show(SERVER)}, then "
+                 "make setup)")
     return absent
 
 
@@ -319,8 +341,8 @@ def missing_libraries(root: Path, programs: list) -> set:
         if own_loader.of(root):
             missing |= own_loader.missing_libraries(root, program)
             continue
-        listed = subprocess.run(["ldd", str(root / program)], env=library_environment(root), text=True,
-                                capture_output=True, check=False).stdout
+        listed = subprocess.run(["ldd", str(root / program)], env=library_environment(root),
+                                text=True, capture_output=True, check=False).stdout
         missing |= set(re.findall(r"^\s*(\S+) => not found", listed, re.M))
     return missing
 
@@ -329,8 +351,9 @@ def fetch_libraries(archive: apt.Archive, missing: set, root: Path) -> None:
     """Add the packages of missing libraries to the private server."""
     unknown = sorted(name for name in missing if name not in PACKAGE_OF_LIBRARY)
     if unknown:
-        raise Failure("the private server needs shared libraries this machine lacks: " + ", ".join(unknown) +
-                      "; install the Debian packages that contain them, then run this again")
+        raise Failure("the private server needs shared libraries this machine lacks: "
+                      + ", ".join(unknown)
+                      + "; install the Debian packages that contain them, then run this again")
     packages = sorted({name_in(archive, PACKAGE_OF_LIBRARY[name]) for name in missing})
     note("adding libraries: " + " ".join(packages))
     folder = archive.folder / "debs" / "libraries"

@@ -30,7 +30,8 @@ from .say import Failure
 
 LEDGER, LOGS = VAR / "soak.tsv", VAR / "soak"
 LANDED = PROJECT / "docs/soak.tsv"   # what ledgers of other machines had; lines are added by hand
-HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result", "command"]
+HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result",
+        "command"]
 SECONDS_MAX = 1800   # of a round: several times what the longest one takes
 SEED_MAX = 2**31
 
@@ -134,8 +135,8 @@ class Soak:
                 return
             seconds = time.monotonic() - self._began.pop(number)
             result = "failed" if not ok else "good" if good else "skipped"
-            note(self.commit, self.engine, self.seed, number, good, left_out, round(seconds), result,
-                 shlex.join(command))
+            note(self.commit, self.engine, self.seed, number, good, left_out, round(seconds),
+                 result, shlex.join(command))
             print(f"{number:>4} {name:<32} {result} in {seconds:.0f} s  {good} passed"
                   + (f", {left_out} skipped" if left_out else ""), flush=True)
             self._add(name, good if ok else 0, left_out, seconds)
@@ -155,7 +156,8 @@ def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
     """Run rounds, so many at a time, until the time is up or one has failed; the exit status."""
     whole = Soak(hours, seed)
     if whole.finished:
-        print(f"goes on: {len(whole.finished)} rounds of engine {whole.engine} are done", flush=True)
+        print(f"goes on: {len(whole.finished)} rounds of engine {whole.engine} are done",
+              flush=True)
     with futures.ThreadPoolExecutor(jobs) as pool:
         workers = [pool.submit(whole.work, run_round) for _ in range(jobs)]
         try:
@@ -171,8 +173,8 @@ def soak(hours: float, seed: int, run_round, jobs: int = 1) -> int:
     print(", ".join(f"{name} {count}" for name, count in whole.kinds.most_common()))
     for failure in whole.failures:
         print(failure)
-    print(f"soak: {whole.kinds.total()} rounds of engine {whole.engine} at {whole.commit} from seed "
-          f"{seed} in {whole.seconds / 3600:.2f} hours: {whole.passed} tests passed, "
+    print(f"soak: {whole.kinds.total()} rounds of engine {whole.engine} at {whole.commit} "
+          f"from seed {seed} in {whole.seconds / 3600:.2f} hours: {whole.passed} tests passed, "
           f"{len(whole.failures)} rounds failed, {whole.skipped} tests skipped")
     return 1 if whole.failures or not whole.passed else 0
 

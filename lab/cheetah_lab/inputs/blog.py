@@ -18,8 +18,9 @@ from cheetah_tools.corpus import escaped
 
 TABLE = "post"
 # One UNIQUE key, keys on texts, on times, on few values and on many.
-KEYS = ["UNIQUE KEY `url_md5` (`url_md5`)", "KEY `blog_published` (`blog_id`,`published`)", "KEY `author` (`author`,`published`)",
-        "KEY `title` (`title`)", "KEY `url` (`url`)", "KEY `published` (`published`)", "KEY `links` (`links_in`,`published`)"]
+KEYS = ["UNIQUE KEY `url_md5` (`url_md5`)", "KEY `blog_published` (`blog_id`,`published`)",
+        "KEY `author` (`author`,`published`)", "KEY `title` (`title`)", "KEY `url` (`url`)",
+        "KEY `published` (`published`)", "KEY `links` (`links_in`,`published`)"]
 COLUMNS = """  `id` int(10) unsigned NOT NULL AUTO_INCREMENT,
   `blog_id` int(10) unsigned NOT NULL,
   `author` varchar(64) NOT NULL,
@@ -40,7 +41,8 @@ BEFORE_ROWS = b"LOCK TABLES `post` WRITE;\n/*!40000 ALTER TABLE `post` DISABLE K
 AFTER_ROWS = b"/*!40000 ALTER TABLE `post` ENABLE KEYS */;\nUNLOCK TABLES;\n"
 INSERT_BYTES = 1_000_000          # what mariadb-dump puts into one statement
 WORDS, SLOTS = 12_000, 1 << 16
-SYLLABLES = [a + b for a in "b c d f g h k l m n p r s t v w st tr pl".split() for b in "a e i o u ar en is on at".split()]
+SYLLABLES = [a + b for a in "b c d f g h k l m n p r s t v w st tr pl".split()
+             for b in "a e i o u ar en is on at".split()]
 ONSETS = "a e i o u an be de in re un".split() + SYLLABLES
 BODY_WORDS = 290                  # in the middle; half of the posts have fewer
 FIRST_TIME, SPAN_SECONDS = 1_199_145_600, 110 * 86_400   # 2008 until the document was written
@@ -58,7 +60,8 @@ def vocabulary() -> list:
         share += SLOTS / (rank + 2.7) / scale
         number = round(share) - len(slots)
         ends = round(number / 9)      # of sentences, and commas
-        slots += [word] * (number - ends) + [word + mark for mark in itertools.islice(itertools.cycle((".", ",")), ends)]
+        slots += [word] * (number - ends) + [
+            word + mark for mark in itertools.islice(itertools.cycle((".", ",")), ends)]
     return (slots + [next(iter(words))] * SLOTS)[:SLOTS]
 
 
@@ -82,18 +85,24 @@ class Posts:
         rng = self.rng
         blog = min(int(rng.paretovariate(0.5)), 5000)
         title = self.text(rng.randint(3, 9)).strip(".,").capitalize()
-        url = f"http://blog{blog}.example.org/{1 + number % 12:02d}/{title.replace(' ', '-').replace('.', '').replace(',', '').lower()}-{number}"[:255]
-        published = FIRST_TIME + SPAN_SECONDS * number // max(number + 1000, 50_000) + rng.randint(0, 86_400)
+        url = (f"http://blog{blog}.example.org/{1 + number % 12:02d}/"
+               f"{title.replace(' ', '-').replace('.', '').replace(',', '').lower()}"
+               f"-{number}")[:255]
+        published = (FIRST_TIME + SPAN_SECONDS * number // max(number + 1000, 50_000)
+                     + rng.randint(0, 86_400))
         body = self.text(max(5, round(rng.lognormvariate(0, 0.8) * BODY_WORDS))) + self.mark
         return b"(%d,%d,'%s','%s','%s','%s','%s','%s',%d,%s)" % (
-            number, blog, rng.choice(self.authors).replace(".", "").replace(",", "").encode(), (title + self.mark).encode(), url.encode(),
-            hashlib.md5(url.encode()).hexdigest().encode(), moment(published), moment(published + rng.randint(60, 7200)),
+            number, blog, rng.choice(self.authors).replace(".", "").replace(",", "").encode(),
+            (title + self.mark).encode(), url.encode(),
+            hashlib.md5(url.encode()).hexdigest().encode(), moment(published),
+            moment(published + rng.randint(60, 7200)),
             int(rng.paretovariate(0.9)) - 1 if rng.random() < 0.7 else 0, self.body(body.encode()))
 
     def body(self, text: bytes) -> bytes:
         """The text as a literal, as it is or as by COMPRESS(): the length, then what zlib gives."""
         if self.compressed:
-            return b"_binary '%s'" % escaped(struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
+            return b"_binary '%s'" % escaped(
+                struct.pack("<I", len(text)) + zlib.compress(text)).replace(b"\0", b"\\0")
         return b"'%s'" % text
 
 
@@ -106,10 +115,12 @@ def definition(charset: str = "latin1", compressed: bool = False) -> str:
     """CREATE TABLE with all keys, one in each line."""
     columns = COLUMNS.format(body="mediumblob" if compressed else "mediumtext")
     keys = ",\n".join("  " + key for key in KEYS)
-    return f"CREATE TABLE `{TABLE}` (\n{columns}{keys}\n) ENGINE=InnoDB DEFAULT CHARSET={charset};\n"
+    return (f"CREATE TABLE `{TABLE}` (\n{columns}{keys}\n) "
+            f"ENGINE=InnoDB DEFAULT CHARSET={charset};\n")
 
 
-def write_dump(target, rng: random.Random, rows: int, charset: str = "latin1", compressed: bool = False) -> int:
+def write_dump(target, rng: random.Random, rows: int, charset: str = "latin1",
+               compressed: bool = False) -> int:
     """Write a dump with so many posts; the bytes that it has."""
     posts = Posts(rng, compressed, four_byte=charset == "utf8mb4")
     with open(target, "wb") as out:

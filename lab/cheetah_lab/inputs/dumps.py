@@ -26,22 +26,30 @@ END = b"-- Dump completed"
 HEAD_LINES = 5
 COMPLAINT_CHARACTERS = 1500
 SAID_BYTES = 1 << 16    # of what a program says, as much is looked at at once
-LOADER = "lab_loader"   # loads dumps: a user that may do everything in their database, and has no right to the server's files and settings
+# loads dumps: a user that may do everything in their database, and has no right to the server's
+# files and settings
+LOADER = "lab_loader"
 # Warnings about values that did not arrive as they are in the dump: wrong bytes, out of range, cut
 # off. Who made a view, a trigger or a routine: what these do is done with the rights of that user,
 # who might have some to files.
 DEFINED = re.compile(rb"\s*(?:/\*M?!\d*\s*)?(?:CREATE|ALTER|DEFINER)\b")
 WORD = rb"(?:`(?:[^`]|``)*`|'[^']*'|\"[^\"]*\"|[\w.%$-]+)"
-DEFINER = re.compile(rb"\bDEFINER\s*=\s*" + WORD + rb"(?:\s*@\s*" + WORD + rb")?(?:\s*\(\s*\))?\s*", re.I)
+DEFINER = re.compile(rb"\bDEFINER\s*=\s*" + WORD + rb"(?:\s*@\s*" + WORD
+                     + rb")?(?:\s*\(\s*\))?\s*", re.I)
 LOST = re.compile(rb"(?:Warning|Note|Error) \(Code (?:1366|1264|1265|1300|1406)\): (.*)")
 HINTS = {
-    "GTID_PURGED": "dump it again with --set-gtid-purged=OFF", "Unknown collation": "the dump is of a newer server: replace that collation in it by one of MariaDB's",
-    "max_allowed_packet": "a row is larger than 256 MB", "You have an error in your SQL syntax": "is the file the whole, unchanged output of mariadb-dump?",
+    "GTID_PURGED": "dump it again with --set-gtid-purged=OFF",
+    "Unknown collation":
+        "the dump is of a newer server: replace that collation in it by one of MariaDB's",
+    "max_allowed_packet": "a row is larger than 256 MB",
+    "You have an error in your SQL syntax":
+        "is the file the whole, unchanged output of mariadb-dump?",
 }
 # Lines of definitions that trials leave out, for every engine: FULLTEXT and SPATIAL keys, and
 # foreign keys.
-NOT_COMPARED = re.compile(rb"^\s*(?:(?P<kind>FULLTEXT|SPATIAL)\s+(?:KEY|INDEX)\b\s*(?:`(?P<key>(?:[^`]|``)+)`)?"
-                          rb"|(?:CONSTRAINT\s+`(?:[^`]|``)+`\s+)?(?P<foreign>FOREIGN)\s+KEY\b)", re.I)
+NOT_COMPARED = re.compile(
+    rb"^\s*(?:(?P<kind>FULLTEXT|SPATIAL)\s+(?:KEY|INDEX)\b\s*(?:`(?P<key>(?:[^`]|``)+)`)?"
+    rb"|(?:CONSTRAINT\s+`(?:[^`]|``)+`\s+)?(?P<foreign>FOREIGN)\s+KEY\b)", re.I)
 KEYS_NAMED = 5
 # The server's errors that say that an engine cannot have a table or a row, not that something went
 # wrong.
@@ -69,12 +77,15 @@ class Lines:
                 yield line
             self.on_progress(source.raw.size, source.raw.size)
         if written and not ended:
-            raise Failure(f"{show(self.path)} is cut off: its end, \"{END.decode()}\", is not there (the last line begins {beginning(last)}); make or fetch it again")
+            raise Failure(f"{show(self.path)} is cut off: its end, \"{END.decode()}\", is not "
+                          f"there (the last line begins {beginning(last)}); make or fetch it again")
         if not written and not last.endswith((b";", b"*/")) and not last.startswith(b"--"):
-            raise Failure(f"{show(self.path)} is cut off, or is no dump: it ends in the middle of a statement ({beginning(last)}); make or fetch it again")
+            raise Failure(f"{show(self.path)} is cut off, or is no dump: it ends in the middle of "
+                          f"a statement ({beginning(last)}); make or fetch it again")
 
 
-def load(server, database: str, path: Path, clause: str, on_progress=lambda done, size: None, without: re.Pattern | None = None) -> int:
+def load(server, database: str, path: Path, clause: str, on_progress=lambda done, size: None,
+         without: re.Pattern | None = None) -> int:
     """Feed a dump to the client, all tables declared by `clause`, `without` some lines of
     definitions; bytes of SQL. Blocks. Refusal when the server says that it does not take such a
     table or row; Failure for everything else, also for values that the server changed. Statements
@@ -82,8 +93,9 @@ def load(server, database: str, path: Path, clause: str, on_progress=lambda done
     make_loader(server, database)
     lines = Lines(path, on_progress)
     with tempfile.TemporaryFile() as complaints:
-        client = server.client(f"--user={LOADER}", "--local-infile=0", "--binary-mode", "--show-warnings", "--unbuffered", database,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints)
+        client = server.client(f"--user={LOADER}", "--local-infile=0", "--binary-mode",
+                               "--show-warnings", "--unbuffered", database, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=complaints)
         lost, broken = Lost(client.stdout), None
         try:
             for line in dump.lines_for(lines, clause, without):
@@ -105,16 +117,19 @@ def load(server, database: str, path: Path, clause: str, on_progress=lambda done
         if status != 0:
             raise refusal(server, path, clause, end_of(complaints))
     if lost.count:
-        raise Failure(f"{show(path)}: {lost.count:,} values do not arrive as they are in the dump; the first: {lost.first}. Is the dump in another encoding than it says (SET NAMES)? "
-                      "Make it with --default-character-set=utf8mb4")
+        raise Failure(f"{show(path)}: {lost.count:,} values do not arrive as they are in the dump; "
+                      f"the first: {lost.first}. Is the dump in another encoding than it says (SET "
+                      "NAMES)? Make it with --default-character-set=utf8mb4")
     return lines.bytes
 
 
 def make_loader(server, database: str) -> None:
     """The database, and the user that loads a dump into it, and has rights there alone: whatever
     the dump makes does no more, either."""
-    for statement in (f"CREATE DATABASE IF NOT EXISTS `{database}`", f"CREATE USER IF NOT EXISTS {LOADER}@localhost",
-                      f"GRANT ALL ON `{database}`.* TO {LOADER}@localhost", f"GRANT BINLOG ADMIN ON *.* TO {LOADER}@localhost"):
+    for statement in (f"CREATE DATABASE IF NOT EXISTS `{database}`",
+                      f"CREATE USER IF NOT EXISTS {LOADER}@localhost",
+                      f"GRANT ALL ON `{database}`.* TO {LOADER}@localhost",
+                      f"GRANT BINLOG ADMIN ON *.* TO {LOADER}@localhost"):
         server.sql(statement)
 
 
@@ -165,8 +180,10 @@ class Refusal(Failure):
 def refusal(server, path: Path, clause: str, complaint: str) -> Failure:
     """What the client said, as a Failure or a Refusal."""
     if server.died():
-        return Failure(f"loading {show(path)} ({clause}): {complaint}\nthe server ended; the end of its log:\n{server.log_tail(20)}")
-    complaint = next((line for line in reversed(complaint.splitlines()) if line.startswith("ERROR")), complaint[-COMPLAINT_CHARACTERS:])
+        return Failure(f"loading {show(path)} ({clause}): {complaint}\n"
+                       f"the server ended; the end of its log:\n{server.log_tail(20)}")
+    complaint = next((line for line in reversed(complaint.splitlines())
+                      if line.startswith("ERROR")), complaint[-COMPLAINT_CHARACTERS:])
     found = REFUSALS.search(complaint)
     if found:
         return Refusal(found.group(0))
@@ -187,20 +204,26 @@ def beginning(line: bytes) -> str:
 
 def describe(server, database: str) -> list:
     """Of each table: name, statement that makes it, rows, CHECKSUM TABLE. Blocks: it reads all."""
-    return [{"name": name, "create": server.sql(f"SHOW CREATE TABLE {dump.quoted(name)}", database)[0][1],
+    return [{"name": name,
+             "create": server.sql(f"SHOW CREATE TABLE {dump.quoted(name)}", database)[0][1],
              "rows": server.value(f"SELECT COUNT(*) FROM {dump.quoted(name)}", database),
-             "checksum": server.sql(f"CHECKSUM TABLE {dump.quoted(name)}", database)[0][1]} for name in dump.base_tables(server, database)]
+             "checksum": server.sql(f"CHECKSUM TABLE {dump.quoted(name)}", database)[0][1]}
+            for name in dump.base_tables(server, database)]
 
 
 def digest(server, database: str, table: str) -> str:
     """Tells contents apart by their values alone; CHECKSUM TABLE changes with ROW_FORMAT, too, when
     a table has no columns of variable length."""
     # When a row of a versioned table began and ended is of the server that it is on.
-    names = [name for name, made in server.sql("SELECT column_name, generation_expression FROM information_schema.columns "
-                                               f"WHERE table_schema = '{database}' AND table_name = {live.literal(table)} ORDER BY ordinal_position")
+    names = [name for name, made in server.sql(
+                 "SELECT column_name, generation_expression FROM information_schema.columns "
+                 f"WHERE table_schema = '{database}' AND table_name = {live.literal(table)} "
+                 "ORDER BY ordinal_position")
              if made not in ("ROW START", "ROW END")]
     whole = ", ".join(f"IFNULL(MD5(CAST({dump.quoted(name)} AS BINARY)), '-')" for name in names)
-    found = server.sql(f"SELECT BIT_XOR(CAST(CONV(LEFT(h, 16), 16, 10) AS UNSIGNED)), SUM(CRC32(h)) FROM (SELECT MD5(CONCAT({whole})) AS h FROM {dump.quoted(table)}) AS hashes", database)
+    found = server.sql("SELECT BIT_XOR(CAST(CONV(LEFT(h, 16), 16, 10) AS UNSIGNED)), SUM(CRC32(h)) "
+                       f"FROM (SELECT MD5(CONCAT({whole})) AS h FROM {dump.quoted(table)}) "
+                       "AS hashes", database)
     return "-".join(map(str, found[0]))
 
 
@@ -212,7 +235,8 @@ def refused_tables(server, tables: list, clause: str) -> dict:
     with server.connect("lab_probe") as connection:
         connection.query("SET SESSION foreign_key_checks = 0, innodb_strict_mode = 1")
         for table in tables:
-            statement = dump.fit_table(table["create"].encode().splitlines(keepends=True), clause, NOT_COMPARED)
+            statement = dump.fit_table(table["create"].encode().splitlines(keepends=True), clause,
+                                       NOT_COMPARED)
             try:
                 connection.query(statement)
             except pymysql.MySQLError as failure:
@@ -229,11 +253,14 @@ def not_compared(tables: list) -> str:
         for found in filter(None, map(NOT_COMPARED.match, table["create"].encode().splitlines())):
             foreign += bool(found["foreign"])
             if found["kind"]:
-                keys.append(f"{found['kind'].decode()} key {(found['key'] or b'').decode().replace('``', '`')} of {table['name']}")
+                keys.append(f"{found['kind'].decode()} key "
+                            f"{(found['key'] or b'').decode().replace('``', '`')} "
+                            f"of {table['name']}")
     said = keys[:KEYS_NAMED]
     if len(keys) > KEYS_NAMED:
         said.append(f"{len(keys) - KEYS_NAMED} more FULLTEXT or SPATIAL keys")
-    return "; ".join([*said, *([f"{foreign} foreign key{'s' if foreign > 1 else ''}"] if foreign else [])])
+    return "; ".join([*said, *([f"{foreign} foreign key{'s' if foreign > 1 else ''}"] if foreign
+                               else [])])
 
 
 def differences(server, database: str, tables: list) -> list:
@@ -246,6 +273,7 @@ def differences(server, database: str, tables: list) -> list:
             said.append(f"{name} is missing")
         elif found["rows"] != table["rows"]:
             said.append(f"{name} has {found['rows']:,} rows, the source has {table['rows']:,}")
-        elif found["checksum"] != table["checksum"] and digest(server, database, name) != table["digest"]:
+        elif (found["checksum"] != table["checksum"]
+                and digest(server, database, name) != table["digest"]):
             said.append(f"{name} has other contents than the source")
     return said

@@ -24,7 +24,8 @@ KEYS = ("host", "port", "user", "socket", "database", "tables")
 EXAMPLE = "host=db1,user=reader,database=shop,tables=orders,customers"
 OF_TABLES = f"FROM information_schema.tables WHERE {dump.WITH_ROWS}"
 PROGRESS_SECONDS = 0.5
-READ_ONLY = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-triggers", "--no-tablespaces", "--default-character-set=utf8mb4"]
+READ_ONLY = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-triggers",
+             "--no-tablespaces", "--default-character-set=utf8mb4"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class Live:
 
     def option_lines(self) -> str:
         """Of a my.cnf."""
-        said = {"host": self.host, "port": self.port, "user": self.user, "socket": self.socket, "password": os.environ.get(PASSWORD, "")}
-        return "[client]\n" + "".join(f"{key} = {option_value(value)}\n" for key, value in said.items() if value)
+        said = {"host": self.host, "port": self.port, "user": self.user, "socket": self.socket,
+                "password": os.environ.get(PASSWORD, "")}
+        return "[client]\n" + "".join(f"{key} = {option_value(value)}\n"
+                                      for key, value in said.items() if value)
 
 
 def parse(words: str) -> Live:
@@ -59,7 +62,8 @@ def parse(words: str) -> Live:
         elif not equals and piece and said and last == "tables":
             said["tables"].append(piece)
         else:
-            raise Failure(f"LIVE: {key.strip()!r} is not understood (known: {', '.join(KEYS)}; the password: ${PASSWORD}); an example: {EXAMPLE}")
+            raise Failure(f"LIVE: {key.strip()!r} is not understood (known: {', '.join(KEYS)}; "
+                          f"the password: ${PASSWORD}); an example: {EXAMPLE}")
     if not said.get("database", [""])[0]:
         raise Failure(f"LIVE: database= is missing; an example: {EXAMPLE}")
     port = said.get("port", ["0"])[0]
@@ -68,7 +72,8 @@ def parse(words: str) -> Live:
     names = [name for name in said.get("tables", []) if name]
     if any(name.startswith("-") for name in [said["database"][0], *names]):
         raise Failure("LIVE: a name cannot begin with -")
-    return Live(said["database"][0], tuple(names), said.get("host", [""])[0], int(port), said.get("user", [""])[0], said.get("socket", [""])[0])
+    return Live(said["database"][0], tuple(names), said.get("host", [""])[0], int(port),
+                said.get("user", [""])[0], said.get("socket", [""])[0])
 
 
 def option_value(value) -> str:
@@ -93,15 +98,18 @@ def options_file(live: Live):
 
 def words(program: str, options: str, *more) -> list:
     """The command line of a program of the private server."""
-    return [str(SERVER / "usr/bin" / program), f"--defaults-file={options}", f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more]
+    return [str(SERVER / "usr/bin" / program), f"--defaults-file={options}",
+            f"--character-sets-dir={SERVER / 'usr/share/mysql/charsets'}", *more]
 
 
 def ask(live: Live, query: str) -> list:
     """Rows of a query, as lists of texts, in a session that cannot write; Failure when the server
     cannot be reached, or refuses."""
     with options_file(live) as (options, number):
-        command = words("mariadb", options, "--init-command=SET SESSION TRANSACTION READ ONLY", "--batch", "--skip-column-names", "-e", query)
-        done = subprocess.run(command, env=setup.library_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+        command = words("mariadb", options, "--init-command=SET SESSION TRANSACTION READ ONLY",
+                        "--batch", "--skip-column-names", "-e", query)
+        done = subprocess.run(command, env=setup.library_environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", check=False,
                               pass_fds=[number])
     if done.returncode != 0:
         raise Failure(f"{live}: {done.stderr.strip()}{hint(done.stderr)}")
@@ -111,19 +119,22 @@ def ask(live: Live, query: str) -> list:
 def size(live: Live) -> int:
     """Bytes of the tables as their server counts them; Failure when it is out of reach, or lacks
     any."""
-    rows = ask(live, f"SELECT table_name, data_length + index_length {OF_TABLES} AND table_schema = {literal(live.database)}")
+    rows = ask(live, f"SELECT table_name, data_length + index_length {OF_TABLES} "
+                     f"AND table_schema = {literal(live.database)}")
     sizes = {name: int(count) if count.isdigit() else 0 for name, count in rows}
     missing = [name for name in live.tables if name not in sizes]
     if missing or not sizes:
-        raise Failure(f"{live}: {f'no table {chr(44).join(missing)}' if missing else 'no tables'} that {live.user or 'this user'} may read in that database"
+        raise Failure(f"{live}: {f'no table {chr(44).join(missing)}' if missing else 'no tables'} "
+                      f"that {live.user or 'this user'} may read in that database"
                       + (f"; there are {', '.join(sorted(sizes)[:20])}" if sizes else ""))
     return sum(count for name, count in sizes.items() if not live.tables or name in live.tables)
 
 
 def without_transactions(live: Live) -> list:
     """Tables that one transaction does not show as of one moment (MyISAM, Aria)."""
-    rows = ask(live, f"SELECT table_name {OF_TABLES} AND table_schema = {literal(live.database)} AND engine NOT IN "
-                     "(SELECT engine FROM information_schema.engines WHERE transactions = 'YES') ORDER BY 1")
+    rows = ask(live, f"SELECT table_name {OF_TABLES} AND table_schema = {literal(live.database)} "
+                     "AND engine NOT IN (SELECT engine FROM information_schema.engines "
+                     "WHERE transactions = 'YES') ORDER BY 1")
     return [name for name, in rows if not live.tables or name in live.tables]
 
 
@@ -133,12 +144,15 @@ def fetch(live: Live, target: Path, expected: int = 0, on_progress=lambda done, 
     fresh = target.with_name(target.name + ".new")
     loose = without_transactions(live)
     if loose:
-        note(f"{', '.join(loose)}: engines without transactions, so these are copied as they are when their turn comes")
+        note(f"{', '.join(loose)}: engines without transactions, so these are copied as they are "
+             "when their turn comes")
     try:
-        with options_file(live) as (options, number), open(fresh, "wb") as out, tempfile.TemporaryFile() as complaints:
+        with (options_file(live) as (options, number), open(fresh, "wb") as out,
+              tempfile.TemporaryFile() as complaints):
             command = words("mariadb-dump", options, *READ_ONLY, live.database, *live.tables)
-            dumping = subprocess.Popen(command, env=setup.library_environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=complaints, pass_fds=[number],
-                                       preexec_fn=end_with_parent)
+            dumping = subprocess.Popen(command, env=setup.library_environment(),
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=complaints,
+                                       pass_fds=[number], preexec_fn=end_with_parent)
             try:
                 while dumping.poll() is None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -164,5 +178,7 @@ def literal(name: str) -> str:
 def hint(complaint: str) -> str:
     """What to do about an error."""
     if "Access denied" in complaint:
-        return f"; the password comes from ${PASSWORD}; the user needs SELECT and SHOW VIEW on that database"
-    return "; are host, port or socket right, and does the server run?" if "Can't connect" in complaint else ""
+        return (f"; the password comes from ${PASSWORD}; the user needs SELECT and SHOW VIEW "
+                "on that database")
+    return ("; are host, port or socket right, and does the server run?"
+            if "Can't connect" in complaint else "")

@@ -31,30 +31,53 @@ MARKER = "lab_import"
 # The key on titles is not unique here, unlike in MediaWiki: a page that was moved while the dump
 # was written is in it twice.
 TABLES = {
-    "page": """
-  page_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, page_namespace int NOT NULL, page_title varbinary(255) NOT NULL,
-  page_restrictions tinyblob NOT NULL, page_is_redirect tinyint unsigned NOT NULL DEFAULT 0, page_is_new tinyint unsigned NOT NULL DEFAULT 0,
-  page_random real unsigned NOT NULL, page_touched binary(14) NOT NULL DEFAULT '', page_latest int unsigned NOT NULL, page_len int unsigned NOT NULL,
-  page_content_model varbinary(32) DEFAULT NULL, page_redirect_title varbinary(767) DEFAULT NULL,
-  KEY name_title (page_namespace,page_title), KEY page_random (page_random), KEY page_len (page_len),
-  KEY page_redirect_namespace_len (page_is_redirect,page_namespace,page_len)""",
-    "revision": """
-  rev_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, rev_page int unsigned NOT NULL, rev_text_id int unsigned NOT NULL,
-  rev_comment blob NOT NULL, rev_user int unsigned NOT NULL DEFAULT 0, rev_user_text varbinary(255) NOT NULL DEFAULT '',
-  rev_timestamp binary(14) NOT NULL DEFAULT '', rev_minor_edit tinyint unsigned NOT NULL DEFAULT 0, rev_deleted tinyint unsigned NOT NULL DEFAULT 0,
-  rev_len int unsigned DEFAULT NULL, rev_parent_id int unsigned DEFAULT NULL, rev_sha1 varbinary(32) NOT NULL DEFAULT '',
-  rev_content_model varbinary(32) DEFAULT NULL, rev_content_format varbinary(64) DEFAULT NULL, rev_origin int unsigned DEFAULT NULL,
-  UNIQUE KEY rev_page_id (rev_page,rev_id), KEY rev_timestamp (rev_timestamp), KEY page_timestamp (rev_page,rev_timestamp),
-  KEY user_timestamp (rev_user,rev_timestamp), KEY usertext_timestamp (rev_user_text,rev_timestamp)""",
-    "text": "old_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, old_text mediumblob NOT NULL, old_flags tinyblob NOT NULL",
+    "page": (
+        "\n"
+        "  page_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, page_namespace int NOT NULL, "
+        "page_title varbinary(255) NOT NULL,\n"
+        "  page_restrictions tinyblob NOT NULL, "
+        "page_is_redirect tinyint unsigned NOT NULL DEFAULT 0, "
+        "page_is_new tinyint unsigned NOT NULL DEFAULT 0,\n"
+        "  page_random real unsigned NOT NULL, page_touched binary(14) NOT NULL DEFAULT '', "
+        "page_latest int unsigned NOT NULL, page_len int unsigned NOT NULL,\n"
+        "  page_content_model varbinary(32) DEFAULT NULL, "
+        "page_redirect_title varbinary(767) DEFAULT NULL,\n"
+        "  KEY name_title (page_namespace,page_title), KEY page_random (page_random), "
+        "KEY page_len (page_len),\n"
+        "  KEY page_redirect_namespace_len (page_is_redirect,page_namespace,page_len)"),
+    "revision": (
+        "\n"
+        "  rev_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, "
+        "rev_page int unsigned NOT NULL, rev_text_id int unsigned NOT NULL,\n"
+        "  rev_comment blob NOT NULL, rev_user int unsigned NOT NULL DEFAULT 0, "
+        "rev_user_text varbinary(255) NOT NULL DEFAULT '',\n"
+        "  rev_timestamp binary(14) NOT NULL DEFAULT '', "
+        "rev_minor_edit tinyint unsigned NOT NULL DEFAULT 0, "
+        "rev_deleted tinyint unsigned NOT NULL DEFAULT 0,\n"
+        "  rev_len int unsigned DEFAULT NULL, rev_parent_id int unsigned DEFAULT NULL, "
+        "rev_sha1 varbinary(32) NOT NULL DEFAULT '',\n"
+        "  rev_content_model varbinary(32) DEFAULT NULL, "
+        "rev_content_format varbinary(64) DEFAULT NULL, rev_origin int unsigned DEFAULT NULL,\n"
+        "  UNIQUE KEY rev_page_id (rev_page,rev_id), KEY rev_timestamp (rev_timestamp), "
+        "KEY page_timestamp (rev_page,rev_timestamp),\n"
+        "  KEY user_timestamp (rev_user,rev_timestamp), "
+        "KEY usertext_timestamp (rev_user_text,rev_timestamp)"),
+    "text": (
+        "old_id int unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, old_text mediumblob NOT NULL, "
+        "old_flags tinyblob NOT NULL"),
 }
-SLOTS = """
-  slot_revision_id int unsigned NOT NULL, slot_role varbinary(64) NOT NULL, slot_text_id int unsigned NOT NULL, slot_origin int unsigned DEFAULT NULL,
-  slot_content_model varbinary(32) NOT NULL, slot_content_format varbinary(64) NOT NULL, slot_len int unsigned DEFAULT NULL, slot_sha1 varbinary(32) NOT NULL,
-  PRIMARY KEY (slot_revision_id,slot_role)"""
-MARKERS = """
-  id int PRIMARY KEY, source varbinary(255) NOT NULL, pages bigint NOT NULL, last_page bigint NOT NULL, revisions bigint NOT NULL, texts bigint NOT NULL,
-  finished tinyint NOT NULL, siteinfo mediumblob NOT NULL"""
+SLOTS = (
+    "\n"
+    "  slot_revision_id int unsigned NOT NULL, slot_role varbinary(64) NOT NULL, "
+    "slot_text_id int unsigned NOT NULL, slot_origin int unsigned DEFAULT NULL,\n"
+    "  slot_content_model varbinary(32) NOT NULL, slot_content_format varbinary(64) NOT NULL, "
+    "slot_len int unsigned DEFAULT NULL, slot_sha1 varbinary(32) NOT NULL,\n"
+    "  PRIMARY KEY (slot_revision_id,slot_role)")
+MARKERS = (
+    "\n"
+    "  id int PRIMARY KEY, source varbinary(255) NOT NULL, pages bigint NOT NULL, "
+    "last_page bigint NOT NULL, revisions bigint NOT NULL, texts bigint NOT NULL,\n"
+    "  finished tinyint NOT NULL, siteinfo mediumblob NOT NULL")
 
 
 def check(path: Path) -> None:
@@ -72,9 +95,11 @@ class Import:
     """One dump into one database. `pages`, `revisions`, `texts`: what is committed; `ignored`:
     elements without a column, and how many; `doubts`: those of mediaxml.Reader."""
 
-    def __init__(self, server, database: str, path: Path, on_progress=lambda done, size, pages: None, commit_bytes: int = COMMIT_BYTES):
+    def __init__(self, server, database: str, path: Path,
+                 on_progress=lambda done, size, pages: None, commit_bytes: int = COMMIT_BYTES):
         """`on_progress` is told bytes of the file that were read, its size, and pages."""
-        self.server, self.database, self.path, self.on_progress, self.commit_bytes = server, database, Path(path), on_progress, commit_bytes
+        self.server, self.database, self.path, self.on_progress, self.commit_bytes = (
+            server, database, Path(path), on_progress, commit_bytes)
         self.pages = self.revisions = self.texts = self.last_page = 0
         self.ignored, self.doubts, self._slots = {}, {}, False
 
@@ -88,7 +113,8 @@ class Import:
             if not self._begin():
                 self._read()
         except pymysql.MySQLError as failure:
-            raise Failure(f"{show(self.path)}: after page {self.last_page}: the server refuses a row: {failure.args[-1]}{hint(failure)}") from failure
+            raise Failure(f"{show(self.path)}: after page {self.last_page}: the server refuses a "
+                          f"row: {failure.args[-1]}{hint(failure)}") from failure
         finally:
             self.connection.close()
 
@@ -96,15 +122,19 @@ class Import:
         """Make the tables, or learn where the last import ended; whether there is nothing to do."""
         self._query("SET SESSION sql_mode = 'STRICT_ALL_TABLES', unique_checks = 1")
         for name, columns in [*TABLES.items(), (MARKER, MARKERS)]:
-            self._query(f"CREATE TABLE IF NOT EXISTS `{name}` ({columns}) ENGINE=InnoDB DEFAULT CHARSET=binary")
+            self._query(f"CREATE TABLE IF NOT EXISTS `{name}` ({columns}) "
+                        "ENGINE=InnoDB DEFAULT CHARSET=binary")
         mark = identity(self.path)
         self._query(f"INSERT IGNORE INTO {MARKER} VALUES (1, '{mark}', 0, 0, 0, 0, 0, '')")
         self.connection.commit()
         with self.connection.cursor() as cursor:
-            cursor.execute(f"SELECT source, pages, last_page, revisions, texts, finished FROM {MARKER}")
-            source, self.pages, self.last_page, self.revisions, self.texts, finished = cursor.fetchone()
+            cursor.execute("SELECT source, pages, last_page, revisions, texts, finished "
+                           f"FROM {MARKER}")
+            source, self.pages, self.last_page, self.revisions, self.texts, finished = (
+                cursor.fetchone())
         if source.decode() != mark:
-            raise Failure(f"the database {self.database} has an import of another file (or the file has changed): drop it to import {show(self.path)}")
+            raise Failure(f"the database {self.database} has an import of another file (or the "
+                          f"file has changed): drop it to import {show(self.path)}")
         if self.pages and not finished:
             note(f"going on behind page {self.last_page}: {self.pages:,} pages are there")
         return bool(finished)
@@ -119,7 +149,9 @@ class Import:
                 if isinstance(item, Page):
                     page, seen = item, seen + 1
                     if seen == left and page.id != self.last_page:
-                        raise Failure(f"{show(self.path)}: page {left:,} is {page.id}, and was {self.last_page} when the import began: drop the database {self.database}")
+                        raise Failure(f"{show(self.path)}: page {left:,} is {page.id}, and was "
+                                      f"{self.last_page} when the import began: drop the database "
+                                      f"{self.database}")
                     newest, count = None, 0
                 elif seen <= left:
                     continue
@@ -142,7 +174,8 @@ class Import:
 
     def _add(self, table: str, row: bytes, what: str) -> None:
         if len(row) + 1000 > self.packet:
-            raise Failure(f"{show(self.path)}: {what} needs a statement of {len(row):,} bytes; the server's max_allowed_packet is {self.packet:,}: raise it")
+            raise Failure(f"{show(self.path)}: {what} needs a statement of {len(row):,} bytes; the "
+                          f"server's max_allowed_packet is {self.packet:,}: raise it")
         if len(row) + self._out[table].size > self.packet // 2:
             self._out[table].flush()
         self._out[table].add(row)
@@ -152,13 +185,18 @@ class Import:
         main, *others = revision.slots
         what = f"{page}, revision {revision.id}"
         text = self._add_text(main, what)
-        deleted = DELETED_TEXT * main.deleted + DELETED_COMMENT * revision.comment_deleted + DELETED_USER * revision.user_deleted
-        self._add("revision", row(revision.id, page.id, text, revision.comment, revision.user_id, revision.user or "", digits(revision.timestamp), int(revision.minor),
-                                  deleted, length(main), revision.parent, revision.sha1 or main.sha1, main.model or None, main.format or None, main.origin), what)
+        deleted = (DELETED_TEXT * main.deleted + DELETED_COMMENT * revision.comment_deleted
+                   + DELETED_USER * revision.user_deleted)
+        self._add("revision", row(revision.id, page.id, text, revision.comment, revision.user_id,
+                                  revision.user or "", digits(revision.timestamp),
+                                  int(revision.minor), deleted, length(main), revision.parent,
+                                  revision.sha1 or main.sha1, main.model or None,
+                                  main.format or None, main.origin), what)
         self.revisions += 1
         for slot in others:
             self._make_slots()
-            self._add("slots", row(revision.id, slot.role, self._add_text(slot, what), slot.origin, slot.model, slot.format, length(slot), slot.sha1), what)
+            self._add("slots", row(revision.id, slot.role, self._add_text(slot, what), slot.origin,
+                                   slot.model, slot.format, length(slot), slot.sha1), what)
 
     def _add_text(self, slot, what: str) -> int:
         """Its old_id; 0 for a text that is deleted, or not in the dump."""
@@ -170,23 +208,31 @@ class Import:
 
     def _make_slots(self) -> None:
         if not self._slots:
-            with self.server.connect(self.database) as other:    # a statement that would end this connection's transaction
-                other.query(f"CREATE TABLE IF NOT EXISTS slots ({SLOTS}) ENGINE=InnoDB DEFAULT CHARSET=binary")
+            # a statement that would end this connection's transaction
+            with self.server.connect(self.database) as other:
+                other.query(f"CREATE TABLE IF NOT EXISTS slots ({SLOTS}) "
+                            "ENGINE=InnoDB DEFAULT CHARSET=binary")
             self._slots = True
 
     def _add_page(self, page: Page, newest: Revision, count: int, site) -> None:
         random = page.id * FRACTION % 1
-        latest = (digits(newest.timestamp), newest.id, length(newest.slots[0]) or 0, newest.slots[0].model or None) if newest else ("", 0, 0, None)
+        latest = ((digits(newest.timestamp), newest.id, length(newest.slots[0]) or 0,
+                   newest.slots[0].model or None)
+                  if newest else ("", 0, 0, None))
         is_new = int(count == 1 and not newest.parent)
-        self._add("page", row(page.id, page.ns, stored_title(page, site.namespaces), page.restrictions, int(page.redirect is not None), is_new, random,
+        self._add("page", row(page.id, page.ns, stored_title(page, site.namespaces),
+                              page.restrictions, int(page.redirect is not None), is_new, random,
                               latest[0], *latest[1:], page.redirect), str(page))
 
     def _commit(self, site, finished: int = 0) -> None:
         for inserts in self._out.values():
             inserts.flush()
-        about = json.dumps({**site.said, "namespaces": site.namespaces}, ensure_ascii=False).encode()
-        self._query(b"UPDATE %s SET pages = %d, last_page = %d, revisions = %d, texts = %d, finished = %d, siteinfo = '%s'"
-                    % (MARKER.encode(), self.pages, self.last_page, self.revisions, self.texts, finished, escaped(about)))
+        about = json.dumps({**site.said, "namespaces": site.namespaces},
+                           ensure_ascii=False).encode()
+        self._query(b"UPDATE %s SET pages = %d, last_page = %d, revisions = %d, texts = %d, "
+                    b"finished = %d, siteinfo = '%s'"
+                    % (MARKER.encode(), self.pages, self.last_page, self.revisions, self.texts,
+                       finished, escaped(about)))
         self.connection.commit()
         self._since = 0
 
@@ -201,7 +247,8 @@ class Import:
 
 def finished(server, database: str) -> bool:
     """Whether a whole dump was imported."""
-    return bool(server.sql(f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{database}' AND table_name = '{MARKER}'")
+    return bool(server.sql("SELECT 1 FROM information_schema.tables "
+                           f"WHERE table_schema = '{database}' AND table_name = '{MARKER}'")
                 and server.sql(f"SELECT 1 FROM {MARKER} WHERE finished = 1", database))
 
 
@@ -253,5 +300,6 @@ def stored_title(page: Page, namespaces: dict) -> str:
 def hint(failure) -> str:
     """What to do about an error of the server, when it is known."""
     if failure.args[0] == pymysql.constants.ER.DUP_ENTRY:
-        return ": the dump has the id of a page or of a revision twice: it was put together from parts, or is damaged"
+        return (": the dump has the id of a page or of a revision twice: it was put together from "
+                "parts, or is damaged")
     return ""

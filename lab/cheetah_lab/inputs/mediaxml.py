@@ -23,7 +23,8 @@ OTHER_BYTES_MAX = 1 << 16           # of anything but a text
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 SHA1_DIGITS = 31
 STUBS_MAX = 1000                    # texts that may be absent before there is one
-ABSENT, OTHER = "texts are not in the dump, though they are not deleted", "texts do not have the SHA-1 that the dump says"
+ABSENT, OTHER = ("texts are not in the dump, though they are not deleted",
+                 "texts do not have the SHA-1 that the dump says")
 # What stands in for characters that XML cannot hold; the sha1 of such a text is that of another
 # one.
 REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
@@ -104,7 +105,8 @@ class Reader:
         self._pages = 0
         parser = self._parser = expat.ParserCreate()
         parser.buffer_text, parser.buffer_size = True, CHUNK_BYTES
-        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = self._start, self._end, self._data
+        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
+            self._start, self._end, self._data)
         parser.XmlDeclHandler, parser.StartDoctypeDeclHandler = self._declaration, self._doctype
 
     def __iter__(self):
@@ -122,14 +124,17 @@ class Reader:
             ready, self._ready = self._ready, []
             yield from ready
         if not self._pages:
-            raise Failure(f"{self.name} has no pages: wanted a dump of pages, such as pages-articles")
+            raise Failure(f"{self.name} has no pages: wanted a dump of pages, such as "
+                          "pages-articles")
         if ABSENT in self.doubts and not self._filled:
             raise self._stub()
 
     def _with_returns(self, chunk: bytes) -> bytes:
         """CR as an entity, between the first element's tags: MediaWiki writes those of texts as
         they are."""
-        begin = 0 if self._path else max(chunk.find(b"<siteinfo"), 0) or max(chunk.find(b"<page"), 0) or len(chunk)
+        begin = (0 if self._path
+                 else max(chunk.find(b"<siteinfo"), 0) or max(chunk.find(b"<page"), 0)
+                 or len(chunk))
         end = chunk.find(b"</mediawiki>")
         end = len(chunk) if end < 0 else end
         return chunk[:begin] + chunk[begin:end].replace(b"\r", b"&#13;") + chunk[end:]
@@ -137,14 +142,17 @@ class Reader:
     def wrong(self, what: str, do: str = "fetch the dump again, or leave that page out") -> Failure:
         """A Failure with the place."""
         byte = max(self._parser.CurrentByteIndex, 0)
-        return Failure(f"{self.name}: {f'{self.page}: ' if self.page else ''}{what} (at byte {byte:,} of the XML); {do}")
+        return Failure(f"{self.name}: {f'{self.page}: ' if self.page else ''}{what} "
+                       f"(at byte {byte:,} of the XML); {do}")
 
     def _declaration(self, _version, encoding, _standalone) -> None:
         if encoding and encoding.lower() not in ("utf-8", "utf8"):
-            raise self.wrong(f"the file says that it is {encoding}; MediaWiki writes UTF-8 only", "fetch the original dump")
+            raise self.wrong(f"the file says that it is {encoding}; MediaWiki writes UTF-8 only",
+                             "fetch the original dump")
 
     def _doctype(self, *_) -> None:
-        raise self.wrong("a DOCTYPE: this is a web page or another XML, not MediaWiki's export", "is it the dump's file?")
+        raise self.wrong("a DOCTYPE: this is a web page or another XML, not MediaWiki's export",
+                         "is it the dump's file?")
 
     def _malformed(self, failure, chunk: bytes) -> Failure:
         if not chunk:
@@ -152,12 +160,16 @@ class Reader:
         at = self._parser.ErrorByteIndex - self.position
         near = chunk[max(at, 0):max(at, 0) + 4]
         if failure.code == expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]:
-            return self.wrong("more follows behind the end of the dump: several files in one", "import them one by one")
+            return self.wrong("more follows behind the end of the dump: several files in one",
+                              "import them one by one")
         if near and near[0] >= 0x80:
-            return self.wrong(f"byte 0x{near[0]:02x} is not UTF-8: the text was written or converted in another encoding", "fetch the original dump")
+            return self.wrong(f"byte 0x{near[0]:02x} is not UTF-8: the text was written or "
+                              "converted in another encoding", "fetch the original dump")
         if not self._path:
-            return self.wrong(f"this is not XML ({expat.ErrorString(failure.code)})", "is it the dump's file?")
-        return self.wrong(f"not well-formed XML ({expat.ErrorString(failure.code)})", "the file is damaged: fetch it again")
+            return self.wrong(f"this is not XML ({expat.ErrorString(failure.code)})",
+                              "is it the dump's file?")
+        return self.wrong(f"not well-formed XML ({expat.ErrorString(failure.code)})",
+                          "the file is damaged: fetch it again")
 
     def _start(self, name: str, attributes: dict) -> None:
         depth = len(self._path)
@@ -181,7 +193,8 @@ class Reader:
             self._revision.slots.append(self._slot)
         elif path in ("page/revision/text", "page/revision/content/text"):
             self._slot.deleted = "deleted" in attributes
-            self._slot.bytes = self._number(attributes["bytes"], "bytes") if attributes.get("bytes") else None
+            self._slot.bytes = (self._number(attributes["bytes"], "bytes")
+                                if attributes.get("bytes") else None)
             self._slot.sha1 = attributes.get("sha1", "")
         elif path == "page/revision/comment":
             self._revision.comment_deleted = "deleted" in attributes
@@ -193,10 +206,13 @@ class Reader:
     def _root(self, name: str, attributes: dict) -> None:
         version = attributes.get("version", "")
         if name != "mediawiki":
-            raise self.wrong(f"XML of another kind: its first element is <{name}>, wanted <mediawiki>", "is it the dump's file?")
+            raise self.wrong(f"XML of another kind: its first element is <{name}>, wanted "
+                             "<mediawiki>", "is it the dump's file?")
         if version not in VERSIONS:
-            raise self.wrong(f"export format {version or 'without a version'}; known are {VERSIONS[0]} to {VERSIONS[-1]}",
-                             "export it by another MediaWiki" if version else "is the file whole, and MediaWiki's?")
+            raise self.wrong(f"export format {version or 'without a version'}; known are "
+                             f"{VERSIONS[0]} to {VERSIONS[-1]}",
+                             ("export it by another MediaWiki" if version
+                              else "is the file whole, and MediaWiki's?"))
 
     def _begin_pages_first_revision(self) -> None:
         if self._revision is None:
@@ -212,7 +228,8 @@ class Reader:
             if not self._text and not data.strip():
                 self._size = 0      # blanks between elements
                 return
-            raise self.wrong(f"<{self._path[-1]}> has more than {most:,} bytes, the most that its column holds", "leave that page out of the dump")
+            raise self.wrong(f"<{self._path[-1]}> has more than {most:,} bytes, the most that its "
+                             "column holds", "leave that page out of the dump")
         self._text.append(data)
 
     def _end(self, name: str) -> None:
@@ -288,7 +305,9 @@ class Reader:
             if slot.text is None:
                 continue
             if len(slot.text) > TEXT_BYTES_MAX:
-                raise self.wrong(f"the text of revision {revision.id} has {len(slot.text):,} bytes; a MEDIUMBLOB holds {TEXT_BYTES_MAX:,}", "leave that page out of the dump")
+                raise self.wrong(f"the text of revision {revision.id} has {len(slot.text):,} "
+                                 f"bytes; a MEDIUMBLOB holds {TEXT_BYTES_MAX:,}",
+                                 "leave that page out of the dump")
             self._filled = self._filled or bool(slot.text)
             if not slot.text and slot.bytes:
                 slot.text = None
@@ -303,7 +322,8 @@ class Reader:
             raise self._stub()
 
     def _stub(self) -> Failure:
-        return Failure(f"{self.name} has no texts, only how long they are (a dump of stubs): take pages-articles or pages-meta")
+        return Failure(f"{self.name} has no texts, only how long they are (a dump of stubs): take "
+                       "pages-articles or pages-meta")
 
 
 def base36(content: bytes) -> str:

@@ -56,7 +56,8 @@ class Input:
 
     def said(self) -> str:
         """In a line."""
-        return f"{self.label}: {len(self.tables)} tables, {self.rows():,} rows, {number(self.sql_bytes, 'bytes')} of SQL"
+        return (f"{self.label}: {len(self.tables)} tables, {self.rows():,} rows, "
+                f"{number(self.sql_bytes, 'bytes')} of SQL")
 
 
 def prepare(kind: str, given: str) -> Input:
@@ -78,7 +79,9 @@ def prepare(kind: str, given: str) -> Input:
     folder.chmod(0o700)   # a user's own rows are nobody else's
     step(f"making {source if kind == 'live' else source.name} ready in {show(folder)}")
     with undone(folder, kind):
-        made = from_xml(folder, source) if kind == "xml" else from_live(folder, source, expected) if kind == "live" else from_dump(folder, source, kind, source.name)
+        made = (from_xml(folder, source) if kind == "xml"
+                else from_live(folder, source, expected) if kind == "live"
+                else from_dump(folder, source, kind, source.name))
         store.replace(folder / "input.json", json.dumps(asdict(made), indent=1) + "\n")
     note(made.said())
     return made
@@ -90,7 +93,8 @@ def undone(folder: Path, kind: str):
     try:
         yield
     except KeyboardInterrupt:
-        note("stopped: the same command " + ("goes on with the import" if kind == "xml" else "begins the input again"))
+        note("stopped: the same command "
+             + ("goes on with the import" if kind == "xml" else "begins the input again"))
         raise
     finally:
         if kind != "xml" and not (folder / "input.json").exists():
@@ -101,10 +105,13 @@ def experiments_for(found: list, given: list, named: bool) -> list:
     """Which experiments a run has: with an input those that want one, without it all others, unless
     they were named. `given`: (kind, words)."""
     if len(given) > 1:
-        raise Failure(f"DUMP, XML and LIVE: one of them, not {' and '.join(kind.upper() for kind, _ in given)}")
-    chosen = [experiment for experiment in found if named and not given or experiment.wants_input == bool(given)]
+        raise Failure("DUMP, XML and LIVE: one of them, not "
+                      f"{' and '.join(kind.upper() for kind, _ in given)}")
+    chosen = [experiment for experiment in found
+              if named and not given or experiment.wants_input == bool(given)]
     if given and not chosen:
-        raise Failure(f"{given[0][0].upper()} is for the experiment own_data: leave EXPERIMENT away, or name that one")
+        raise Failure(f"{given[0][0].upper()} is for the experiment own_data: leave EXPERIMENT "
+                      "away, or name that one")
     if not given and any(experiment.wants_input for experiment in chosen):
         raise Failure(f"the experiment own_data wants an input: {WANTED}")
     return chosen
@@ -119,7 +126,8 @@ def give(chosen: list, given: list) -> dict:
     for experiment in chosen:
         experiment.input = made
     kind, words = given[0]
-    return {"input": {"kind": made.kind, "label": made.label, "mark": made.mark, "words": f'{kind.upper()}="{words}"',
+    return {"input": {"kind": made.kind, "label": made.label, "mark": made.mark,
+                      "words": f'{kind.upper()}="{words}"',
                       "not_compared": dumps.not_compared(made.tables)}}
 
 
@@ -136,17 +144,22 @@ def name(kind: str, source) -> str:
     """The folder's name: tells inputs apart, and a file from one that has changed."""
     mark = str(source) if kind == "live" else mediawiki.identity(source)
     words = source.database if kind == "live" else source.name
-    return f"{kind}-{re.sub(r'[^A-Za-z0-9.]+', '-', words)[:40]}-{hashlib.sha256(mark.encode()).hexdigest()[:12]}"
+    return (f"{kind}-{re.sub(r'[^A-Za-z0-9.]+', '-', words)[:40]}-"
+            f"{hashlib.sha256(mark.encode()).hexdigest()[:12]}")
 
 
 def check_room(expected: int, kind: str) -> None:
     """Failure when the disk does not have what making ready, and then a trial, take at most."""
-    needed = room.SERVER_BYTES + round(expected * (SERVER_BY_INPUT + (DUMP_BY_INPUT if kind != "dump" else 0)))
+    needed = room.SERVER_BYTES + round(
+        expected * (SERVER_BY_INPUT + (DUMP_BY_INPUT if kind != "dump" else 0)))
     FOLDER.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(FOLDER).free - room.KEEP_BYTES
     if needed > free:
-        raise Failure(f"no room: about {number(needed, 'bytes')} are needed for an input of {number(expected, 'bytes')} unpacked, but {show(FOLDER)} has "
-                      f"{number(max(free, 0), 'bytes')} beside the {number(room.KEEP_BYTES, 'bytes')} that stay free: make room, or give a part of it")
+        raise Failure(f"no room: about {number(needed, 'bytes')} are needed for an input of "
+                      f"{number(expected, 'bytes')} unpacked, but {show(FOLDER)} has "
+                      f"{number(max(free, 0), 'bytes')} beside the "
+                      f"{number(room.KEEP_BYTES, 'bytes')} that stay free: make room, or give a "
+                      "part of it")
 
 
 def from_dump(folder: Path, place: Path, kind: str, label: str) -> Input:
@@ -157,8 +170,9 @@ def from_dump(folder: Path, place: Path, kind: str, label: str) -> Input:
             try:
                 size = dumps.load(running, DATABASE, place, ENGINE, progress("loaded"))
             except dumps.Refusal as refusal:
-                raise Failure(f"{label}: InnoDB does not take a table or a row of it, so there is nothing to compare with: {refusal}; "
-                              "give a dump without it (mariadb-dump --ignore-table=database.table)") from refusal
+                raise Failure(f"{label}: InnoDB does not take a table or a row of it, so there is "
+                              f"nothing to compare with: {refusal}; give a dump without it "
+                              "(mariadb-dump --ignore-table=database.table)") from refusal
             return described(running, kind, label, place, size)
     finally:
         shutil.rmtree(folder / "server", ignore_errors=True)
@@ -176,7 +190,8 @@ def from_xml(folder: Path, place: Path) -> Input:
             importing = False
             tell_of(found)
             fresh = target.with_suffix(".new")
-            write_dump(running, DATABASE, fresh, "--default-character-set=utf8mb4", f"--ignore-table={DATABASE}.{mediawiki.MARKER}")
+            write_dump(running, DATABASE, fresh, "--default-character-set=utf8mb4",
+                       f"--ignore-table={DATABASE}.{mediawiki.MARKER}")
             fresh.rename(target)
             made = described(running, "xml", place.name, target, target.stat().st_size)
     except Failure as failure:
@@ -190,7 +205,8 @@ def from_xml(folder: Path, place: Path) -> Input:
 def tell_of(found: mediawiki.Import) -> None:
     """Say what an import has left out, or doubts."""
     for element, count in found.ignored.items():
-        note(f"<{element}> is not imported: MediaWiki's tables have no column for it ({count:,} times)")
+        note(f"<{element}> is not imported: MediaWiki's tables have no column for it "
+             f"({count:,} times)")
     for what, (count, first) in found.doubts.items():
         note(f"{count:,} {what} (the first: {first})")
 
@@ -204,7 +220,9 @@ def from_live(folder: Path, source: live.Live, expected: int) -> Input:
 
 def server(folder: Path) -> PrivateServer:
     """A server of InnoDB, in the input's folder."""
-    return PrivateServer(folder / "server", {**engines.equal_memory(POOL_BYTES), "innodb_flush_log_at_trx_commit": 2}, plugin=False)
+    return PrivateServer(folder / "server",
+                         {**engines.equal_memory(POOL_BYTES), "innodb_flush_log_at_trx_commit": 2},
+                         plugin=False)
 
 
 def described(running, kind: str, label: str, place: Path, size: int) -> Input:
@@ -212,10 +230,14 @@ def described(running, kind: str, label: str, place: Path, size: int) -> Input:
     if not dump.base_tables(running, DATABASE):
         raise Failure(f"{label} has no tables: give another one")
     engines.INNODB.write_out(running, DATABASE)
-    tables = [{**table, "digest": dumps.digest(running, DATABASE, table["name"])} for table in dumps.describe(running, DATABASE) if table["name"] != mediawiki.MARKER]
-    mark = hashlib.sha256(json.dumps([[table["name"], table["rows"], table["digest"]] for table in tables]).encode()).hexdigest()[:16]
+    tables = [{**table, "digest": dumps.digest(running, DATABASE, table["name"])}
+              for table in dumps.describe(running, DATABASE)
+              if table["name"] != mediawiki.MARKER]
+    mark = hashlib.sha256(json.dumps([[table["name"], table["rows"], table["digest"]]
+                                      for table in tables]).encode()).hexdigest()[:16]
     made = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    return Input(kind, label, mark, str(place), tables, size, engines.INNODB.bytes_on_disk(running, DATABASE), made)
+    return Input(kind, label, mark, str(place), tables, size,
+                 engines.INNODB.bytes_on_disk(running, DATABASE), made)
 
 
 def progress(what: str):

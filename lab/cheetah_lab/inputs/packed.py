@@ -27,9 +27,11 @@ BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
 BUFFER_BYTES = 1 << 18
 # Bytes of content in a byte of a file: what texts usually give.
 UNPACKED = {"": 1, ".gz": 5, ".bz2": 6, ".zst": 6, ".xz": 8}
-HEADS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"7z\xbc\xaf\x27\x1c": ".7z"}
+HEADS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst",
+         b"7z\xbc\xaf\x27\x1c": ".7z"}
 # How a person unpacks a file to a pipe.
-PROGRAMS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc --long=31", ".7z": "7zr x -so"}
+PROGRAMS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc --long=31",
+            ".7z": "7zr x -so"}
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -47,8 +49,10 @@ class Packed(io.RawIOBase):
         if kind in READERS:
             self._stream = READERS[kind](self._raw)
         elif kind in (".zst", ".7z"):
-            words = [zstd(), "-dc", "--long=31", str(self.path)] if kind == ".zst" else [seven_zip(), "x", "-so", "-bd", str(self.path)]
-            self._child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=setup.library_environment())
+            words = ([zstd(), "-dc", "--long=31", str(self.path)] if kind == ".zst"
+                     else [seven_zip(), "x", "-so", "-bd", str(self.path)])
+            self._child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, env=setup.library_environment())
             self._stream = self._child.stdout
         else:
             self._stream = self._raw
@@ -60,7 +64,8 @@ class Packed(io.RawIOBase):
     def readinto(self, buffer) -> int:
         """The next bytes; 0 at the end of a file that is whole. Blocks. Failure otherwise."""
         try:
-            block = self._stream.read1(len(buffer)) if hasattr(self._stream, "read1") else self._stream.read(len(buffer))
+            block = (self._stream.read1(len(buffer)) if hasattr(self._stream, "read1")
+                     else self._stream.read(len(buffer)))
         except BROKEN as failure:
             raise self._cut_off(str(failure)) from failure
         if not block and self._child is not None:
@@ -95,11 +100,13 @@ class Packed(io.RawIOBase):
     def _end_child(self) -> None:
         messages = self._child.stderr.read().decode(errors="replace").split("\n")
         if self._child.wait() != 0:
-            lines = [line.replace(str(self.path), "").strip(" :\r") for line in messages]   # the Failure has the path
+            # the Failure has the path
+            lines = [line.replace(str(self.path), "").strip(" :\r") for line in messages]
             raise self._cut_off("; ".join(line for line in lines if line)[:500])
 
     def _cut_off(self, why: str) -> Failure:
-        return Failure(f"{show(self.path)}: cannot be unpacked beyond byte {self.position:,} of its content ({why}): the file is cut off or damaged; "
+        return Failure(f"{show(self.path)}: cannot be unpacked beyond byte {self.position:,} of "
+                       f"its content ({why}): the file is cut off or damaged; "
                        "fetch it again, and compare its size and its checksum with the origin's")
 
 
@@ -119,11 +126,13 @@ def checked(path: Path) -> str:
     if not head:
         raise Failure(f"{show(path)} is empty: fetch it again")
     if head.startswith(UTF16):
-        raise Failure(f"{show(path)} is UTF-16, wanted UTF-8: some shells write so when they redirect; make it again, or convert it by `iconv -f UTF-16 -t UTF-8`")
+        raise Failure(f"{show(path)} is UTF-16, wanted UTF-8: some shells write so when they "
+                      "redirect; make it again, or convert it by `iconv -f UTF-16 -t UTF-8`")
     found = next((kind for mark, kind in HEADS.items() if head.startswith(mark)), "")
     named = path.suffix if path.suffix in HEADS.values() else ""
     if found != named:
-        raise Failure(f"{show(path)}: its name says {named or 'not packed'}, its first bytes say {found or 'something else'}: rename it, or fetch it again")
+        raise Failure(f"{show(path)}: its name says {named or 'not packed'}, its first bytes say "
+                      f"{found or 'something else'}: rename it, or fetch it again")
     return found
 
 
@@ -133,9 +142,12 @@ def expected_bytes(path: Path) -> int:
     kind, size = checked(path), path.stat().st_size
     if kind != ".7z":
         return size * UNPACKED[kind]
-    done = subprocess.run([seven_zip(), "l", "-slt", str(path)], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=setup.library_environment(), check=False)
+    done = subprocess.run([seven_zip(), "l", "-slt", str(path)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, env=setup.library_environment(),
+                          check=False)
     if done.returncode != 0:
-        raise Failure(f"{show(path)}: 7-Zip cannot list it: the file is cut off or damaged; fetch it again")
+        raise Failure(f"{show(path)}: 7-Zip cannot list it: the file is cut off or damaged; "
+                      "fetch it again")
     sizes = re.findall(r"^Size = (\d+)$", done.stdout, re.M)
     if len(sizes) != 1:
         raise Failure(f"{show(path)} has {len(sizes)} files: give an archive of one")
@@ -159,6 +171,7 @@ def seven_zip() -> str:
     private = SERVER / "usr/lib/p7zip/7zr"
     found = str(private) if private.exists() else shutil.which("7zr") or shutil.which("7z")
     if not found:
-        raise Failure(f"no program for .7z: {setup.absent().get('7-Zip', 'set-up has not unpacked it')}; install Debian's p7zip, "
-                      "or unpack the file elsewhere and pack it as .bz2 or .zst")
+        raise Failure("no program for .7z: "
+                      f"{setup.absent().get('7-Zip', 'set-up has not unpacked it')}; install "
+                      "Debian's p7zip, or unpack the file elsewhere and pack it as .bz2 or .zst")
     return found

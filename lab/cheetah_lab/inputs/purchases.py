@@ -12,17 +12,20 @@ from datetime import datetime, timedelta
 CASH_REGISTERS, PRODUCTS, CUSTOMERS, PRICE_MAX = 1000, 10_000, 100_000, 500
 ROWS_OF_BATCH = 1000
 OPENING = datetime(2013, 10, 28, 16, 12, 4)   # the first purchase; a second later the next batch
-SECONDARY_KEYS = ["KEY marketsegment (price, customerid)", "KEY registersegment (cashregisterid, price, customerid)",
+SECONDARY_KEYS = ["KEY marketsegment (price, customerid)",
+                  "KEY registersegment (cashregisterid, price, customerid)",
                   "KEY pdc (price, dateandtime, customerid)"]
 PREPARED_BATCHES = 8
 # By cache and page cache: a table larger than that has outgrown them. A tenth more, as the server
 # has some of its own in its cache.
 OUTGROWN_BY = 1.1
-COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, productid INT NOT NULL, price FLOAT NOT NULL, "
-           "data VARCHAR(40) NOT NULL")
+COLUMNS = ("dateandtime DATETIME NOT NULL, cashregisterid INT NOT NULL, customerid INT NOT NULL, "
+           "productid INT NOT NULL, price FLOAT NOT NULL, data VARCHAR(40) NOT NULL")
 
 
-def create_table(clause: str, keys: list = tuple(SECONDARY_KEYS), primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
+def create_table(
+        clause: str, keys: list = tuple(SECONDARY_KEYS),
+        primary_key: str = "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY") -> str:
     """The statement. `clause` stands behind the closing parenthesis; `primary_key`: a column with
     its key, or nothing."""
     parts = [part for part in (primary_key, COLUMNS, *keys) if part]
@@ -34,10 +37,13 @@ def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=N
     those of all: a function of a random.Random that returns its value as SQL. The other columns are
     the same with it and without."""
     rng, first = random.Random(seed), random.Random(f"{seed} first")
-    names = "" if first_column else " (dateandtime, cashregisterid, customerid, productid, price, data)"
+    names = ("" if first_column
+             else " (dateandtime, cashregisterid, customerid, productid, price, data)")
     for number in range(count):
         when = f"'{OPENING + timedelta(seconds=number):%Y-%m-%d %H:%M:%S}'"
-        values = [f"({first_column(first)}, {row(rng, when)})" if first_column else f"({row(rng, when)})" for _ in range(rows)]
+        values = [f"({first_column(first)}, {row(rng, when)})" if first_column
+                  else f"({row(rng, when)})"
+                  for _ in range(rows)]
         yield f"INSERT INTO purchases{names} VALUES {', '.join(values)}"
 
 
@@ -46,7 +52,8 @@ def row(rng: random.Random, when: str) -> str:
     2^80."""
     customer = int(rng.random() * CUSTOMERS)
     price = (rng.random() * PRICE_MAX + customer) / 100
-    return f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, {int(rng.random() * PRODUCTS)}, {price:.2f}, '{rng.getrandbits(80):020x}'"
+    return (f"{when}, {int(rng.random() * CASH_REGISTERS)}, {customer}, "
+            f"{int(rng.random() * PRODUCTS)}, {price:.2f}, '{rng.getrandbits(80):020x}'")
 
 
 def ahead(statements):

@@ -16,8 +16,8 @@ from cheetah_tools.say import Failure
 WIKIPEDIA = "enwiki_text_plain"
 INSERT_BYTES = 1_000_000
 # As the document has it, but for the name.
-COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, `old_flags` tinyblob NOT NULL, "
-           "PRIMARY KEY (`old_id`)")
+COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
+           "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
 
 
 def wikipedia_file():
@@ -43,7 +43,8 @@ def missing() -> str:
 
 def rows():
     """The rows as in an INSERT, `(1,'..','utf-8')`, one after the other."""
-    return wikipedia_rows(wikipedia_file()) if from_wikipedia() else source_rows(setup.source_tarball())
+    return (wikipedia_rows(wikipedia_file()) if from_wikipedia()
+            else source_rows(setup.source_tarball()))
 
 
 def wikipedia_rows(place):
@@ -59,7 +60,9 @@ def wikipedia_rows(place):
                 yield line.rstrip(b"\n")[:-1]
         source.stdout.close()
         if source.wait() != 0:
-            raise Failure(f"{place.name}: cannot be read to its end: {source.stderr.read().decode(errors='replace').strip()}. Is the file whole?")
+            raise Failure(f"{place.name}: cannot be read to its end: "
+                          f"{source.stderr.read().decode(errors='replace').strip()}. "
+                          "Is the file whole?")
     finally:
         source.kill()
         source.wait()

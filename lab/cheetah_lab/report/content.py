@@ -12,11 +12,15 @@ DOCUMENTED = [f"W{number}" for number in range(1, 15)]
 def collect(run: dict, sections: list) -> dict:
     """The whole run."""
     told = [of_section(section) for section in sections]
-    figures = sorted((figure for section in told for figure in section["figures"]), key=lambda figure: number_of(figure["key"]))
+    figures = sorted((figure for section in told for figure in section["figures"]),
+                     key=lambda figure: number_of(figure["key"]))
     there = {figure["key"].split()[0] for figure in figures}
-    verdicts = [{**verdict, "experiment": section["name"], "title": section["title"]} for section in told for verdict in section["verdicts"]]
-    servers = [trial["limited"] for section in sections for trial in section.trials if trial.get("limited") is not None]
-    return {"run": run, "limited": {"yes": servers.count(True), "no": servers.count(False)}, "sections": told, "figures": figures, "verdicts": verdicts,
+    verdicts = [{**verdict, "experiment": section["name"], "title": section["title"]}
+                for section in told for verdict in section["verdicts"]]
+    servers = [trial["limited"] for section in sections for trial in section.trials
+               if trial.get("limited") is not None]
+    return {"run": run, "limited": {"yes": servers.count(True), "no": servers.count(False)},
+            "sections": told, "figures": figures, "verdicts": verdicts,
             "figures_not_measured": [key for key in DOCUMENTED if key not in there]}
 
 
@@ -30,18 +34,25 @@ def of_section(section) -> dict:
     """One experiment."""
     experiment, found = section.experiment, section.found
     return {
-        "name": experiment.name, **{key: experiment.about.get(key, "") for key in ("title", "question", "document")}, "method": experiment.method(),
-        "quotes": experiment.about.get("quotes", []), "claims": list(experiment.about.get("claims", {}).values()),
+        "name": experiment.name,
+        **{key: experiment.about.get(key, "") for key in ("title", "question", "document")},
+        "method": experiment.method(), "quotes": experiment.about.get("quotes", []),
+        "claims": list(experiment.about.get("claims", {}).values()),
         "plots": [of_plot(experiment.name, plot) for plot in experiment.plots(found)],
         "tables": [of_table(table) for table in [*experiment.tables(found), *memory(section)]],
         "figures": [of_figure(figure) for figure in experiment.figures(found)],
-        "verdicts": [{"claim": verdict.claim, "outcome": verdict.outcome, "why": verdict.why} for verdict in experiment.verdicts(found)],
-        "measures": [{"key": m.key, "label": m.label, "unit": m.unit, "better": m.better} for m in experiment.measures],
-        "values": [{"engine": found.label(engine), "measure": measure, "at": at, "values": values} for engine, measure, at, values in found.all()],
+        "verdicts": [{"claim": verdict.claim, "outcome": verdict.outcome, "why": verdict.why}
+                     for verdict in experiment.verdicts(found)],
+        "measures": [{"key": m.key, "label": m.label, "unit": m.unit, "better": m.better}
+                     for m in experiment.measures],
+        "values": [{"engine": found.label(engine), "measure": measure, "at": at, "values": values}
+                   for engine, measure, at, values in found.all()],
         "problems": {found.label(key): why for key, why in section.problems.items()},
         "remarks": {found.label(key): lines for key, lines in section.remarks.items() if lines},
         "commands": {found.label(key): lines for key, lines in section.commands.items() if lines},
-        "repeats": {found.label(key): sum(trial["engine"] == key and "values" in trial for trial in section.trials) for key in found.known},
+        "repeats": {found.label(key): sum(trial["engine"] == key and "values" in trial
+                                          for trial in section.trials)
+                    for key in found.known},
     }
 
 
@@ -56,17 +67,21 @@ def memory(section) -> list:
         for held in trial.get("held", []) if "values" in trial else []:
             phases.setdefault((trial["engine"], held["phase"]), []).append(held)
     rows = [[Cell(f"{found.label(engine)}, {phase}"), *(told(each, key) for key in HELD),
-             Cell(values=[held["on_disk"] / (held["cache"] + held["page_cache"]) for held in each if held["page_cache"] is not None], unit="ratio")]
+             Cell(values=[held["on_disk"] / (held["cache"] + held["page_cache"])
+                          for held in each if held["page_cache"] is not None], unit="ratio")]
             for engine in found.known for (key, phase), each in phases.items() if key == engine]
-    caption = ("Bytes on disk are those at the end of what was measured; of Cheetah without old images. The page cache is what was seen fifty times a second: the median, "
-               "and the most. Up to 1, the page cache can hold what the cache does not.")
-    head = ["engine", "on disk", "cache", "page cache", "page cache, most", "server's own memory, cache included", "on disk by both caches"]
+    caption = ("Bytes on disk are those at the end of what was measured; of Cheetah without old "
+               "images. The page cache is what was seen fifty times a second: the median, and the "
+               "most. Up to 1, the page cache can hold what the cache does not.")
+    head = ["engine", "on disk", "cache", "page cache", "page cache, most",
+            "server's own memory, cache included", "on disk by both caches"]
     return [Table("Memory and data", head, rows, caption)] if rows else []
 
 
 def told(phases: list, key: str) -> Cell:
     """Bytes of phases that were held; of what was not limited, that."""
-    return Cell(values=[held[key] for held in phases], unit="bytes") if all(held[key] is not None for held in phases) else Cell("not limited")
+    return (Cell(values=[held[key] for held in phases], unit="bytes")
+            if all(held[key] is not None for held in phases) else Cell("not limited"))
 
 
 def of_plot(name: str, plot) -> dict:
@@ -74,11 +89,14 @@ def of_plot(name: str, plot) -> dict:
     series = []
     for line in plot.series:
         computed = not line.engine
-        points = [[x, list(values)] for x, values in line.points if values and (computed or len(values) > 1)]
+        points = [[x, list(values)] for x, values in line.points
+                  if values and (computed or len(values) > 1)]
         if points:
-            series.append({"label": line.label, "engine": line.engine, "computed": computed, "points": points})
-    return {"id": f"{name}-{plot.key}".replace("_", "-").replace(" ", "-"), "title": plot.title, "kind": plot.kind, "x_label": plot.x_label,
-            "y_label": plot.y_label, "log_x": plot.log_x, "log_y": plot.log_y, "caption": plot.caption, "series": series}
+            series.append({"label": line.label, "engine": line.engine, "computed": computed,
+                           "points": points})
+    return {"id": f"{name}-{plot.key}".replace("_", "-").replace(" ", "-"), "title": plot.title,
+            "kind": plot.kind, "x_label": plot.x_label, "y_label": plot.y_label,
+            "log_x": plot.log_x, "log_y": plot.log_y, "caption": plot.caption, "series": series}
 
 
 def of_table(table) -> dict:
@@ -91,7 +109,8 @@ def of_cell(cell) -> dict:
     """A cell."""
     if cell.values is None:
         return {"text": cell.text}
-    return {"text": numbers.spread(cell.values, cell.unit), "values": list(cell.values), "unit": cell.unit}
+    return {"text": numbers.spread(cell.values, cell.unit), "values": list(cell.values),
+            "unit": cell.unit}
 
 
 def of_figure(figure) -> dict:
@@ -99,13 +118,16 @@ def of_figure(figure) -> dict:
     def measured(values):
         return {"text": numbers.spread(values, figure.unit), "values": list(values)}
     return {"key": figure.key, "what": figure.what, "unit": figure.unit,
-            "document": {"text": numbers.number(figure.document, figure.unit), "value": figure.document},
+            "document": {"text": numbers.number(figure.document, figure.unit),
+                         "value": figure.document},
             "innodb": measured(figure.innodb), "cheetah": measured(figure.cheetah),
             "others": {label: measured(values) for label, values in figure.others.items()}}
 
 
 def as_json(told: dict) -> str:
     """The JSON twin: without drawings. ValueError for values that are no numbers."""
-    slim = {**told, "sections": [{**section, "plots": [{key: value for key, value in plot.items() if key != "svg"} for plot in section["plots"]]}
-                                 for section in told["sections"]]}
+    slim = {**told, "sections": [
+        {**section, "plots": [{key: value for key, value in plot.items() if key != "svg"}
+                              for plot in section["plots"]]}
+        for section in told["sections"]]}
     return json.dumps(slim, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

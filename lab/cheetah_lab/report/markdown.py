@@ -14,7 +14,8 @@ LINE_END = re.compile(r"\r\n?|\n")   # a line ends at a \r alone as well
 
 def escaped(text) -> str:
     """Text in a sentence; what `as_it_is` or a filter made is left alone."""
-    return text if isinstance(text, Markup) else SIGNS.sub(lambda sign: ENTITIES.get(sign[0], "\\" + sign[0]), str(text))
+    return (text if isinstance(text, Markup)
+            else SIGNS.sub(lambda sign: ENTITIES.get(sign[0], "\\" + sign[0]), str(text)))
 
 
 def in_a_line(text) -> Markup:

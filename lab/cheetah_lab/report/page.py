@@ -14,7 +14,8 @@ from ..trial import LOOSE_BYTES, PAGE_CACHE_BYTES
 
 HERE = Path(__file__).parent
 OUTCOMES = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}   # outcome -> class of the page
-MACHINE = {"processor": "Processor", "cores": "Cores", "memory_bytes": "Memory", "system": "System", "kernel": "Kernel", "file_system": "File system",
+MACHINE = {"processor": "Processor", "cores": "Cores", "memory_bytes": "Memory",
+           "system": "System", "kernel": "Kernel", "file_system": "File system",
            "disk_bytes": "Disk", "disk_free_bytes": "Free before the run"}
 
 
@@ -25,8 +26,9 @@ def html(told: dict) -> str:
 
 def rendered(template: str, said: dict) -> str:
     """A page of base.html.j2: nothing comes from outside; it reads in light, dark and print."""
-    return environment(True).get_template(template).render(**said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
-                                                           dark=plots.variables(True))
+    return environment(True).get_template(template).render(
+        **said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
+        dark=plots.variables(True))
 
 
 def markdown(told: dict) -> str:
@@ -37,7 +39,9 @@ def markdown(told: dict) -> str:
 def environment(html: bool) -> jinja2.Environment:
     """Templates of this folder, in which every value is escaped for HTML, or for Markdown; a name
     that is not there is an error."""
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=html,
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE),
+                              undefined=jinja2.StrictUndefined, trim_blocks=True,
+                              lstrip_blocks=True, autoescape=html,
                               finalize=None if html else escaped)
     made.filters |= {"breakable": breakable, "cell": in_a_line, "raw": as_it_is}
     return made
@@ -52,10 +56,13 @@ def breakable(text) -> Markup:
 def context(told: dict) -> dict:
     """What both templates say."""
     run = told["run"]
-    counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"]) for outcome in OUTCOMES}
-    return {**told, "outcomes": OUTCOMES, "counted": counted, "command": command(run["asked"], run.get("named", {})), "began": when(run["begun"]),
-            "ended": when(run["ended"]) if run.get("ended") else "", "facts": facts(told), "versions": run["versions"],
-            "engines": engines(run), "shared": shared(told), "headed": headed, "absent": ABSENT}
+    counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"])
+               for outcome in OUTCOMES}
+    return {**told, "outcomes": OUTCOMES, "counted": counted,
+            "command": command(run["asked"], run.get("named", {})), "began": when(run["begun"]),
+            "ended": when(run["ended"]) if run.get("ended") else "", "facts": facts(told),
+            "versions": run["versions"], "engines": engines(run), "shared": shared(told),
+            "headed": headed, "absent": ABSENT}
 
 
 def command(asked: dict, named: dict) -> str:
@@ -66,7 +73,8 @@ def command(asked: dict, named: dict) -> str:
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
     words += [f"REPEATS={asked['repeats']}"] if asked.get("repeats", 3) != 3 else []
     # An input says already which experiment is run.
-    words += [f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments") and not asked.get("input") else []
+    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"']
+              if named.get("experiments") and not asked.get("input") else [])
     words += [asked["input"]["words"]] if asked.get("input") else []
     words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
     words += [f"RUN={named['run']}"] if named.get("run") else []
@@ -76,7 +84,9 @@ def command(asked: dict, named: dict) -> str:
 def facts(told: dict) -> list:
     """(name, value) of the machine."""
     machine = told["run"]["machine"]
-    found = [(name, numbers.number(machine[key], "bytes") if key.endswith("bytes") else str(machine[key])) for key, name in MACHINE.items() if key in machine]
+    found = [(name, (numbers.number(machine[key], "bytes") if key.endswith("bytes")
+                     else str(machine[key])))
+             for key, name in MACHINE.items() if key in machine]
     return [*found, ("Servers' memory", memory(told["limited"]))]
 
 
@@ -84,18 +94,26 @@ def memory(limited: dict) -> str:
     """What of a server's memory was limited, in how many trials; nothing else says so."""
     trials = sum(limited.values())
     if not limited["yes"]:
-        return "not limited: no memory cgroup can be had here; what an engine does not find in its cache may come from the page cache"
-    in_all = "in all trials" if limited["yes"] == trials else f"in {limited['yes']} of {trials} trials; in the others no memory cgroup was to be had"
-    page_cache, loose = (numbers.number(count, "bytes") for count in (PAGE_CACHE_BYTES, LOOSE_BYTES))
-    return (f"limited by a memory cgroup, page cache included, {in_all}. All engines read and write through the page cache. While they load they have "
-            f"{loose} beside the cache; for what is measured past the cache, their page cache is cut to {page_cache} fifty times a second (what there was is in the tables of memory and data). Where an engine's data are so "
-            "few bytes on disk that they fit there, they are read from memory: see the tables of memory and data")
+        return ("not limited: no memory cgroup can be had here; what an engine does not find in "
+                "its cache may come from the page cache")
+    in_all = ("in all trials" if limited["yes"] == trials
+              else f"in {limited['yes']} of {trials} trials; in the others no memory cgroup was "
+                   "to be had")
+    page_cache, loose = (numbers.number(count, "bytes")
+                         for count in (PAGE_CACHE_BYTES, LOOSE_BYTES))
+    return (f"limited by a memory cgroup, page cache included, {in_all}. All engines read and "
+            f"write through the page cache. While they load they have {loose} beside the cache; "
+            f"for what is measured past the cache, their page cache is cut to {page_cache} fifty "
+            "times a second (what there was is in the tables of memory and data). Where an "
+            "engine's data are so few bytes on disk that they fit there, they are read from "
+            "memory: see the tables of memory and data")
 
 
 def engines(run: dict) -> list:
     """(label, how tables are declared) of the engines that took part."""
     part = {key for experiment in run["experiments"].values() for key in experiment["engines"]}
-    return [(engine["label"], engine["table"]) for key, engine in run["engines"].items() if key in part]
+    return [(engine["label"], engine["table"]) for key, engine in run["engines"].items()
+            if key in part]
 
 
 def shared(told: dict) -> list:

@@ -23,10 +23,12 @@ TEXT, GRID = "#0a0a01", "#0a0a02"
 # By engine: the colour on light and on dark. Families are near each other; neighbours in a plot
 # differ in lightness, too.
 PALETTE = {
-    "innodb-compact": ("#1a2f6b", "#a9bdf5"), "innodb-dynamic": ("#3b5bb5", "#7f9df0"), "innodb-16k": ("#5b8fd6", "#5b8fd6"),
-    "innodb-8k": ("#2a93b8", "#5cc4e6"), "innodb-4k": ("#177a76", "#4fc1bb"), "innodb-holes": ("#7b5aa6", "#b79be0"),
-    "myrocks": ("#8a6d00", "#d9b93b"), "cheetah": ("#c4460b", "#ff8a4c"), "cheetah-16k": ("#d97b4a", "#f0a77f"),
-    "cheetah-8k": ("#a8324a", "#ef7f94"), "cheetah-4k": ("#7a1f4d", "#d98ab3"), "cheetah-none": ("#7d5a44", "#c3a08a"),
+    "innodb-compact": ("#1a2f6b", "#a9bdf5"), "innodb-dynamic": ("#3b5bb5", "#7f9df0"),
+    "innodb-16k": ("#5b8fd6", "#5b8fd6"), "innodb-8k": ("#2a93b8", "#5cc4e6"),
+    "innodb-4k": ("#177a76", "#4fc1bb"), "innodb-holes": ("#7b5aa6", "#b79be0"),
+    "myrocks": ("#8a6d00", "#d9b93b"), "cheetah": ("#c4460b", "#ff8a4c"),
+    "cheetah-16k": ("#d97b4a", "#f0a77f"), "cheetah-8k": ("#a8324a", "#ef7f94"),
+    "cheetah-4k": ("#7a1f4d", "#d98ab3"), "cheetah-none": ("#7d5a44", "#c3a08a"),
     "other": ("#6b7280", "#9ca3af"),
 }
 GRID_COLOURS = ("#d8dce3", "#3a404b")
@@ -37,9 +39,11 @@ PLACES_NAMED_MAX = 12
 # A logarithmic axis names powers of ten; a short one would have a single name then, and names 2 and
 # 5 of each, too.
 LOG_STEPS, FEW_DECADES = {False: (1,), True: (1, 2, 5)}, 2.5
-SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "text.color": TEXT,
-            "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "axes.edgecolor": TEXT, "axes.spines.top": False,
-            "axes.spines.right": False, "grid.color": GRID, "grid.linewidth": 0.8, "legend.frameon": False, "axes.axisbelow": True}
+SETTINGS = {"svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"],
+            "font.size": 10, "text.color": TEXT, "axes.labelcolor": TEXT, "xtick.color": TEXT,
+            "ytick.color": TEXT, "axes.edgecolor": TEXT, "axes.spines.top": False,
+            "axes.spines.right": False, "grid.color": GRID, "grid.linewidth": 0.8,
+            "legend.frameon": False, "axes.axisbelow": True}
 
 
 def draw(plot: dict) -> str:
@@ -49,7 +53,8 @@ def draw(plot: dict) -> str:
     with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": plot["id"]}):
         figure = bars(plot) if plot["kind"] == "bars" else lines(plot)
         out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(out, format="svg", transparent=True,
+                       metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return themed(out.getvalue(), plot)
 
 
@@ -83,9 +88,11 @@ def lines(plot: dict):
         columns = [sorted(values) for _, values in series["points"]]
         middle = [statistics.median(values) for values in columns]
         marker = MARKERS[key] if len(xs) <= 2 * PLACES_NAMED_MAX and not series["computed"] else ""
-        axes.plot(xs, middle, color=ROLES[key], linestyle=dash, linewidth=1.8, marker=marker, markersize=5, label=plain(series["label"]), gid=gid(series))
+        axes.plot(xs, middle, color=ROLES[key], linestyle=dash, linewidth=1.8, marker=marker,
+                  markersize=5, label=plain(series["label"]), gid=gid(series))
         if not series["computed"]:
-            axes.fill_between(xs, [v[0] for v in columns], [v[-1] for v in columns], color=ROLES[key], alpha=0.18, linewidth=0)
+            axes.fill_between(xs, [v[0] for v in columns], [v[-1] for v in columns],
+                              color=ROLES[key], alpha=0.18, linewidth=0)
     axes.set_xlabel(plain(plot["x_label"]))
     axes.set_ylabel(plain(axis_label(plot)))
     axes.grid(axis="y")
@@ -103,9 +110,11 @@ def set_places(axes, places: list, log: bool) -> None:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_minor_locator(ticker.NullLocator())
     if log:
-        roomy = all(after / before > (places[-1] / places[0]) ** (1 / 16) for before, after in zip(places, places[1:]))
+        roomy = all(after / before > (places[-1] / places[0]) ** (1 / 16)
+                    for before, after in zip(places, places[1:]))
     else:
-        roomy = all(after - before > (places[-1] - places[0]) / 16 for before, after in zip(places, places[1:]))
+        roomy = all(after - before > (places[-1] - places[0]) / 16
+                    for before, after in zip(places, places[1:]))
     if roomy and len(places) <= PLACES_NAMED_MAX:
         axes.set_xticks(places)
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: short(value)))
@@ -116,19 +125,23 @@ def bars(plot: dict):
     and the median in figures."""
     words = list(dict.fromkeys(x for series in plot["series"] for x, _ in series["points"]))
     chosen = styled(plot["series"])
-    figure, axes = new_figure(0.75 + 0.27 * len(words) * (len(chosen) + 0.8) + 0.26 * ((len(chosen) + 2) // 3))
+    figure, axes = new_figure(0.75 + 0.27 * len(words) * (len(chosen) + 0.8)
+                              + 0.26 * ((len(chosen) + 2) // 3))
     thick = 1 / (len(chosen) + 0.8)
     for number, (series, key, dash) in enumerate(chosen):
         there = [(words.index(x), sorted(values)) for x, values in series["points"]]
         ys = [place + (number - (len(chosen) - 1) / 2) * thick for place, _ in there]
         middle = [statistics.median(values) for _, values in there]
-        around = [[m - v[0] for m, (_, v) in zip(middle, there)], [v[-1] - m for m, (_, v) in zip(middle, there)]]
-        drawn = axes.barh(ys, middle, height=thick * 0.86, color=ROLES[key], alpha=1 if dash == "-" else 0.55, label=plain(series["label"]))
+        around = [[m - v[0] for m, (_, v) in zip(middle, there)],
+                  [v[-1] - m for m, (_, v) in zip(middle, there)]]
+        drawn = axes.barh(ys, middle, height=thick * 0.86, color=ROLES[key],
+                          alpha=1 if dash == "-" else 0.55, label=plain(series["label"]))
         for count, patch in enumerate(drawn):
             patch.set_gid(gid(series) if count == 0 else f"{gid(series)}--{count}")
         axes.errorbar(middle, ys, xerr=around, fmt="none", ecolor=TEXT, elinewidth=1, capsize=2)
         for y, value, (_, values) in zip(ys, middle, there):
-            axes.annotate(value_text(value, plot["y_label"]), (values[-1], y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5)
+            axes.annotate(value_text(value, plot["y_label"]), (values[-1], y), xytext=(5, 0),
+                          textcoords="offset points", va="center", fontsize=8.5)
     axes.set_yticks(range(len(words)), [plain(str(word)) for word in words])
     axes.set_ylim(len(words) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -148,7 +161,9 @@ def scale(axis, set_scale, plot: dict) -> None:
         set_scale("log")
         axis.set_major_locator(ticker.LogLocator(subs=LOG_STEPS[decades(axis) < FEW_DECADES]))
         axis.set_minor_formatter(ticker.NullFormatter())
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: value_text(value, "bytes") if plot["y_label"] == "bytes" else short(value)))
+    axis.set_major_formatter(ticker.FuncFormatter(
+        lambda value, _: (value_text(value, "bytes") if plot["y_label"] == "bytes"
+                          else short(value))))
 
 
 def decades(axis) -> float:
@@ -161,13 +176,15 @@ def legend(figure, axes) -> None:
     """Above the axes, in rows that fit."""
     handles, labels = axes.get_legend_handles_labels()
     columns = 3 if max(map(len, labels)) < 30 else 2
-    figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, len(labels)), fontsize=9, handlelength=2.6, columnspacing=1.4)
+    figure.legend(handles, labels, loc="outside upper left", ncols=min(columns, len(labels)),
+                  fontsize=9, handlelength=2.6, columnspacing=1.4)
 
 
 def axis_label(plot: dict) -> str:
     """What the axis of values says: a unit by its name, or what the experiment calls it."""
     label = plot["y_label"]
-    name = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "1/s": "per second", "bytes": "bytes on disk"}.get(label, label)
+    name = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "1/s": "per second",
+            "bytes": "bytes on disk"}.get(label, label)
     return f"{name} (logarithmic)" if plot["log_y"] else name
 
 
@@ -200,9 +217,13 @@ def themed(svg: str, plot: dict) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{plot["id"]}--\1"', svg)
     svg = re.sub(r'(href="#|url\(#)', rf'\g<1>{plot["id"]}--', svg)
     width, height = size(svg)
-    svg = re.sub(r"<svg[^>]*>", f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" class="plot" '
-                 f'viewBox="0 0 {width} {height}" aria-labelledby="{plot["id"]}--title {plot["id"]}--desc">', svg, count=1)
-    told = f'<title id="{plot["id"]}--title">{html.escape(plot["title"])}</title><desc id="{plot["id"]}--desc">{html.escape(describe(plot))}</desc>'
+    svg = re.sub(r"<svg[^>]*>",
+                 '<svg xmlns="http://www.w3.org/2000/svg" '
+                 'xmlns:xlink="http://www.w3.org/1999/xlink" role="img" class="plot" '
+                 f'viewBox="0 0 {width} {height}" '
+                 f'aria-labelledby="{plot["id"]}--title {plot["id"]}--desc">', svg, count=1)
+    told = (f'<title id="{plot["id"]}--title">{html.escape(plot["title"])}</title>'
+            f'<desc id="{plot["id"]}--desc">{html.escape(describe(plot))}</desc>')
     return svg.replace(">", ">\n" + told, 1)
 
 
@@ -213,18 +234,22 @@ def size(svg: str) -> tuple:
 
 def describe(plot: dict) -> str:
     """What a person who does not see the plot is told."""
-    return f"{axis_label(plot)} by {plot['x_label'] or 'kind'}, of " + ", ".join(series["label"] for series in plot["series"])
+    return (f"{axis_label(plot)} by {plot['x_label'] or 'kind'}, of "
+            + ", ".join(series["label"] for series in plot["series"]))
 
 
 def variables(dark: bool) -> str:
     """The CSS variables of one theme."""
-    return " ".join(f"--{name}: {colours[dark]};" for name, colours in PALETTE.items()) + f" --grid: {GRID_COLOURS[dark]};"
+    return (" ".join(f"--{name}: {colours[dark]};" for name, colours in PALETTE.items())
+            + f" --grid: {GRID_COLOURS[dark]};")
 
 
 def standalone(svg: str) -> str:
     """The drawing with its own colours and size, for a README: it follows the reader's choice of
     light or dark."""
-    style = f"<style>svg {{ color: #1c2128; {variables(False)} }} @media (prefers-color-scheme: dark) {{ svg {{ color: #e6e8eb; {variables(True)} }} }}</style>"
+    style = (f"<style>svg {{ color: #1c2128; {variables(False)} }} "
+             "@media (prefers-color-scheme: dark) "
+             f"{{ svg {{ color: #e6e8eb; {variables(True)} }} }}</style>")
     width, height = size(svg)
     svg = svg.replace('class="plot"', f'width="{width}" height="{height}"', 1)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + svg.replace("</desc>", "</desc>" + style, 1)

@@ -19,26 +19,32 @@ CASES = [("Baseline (1), default format, usual load", PLAIN, "all", 9154, 43032)
          ("(2) default format, fast index creation", PLAIN, "both", 4678, 40400),
          ("(3) compress format, default load", DENSE, "all", 13735, 16284),
          ("(4) compress format, fast index creation", DENSE, "both", 6844, 14968)]
-STEPS = [("(2a) default format, primary key alone", PLAIN, "key", 3552.575, 36968), ("(2b) then all indexes", PLAIN, "index", 1126.05, 40400),
-         ("(4a) compress format, primary key alone", DENSE, "key", 4270.760, 13208), ("(4b) then all indexes", DENSE, "index", 2574.63, 14968)]
+STEPS = [("(2a) default format, primary key alone", PLAIN, "key", 3552.575, 36968),
+         ("(2b) then all indexes", PLAIN, "index", 1126.05, 40400),
+         ("(4a) compress format, primary key alone", DENSE, "key", 4270.760, 13208),
+         ("(4b) then all indexes", DENSE, "index", 2574.63, 14968)]
 VARIANTS = {"utf8_": {"charset": "utf8mb4"}, "packed_": {"compressed": True}}
 KEY_TOO_LONG = (1071, 1709)
-PARTS = {"all": "all indexes from the beginning", "key": "primary key alone", "index": "then all other indexes", "both": "both steps together"}
+PARTS = {"all": "all indexes from the beginning", "key": "primary key alone",
+         "index": "then all other indexes", "both": "both steps together"}
 VARIANT_NAMES = {"": "", "utf8_": "utf8mb4: ", "packed_": "COMPRESS()ed bodies: "}
 
 
 def measures_of(prefix: str) -> list:
     """The times and sizes of one form of the shard."""
     name = VARIANT_NAMES[prefix]
-    times = [Measure(f"{prefix}{part}_s", f"{name}load, {said}", "s", LESS) for part, said in PARTS.items()]
-    sizes = [Measure(f"{prefix}{part}_bytes", f"{name}size, {said}", "bytes", LESS) for part, said in PARTS.items() if part != "index"]
+    times = [Measure(f"{prefix}{part}_s", f"{name}load, {said}", "s", LESS)
+             for part, said in PARTS.items()]
+    sizes = [Measure(f"{prefix}{part}_bytes", f"{name}size, {said}", "bytes", LESS)
+             for part, said in PARTS.items() if part != "index"]
     return times + sizes
 
 
 class FastIndexCreation(Experiment):
     """W4 to W8."""
 
-    measures = [Measure("dump_bytes", "size of the dump", "bytes"), *(measure for prefix in VARIANT_NAMES for measure in measures_of(prefix))]
+    measures = [Measure("dump_bytes", "size of the dump", "bytes"),
+                *(measure for prefix in VARIANT_NAMES for measure in measures_of(prefix))]
 
     def engines(self, chosen, scale):
         """The chosen ones, and the two formats of the document in both engines."""
@@ -59,7 +65,8 @@ class FastIndexCreation(Experiment):
                 except Failure as failure:
                     if not any(f"ERROR {number} " in str(failure) for number in KEY_TOO_LONG):
                         raise
-                    trial.did(f"-- {VARIANT_NAMES[prefix]}{trial.engine.clause()} has no room for the keys")
+                    trial.did(f"-- {VARIANT_NAMES[prefix]}{trial.engine.clause()} has no room "
+                              "for the keys")
 
     def load_both_ways(self, trial, folder, prefix):
         """Case 1 or 3, then case 2 or 4."""
@@ -78,20 +85,25 @@ class FastIndexCreation(Experiment):
             yield Value(f"{prefix}index_s", more)
             yield Value(f"{prefix}both_s", seconds + more)
             yield Value(f"{prefix}both_bytes", trial.bytes_at_rest(server, DATABASE))
-        trial.did(f"mariadb shard < dump.sql   # tables declared with {engine.clause()}; again without secondary indexes, and then:")
+        trial.did(f"mariadb shard < dump.sql   # tables declared with {engine.clause()}; again "
+                  "without secondary indexes, and then:")
         for statement in formatdata.index_statements(folder):
             trial.did(statement + ";")
 
     def plots(self, results):
         """Times and sizes as bars."""
         def bars(suffix, parts):
-            return [Series(results.label(engine), [(PARTS[part], results.values(engine, part + suffix)) for part in parts
-                                                   if results.values(engine, part + suffix)], engine)
+            return [Series(results.label(engine),
+                           [(PARTS[part], results.values(engine, part + suffix)) for part in parts
+                            if results.values(engine, part + suffix)], engine)
                     for engine in results.engines]
 
-        return [Plot("times", "Time to load the shard", "bars", "way of loading", "seconds", bars("_s", PARTS),
-                     caption="Until all pages are written out; what MyRocks compacts later is not in it."),
-                Plot("sizes", "Size of the shard", "bars", "way of loading", "bytes", bars("_bytes", ["all", "key", "both"]))]
+        return [Plot("times", "Time to load the shard", "bars", "way of loading", "seconds",
+                     bars("_s", PARTS),
+                     caption="Until all pages are written out; what MyRocks compacts later is not "
+                             "in it."),
+                Plot("sizes", "Size of the shard", "bars", "way of loading", "bytes",
+                     bars("_bytes", ["all", "key", "both"]))]
 
     def tables(self, results):
         """The document's table, its steps, and every engine."""
@@ -104,7 +116,8 @@ class FastIndexCreation(Experiment):
         """Load time and size with their ratios to case 1 of InnoDB: there, in InnoDB here, in
         Cheetah here."""
         head = ["Test", "document: s", "ratio", "MB", "ratio"]
-        head += [f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "ratio", "size", "ratio")]
+        head += [f"{name}: {what}" for name in ("InnoDB", "Cheetah")
+                 for what in ("time", "ratio", "size", "ratio")]
         rows = []
         for said, formats_of_case, part, seconds, megabytes in cases:
             row = [Cell(said), Cell(f"{seconds:,.0f}"), Cell(f"{seconds / CASES[0][3]:.2f}"),
@@ -112,19 +125,24 @@ class FastIndexCreation(Experiment):
             size = "both" if part == "index" else part
             for engine in formats_of_case:
                 row += [show.cell(results.values(engine, f"{part}_s"), "s"),
-                          show.cell(results.ratios(engine, f"{part}_s", BASE, base_measure="all_s"), "ratio"),
-                          show.cell(results.values(engine, f"{size}_bytes"), "bytes"),
-                          show.cell(results.ratios(engine, f"{size}_bytes", BASE, base_measure="all_bytes"), "ratio")]
+                        show.cell(results.ratios(engine, f"{part}_s", BASE, base_measure="all_s"),
+                                  "ratio"),
+                        show.cell(results.values(engine, f"{size}_bytes"), "bytes"),
+                        show.cell(results.ratios(engine, f"{size}_bytes", BASE,
+                                                 base_measure="all_bytes"), "ratio")]
             rows.append(row)
-        return Table(title, head, rows, "Ratios to case 1 in InnoDB. Cheetah's default format is compressed, too. "
-                     "The document cut its ratios off: 0.93 and 0.74, where 0.94 and 0.75 are nearer.")
+        return Table(title, head, rows,
+                     "Ratios to case 1 in InnoDB. Cheetah's default format is compressed, too. "
+                     "The document cut its ratios off: 0.93 and 0.74, where 0.94 and 0.75 are "
+                     "nearer.")
 
     def of_engines(self, results, prefix):
         """All measures of every engine."""
         found = measures_of(prefix)
         name = VARIANT_NAMES[prefix].strip(": ") or "latin1, bodies as text"
-        rows = [show.cells(results, engine, [(measure.key, None, measure.unit) for measure in found]) for engine in results.engines
-                if results.values(engine, f"{prefix}all_s")]
+        rows = [show.cells(results, engine,
+                           [(measure.key, None, measure.unit) for measure in found])
+                for engine in results.engines if results.values(engine, f"{prefix}all_s")]
         labels = [measure.label.removeprefix(VARIANT_NAMES[prefix]) for measure in found]
         return Table(f"Every engine ({name})", ["engine", *labels], rows)
 
@@ -133,34 +151,51 @@ class FastIndexCreation(Experiment):
         def of_base(key, what, document, engines, part, unit):
             measure, base = f"{part}_{unit}", f"all_{unit}"
             found = [results.ratios(engine, measure, BASE, base_measure=base) for engine in engines]
-            others = show.others(results, lambda engine: results.ratios(engine, measure, BASE, base_measure=base), ["myrocks"])
+            others = show.others(
+                results, lambda engine: results.ratios(engine, measure, BASE, base_measure=base),
+                ["myrocks"])
             return Figure(key, what, document, "ratio", *found, others=others)
 
         dump = [results.values(engine, "dump_bytes") for engine in PLAIN]
-        building = [results.ratios("innodb-8k", "index_s", BASE), results.ratios("cheetah-8k", "index_s", BASE)]
+        building = [results.ratios("innodb-8k", "index_s", BASE),
+                    results.ratios("cheetah-8k", "index_s", BASE)]
         return [Figure("W4", "bytes of the dump", 30_286e6, "bytes", *dump),
                 of_base("W5 time", "load with all indexes, default format", 1.0, PLAIN, "all", "s"),
                 of_base("W5 bytes", "bytes of it", 1.0, PLAIN, "all", "bytes"),
-                of_base("W6 time", "primary key alone, then ADD INDEX, by load with all indexes", 0.51, PLAIN, "both", "s"),
+                of_base("W6 time", "primary key alone, then ADD INDEX, by load with all indexes",
+                        0.51, PLAIN, "both", "s"),
                 of_base("W6 bytes", "bytes of it", 0.94, PLAIN, "both", "bytes"),
-                of_base("W7 time", "KEY_BLOCK_SIZE=8: load with all indexes", 1.50, DENSE, "all", "s"),
+                of_base("W7 time", "KEY_BLOCK_SIZE=8: load with all indexes", 1.50, DENSE, "all",
+                        "s"),
                 of_base("W7 bytes", "bytes of it", 0.38, DENSE, "all", "bytes"),
-                of_base("W8 time", "KEY_BLOCK_SIZE=8: primary key alone, then ADD INDEX", 0.74, DENSE, "both", "s"),
+                of_base("W8 time", "KEY_BLOCK_SIZE=8: primary key alone, then ADD INDEX", 0.74,
+                        DENSE, "both", "s"),
                 of_base("W8 bytes", "bytes of it", 0.35, DENSE, "both", "bytes"),
-                Figure("W8 index", "ADD INDEX with KEY_BLOCK_SIZE=8, by that of InnoDB's default format", 2.28, "ratio", *building)]
+                Figure("W8 index",
+                       "ADD INDEX with KEY_BLOCK_SIZE=8, by that of InnoDB's default format", 2.28,
+                       "ratio", *building)]
 
     def verdicts(self, results):
         """The document's claims for InnoDB today, and what Cheetah makes of them."""
         innodb, cheetah = INNODB, CHEETAH
         claims = self.about["claims"]
         return [
-            judge.within(claims["time"], "both steps by one load", results.ratios(innodb, "both_s", BASE, base_measure="all_s"), high=0.6),
-            judge.within(claims["bytes"], "bytes of both steps by one load", results.ratios(innodb, "both_bytes", BASE, base_measure="all_bytes"), high=0.99),
-            judge.within(claims["compressed_load"], "KEY_BLOCK_SIZE=8 by DYNAMIC", results.ratios("innodb-8k", "all_s", BASE), 1.25, 1.55),
-            judge.within(claims["compressed_index"], "KEY_BLOCK_SIZE=8 by DYNAMIC", results.ratios("innodb-8k", "index_s", BASE), 1.7, 3),
-            judge.within(claims["compressed_bytes"], "bytes, KEY_BLOCK_SIZE=8 by DYNAMIC", results.ratios("innodb-8k", "all_bytes", BASE), high=0.4),
-            judge.within(claims["cheetah_load"], "Cheetah by InnoDB DYNAMIC", results.ratios(cheetah, "all_s", BASE), high=judge.NO_LONGER),
-            judge.within(claims["cheetah_dump"], "the dump as it is by both steps", results.ratios(cheetah, "all_s", cheetah, base_measure="both_s"),
+            judge.within(claims["time"], "both steps by one load",
+                         results.ratios(innodb, "both_s", BASE, base_measure="all_s"), high=0.6),
+            judge.within(claims["bytes"], "bytes of both steps by one load",
+                         results.ratios(innodb, "both_bytes", BASE, base_measure="all_bytes"),
+                         high=0.99),
+            judge.within(claims["compressed_load"], "KEY_BLOCK_SIZE=8 by DYNAMIC",
+                         results.ratios("innodb-8k", "all_s", BASE), 1.25, 1.55),
+            judge.within(claims["compressed_index"], "KEY_BLOCK_SIZE=8 by DYNAMIC",
+                         results.ratios("innodb-8k", "index_s", BASE), 1.7, 3),
+            judge.within(claims["compressed_bytes"], "bytes, KEY_BLOCK_SIZE=8 by DYNAMIC",
+                         results.ratios("innodb-8k", "all_bytes", BASE), high=0.4),
+            judge.within(claims["cheetah_load"], "Cheetah by InnoDB DYNAMIC",
+                         results.ratios(cheetah, "all_s", BASE), high=judge.NO_LONGER),
+            judge.within(claims["cheetah_dump"], "the dump as it is by both steps",
+                         results.ratios(cheetah, "all_s", cheetah, base_measure="both_s"),
                          high=judge.NO_LONGER),
-            judge.within(claims["cheetah_bytes"], "bytes, Cheetah by InnoDB DYNAMIC", results.ratios(cheetah, "all_bytes", BASE), high=0.4),
+            judge.within(claims["cheetah_bytes"], "bytes, Cheetah by InnoDB DYNAMIC",
+                         results.ratios(cheetah, "all_bytes", BASE), high=0.4),
         ]

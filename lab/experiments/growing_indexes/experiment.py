@@ -14,7 +14,8 @@ QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
 QUICK_STEP_ROWS = 10_000
 SECONDS_MIN = 0.5
-ROW_BYTES = 320        # of a row with its entries in three indexes, in InnoDB, uncompressed, in pages that are not full
+# of a row with its entries in three indexes, in InnoDB, uncompressed, in pages that are not full
+ROW_BYTES = 320
 FIFTHS = 5
 
 
@@ -47,17 +48,21 @@ def named(measure: str, variant: Variant) -> str:
 class GrowingIndexes(Experiment):
     """See experiment.toml."""
 
-    measures = [Measure("cache", "cache and page cache", "bytes")] + [measure for variant in VARIANTS for measure in (
-        Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
-        Measure(named("rows", variant), f"rows inserted{variant.label}", "rows", MORE),
-        Measure(named("last by first", variant), f"rate over the last fifth of the rows, by that over the first{variant.label}", "ratio", MORE),
-        Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"))]
+    measures = [Measure("cache", "cache and page cache", "bytes")] + [
+        measure for variant in VARIANTS for measure in (
+            Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
+            Measure(named("rows", variant), f"rows inserted{variant.label}", "rows", MORE),
+            Measure(named("last by first", variant),
+                    f"rate over the last fifth of the rows, by that over the first{variant.label}",
+                    "ratio", MORE),
+            Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"))]
 
     def run(self, trial):
         """Each variant in a server of its own."""
         pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
         for variant in VARIANTS:
-            if (variant.engines and trial.lab_engine.key not in variant.engines) or (variant.full and not trial.scale.full):
+            if ((variant.engines and trial.lab_engine.key not in variant.engines)
+                    or (variant.full and not trial.scale.full)):
                 continue
             options = variant.options if trial.family == "InnoDB" else {}
             with trial.server(pool_bytes, **options) as server:
@@ -69,31 +74,41 @@ class GrowingIndexes(Experiment):
     def plots(self, results) -> list:
         """Rate over rows of the three indexes; of the fourth in a full run."""
         three = [line for variant in VARIANTS[:2] for line in series(results, "rate", variant)]
-        made = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines", "rows inserted", "1/s", three, log_y=True)]
+        made = [Plot("rate", "Rows a second into a table with three secondary indexes", "lines",
+                     "rows inserted", "1/s", three, log_y=True)]
         four = [line for variant in VARIANTS[2:] for line in series(results, "rate", variant)]
         if four:
-            made.append(Plot("unique", "With a fourth index, plain and UNIQUE", "lines", "rows inserted", "1/s", four, log_y=True))
+            made.append(Plot("unique", "With a fourth index, plain and UNIQUE", "lines",
+                             "rows inserted", "1/s", four, log_y=True))
         return made
 
     def tables(self, results) -> list:
         """Rows, how the rate fell, and bytes."""
         made = []
         for variant in VARIANTS:
-            engines = [engine for engine in results.engines if results.values(engine, named("rows", variant))]
-            columns = [(named("rows", variant), None, "rows"), (named("last by first", variant), None, "ratio"), (named("bytes", variant), None, "bytes")]
+            engines = [engine for engine in results.engines
+                       if results.values(engine, named("rows", variant))]
+            columns = [(named("rows", variant), None, "rows"),
+                       (named("last by first", variant), None, "ratio"),
+                       (named("bytes", variant), None, "bytes")]
             if engines:
-                head = ["engine", "rows inserted", "last fifth of them by first", "bytes on disk at the end"]
-                made.append(Table("Three secondary indexes" + variant.label, head, [show.cells(results, engine, columns) for engine in engines]))
+                head = ["engine", "rows inserted", "last fifth of them by first",
+                        "bytes on disk at the end"]
+                made.append(Table("Three secondary indexes" + variant.label, head,
+                                  [show.cells(results, engine, columns) for engine in engines]))
         return made
 
     def figures(self, results) -> list:
         """W11, without change buffering in InnoDB and with it: curves in the document, so without
         numbers. At as many rows for all."""
         rows = equal_rows(results)
-        what = "rows a second into growing indexes: last fifth by first fifth of the same rows" + (f" ({rows:,.0f})" if rows else "")
+        what = ("rows a second into growing indexes: last fifth by first fifth of the same rows"
+                + (f" ({rows:,.0f})" if rows else ""))
         buffered = fall_within(results, INNODB, rows, VARIANTS[1])
-        return [show.figure(results, "W11", what, None, "ratio", lambda engine: fall_within(results, engine, rows)),
-                Figure("W11 buffered", f"{what}, InnoDB with change buffering", None, "ratio", buffered, fall_within(results, CHEETAH, rows))]
+        return [show.figure(results, "W11", what, None, "ratio",
+                            lambda engine: fall_within(results, engine, rows)),
+                Figure("W11 buffered", f"{what}, InnoDB with change buffering", None, "ratio",
+                       buffered, fall_within(results, CHEETAH, rows))]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
@@ -102,13 +117,21 @@ class GrowingIndexes(Experiment):
         fifths = f"last fifth of the rows by first fifth, {past}"
         buffered = past_cache(results, (innodb, "rows buffered"), (innodb, "rows"))
         by_innodb = past_cache(results, (cheetah, "rows"), (innodb, "rows buffered"))
-        unique = [past_cache(results, (engine, "rows unique"), (engine, "rows plain")) for engine in (innodb, cheetah)]
+        unique = [past_cache(results, (engine, "rows unique"), (engine, "rows plain"))
+                  for engine in (innodb, cheetah)]
         return [judge.within(claims["innodb_falls"], fifths, outgrown(results, innodb), high=0.5),
-                judge.within(claims["buffering"], f"rows with change buffering, by those without, {past}", buffered, low=1.1),
+                judge.within(claims["buffering"],
+                             f"rows with change buffering, by those without, {past}",
+                             buffered, low=1.1),
                 judge.within(claims["cheetah_stays"], fifths, outgrown(results, cheetah), low=0.5),
-                judge.within(claims["more_rows"], f"rows of Cheetah, by those of InnoDB, {past}", by_innodb, low=1),
-                judge.within(claims["innodb_unique"], f"rows with the UNIQUE index, by those with the plain one, {past}", unique[0], high=1),
-                judge.within(claims["cheetah_unique"], f"rows with the UNIQUE index, by those with the plain one, {past}", unique[1], low=0.9)]
+                judge.within(claims["more_rows"],
+                             f"rows of Cheetah, by those of InnoDB, {past}", by_innodb, low=1),
+                judge.within(claims["innodb_unique"],
+                             f"rows with the UNIQUE index, by those with the plain one, {past}",
+                             unique[0], high=1),
+                judge.within(claims["cheetah_unique"],
+                             f"rows with the UNIQUE index, by those with the plain one, {past}",
+                             unique[1], low=0.9)]
 
 
 def is_large(rows: float, cache_bytes: float) -> bool:
@@ -127,13 +150,15 @@ def fall(rates: list):
     """Of rates of steps of as many rows each: that of the last fifth by that of the first; None of
     a single step."""
     fifth = max(1, len(rates) // FIFTHS)
-    return statistics.harmonic_mean(rates[-fifth:]) / statistics.harmonic_mean(rates[:fifth]) if len(rates) > 1 else None
+    return (statistics.harmonic_mean(rates[-fifth:]) / statistics.harmonic_mean(rates[:fifth])
+            if len(rates) > 1 else None)
 
 
 def outgrown(results, engine: str) -> list:
     """How the rate fell over all rows that the engine inserted, of repeats in which the table got
     much larger than the cache."""
-    tries = results.together(*((engine, measure, None) for measure in ("last by first", "rows", "cache")))
+    tries = results.together(*((engine, measure, None)
+                               for measure in ("last by first", "rows", "cache")))
     return [fell for fell, rows, cache in tries if is_large(rows, cache)]
 
 
@@ -156,19 +181,25 @@ def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0
     steps = reached(results, engine, measure)
     if not caches or not steps or steps[-1] < rows or not is_large(rows, max(caches)):
         return []
-    return [fall(rates) for rates in results.together(*((engine, measure, at) for at in steps if at <= rows)) if len(rates) > 1]
+    return [fall(rates)
+            for rates in results.together(*((engine, measure, at) for at in steps if at <= rows))
+            if len(rates) > 1]
 
 
 def series(results, measure: str, variant: Variant) -> list:
     """Lines of one variant, with its label behind the engine's."""
-    return [Series(line.label + variant.label, line.points, line.engine) for line in show.lines(results, named(measure, variant))]
+    return [Series(line.label + variant.label, line.points, line.engine)
+            for line in show.lines(results, named(measure, variant))]
 
 
 def insert(trial, server, variant: Variant):
     """Batches for a given time."""
-    seconds = max(SECONDS_MIN, trial.scale.factor * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
-    step_rows = trial.scale.of(QUICK_STEP_ROWS, purchases.ROWS_OF_BATCH) // purchases.ROWS_OF_BATCH * purchases.ROWS_OF_BATCH
-    definition = purchases.create_table(trial.engine.clause(), [*purchases.SECONDARY_KEYS, *filter(None, [variant.fourth_key])])
+    seconds = max(SECONDS_MIN,
+                  trial.scale.factor * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
+    step_rows = (trial.scale.of(QUICK_STEP_ROWS, purchases.ROWS_OF_BATCH)
+                 // purchases.ROWS_OF_BATCH * purchases.ROWS_OF_BATCH)
+    definition = purchases.create_table(
+        trial.engine.clause(), [*purchases.SECONDARY_KEYS, *filter(None, [variant.fourth_key])])
     server.sql("CREATE DATABASE shop")
     server.sql(definition, "shop")
     for name, value in variant.options.items() if trial.family == "InnoDB" else ():
@@ -177,7 +208,8 @@ def insert(trial, server, variant: Variant):
     trial.did(next(purchases.batches(1, rows=1)) + ", ..   -- a thousand rows; one after the other")
     rows, places = 0, []
     endless = purchases.batches(1 << 40, seed=trial.repeat + 1)
-    with (trial.held(server, "shop", f"insertion{variant.label}"), closing(server.connect("shop")) as connection, connection.cursor() as cursor,
+    with (trial.held(server, "shop", f"insertion{variant.label}"),
+          closing(server.connect("shop")) as connection, connection.cursor() as cursor,
           closing(purchases.ahead(endless)) as statements):
         started = step_started = time.monotonic()
         for statement in statements:

@@ -3,7 +3,8 @@ arithmetic; W14."""
 
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, MORE, OPEN, Cell, Experiment, Measure, Plot, Series, Table, Value, Verdict
+from cheetah_lab.model import (LESS, MORE, OPEN, Cell, Experiment, Measure, Plot, Series, Table,
+                               Value, Verdict)
 from cheetah_lab.results import median
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import points, sysbench
@@ -69,33 +70,49 @@ class LessMemory(Experiment):
 
     def plots(self, results) -> list:
         """Both curves, and what a slow device would make of them."""
-        shares = sorted({share for engine in results.engines for share, _ in results.curve(engine, "reads")})
-        arithmetic = Series("arithmetic: 1 - share", [(share, [1000 * predicted_reads(share)]) for share in shares])
-        slow = [Series(results.label(engine), [(share, slow_rates(results, engine, share)) for share in shares], engine)
+        shares = sorted({share for engine in results.engines
+                         for share, _ in results.curve(engine, "reads")})
+        arithmetic = Series("arithmetic: 1 - share",
+                            [(share, [1000 * predicted_reads(share)]) for share in shares])
+        slow = [Series(results.label(engine),
+                       [(share, slow_rates(results, engine, share)) for share in shares], engine)
                 for engine in results.engines]
         share_label = "share of the memory that holds everything in InnoDB"
-        return [Plot("rate", "Selects a second", "lines", share_label, "1/s", show.lines(results, "rate")),
-                Plot("reads", "Pages read in 1000 selects", "lines", share_label, "pages", [*show.lines(results, "reads"), arithmetic]),
-                Plot("slow", TABLE, "lines", share_label, "1/s", slow, log_y=True, caption=f"min(rate with everything in memory, {SLOW_IOPS} / reads "
-                     "for each select), from what was measured.")]
+        return [Plot("rate", "Selects a second", "lines", share_label, "1/s",
+                     show.lines(results, "rate")),
+                Plot("reads", "Pages read in 1000 selects", "lines", share_label, "pages",
+                     [*show.lines(results, "reads"), arithmetic]),
+                Plot("slow", TABLE, "lines", share_label, "1/s", slow, log_y=True,
+                     caption=f"min(rate with everything in memory, {SLOW_IOPS} / reads for each "
+                             "select), from what was measured.")]
 
     def tables(self, results) -> list:
         """By engine and share, beside the arithmetic."""
-        shares = sorted({share for engine in results.engines for share, _ in results.curve(engine, "reads")}, reverse=True)
+        shares = sorted({share for engine in results.engines
+                         for share, _ in results.curve(engine, "reads")}, reverse=True)
         head = ["engine", *(f"{share:g} of the memory" for share in shares)]
-        reads = [show.cells(results, engine, [("reads", share, "pages") for share in shares]) for engine in results.engines]
-        reads.append([Cell("arithmetic"), *(Cell(f"{1000 * predicted_reads(share):.0f}") for share in shares)])
-        rates = [show.cells(results, engine, [("rate", share, "1/s") for share in shares]) for engine in results.engines]
-        slow = [[Cell(results.label(engine)), *(Cell(values=slow_rates(results, engine, share), unit="1/s") for share in shares)]
+        reads = [show.cells(results, engine, [("reads", share, "pages") for share in shares])
+                 for engine in results.engines]
+        reads.append([Cell("arithmetic"),
+                      *(Cell(f"{1000 * predicted_reads(share):.0f}") for share in shares)])
+        rates = [show.cells(results, engine, [("rate", share, "1/s") for share in shares])
+                 for engine in results.engines]
+        slow = [[Cell(results.label(engine)),
+                 *(Cell(values=slow_rates(results, engine, share), unit="1/s") for share in shares)]
                 for engine in results.engines]
-        return [Table("Pages read in 1000 selects", head, reads), Table("Selects a second", head, rates), Table(TABLE, head, slow)]
+        return [Table("Pages read in 1000 selects", head, reads),
+                Table("Selects a second", head, rates), Table(TABLE, head, slow)]
 
     def figures(self, results) -> list:
         """W14: what was read by what the arithmetic says. The document reckons, and does not
         measure: so without its numbers."""
-        return [show.figure(results, f"W14 {share:g}", f"pages read with {share:g} of the memory ({said} in the document), by the arithmetic", None, "ratio",
-                            lambda engine, share=share: [pages / (1000 * predicted_reads(share)) for pages in results.values(engine, "reads", share)]
-                            if not overflowed(results) else [])
+        return [show.figure(results, f"W14 {share:g}",
+                            f"pages read with {share:g} of the memory ({said} in the document), "
+                            "by the arithmetic", None, "ratio",
+                            lambda engine, share=share: (
+                                [pages / (1000 * predicted_reads(share))
+                                 for pages in results.values(engine, "reads", share)]
+                                if not overflowed(results) else []))
                 for share, said in ((0.9, "9 G for 10 G"), (0.5, "34 G for 68 G"))]
 
     def verdicts(self, results) -> list:
@@ -103,25 +120,42 @@ class LessMemory(Experiment):
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         if overflowed(results):
             return [Verdict(claim, OPEN, overflowed(results)) for claim in claims.values()]
-        less = [served(rate, pages / 1000, SLOW_IOPS) / rate for rate, pages in results.together((innodb, "rate", 1.0), (innodb, "reads", 0.9))]
-        shares = [share for share, _ in results.curve(innodb, "reads") if share <= JUDGED_SHARES_MAX]
-        measured = results.together(*((innodb, "reads", share) for share in shares)) if shares else []
-        by_arithmetic = [median([pages / (1000 * predicted_reads(share)) for share, pages in zip(shares, repeat)]) for repeat in measured]
+        less = [served(rate, pages / 1000, SLOW_IOPS) / rate
+                for rate, pages in results.together((innodb, "rate", 1.0), (innodb, "reads", 0.9))]
+        shares = [share for share, _ in results.curve(innodb, "reads")
+                  if share <= JUDGED_SHARES_MAX]
+        measured = (results.together(*((innodb, "reads", share) for share in shares)) if shares
+                    else [])
+        by_arithmetic = [median([pages / (1000 * predicted_reads(share))
+                                 for share, pages in zip(shares, repeat)])
+                         for repeat in measured]
         reads = results.median_ratios(cheetah, "reads", innodb, shares)
         everything = max(results.values(innodb, "cache", 1.0), default=0)
-        missed = [share for share in shares if (1 - share) * everything > PAGE_CACHE_BYTES and results.values(innodb, "rate", share)]
+        missed = [share for share in shares
+                  if (1 - share) * everything > PAGE_CACHE_BYTES
+                  and results.values(innodb, "rate", share)]
         rates = results.median_ratios(cheetah, "rate", innodb, missed) if missed else []
-        return [judge.within(claims["tenth"], "queries a second with 0.9 of the memory, by those with all of it", less, high=0.1),
-                judge.within(claims["arithmetic"], "pages read, by the arithmetic, median of the shares", by_arithmetic, 1 / 1.33, 1.33),
-                judge.within(claims["reads"], "pages read by Cheetah, by those of InnoDB, median of the shares", reads, high=1),
-                judge.within(claims["rates"], "selects a second of Cheetah, by those of InnoDB, median of the shares of which the page cache does not hold the rest", rates, low=1)]
+        return [judge.within(claims["tenth"],
+                             "queries a second with 0.9 of the memory, by those with all of it",
+                             less, high=0.1),
+                judge.within(claims["arithmetic"],
+                             "pages read, by the arithmetic, median of the shares", by_arithmetic,
+                             1 / 1.33, 1.33),
+                judge.within(claims["reads"],
+                             "pages read by Cheetah, by those of InnoDB, median of the shares",
+                             reads, high=1),
+                judge.within(claims["rates"],
+                             "selects a second of Cheetah, by those of InnoDB, median of the "
+                             "shares of which the page cache does not hold the rest", rates, low=1)]
 
 
 def overflowed(results) -> str:
     """Why nothing follows from the shares: InnoDB read pages with what should have held all of
     them. Empty where it did not."""
     pages = max(results.values(INNODB, "reads", 1.0), default=0)
-    return f"InnoDB read {pages:.0f} pages in 1000 selects with the memory that should hold everything" if pages > EVERYTHING_READS_MAX else ""
+    return (f"InnoDB read {pages:.0f} pages in 1000 selects with the memory that should hold "
+            "everything"
+            if pages > EVERYTHING_READS_MAX else "")
 
 
 def selects(trial, server, program, share: float):
@@ -133,12 +167,15 @@ def selects(trial, server, program, share: float):
     before = counters.pages_read(server, trial.family), server.status("Com_stmt_execute")
     rate = points.once(server, program, "sbtest", "sbtest1", "id", seconds)
     trial.did(f"{SELECT}   -- prepared; {points.CONNECTIONS} connections, {seconds:g} s")
-    pages, queries = counters.pages_read(server, trial.family) - before[0], server.status("Com_stmt_execute") - before[1]
-    if share == 1 or trial.page_cache_bytes:    # with a page cache for all, it would be that of reads from memory
+    pages, queries = (counters.pages_read(server, trial.family) - before[0],
+                      server.status("Com_stmt_execute") - before[1])
+    # with a page cache for all, it would be that of reads from memory
+    if share == 1 or trial.page_cache_bytes:
         yield Value("rate", rate, share)
     yield Value("reads", 1000 * pages / max(queries, 1), share)
 
 
 def slow_rates(results, engine: str, share: float) -> list:
     """What a device of 100 reads a second would let through, repeat by repeat."""
-    return [served(rate, pages / 1000, SLOW_IOPS) for rate, pages in results.together((engine, "rate", 1.0), (engine, "reads", share))]
+    return [served(rate, pages / 1000, SLOW_IOPS)
+            for rate, pages in results.together((engine, "rate", 1.0), (engine, "reads", share))]

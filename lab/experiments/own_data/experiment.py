@@ -18,7 +18,8 @@ TABLES_NAMED = 5
 TABLES_SIZED = 20       # those with the most rows
 SMALL_SQL_BYTES = 16_000_000      # below, files and the server's start weigh more than tables
 OF_TABLE = "bytes of "  # how the measure of a table's size begins
-WITHOUT_THEM = "to measure the others with it, give a dump without such tables (mariadb-dump --ignore-table=database.table)"
+WITHOUT_THEM = ("to measure the others with it, give a dump without such tables "
+                "(mariadb-dump --ignore-table=database.table)")
 # What a trial takes beside what InnoDB DYNAMIC does: MyRocks merges everything into new files, logs
 # come and go.
 ROOM_BY_INNODB = 2.5
@@ -32,9 +33,12 @@ class OwnData(Experiment):
     @property
     def measures(self):
         """Those of the whole, and the size of each of the largest tables."""
-        return [Measure("bytes", "size", "bytes", LESS), Measure("load_s", "time to load until all is written", "s", LESS),
-                Measure("rows", "rows", "rows"), Measure("tables", "tables", ""), Measure("sql_bytes", "size as SQL", "bytes"),
-                *(Measure(f"{OF_TABLE}{name}", f"size of {name}", "bytes", LESS) for name in self.sized())]
+        return [Measure("bytes", "size", "bytes", LESS),
+                Measure("load_s", "time to load until all is written", "s", LESS),
+                Measure("rows", "rows", "rows"), Measure("tables", "tables", ""),
+                Measure("sql_bytes", "size as SQL", "bytes"),
+                *(Measure(f"{OF_TABLE}{name}", f"size of {name}", "bytes", LESS)
+                  for name in self.sized())]
 
     def sized(self):
         """The tables whose sizes are told one by one."""
@@ -47,7 +51,9 @@ class OwnData(Experiment):
 
     def room_bytes(self, scale):
         """From what the input took in InnoDB; the SQL of a packed dump lies beside it."""
-        return super().room_bytes(scale) + (round(self.input.innodb_bytes * ROOM_BY_INNODB + self.input.sql_bytes) if self.input else 0)
+        return super().room_bytes(scale) + (
+            round(self.input.innodb_bytes * ROOM_BY_INNODB + self.input.sql_bytes)
+            if self.input else 0)
 
     def run(self, trial):
         """Load the dump; what is there then must be what the source has."""
@@ -55,14 +61,19 @@ class OwnData(Experiment):
         clause, given = trial.engine.clause(), Path(self.input.dump)
         with trial.server(MEMORY_BYTES) as server:
             refuse(dumps.refused_tables(server, self.input.tables, clause), len(self.input.tables))
-            dump_file = dumps.unpacked(given, trial.folder, lambda done, total: trial.step(f"unpack {given.name}: {done * 100 // total} %"))
+            dump_file = dumps.unpacked(
+                given, trial.folder,
+                lambda done, total: trial.step(f"unpack {given.name}: {done * 100 // total} %"))
             trial.step(f"load {given.name}")
             started = time.monotonic()
             try:
-                size = dumps.load(server, own.DATABASE, dump_file, clause, lambda done, total: trial.step(f"load {given.name}: {done * 100 // total} %"),
-                                  dumps.NOT_COMPARED)
+                size = dumps.load(
+                    server, own.DATABASE, dump_file, clause,
+                    lambda done, total: trial.step(f"load {given.name}: {done * 100 // total} %"),
+                    dumps.NOT_COMPARED)
             except dumps.Refusal as refusal:
-                raise Refused(f"refuses a row or a table of it: {refusal}; {WITHOUT_THEM}") from refusal
+                raise Refused(f"refuses a row or a table of it: {refusal}; "
+                              f"{WITHOUT_THEM}") from refusal
             trial.engine.write_out(server, own.DATABASE)
             yield Value("load_s", time.monotonic() - started)
             yield Value("bytes", trial.bytes_at_rest(server, own.DATABASE))
@@ -70,13 +81,15 @@ class OwnData(Experiment):
             trial.step("compare with the source")
             wrong = dumps.differences(server, own.DATABASE, self.input.tables)
             if wrong:
-                raise Failure(f"{trial.lab_engine.label} does not have what {self.input.label} has: {'; '.join(wrong)}")
+                raise Failure(f"{trial.lab_engine.label} does not have what {self.input.label} "
+                              f"has: {'; '.join(wrong)}")
         yield Value("rows", self.input.rows())
         yield Value("tables", len(self.input.tables))
         yield Value("sql_bytes", size)
         trial.did(f"# the input: {self.input.said()}")
         without = dumps.not_compared(self.input.tables)
-        trial.did(f"{packed.fed(given, 'mariadb own')}   # every table with {clause}{f', without {without}' if without else ''}")
+        trial.did(f"{packed.fed(given, 'mariadb own')}   # every table with {clause}"
+                  f"{f', without {without}' if without else ''}")
 
     def compared(self) -> str:
         """A sentence on what was left out for every engine, if anything."""
@@ -89,23 +102,35 @@ class OwnData(Experiment):
 
     def plots(self, results):
         """Sizes and times."""
-        return [Plot("sizes", "Size of your tables", "bars", "", "bytes", bars(results, {"all tables": ("bytes", None)}),
-                     caption="All tables with their keys, at rest: whole files, which have room beside the tables"
-                             + (f", and count more than tables of less than {number(SMALL_SQL_BYTES, 'bytes')}. The sizes of single tables below leave it out."
-                                if is_small(results) else ".")),
-                Plot("times", "Time to load your tables", "bars", "", "seconds", bars(results, {"all tables": ("load_s", None)}),
+        return [Plot("sizes", "Size of your tables", "bars", "", "bytes",
+                     bars(results, {"all tables": ("bytes", None)}),
+                     caption="All tables with their keys, at rest: whole files, which have room "
+                             "beside the tables"
+                             + (", and count more than tables of less than "
+                                f"{number(SMALL_SQL_BYTES, 'bytes')}. The sizes of single tables "
+                                "below leave it out." if is_small(results) else ".")),
+                Plot("times", "Time to load your tables", "bars", "", "seconds",
+                     bars(results, {"all tables": ("load_s", None)}),
                      caption="Until all is loaded and written out.")]
 
     def tables(self, results):
         """Every engine."""
         rows = []
         for engine in results.engines:
-            rows.append([Cell(results.label(engine)), cell(results.values(engine, "bytes"), "bytes"), cell(results.ratios(engine, "bytes", INNODB), "ratio"),
-                         cell(results.ratios(engine, "bytes", engine, base_measure="sql_bytes"), "ratio"), cell(results.values(engine, "load_s"), "s"),
+            rows.append([Cell(results.label(engine)),
+                         cell(results.values(engine, "bytes"), "bytes"),
+                         cell(results.ratios(engine, "bytes", INNODB), "ratio"),
+                         cell(results.ratios(engine, "bytes", engine, base_measure="sql_bytes"),
+                              "ratio"),
+                         cell(results.values(engine, "load_s"), "s"),
                          cell(results.ratios(engine, "load_s", INNODB), "ratio")])
-        head = ["engine", "size", "size by InnoDB DYNAMIC's", "size by that of the SQL", "time to load", "time by InnoDB DYNAMIC's"]
-        count = number(max((value for engine in results.engines for value in results.values(engine, "rows")), default=0), "rows")
-        return [Table("Every engine", head, rows, f"{self.compared()}{count} rows. They and the checksums of all tables are those of the source."), each_table(results)]
+        head = ["engine", "size", "size by InnoDB DYNAMIC's", "size by that of the SQL",
+                "time to load", "time by InnoDB DYNAMIC's"]
+        count = number(max((value for engine in results.engines
+                            for value in results.values(engine, "rows")), default=0), "rows")
+        return [Table("Every engine", head, rows,
+                      f"{self.compared()}{count} rows. They and the checksums of all tables are "
+                      "those of the source."), each_table(results)]
 
     def verdicts(self, results):
         """Which is the smallest, and Cheetah by InnoDB DYNAMIC."""
@@ -113,16 +138,22 @@ class OwnData(Experiment):
         ratios = results.by_smallest("cheetah", "bytes", others) if others else []
         claims = self.about["claims"]
         if is_small(results):
-            why = f"too small to say: {number(sql_bytes(results), 'bytes')} of SQL is less than {number(SMALL_SQL_BYTES, 'bytes')}; files and the server's start dominate"
+            why = (f"too small to say: {number(sql_bytes(results), 'bytes')} of SQL is less than "
+                   f"{number(SMALL_SQL_BYTES, 'bytes')}; files and the server's start dominate")
             return [Verdict(claim, OPEN, why) for claim in claims.values()]
-        return [judge.within(claims["smallest"], f"bytes, Cheetah by the smallest other ({smallest(results, others)})", ratios, high=1.0),
-                judge.within(claims["smaller"], "bytes, Cheetah by InnoDB DYNAMIC", results.ratios("cheetah", "bytes", INNODB), high=1.0),
-                judge.within(claims["load"], "time, Cheetah by InnoDB DYNAMIC", results.ratios("cheetah", "load_s", INNODB), high=judge.NO_LONGER)]
+        return [judge.within(claims["smallest"],
+                             f"bytes, Cheetah by the smallest other ({smallest(results, others)})",
+                             ratios, high=1.0),
+                judge.within(claims["smaller"], "bytes, Cheetah by InnoDB DYNAMIC",
+                             results.ratios("cheetah", "bytes", INNODB), high=1.0),
+                judge.within(claims["load"], "time, Cheetah by InnoDB DYNAMIC",
+                             results.ratios("cheetah", "load_s", INNODB), high=judge.NO_LONGER)]
 
 
 def sql_bytes(results) -> float:
     """What the tables take as SQL; what is not small where nothing was measured."""
-    return max((value for engine in results.engines for value in results.values(engine, "sql_bytes")), default=SMALL_SQL_BYTES)
+    return max((value for engine in results.engines
+                for value in results.values(engine, "sql_bytes")), default=SMALL_SQL_BYTES)
 
 
 def is_small(results) -> bool:
@@ -134,7 +165,8 @@ def table_sizes(server, names: list):
     """Values of the sizes that the engine itself tells, once it has looked at its tables."""
     for name in names:
         server.sql(f"ANALYZE TABLE {dump.quoted(name)}", own.DATABASE)
-    told = dict(server.sql("SELECT table_name, data_length + index_length FROM information_schema.tables "
+    told = dict(server.sql("SELECT table_name, data_length + index_length "
+                           "FROM information_schema.tables "
                            f"WHERE table_schema = '{own.DATABASE}' AND {dump.WITH_ROWS}"))
     for name in names:
         yield Value(f"{OF_TABLE}{name}", told[name] or 0)
@@ -142,21 +174,29 @@ def table_sizes(server, names: list):
 
 def each_table(results) -> Table:
     """A row for each table, a column for each engine."""
-    keys = list(dict.fromkeys(measure for _, measure, _, _ in results.all() if measure.startswith(OF_TABLE)))
-    rows = [[Cell(key.removeprefix(OF_TABLE)), *(cell(results.values(engine, key), "bytes") for engine in results.engines)] for key in keys]
+    keys = list(dict.fromkeys(measure for _, measure, _, _ in results.all()
+                              if measure.startswith(OF_TABLE)))
+    rows = [[Cell(key.removeprefix(OF_TABLE)),
+             *(cell(results.values(engine, key), "bytes") for engine in results.engines)]
+            for key in keys]
     return Table("Every table", ["table", *map(results.label, results.engines)], rows,
-                 f"As the engines say themselves (DATA_LENGTH + INDEX_LENGTH after ANALYZE TABLE), of the {TABLES_SIZED} tables with the most rows. InnoDB does not "
-                 "count the holes in files of PAGE_COMPRESSED; MyRocks estimates, and small tables badly; whole files, as above, have room beside the tables.")
+                 "As the engines say themselves (DATA_LENGTH + INDEX_LENGTH after ANALYZE TABLE), "
+                 f"of the {TABLES_SIZED} tables with the most rows. InnoDB does not count the "
+                 "holes in files of PAGE_COMPRESSED; MyRocks estimates, and small tables badly; "
+                 "whole files, as above, have room beside the tables.")
 
 
 def refuse(why: dict, count: int) -> None:
     """Refused when there are tables that the engine does not take."""
     if why:
-        named = "; ".join(f"{table}: {reason}" for table, reason in list(why.items())[:TABLES_NAMED])
-        raise Refused(f"refuses {len(why)} of the {count} tables: {named}{'; ..' if len(why) > TABLES_NAMED else ''}; {WITHOUT_THEM}")
+        named = "; ".join(f"{table}: {reason}"
+                          for table, reason in list(why.items())[:TABLES_NAMED])
+        raise Refused(f"refuses {len(why)} of the {count} tables: {named}"
+                      f"{'; ..' if len(why) > TABLES_NAMED else ''}; {WITHOUT_THEM}")
 
 
 def smallest(results, engines: list) -> str:
     """The label of the engine with the fewest bytes."""
-    sizes = {results.label(engine): min(results.values(engine, "bytes")) for engine in engines if results.values(engine, "bytes")}
+    sizes = {results.label(engine): min(results.values(engine, "bytes"))
+             for engine in engines if results.values(engine, "bytes")}
     return min(sizes, key=sizes.get) if sizes else "none"

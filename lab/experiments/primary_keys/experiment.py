@@ -14,7 +14,9 @@ from cheetah_tools import points
 QUICK_ROWS = 80_000
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
 TENTHS = 10
-GUID_ROW_BYTES = 350   # of a row with its entry in the secondary index, in InnoDB, uncompressed, in pages that are not full
+# of a row with its entry in the secondary index, in InnoDB, uncompressed,
+# in pages that are not full
+GUID_ROW_BYTES = 350
 SECONDARY_KEY = "KEY customer (customerid)"
 LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
 
@@ -38,21 +40,25 @@ def guid(rng) -> uuid.UUID:
 
 KINDS = [
     Kind("sequence", "sequence", "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"),
-    Kind("guid", "GUID", "transactionid CHAR(36) CHARACTER SET ascii NOT NULL PRIMARY KEY", lambda rng: f"'{guid(rng)}'"),
+    Kind("guid", "GUID", "transactionid CHAR(36) CHARACTER SET ascii NOT NULL PRIMARY KEY",
+         lambda rng: f"'{guid(rng)}'"),
     Kind("none", "no primary key", ""),
-    Kind("binary", "GUID, BINARY(16)", "transactionid BINARY(16) NOT NULL PRIMARY KEY", lambda rng: f"X'{guid(rng).hex}'", full=True),
+    Kind("binary", "GUID, BINARY(16)", "transactionid BINARY(16) NOT NULL PRIMARY KEY",
+         lambda rng: f"X'{guid(rng).hex}'", full=True),
 ]
 
 
 class PrimaryKeys(Experiment):
     """See experiment.toml."""
 
-    measures = [Measure("cache", "cache and page cache", "bytes")] + [measure for kind in KINDS for measure in (
-        Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
-        Measure(f"seconds {kind.name}", f"time of all rows, {kind.label}", "s", LESS),
-        Measure(f"half {kind.name}", f"time of the last half of the rows, {kind.label}", "s", LESS),
-        Measure(f"bytes {kind.name}", f"bytes on disk, {kind.label}", "bytes", LESS),
-        Measure(f"lookups {kind.name}", f"look-ups a second, {kind.label}", "1/s", MORE))]
+    measures = [Measure("cache", "cache and page cache", "bytes")] + [
+        measure for kind in KINDS for measure in (
+            Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
+            Measure(f"seconds {kind.name}", f"time of all rows, {kind.label}", "s", LESS),
+            Measure(f"half {kind.name}", f"time of the last half of the rows, {kind.label}", "s",
+                    LESS),
+            Measure(f"bytes {kind.name}", f"bytes on disk, {kind.label}", "bytes", LESS),
+            Measure(f"lookups {kind.name}", f"look-ups a second, {kind.label}", "1/s", MORE))]
 
     def run(self, trial):
         """Each kind in a server of its own."""
@@ -72,48 +78,68 @@ class PrimaryKeys(Experiment):
                 yield Value(f"bytes {kind.name}", trial.bytes_at_rest(server, "shop"))
                 trial.step(f"looking up, {kind.label}")
                 seconds = max(0.1, min(1, trial.scale.factor) * (2 if trial.scale.full else 1))
-                trial.did(f"{LOOK_UP}   -- prepared; {points.CONNECTIONS} connections, {seconds:g} s")
+                trial.did(f"{LOOK_UP}   -- prepared; {points.CONNECTIONS} connections, "
+                          f"{seconds:g} s")
                 with trial.held(server, "shop", f"look-ups, {kind.label}"):
-                    yield Value(f"lookups {kind.name}", points.once(server, program, "shop", "purchases", "customerid", seconds))
+                    yield Value(f"lookups {kind.name}",
+                                points.once(server, program, "shop", "purchases", "customerid",
+                                            seconds))
 
     def plots(self, results) -> list:
         """Rate over rows of each kind; then all rows, bytes, and look-ups as bars."""
         lines = {kind: show.lines(results, f"rate {kind.name}") for kind in KINDS}
-        made = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines", "rows inserted", "1/s", lines[kind], log_y=True) for kind in KINDS if lines[kind]]
-        for measure, title, unit in (("seconds", "Time of all rows", "s"), ("bytes", "Bytes on disk", "bytes"), ("lookups", "Look-ups a second", "1/s")):
-            made.append(Plot(measure, title, "bars", "", unit, show.bars(results, {kind.label: (f"{measure} {kind.name}", None) for kind in KINDS})))
+        made = [Plot(f"rate-{kind.name}", f"Rows a second: {kind.label}", "lines", "rows inserted",
+                     "1/s", lines[kind], log_y=True)
+                for kind in KINDS if lines[kind]]
+        for measure, title, unit in (("seconds", "Time of all rows", "s"),
+                                     ("bytes", "Bytes on disk", "bytes"),
+                                     ("lookups", "Look-ups a second", "1/s")):
+            made.append(Plot(measure, title, "bars", "", unit,
+                             show.bars(results, {kind.label: (f"{measure} {kind.name}", None)
+                                                 for kind in KINDS})))
         return made
 
     def tables(self, results) -> list:
         """Time, size and look-ups by kind."""
-        kinds = [kind for kind in KINDS if any(results.values(engine, f"seconds {kind.name}") for engine in results.engines)]
-        parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"), ("bytes", "Bytes on disk", "bytes"),
+        kinds = [kind for kind in KINDS if any(results.values(engine, f"seconds {kind.name}")
+                                               for engine in results.engines)]
+        parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"),
+                 ("bytes", "Bytes on disk", "bytes"),
                  ("lookups", "Look-ups a second through the secondary index", "1/s"))
         return [Table(title, ["engine", *(kind.label for kind in kinds)],
-                      [show.cells(results, engine, [(f"{measure} {kind.name}", None, unit) for kind in kinds]) for engine in results.engines])
+                      [show.cells(results, engine, [(f"{measure} {kind.name}", None, unit)
+                                                    for kind in kinds])
+                       for engine in results.engines])
                 for measure, title, unit in parts]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
-        by_guid = [results.ratios(engine, "half guid", engine, base_measure="half sequence") if outgrown(results, engine) else []
+        by_guid = [results.ratios(engine, "half guid", engine, base_measure="half sequence")
+                   if outgrown(results, engine) else []
                    for engine in (innodb, cheetah)]
-        by_none = [results.ratios(engine, "seconds none", engine, base_measure="seconds sequence") for engine in (innodb, cheetah)]
-        by_innodb = results.ratios(cheetah, "seconds guid", innodb) if all(outgrown(results, engine) for engine in (innodb, cheetah)) else []
+        by_none = [results.ratios(engine, "seconds none", engine, base_measure="seconds sequence")
+                   for engine in (innodb, cheetah)]
+        by_innodb = (results.ratios(cheetah, "seconds guid", innodb)
+                     if all(outgrown(results, engine) for engine in (innodb, cheetah)) else [])
         past = "of a table that outgrew cache and page cache (in InnoDB's uncompressed size)"
         told = f"time with a GUID, by that with a sequence, {past}"
         return [judge.within(claims["innodb_guid"], told, by_guid[0], low=2),
                 judge.within(claims["cheetah_guid"], told, by_guid[1], low=2),
-                judge.within(claims["guid"], f"Cheetah's time, by InnoDB's, {past}", by_innodb, high=1),
-                judge.within(claims["innodb_none"], "time without a key, by that with a sequence", by_none[0], low=1),
-                judge.within(claims["cheetah_none"], "time without a key, by that with a sequence", by_none[1], low=1)]
+                judge.within(claims["guid"], f"Cheetah's time, by InnoDB's, {past}", by_innodb,
+                             high=1),
+                judge.within(claims["innodb_none"], "time without a key, by that with a sequence",
+                             by_none[0], low=1),
+                judge.within(claims["cheetah_none"], "time without a key, by that with a sequence",
+                             by_none[1], low=1)]
 
 
 def outgrown(results, engine: str) -> bool:
     """Whether the table with a GUID has outgrown cache and page cache; not where no page cache was
     held."""
     rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
-    return bool(rows and caches) and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches)
+    return (bool(rows and caches)
+            and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches))
 
 
 def insert(trial, server, kind: Kind):
@@ -124,7 +150,8 @@ def insert(trial, server, kind: Kind):
     trial.did(definition)
     statements = purchases.batches(tenth * TENTHS, seed=trial.repeat + 1, first_column=kind.value)
     ends = []
-    with closing(server.connect("shop")) as connection, connection.cursor() as cursor, closing(purchases.ahead(statements)) as ready:
+    with (closing(server.connect("shop")) as connection, connection.cursor() as cursor,
+          closing(purchases.ahead(statements)) as ready):
         started = time.monotonic()
         for number, statement in enumerate(ready, 1):
             cursor.execute(statement)

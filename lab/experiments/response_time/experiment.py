@@ -10,7 +10,9 @@ QUICK_ROWS = 100_000
 QUICK_SECONDS, FULL_SECONDS = 8, 30
 WARM_SECONDS = 2
 CONNECTIONS = 16
-RATE = 100               # transactions a second, of twenty statements each: half of what the slowest engine did on two busy cores
+# transactions a second, of twenty statements each: half of what the slowest engine did on two busy
+# cores
+RATE = 100
 POOL_BYTES = 64 << 20    # holds the table
 LOG_BYTES = 8 << 20
 LIMIT_MS = 100
@@ -35,44 +37,59 @@ class ResponseTime(Experiment):
     def run(self, trial):
         """Load, then one run of sysbench at the rate."""
         tables = sysbench.Tables(trial.scale.of(QUICK_ROWS, 1000))
-        seconds = max(2, round(trial.scale.factor * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS)))
-        small_log = {"innodb_log_file_size": LOG_BYTES, "loose_cheetah_log_size_max": LOG_BYTES, "loose_cheetah_log_file_size": LOG_BYTES // 8,
+        seconds = max(2, round(trial.scale.factor
+                               * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS)))
+        small_log = {"innodb_log_file_size": LOG_BYTES, "loose_cheetah_log_size_max": LOG_BYTES,
+                     "loose_cheetah_log_file_size": LOG_BYTES // 8,
                      "loose_rocksdb_max_total_wal_size": LOG_BYTES}
-        with trial.server(trial.scale.of(POOL_BYTES, 16 << 20), **sysbench.server_options(CONNECTIONS), **small_log) as server:
+        with trial.server(trial.scale.of(POOL_BYTES, 16 << 20),
+                          **sysbench.server_options(CONNECTIONS), **small_log) as server:
             trial.step(f"loading {tables.rows:,} rows")
             sysbench.load(server, trial.engine, tables, key_last=True)
             sysbench.warm(server, tables)
             trial.did(sysbench.create_table(1, trial.engine.clause()))
             trial.step(f"{RATE} transactions a second")
-            trial.did("sysbench " + " ".join(sysbench.words(WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS, RATE, each_second=True)))
+            trial.did("sysbench " + " ".join(sysbench.words(
+                WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS, RATE, each_second=True)))
             with trial.held(server, sysbench.DATABASE, f"{RATE} transactions a second"):
-                found = sysbench.run(server, WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS, RATE, each_second=True)
+                found = sysbench.run(server, WORKLOAD, tables, CONNECTIONS, seconds, WARM_SECONDS,
+                                     RATE, each_second=True)
         yield from values(found)
 
     def plots(self, results) -> list:
         """The seconds as a line; the whole as bars."""
-        whole = {"whole time": ("p99 all", None), "middle second": ("middle", None), "worst second": ("worst", None),
-                 "slowest\ntransaction": ("slowest", None)}
+        whole = {"whole time": ("p99 all", None), "middle second": ("middle", None),
+                 "worst second": ("worst", None), "slowest\ntransaction": ("slowest", None)}
         title = f"99th percentile of each second, {RATE} transactions a second"
-        return [Plot("seconds", title, "lines", "second", "ms", show.lines(results, "p99"), log_y=True),
-                Plot("whole", "99th percentiles", "bars", "", "ms", show.bars(results, whole), log_y=True)]
+        return [Plot("seconds", title, "lines", "second", "ms", show.lines(results, "p99"),
+                     log_y=True),
+                Plot("whole", "99th percentiles", "bars", "", "ms", show.bars(results, whole),
+                     log_y=True)]
 
     def tables(self, results) -> list:
         """All that is not a curve."""
         single = [measure for measure in self.measures if measure.key not in ("p99", "tps")]
         columns = [(measure.key, None, measure.unit) for measure in single]
-        return [Table(f"Response time at {RATE} transactions a second", ["engine", *(measure.label for measure in single)],
+        return [Table(f"Response time at {RATE} transactions a second",
+                      ["engine", *(measure.label for measure in single)],
                       [show.cells(results, engine, columns) for engine in results.engines])]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
         slow, uneven = f"seconds above {LIMIT_MS} ms", "worst second by the middle one"
-        return [judge.at_most(claims["innodb_slow"], slow, results.values(innodb, "slow seconds"), 0),
-                judge.at_most(claims["cheetah_slow"], slow, results.values(cheetah, "slow seconds"), 0),
-                judge.within(claims["innodb_even"], uneven, results.ratios(innodb, "worst", innodb, base_measure="middle"), high=5),
-                judge.within(claims["cheetah_even"], uneven, results.ratios(cheetah, "worst", cheetah, base_measure="middle"), high=5),
-                judge.within(claims["worst"], "Cheetah's worst second by InnoDB's", results.ratios(cheetah, "worst", innodb), high=judge.NO_LONGER)]
+        return [judge.at_most(claims["innodb_slow"], slow,
+                              results.values(innodb, "slow seconds"), 0),
+                judge.at_most(claims["cheetah_slow"], slow,
+                              results.values(cheetah, "slow seconds"), 0),
+                judge.within(claims["innodb_even"], uneven,
+                             results.ratios(innodb, "worst", innodb, base_measure="middle"),
+                             high=5),
+                judge.within(claims["cheetah_even"], uneven,
+                             results.ratios(cheetah, "worst", cheetah, base_measure="middle"),
+                             high=5),
+                judge.within(claims["worst"], "Cheetah's worst second by InnoDB's",
+                             results.ratios(cheetah, "worst", innodb), high=judge.NO_LONGER)]
 
 
 def values(found: sysbench.Result):

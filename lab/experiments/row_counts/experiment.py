@@ -15,8 +15,10 @@ QUICK_ROWS = 100_000
 TIMES = 10
 DOCUMENT_US = 2.03e6 / 9441.296   # of COUNT(1) for each 1000 rows: 2.03 s for 9,441,296
 PURGE_SECONDS_MAX = 120
-BY_LENGTH = "SELECT DATA_LENGTH / AVG_ROW_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'sbtest' AND TABLE_NAME = 'sbtest1'"
-BY_STATISTICS = "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'sbtest' AND TABLE_NAME = 'sbtest1'"
+BY_LENGTH = ("SELECT DATA_LENGTH / AVG_ROW_LENGTH FROM information_schema.TABLES "
+             "WHERE TABLE_SCHEMA = 'sbtest' AND TABLE_NAME = 'sbtest1'")
+BY_STATISTICS = ("SELECT TABLE_ROWS FROM information_schema.TABLES "
+                 "WHERE TABLE_SCHEMA = 'sbtest' AND TABLE_NAME = 'sbtest1'")
 BY_COUNTING = "SELECT COUNT(1) FROM sbtest1"
 METHODS = {"length": BY_LENGTH, "rows": BY_STATISTICS, "count": BY_COUNTING}
 WORDS = {"length": "DATA_LENGTH / AVG_ROW_LENGTH", "rows": "TABLE_ROWS", "count": "COUNT(1)"}
@@ -28,12 +30,15 @@ class RowCounts(Experiment):
     """See experiment.toml."""
 
     measures = [
-        *(Measure(f"told {method}", f"{word}, by the rows that there are", "ratio") for method, word in WORDS.items()),
-        *(Measure(f"ms {method}", f"{word}: time, median", "ms", LESS) for method, word in WORDS.items()),
+        *(Measure(f"told {method}", f"{word}, by the rows that there are", "ratio")
+          for method, word in WORDS.items()),
+        *(Measure(f"ms {method}", f"{word}: time, median", "ms", LESS)
+          for method, word in WORDS.items()),
         Measure("rows", "rows that there are", "rows"),
         Measure("us per 1000", "COUNT(1), time for each 1000 rows", "us", LESS),
         Measure("pages count", "COUNT(1), pages read by each", "pages", LESS),
-        Measure("told open", "COUNT(1) beside an open transaction, by the rows that there are", "ratio"),
+        Measure("told open", "COUNT(1) beside an open transaction, by the rows that there are",
+                "ratio"),
         Measure("ms open", "COUNT(1) beside an open transaction, time, median", "ms", LESS),
         Measure("ms cold", "COUNT(1) with an empty cache, time", "ms", LESS),
         Measure("pages cold", "COUNT(1) with an empty cache, pages read", "pages", LESS),
@@ -48,7 +53,8 @@ class RowCounts(Experiment):
             trial.did(sysbench.create_table(1, trial.engine.clause()))
             server.sql("ANALYZE TABLE sbtest1", "sbtest")
             trial.step("counting")
-            with closing(server.connect("sbtest")) as ours, closing(server.connect("sbtest")) as other:
+            with (closing(server.connect("sbtest")) as ours,
+                  closing(server.connect("sbtest")) as other):
                 rows = tables.rows - run(trial, ours, DELETE_TENTH)
                 yield Value("rows", rows)
                 for method in ("length", "rows"):
@@ -58,7 +64,8 @@ class RowCounts(Experiment):
                 purge(trial, server)
                 before = counters.pages_read(server, trial.family)
                 told, times = ask(trial, ours, BY_COUNTING)
-                yield Value("pages count", (counters.pages_read(server, trial.family) - before) / TIMES)
+                yield Value("pages count",
+                            (counters.pages_read(server, trial.family) - before) / TIMES)
                 yield Value("told count", told / rows)
                 yield Value("ms count", statistics.median(times))
                 yield Value("us per 1000", statistics.median(times) * 1e6 / rows)
@@ -73,11 +80,14 @@ class RowCounts(Experiment):
     def plots(self, results) -> list:
         """What the methods say, and what they cost."""
         said = {word: (f"told {method}", None) for method, word in WORDS.items()}
-        cost = {**{word: (f"ms {method}", None) for method, word in WORDS.items()}, "beside an open\ntransaction": ("ms open", None),
+        cost = {**{word: (f"ms {method}", None) for method, word in WORDS.items()},
+                "beside an open\ntransaction": ("ms open", None),
                 "with an empty\ncache": ("ms cold", None)}
-        return [Plot("told", "Rows that the methods tell, by those that there are", "bars", "", "ratio", show.bars(results, said),
+        return [Plot("told", "Rows that the methods tell, by those that there are", "bars", "",
+                     "ratio", show.bars(results, said),
                      caption="A tenth of the rows has been deleted since ANALYZE TABLE."),
-                Plot("time", "Time of each method", "bars", "", "ms", show.bars(results, cost), log_y=True)]
+                Plot("time", "Time of each method", "bars", "", "ms", show.bars(results, cost),
+                     log_y=True)]
 
     def tables(self, results) -> list:
         """All measures by engine."""
@@ -87,24 +97,33 @@ class RowCounts(Experiment):
 
     def figures(self, results) -> list:
         """W12 and W13."""
-        kinds = [("W12 length", "rows by DATA_LENGTH / AVG_ROW_LENGTH, by those there are", 1.112, "ratio", "told length"),
+        kinds = [("W12 length", "rows by DATA_LENGTH / AVG_ROW_LENGTH, by those there are", 1.112,
+                  "ratio", "told length"),
                  ("W12 rows", "TABLE_ROWS, by those there are", 1.038, "ratio", "told rows"),
-                 ("W12 us", "time of COUNT(1) for each 1000 rows", DOCUMENT_US, "us", "us per 1000"),
+                 ("W12 us", "time of COUNT(1) for each 1000 rows", DOCUMENT_US, "us",
+                  "us per 1000"),
                  ("W13 ms", "time of COUNT(1) of a table, median of ten", None, "ms", "ms count"),
                  ("W13 pages", "pages read by each of them", None, "pages", "pages count"),
                  ("W13 cold", "pages read by the first after a start", None, "pages", "pages cold")]
-        return [show.figure(results, key, what, document, unit, lambda engine, measure=measure: results.values(engine, measure))
+        return [show.figure(results, key, what, document, unit,
+                            lambda engine, measure=measure: results.values(engine, measure))
                 for key, what, document, unit, measure in kinds]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
-        exact = [value for engine in results.engines for measure in ("told count", "told open") for value in results.values(engine, measure)]
+        exact = [value for engine in results.engines for measure in ("told count", "told open")
+                 for value in results.values(engine, measure)]
         claims = self.about["claims"]
-        return [judge.all_are(claims["exact"], "COUNT(1) of all engines, by the rows that there are", exact, 1),
-                judge.within(claims["length"], "told, by the rows that there are", results.values(INNODB, "told length"), low=1.05),
-                judge.within(claims["rows"], "told, by the rows that there are", results.values(INNODB, "told rows"), 0.96, 1.04),
-                judge.within(claims["time"], "milliseconds of COUNT(1)", results.values(CHEETAH, "ms count"), high=1),
-                judge.at_most(claims["pages"], "pages read", results.values(CHEETAH, "pages cold"), 10)]
+        return [judge.all_are(claims["exact"],
+                              "COUNT(1) of all engines, by the rows that there are", exact, 1),
+                judge.within(claims["length"], "told, by the rows that there are",
+                             results.values(INNODB, "told length"), low=1.05),
+                judge.within(claims["rows"], "told, by the rows that there are",
+                             results.values(INNODB, "told rows"), 0.96, 1.04),
+                judge.within(claims["time"], "milliseconds of COUNT(1)",
+                             results.values(CHEETAH, "ms count"), high=1),
+                judge.at_most(claims["pages"], "pages read",
+                              results.values(CHEETAH, "pages cold"), 10)]
 
 
 def run(trial, connection, statement: str) -> int:
@@ -137,7 +156,8 @@ def purge(trial, server) -> None:
     deadline = time.monotonic() + PURGE_SECONDS_MAX
     while trial.family == "Cheetah" and server.status("Cheetah_transactions_to_purge"):
         if time.monotonic() > deadline:
-            raise Failure(f"Cheetah has not purged a tenth of sysbench's table in {PURGE_SECONDS_MAX} s: Cheetah_transactions_to_purge is not 0")
+            raise Failure("Cheetah has not purged a tenth of sysbench's table in "
+                          f"{PURGE_SECONDS_MAX} s: Cheetah_transactions_to_purge is not 0")
         time.sleep(0.01)
 
 

@@ -4,7 +4,8 @@ throughput with two caches."""
 import time
 
 from cheetah_lab import judge, show
-from cheetah_lab.model import ABSENT, LESS, MORE, OPEN, Cell, Experiment, Figure, Measure, Plot, Table, Value, Verdict
+from cheetah_lab.model import (ABSENT, LESS, MORE, OPEN, Cell, Experiment, Figure, Measure, Plot,
+                               Table, Value, Verdict)
 from cheetah_lab.numbers import number
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import dump, sysbench
@@ -15,42 +16,63 @@ LOAD_BYTES = 256 << 20
 # included) is what the document's 512 MB were to its 2.3 GB. The smallest cache and the page cache
 # are two fifths of the table at scale 1.
 ROW_BYTES, CACHED_BY, OVERFLOW_BY, POOL_BYTES_MIN = 270, 2, 0.21, 8 << 20
-OVERFLOW_MOST = 0.5   # a cache and a page cache for more of the table than that (together they have 24 MiB at least) are none that overflow
-SMALL_BYTES = 16_000_000   # of rows in InnoDB: below, files have more room beside the table than in it
+# a cache and a page cache for more of the table than that (together they have 24 MiB at least) are
+# none that overflow
+OVERFLOW_MOST = 0.5
+# of rows in InnoDB: below, files have more room beside the table than in it
+SMALL_BYTES = 16_000_000
 CONNECTIONS, FULL_CONNECTIONS = [1, 16, 128], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
 WARM_SECONDS, SECONDS, FULL_SECONDS = 1, 2, 3
 BASE, UNCOMPRESSED = "innodb-compact", "innodb-dynamic"
 # The document's formats, and the same words for Cheetah; its rows have one layout, DYNAMIC or not.
-FORMATS = {"Compact": ("innodb-compact", "cheetah"), "8K": ("innodb-8k", "cheetah-8k"), "4K": ("innodb-4k", "cheetah-4k"),
-           "DYNAMIC": ("innodb-dynamic", "cheetah")}
+FORMATS = {"Compact": ("innodb-compact", "cheetah"), "8K": ("innodb-8k", "cheetah-8k"),
+           "4K": ("innodb-4k", "cheetah-4k"), "DYNAMIC": ("innodb-dynamic", "cheetah")}
 # Of the document: seconds, bytes, Data_length, Index_length, and compression statistics.
-DOCUMENT = {"Compact": (1698, 2.3 * 2**30, 2247098368, 137019392), "8K": (1786, 1.2 * 2**30, 2247098368, 137035776),
-            "4K": (2203, 592 * 2**20, 2249195520, 160301056), "DYNAMIC": (1675, 2.3 * 2**30, 2247098368, 137019392)}
-DOCUMENT_STATISTICS = {"8K": (8192, 446198, 445598, 73, 300, 0), "4K": (4096, 1091421, 1012917, 463, 38801, 13)}
-DEFINITION = ("CREATE TABLE sbtest1 (id INT(10) UNSIGNED NOT NULL, k INT(10) UNSIGNED NOT NULL DEFAULT '0', c CHAR(120) NOT NULL DEFAULT '', "
+DOCUMENT = {"Compact": (1698, 2.3 * 2**30, 2247098368, 137019392),
+            "8K": (1786, 1.2 * 2**30, 2247098368, 137035776),
+            "4K": (2203, 592 * 2**20, 2249195520, 160301056),
+            "DYNAMIC": (1675, 2.3 * 2**30, 2247098368, 137019392)}
+DOCUMENT_STATISTICS = {"8K": (8192, 446198, 445598, 73, 300, 0),
+                       "4K": (4096, 1091421, 1012917, 463, 38801, 13)}
+DEFINITION = ("CREATE TABLE sbtest1 (id INT(10) UNSIGNED NOT NULL, "
+              "k INT(10) UNSIGNED NOT NULL DEFAULT '0', c CHAR(120) NOT NULL DEFAULT '', "
               "pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id), KEY k_1 (k)) ")
-STATISTICS = {"compress_ops": ("compressions", ""), "compress_ops_ok": ("of these succeeded", ""), "compress_time": ("time to compress", "s"),
-              "uncompress_ops": ("decompressions", ""), "uncompress_time": ("time to decompress", "s")}
+STATISTICS = {"compress_ops": ("compressions", ""),
+              "compress_ops_ok": ("of these succeeded", ""),
+              "compress_time": ("time to compress", "s"),
+              "uncompress_ops": ("decompressions", ""),
+              "uncompress_time": ("time to decompress", "s")}
 VIEWS = {"InnoDB": "INNODB_CMP", "Cheetah": "CHEETAH_CMP"}
 CACHES = {"cached": "a cache that holds everything", "overflow": "a cache that overflows"}
-LAZY_LOG = {name: 2 for name in ("innodb_flush_log_at_trx_commit", "loose_cheetah_flush_log_at_trx_commit", "loose_rocksdb_flush_log_at_trx_commit")}
+LAZY_LOG = {name: 2
+            for name in ("innodb_flush_log_at_trx_commit", "loose_cheetah_flush_log_at_trx_commit",
+                         "loose_rocksdb_flush_log_at_trx_commit")}
 
 
 class RowFormats(Experiment):
     """W1 to W3, V1 to V3."""
 
-    measures = [Measure("load_rows", "rows, one in each INSERT", "rows"), Measure("rows", "rows of the table", "rows"),
-                Measure("load_s", "load, one row in each INSERT", "s", LESS), Measure("bytes", "size", "bytes", LESS),
-                Measure("data_length", "Data_length", "bytes"), Measure("index_length", "Index_length", "bytes"),
+    measures = [Measure("load_rows", "rows, one in each INSERT", "rows"),
+                Measure("rows", "rows of the table", "rows"),
+                Measure("load_s", "load, one row in each INSERT", "s", LESS),
+                Measure("bytes", "size", "bytes", LESS),
+                Measure("data_length", "Data_length", "bytes"),
+                Measure("index_length", "Index_length", "bytes"),
                 Measure("status_bytes", "Data_length + Index_length", "bytes"),
-                *(Measure(key, label, unit) for key, (label, unit) in STATISTICS.items()), Measure("failures", "compressions that failed", "ratio", LESS),
-                Measure("random_bytes", "size of random digits", "bytes", LESS), Measure("random_s", "load of random digits", "s", LESS),
-                *(Measure(f"tps_{cache}", f"transactions a second, {said}", "1/s", MORE) for cache, said in CACHES.items()),
-                *(Measure(f"p99_{cache}", f"99 of 100 transactions took at most, {said}", "ms", LESS) for cache, said in CACHES.items())]
+                *(Measure(key, label, unit) for key, (label, unit) in STATISTICS.items()),
+                Measure("failures", "compressions that failed", "ratio", LESS),
+                Measure("random_bytes", "size of random digits", "bytes", LESS),
+                Measure("random_s", "load of random digits", "s", LESS),
+                *(Measure(f"tps_{cache}", f"transactions a second, {said}", "1/s", MORE)
+                  for cache, said in CACHES.items()),
+                *(Measure(f"p99_{cache}", f"99 of 100 transactions took at most, {said}", "ms",
+                          LESS)
+                  for cache, said in CACHES.items())]
 
     def engines(self, chosen, scale):
         """The chosen ones, and the document's formats in both engines."""
-        return list(dict.fromkeys([*chosen, *(engine for pair in FORMATS.values() for engine in pair)]))
+        return list(dict.fromkeys([*chosen,
+                                   *(engine for pair in FORMATS.values() for engine in pair)]))
 
     def room_bytes(self, scale):
         """FULL=1 has more rows."""
@@ -86,8 +108,10 @@ class RowFormats(Experiment):
 
     def throughput(self, trial, server, tables):
         """Both caches, all numbers of connections."""
-        counts = FULL_CONNECTIONS if trial.scale.full else CONNECTIONS if trial.scale.factor >= 0.1 else CONNECTIONS[:2]
-        warm, seconds = (WARM_SECONDS, FULL_SECONDS if trial.scale.full else SECONDS) if trial.scale.factor >= 0.1 else (0, 1)
+        counts = (FULL_CONNECTIONS if trial.scale.full
+                  else CONNECTIONS if trial.scale.factor >= 0.1 else CONNECTIONS[:2])
+        warm, seconds = ((WARM_SECONDS, FULL_SECONDS if trial.scale.full else SECONDS)
+                         if trial.scale.factor >= 0.1 else (0, 1))
         for cache, memory in caches(tables.rows).items():
             if cache == "overflow" and not trial.page_cache_bytes:
                 continue    # nothing holds the page cache here, so it would not overflow
@@ -97,124 +121,179 @@ class RowFormats(Experiment):
                 for count in counts:
                     trial.step(f"{count} connections, {CACHES[cache]}")
                     found = sysbench.run(server, "oltp_read_write", tables, count, seconds, warm)
-                    trial.did("sysbench " + " ".join(sysbench.words("oltp_read_write", tables, count, seconds, warm))
+                    trial.did("sysbench "
+                              + " ".join(sysbench.words("oltp_read_write", tables, count, seconds,
+                                                        warm))
                               + f"   # {CACHES[cache]}: {memory >> 20} MiB")
                     yield Value(f"tps_{cache}", found.tps, count)
                     yield Value(f"p99_{cache}", found.p99_ms, count)
 
     def plots(self, results):
         """The document's four pictures."""
-        sizes = show.bars(results, {"texts of sysbench 0.4": ("bytes", None), "random digits (half of the rows)": ("random_bytes", None)})
-        return [Plot("load", "Time to load, one row in each INSERT", "bars", "", "seconds", show.bars(results, {"load": ("load_s", None)}),
-                     caption="Until all pages are written out; what MyRocks compacts later is not in it."),
+        sizes = show.bars(results, {"texts of sysbench 0.4": ("bytes", None),
+                                    "random digits (half of the rows)": ("random_bytes", None)})
+        return [Plot("load", "Time to load, one row in each INSERT", "bars", "", "seconds",
+                     show.bars(results, {"load": ("load_s", None)}),
+                     caption="Until all pages are written out; "
+                             "what MyRocks compacts later is not in it."),
                 Plot("size", "Size of the table", "bars", "rows", "bytes", sizes),
-                *(Plot(cache, f"Reads and writes with {said}", "lines", "connections", "transactions a second", show.lines(results, f"tps_{cache}"), log_x=True)
+                *(Plot(cache, f"Reads and writes with {said}", "lines", "connections",
+                       "transactions a second", show.lines(results, f"tps_{cache}"), log_x=True)
                   for cache, said in CACHES.items() if show.lines(results, f"tps_{cache}"))]
 
     def tables(self, results):
         """As the document has them: load and size, table status, compression statistics; then
         throughput."""
         return [self.load_and_size(results), self.status(results), self.statistics(results),
-                *(self.rates(results, cache) for cache in CACHES if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
+                *(self.rates(results, cache) for cache in CACHES
+                  if any(results.curve(engine, f"tps_{cache}") for engine in results.engines))]
 
     def load_and_size(self, results):
         """W1 and W2, every engine."""
-        rows = [[Cell(f"document: {name}"), Cell(f"{seconds:,} s"), Cell(f"{seconds / DOCUMENT['Compact'][0]:.2f}"), Cell(f"{size / 1e6:,.0f} MB"),
-                 Cell(f"{size / DOCUMENT['Compact'][1]:.2f}"), Cell(ABSENT), Cell(ABSENT)] for name, (seconds, size, *_) in DOCUMENT.items()]
+        rows = [[Cell(f"document: {name}"), Cell(f"{seconds:,} s"),
+                 Cell(f"{seconds / DOCUMENT['Compact'][0]:.2f}"), Cell(f"{size / 1e6:,.0f} MB"),
+                 Cell(f"{size / DOCUMENT['Compact'][1]:.2f}"), Cell(ABSENT), Cell(ABSENT)]
+                for name, (seconds, size, *_) in DOCUMENT.items()]
         for engine in results.engines:
             row = [Cell(results.label(engine))]
             for measure, unit in (("load_s", "s"), ("bytes", "bytes")):
-                row += [show.cell(results.values(engine, measure), unit), show.cell(results.ratios(engine, measure, BASE), "ratio")]
-            rows.append([*row, *(show.cell(results.values(engine, f"random_{unit}"), unit) for unit in ("s", "bytes"))])
-        return Table("Load and size", ["format", "load", "by COMPACT", "size", "by COMPACT", "random digits: load", "random digits: size"], rows,
-                     f"Load: {most(results, 'load_rows')} rows, the document 10 million. Size: {most(results, 'rows')} rows; random digits: half of them, "
+                row += [show.cell(results.values(engine, measure), unit),
+                        show.cell(results.ratios(engine, measure, BASE), "ratio")]
+            rows.append([*row, *(show.cell(results.values(engine, f"random_{unit}"), unit)
+                                 for unit in ("s", "bytes"))])
+        return Table("Load and size",
+                     ["format", "load", "by COMPACT", "size", "by COMPACT", "random digits: load",
+                      "random digits: size"], rows,
+                     f"Load: {most(results, 'load_rows')} rows, the document 10 million. "
+                     f"Size: {most(results, 'rows')} rows; random digits: half of them, "
                      "in large INSERTs.")
 
     def status(self, results):
         """V3: what SHOW TABLE STATUS says, beside the file."""
-        rows = [[Cell(f"document: {name}"), Cell(f"{data:,}"), Cell(f"{index:,}"), Cell(f"{(data + index) / size:.2f}")]
+        rows = [[Cell(f"document: {name}"), Cell(f"{data:,}"), Cell(f"{index:,}"),
+                 Cell(f"{(data + index) / size:.2f}")]
                 for name, (_, size, data, index) in DOCUMENT.items()]
         for engine in results.engines:
-            rows.append([*show.cells(results, engine, [("data_length", None, "bytes"), ("index_length", None, "bytes")]),
-                         show.cell(results.ratios(engine, "status_bytes", engine, base_measure="bytes"), "ratio")])
-        return Table("SHOW TABLE STATUS", ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
+            rows.append([*show.cells(results, engine, [("data_length", None, "bytes"),
+                                                       ("index_length", None, "bytes")]),
+                         show.cell(results.ratios(engine, "status_bytes", engine,
+                                                  base_measure="bytes"), "ratio")])
+        return Table("SHOW TABLE STATUS",
+                     ["format", "Data_length", "Index_length", "both by the size on disk"], rows)
 
     def statistics(self, results):
         """V1, V2: by size of pages; Cheetah's images have any length, and the size is the one into
         which they would have fitted."""
-        rows = [[Cell(f"document: {name}"), *(Cell(f"{number:,}") for number in numbers), Cell(f"{1 - numbers[2] / numbers[1]:.2%}")]
+        rows = [[Cell(f"document: {name}"), *(Cell(f"{number:,}") for number in numbers),
+                 Cell(f"{1 - numbers[2] / numbers[1]:.2%}")]
                 for name, numbers in DOCUMENT_STATISTICS.items()]
         for engine in results.engines:
             if results.family(engine) not in VIEWS:
-                rows.append([Cell(results.label(engine)), Cell("has no such view"), *[Cell(ABSENT)] * 6])
+                rows.append([Cell(results.label(engine)), Cell("has no such view"),
+                             *[Cell(ABSENT)] * 6])
             repeats = len(results.values(engine, "compress_ops"))
-            for size, _ in [(at, found) for at, found in results.curve(engine, "compress_ops") if len(found) == repeats]:
-                failed = [100 * (1 - ratio) for ratio in results.ratios(engine, "compress_ops_ok", engine, size, "compress_ops")]
+            for size, _ in [(at, found) for at, found in results.curve(engine, "compress_ops")
+                            if len(found) == repeats]:
+                failed = [100 * (1 - ratio)
+                          for ratio in results.ratios(engine, "compress_ops_ok", engine, size,
+                                                      "compress_ops")]
                 rows.append([Cell(results.label(engine)), Cell(f"{size:,.0f}"),
-                             *(show.cell(results.values(engine, key, size), unit) for key, (_, unit) in STATISTICS.items()), show.cell(failed, "%")])
+                             *(show.cell(results.values(engine, key, size), unit)
+                               for key, (_, unit) in STATISTICS.items()), show.cell(failed, "%")])
         return Table("Compression statistics", ["format", "page_size", *STATISTICS, "failed"], rows,
-                     "After the load of all rows. InnoDB's times are whole seconds, and 0 is less than one. Uncompressed formats of InnoDB do not compress, and have no line; "
+                     "After the load of all rows. InnoDB's times are whole seconds, and 0 is less "
+                     "than one. Uncompressed formats of InnoDB do not compress, and have no line; "
                      "neither have sizes that not every repeat had.")
 
     def rates(self, results, cache):
         """Throughput by connections."""
-        counts = sorted({count for engine in results.engines for count, _ in results.curve(engine, f"tps_{cache}")})
-        rows = [show.cells(results, engine, [(f"tps_{cache}", count, "1/s") for count in counts] + [(f"p99_{cache}", counts[-1], "ms")])
+        counts = sorted({count for engine in results.engines
+                         for count, _ in results.curve(engine, f"tps_{cache}")})
+        rows = [show.cells(results, engine, [(f"tps_{cache}", count, "1/s") for count in counts]
+                           + [(f"p99_{cache}", counts[-1], "ms")])
                 for engine in results.engines if results.curve(engine, f"tps_{cache}")]
-        head = ["engine", *(f"{count:g} connections" for count in counts), f"p99 with {counts[-1]:g}"]
+        head = ["engine", *(f"{count:g} connections" for count in counts),
+                f"p99 with {counts[-1]:g}"]
         return Table(f"Transactions a second with {CACHES[cache]}", head, rows)
 
     def figures(self, results):
         """W1 to W3."""
         made = []
-        for key, measure, what, position in (("W1", "load_s", "load, one row in each INSERT", 0), ("W2", "bytes", "bytes on disk", 1)):
+        for key, measure, what, position in (("W1", "load_s", "load, one row in each INSERT", 0),
+                                             ("W2", "bytes", "bytes on disk", 1)):
             def by_compact(engine, measure=measure):
-                return results.ratios(engine, measure, BASE) if measure == "load_s" or not too_small(results) else []
+                return (results.ratios(engine, measure, BASE)
+                        if measure == "load_s" or not too_small(results) else [])
             others = show.others(results, by_compact, ["myrocks"])
             for name in ("8K", "4K", "DYNAMIC"):
                 found = [by_compact(engine) for engine in FORMATS[name]]
                 document = round(DOCUMENT[name][position] / DOCUMENT["Compact"][position], 2)
-                made.append(Figure(f"{key} {name}", f"{what}, by COMPACT", document, "ratio", *found, others=others))
+                made.append(Figure(f"{key} {name}", f"{what}, by COMPACT", document, "ratio",
+                                   *found, others=others))
         for cache, said in CACHES.items():
             def ratios(engine, cache=cache):
                 return results.mean_ratios(engine, f"tps_{cache}", UNCOMPRESSED)
-            rest = [engine for engine in results.engines if engine not in ("innodb-8k", "cheetah", UNCOMPRESSED)]
-            made.append(Figure(f"W3 {cache}", f"throughput with {said}, compressed by InnoDB uncompressed, geometric mean over connections", None, "ratio",
-                               ratios("innodb-8k"), ratios("cheetah"), show.others(results, ratios, rest)))
+            rest = [engine for engine in results.engines
+                    if engine not in ("innodb-8k", "cheetah", UNCOMPRESSED)]
+            made.append(Figure(f"W3 {cache}",
+                               f"throughput with {said}, compressed by InnoDB uncompressed, "
+                               "geometric mean over connections", None, "ratio",
+                               ratios("innodb-8k"), ratios("cheetah"),
+                               show.others(results, ratios, rest)))
         return made
 
     def verdicts(self, results):
         """The document's observations for InnoDB today, and what Cheetah makes of them."""
         claims, of_bytes = self.about["claims"], sizes(too_small(results))
-        innodb = {cache: results.mean_ratios("innodb-8k", f"tps_{cache}", UNCOMPRESSED) for cache in CACHES}
-        cheetah = {cache: results.mean_ratios("cheetah", f"tps_{cache}", UNCOMPRESSED) for cache in CACHES}
+        innodb = {cache: results.mean_ratios("innodb-8k", f"tps_{cache}", UNCOMPRESSED)
+                  for cache in CACHES}
+        cheetah = {cache: results.mean_ratios("cheetah", f"tps_{cache}", UNCOMPRESSED)
+                   for cache in CACHES}
         smallest = results.by_smallest("cheetah", "bytes", [first for first, _ in FORMATS.values()])
         return [
-            judge.within(claims["load_8k"], "load, KEY_BLOCK_SIZE=8 by COMPACT", results.ratios("innodb-8k", "load_s", BASE), 1.0, 1.15),
-            judge.within(claims["load_4k"], "load, KEY_BLOCK_SIZE=4 by 8", results.ratios("innodb-4k", "load_s", "innodb-8k"), low=1.05),
-            of_bytes(claims["bytes_dynamic"], "bytes, DYNAMIC by COMPACT", results.ratios(UNCOMPRESSED, "bytes", BASE), 0.95, 1.05),
-            of_bytes(claims["bytes_8k"], "bytes, KEY_BLOCK_SIZE=8 by COMPACT", results.ratios("innodb-8k", "bytes", BASE), 0.42, 0.62),
-            of_bytes(claims["bytes_4k"], "bytes, KEY_BLOCK_SIZE=4 by COMPACT", results.ratios("innodb-4k", "bytes", BASE), 0.2, 0.33),
-            judge.within(claims["status"], "Data_length + Index_length, KEY_BLOCK_SIZE=8 by COMPACT", results.ratios("innodb-8k", "status_bytes", BASE), 0.9, 1.1),
-            judge.within(claims["compressions"], "compressions, KEY_BLOCK_SIZE=8 by 4", results.ratios("innodb-8k", "compress_ops", "innodb-4k"), high=0.99),
-            judge.within(claims["cached"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC", innodb["cached"], 0.7, 1.0),
-            judge.within(claims["overflow"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC", innodb["overflow"], low=1.0),
-            judge.within(claims["cheetah_load"], "load, Cheetah by InnoDB COMPACT", results.ratios("cheetah", "load_s", BASE), high=judge.NO_LONGER),
-            of_bytes(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB", smallest, high=1.0),
-            judge.at_most(claims["cheetah_failures"], "share of compressions that failed", results.values("cheetah", "failures"), 0),
+            judge.within(claims["load_8k"], "load, KEY_BLOCK_SIZE=8 by COMPACT",
+                         results.ratios("innodb-8k", "load_s", BASE), 1.0, 1.15),
+            judge.within(claims["load_4k"], "load, KEY_BLOCK_SIZE=4 by 8",
+                         results.ratios("innodb-4k", "load_s", "innodb-8k"), low=1.05),
+            of_bytes(claims["bytes_dynamic"], "bytes, DYNAMIC by COMPACT",
+                     results.ratios(UNCOMPRESSED, "bytes", BASE), 0.95, 1.05),
+            of_bytes(claims["bytes_8k"], "bytes, KEY_BLOCK_SIZE=8 by COMPACT",
+                     results.ratios("innodb-8k", "bytes", BASE), 0.42, 0.62),
+            of_bytes(claims["bytes_4k"], "bytes, KEY_BLOCK_SIZE=4 by COMPACT",
+                     results.ratios("innodb-4k", "bytes", BASE), 0.2, 0.33),
+            judge.within(claims["status"],
+                         "Data_length + Index_length, KEY_BLOCK_SIZE=8 by COMPACT",
+                         results.ratios("innodb-8k", "status_bytes", BASE), 0.9, 1.1),
+            judge.within(claims["compressions"], "compressions, KEY_BLOCK_SIZE=8 by 4",
+                         results.ratios("innodb-8k", "compress_ops", "innodb-4k"), high=0.99),
+            judge.within(claims["cached"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC",
+                         innodb["cached"], 0.7, 1.0),
+            judge.within(claims["overflow"], "throughput, KEY_BLOCK_SIZE=8 by DYNAMIC",
+                         innodb["overflow"], low=1.0),
+            judge.within(claims["cheetah_load"], "load, Cheetah by InnoDB COMPACT",
+                         results.ratios("cheetah", "load_s", BASE), high=judge.NO_LONGER),
+            of_bytes(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB", smallest,
+                     high=1.0),
+            judge.at_most(claims["cheetah_failures"], "share of compressions that failed",
+                          results.values("cheetah", "failures"), 0),
             of_bytes(claims["cheetah_status"], "Data_length + Index_length by the files",
-                     results.ratios("cheetah", "status_bytes", "cheetah", base_measure="bytes"), 0.8, 1.1),
-            judge.within(claims["cheetah_cached"], "throughput, Cheetah by InnoDB DYNAMIC", cheetah["cached"], low=1 / judge.NO_LONGER),
-            judge.within(claims["cheetah_overflow"], "throughput, Cheetah by InnoDB DYNAMIC", cheetah["overflow"], low=1.0),
+                     results.ratios("cheetah", "status_bytes", "cheetah", base_measure="bytes"),
+                     0.8, 1.1),
+            judge.within(claims["cheetah_cached"], "throughput, Cheetah by InnoDB DYNAMIC",
+                         cheetah["cached"], low=1 / judge.NO_LONGER),
+            judge.within(claims["cheetah_overflow"], "throughput, Cheetah by InnoDB DYNAMIC",
+                         cheetah["overflow"], low=1.0),
         ]
 
 
 def too_small(results) -> str:
     """Why sizes of files say nothing of formats here; empty where they do."""
-    rows = max((value for engine in results.engines for value in results.values(engine, "rows")), default=0)
+    rows = max((value for engine in results.engines for value in results.values(engine, "rows")),
+               default=0)
     if rows * ROW_BYTES >= SMALL_BYTES:
         return ""
-    return f"too small to say: {rows:,.0f} rows are {number(rows * ROW_BYTES, 'bytes')}, less than {number(SMALL_BYTES, 'bytes')}; the room of files beside them counts more"
+    return (f"too small to say: {rows:,.0f} rows are {number(rows * ROW_BYTES, 'bytes')}, "
+            f"less than {number(SMALL_BYTES, 'bytes')}; the room of files beside them counts more")
 
 
 def sizes(reason: str):
@@ -248,7 +327,8 @@ def load(trial, server, tables) -> float:
     started = time.monotonic()
     dump.feed(server, sysbench.DATABASE, script, trial.engine.label)
     trial.engine.write_out(server, sysbench.DATABASE)
-    trial.did(f"mariadb sbtest < {script.name}   # {tables.rows:,} rows, {tables.batch:,} in each INSERT")
+    trial.did(f"mariadb sbtest < {script.name}   "
+              f"# {tables.rows:,} rows, {tables.batch:,} in each INSERT")
     return time.monotonic() - started
 
 
@@ -256,7 +336,8 @@ def table_status(trial, server):
     """SHOW TABLE STATUS once it was analysed."""
     server.sql("ANALYZE TABLE sbtest1", sysbench.DATABASE)
     trial.did("ANALYZE TABLE sbtest1; SHOW TABLE STATUS LIKE 'sbtest1';")
-    data, index = server.sql("SELECT data_length, index_length FROM information_schema.tables WHERE table_schema = 'sbtest' AND table_name = 'sbtest1'")[0]
+    data, index = server.sql("SELECT data_length, index_length FROM information_schema.tables "
+                             "WHERE table_schema = 'sbtest' AND table_name = 'sbtest1'")[0]
     yield Value("data_length", data)
     yield Value("index_length", index)
     yield Value("status_bytes", data + index)
@@ -268,8 +349,10 @@ def compression(trial, server):
     if trial.family not in VIEWS:
         return
     micros = trial.family == "Cheetah"
-    times = [f"{word}_time_us / 1e6" if micros else f"{word}_time" for word in ("compress", "uncompress")]
-    question = (f"SELECT page_size, compress_ops, compress_ops_ok, {times[0]}, uncompress_ops, {times[1]} "
+    times = [f"{word}_time_us / 1e6" if micros else f"{word}_time"
+             for word in ("compress", "uncompress")]
+    question = (f"SELECT page_size, compress_ops, compress_ops_ok, {times[0]}, "
+                f"uncompress_ops, {times[1]} "
                 f"FROM information_schema.{VIEWS[trial.family]}")
     trial.did(question + ";")
     found = [row for row in server.sql(question) if row[1] or row[4]]

@@ -12,35 +12,45 @@ TEXT_BYTES = 60_000_000
 MEMORY_BYTES = 256 << 20
 SOURCE, COPY = "source", "mediawiki"
 BASE = "innodb-dynamic"
-SIZES = {"16K": ("innodb-16k", "cheetah-16k"), "8K": ("innodb-8k", "cheetah-8k"), "4K": ("innodb-4k", "cheetah-4k")}
+SIZES = {"16K": ("innodb-16k", "cheetah-16k"), "8K": ("innodb-8k", "cheetah-8k"),
+         "4K": ("innodb-4k", "cheetah-4k")}
 # Of the document: seconds and bytes.
 UNCOMPRESSED = (37461, 53_741_617_152)
 SOURCE_BYTES = 63_472_402_432
-DOCUMENT = {"16K": (33764, 38_176_555_008), "8K": (35116, 21_768_437_760), "4K": (38529, 20_858_273_792)}
+DOCUMENT = {"16K": (33764, 38_176_555_008), "8K": (35116, 21_768_437_760),
+            "4K": (38529, 20_858_273_792)}
 DURABLE, SETTINGS = "durable", "settings"
-VARIANTS = {DURABLE: {}, SETTINGS: {"innodb_doublewrite": 0, "innodb_flush_log_at_trx_commit": 2, "loose_cheetah_flush_log_at_trx_commit": 2,
-                                    "loose_rocksdb_flush_log_at_trx_commit": 2}}
+VARIANTS = {DURABLE: {},
+            SETTINGS: {"innodb_doublewrite": 0, "innodb_flush_log_at_trx_commit": 2,
+                       "loose_cheetah_flush_log_at_trx_commit": 2,
+                       "loose_rocksdb_flush_log_at_trx_commit": 2}}
 SAID = {DURABLE: "with doublewrite, log synced at commit", SETTINGS: "with the document's settings"}
 
 
 def table_name(engine: str) -> str:
     """The document's name for the table of an engine's key."""
     size = engine.rpartition("-")[2]
-    return f"text_{size.upper()}_compressed" if size in ("16k", "8k", "4k") else "text_16K_uncompressed"
+    return (f"text_{size.upper()}_compressed" if size in ("16k", "8k", "4k")
+            else "text_16K_uncompressed")
 
 
 class WikipediaText(Experiment):
     """W9, W10, F5, F8."""
 
-    measures = [Measure("source_bytes", "size of the rows as text", "bytes"), Measure("articles", "articles of Wikipedia", "rows"),
+    measures = [Measure("source_bytes", "size of the rows as text", "bytes"),
+                Measure("articles", "articles of Wikipedia", "rows"),
                 Measure("source_table_bytes", "size of the source, a table in InnoDB", "bytes"),
                 Measure("bytes", "size", "bytes", LESS),
-                *(Measure(f"{variant}_s", f"INSERT .. SELECT until all is written, {said}", "s", LESS) for variant, said in SAID.items()),
-                *(Measure(f"{variant}_insert_s", f"the statement alone, {said}", "s", LESS) for variant, said in SAID.items())]
+                *(Measure(f"{variant}_s", f"INSERT .. SELECT until all is written, {said}", "s",
+                          LESS)
+                  for variant, said in SAID.items()),
+                *(Measure(f"{variant}_insert_s", f"the statement alone, {said}", "s", LESS)
+                  for variant, said in SAID.items())]
 
     def engines(self, chosen, scale):
         """The chosen ones, and the document's four tables in both engines."""
-        return list(dict.fromkeys([*chosen, BASE, "cheetah", *(engine for pair in SIZES.values() for engine in pair)]))
+        return list(dict.fromkeys([*chosen, BASE, "cheetah",
+                                   *(engine for pair in SIZES.values() for engine in pair)]))
 
     def skip(self):
         """Texts must be there."""
@@ -52,7 +62,9 @@ class WikipediaText(Experiment):
         trial.folder.mkdir(parents=True, exist_ok=True)
         place = trial.folder / "text.sql"
         yield Value("source_bytes", texts.write_dump(place, trial.scale.of(TEXT_BYTES, 20_000)))
-        variants = [SETTINGS] if not trial.chosen else [SETTINGS, DURABLE] if trial.repeat % 2 == 0 else [DURABLE, SETTINGS]
+        variants = ([SETTINGS] if not trial.chosen
+                    else [SETTINGS, DURABLE] if trial.repeat % 2 == 0
+                    else [DURABLE, SETTINGS])
         for variant in variants:
             options = {**VARIANTS[variant], **pools(trial)}
             with trial.server(MEMORY_BYTES, **options) as server:
@@ -61,7 +73,8 @@ class WikipediaText(Experiment):
                 dump.feed(server, SOURCE, place, "the source")
                 INNODB.write_out(server, SOURCE)
                 if variant == SETTINGS:
-                    yield Value("articles", server.value(f"SELECT COUNT(*) FROM {SOURCE}.text") if texts.from_wikipedia() else 0)
+                    yield Value("articles", (server.value(f"SELECT COUNT(*) FROM {SOURCE}.text")
+                                             if texts.from_wikipedia() else 0))
                     yield Value("source_table_bytes", INNODB.bytes_on_disk(server, SOURCE))
                 trial.restart(server, MEMORY_BYTES, **options)
                 yield from self.copy(trial, server, variant)
@@ -91,63 +104,94 @@ class WikipediaText(Experiment):
 
     def plots(self, results):
         """Sizes, and times of both variants."""
-        return [Plot("sizes", "Size of the table", "bars", "", "bytes", show.bars(results, {"all texts": ("bytes", None)}),
-                     caption=origin(results)),
+        return [Plot("sizes", "Size of the table", "bars", "", "bytes",
+                     show.bars(results, {"all texts": ("bytes", None)}), caption=origin(results)),
                 Plot("times", "Time to insert the texts", "bars", "settings", "seconds",
-                     show.bars(results, {SAID[SETTINGS]: ("settings_s", None), SAID[DURABLE]: ("durable_s", None)}),
-                     caption="INSERT .. SELECT until all pages are written out; what MyRocks compacts later is not in it.")]
+                     show.bars(results, {SAID[SETTINGS]: ("settings_s", None),
+                                         SAID[DURABLE]: ("durable_s", None)}),
+                     caption="INSERT .. SELECT until all pages are written out; what MyRocks "
+                             "compacts later is not in it.")]
 
     def tables(self, results):
         """Every engine; then the document's four tables there and here."""
-        shown = [measure for measure in self.measures if measure.key not in ("source_bytes", "source_table_bytes", "articles")]
-        columns, labels = [(measure.key, None, measure.unit) for measure in shown], [measure.label for measure in shown]
-        rows = [[*show.cells(results, engine, columns), show.cell(results.ratios(engine, "bytes", engine, base_measure="source_bytes"), "ratio")]
+        shown = [measure for measure in self.measures
+                 if measure.key not in ("source_bytes", "source_table_bytes", "articles")]
+        columns, labels = ([(measure.key, None, measure.unit) for measure in shown],
+                           [measure.label for measure in shown])
+        rows = [[*show.cells(results, engine, columns),
+                 show.cell(results.ratios(engine, "bytes", engine, base_measure="source_bytes"),
+                           "ratio")]
                 for engine in results.engines]
-        return [Table("Every engine", ["engine", *labels, "size by that of the text"], rows, origin(results)), self.as_documented(results)]
+        return [Table("Every engine", ["engine", *labels, "size by that of the text"], rows,
+                      origin(results)), self.as_documented(results)]
 
     def as_documented(self, results):
         """Ratios of the four tables to the uncompressed one."""
-        head = ["table", "document: hours", "ratio", "GB", "ratio", *(f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "size"))]
+        head = ["table", "document: hours", "ratio", "GB", "ratio",
+                *(f"{name}: {what}" for name in ("InnoDB", "Cheetah") for what in ("time", "size"))]
         rows = []
-        for name, (seconds, size), engines in [("text_16K_uncompressed", UNCOMPRESSED, (BASE, "cheetah")),
-                                               *((f"text_{word}_compressed", DOCUMENT[word], SIZES[word]) for word in SIZES)]:
-            row = [Cell(name), Cell(f"{seconds / 3600:.2f}"), Cell(f"{seconds / UNCOMPRESSED[0]:.2f}"),
+        for name, (seconds, size), engines in [
+                ("text_16K_uncompressed", UNCOMPRESSED, (BASE, "cheetah")),
+                *((f"text_{word}_compressed", DOCUMENT[word], SIZES[word]) for word in SIZES)]:
+            row = [Cell(name), Cell(f"{seconds / 3600:.2f}"),
+                   Cell(f"{seconds / UNCOMPRESSED[0]:.2f}"),
                    Cell(f"{size / 1e9:.1f}"), Cell(f"{size / UNCOMPRESSED[1]:.3f}")]
             for engine in engines:
-                row += [show.cell(results.ratios(engine, "settings_s", BASE), "ratio"), show.cell(results.ratios(engine, "bytes", BASE), "ratio")]
+                row += [show.cell(results.ratios(engine, "settings_s", BASE), "ratio"),
+                        show.cell(results.ratios(engine, "bytes", BASE), "ratio")]
             rows.append(row)
-        return Table("The document's four tables", head, rows, "Ratios to InnoDB uncompressed, with the document's settings. Its size with 4K is the "
-                     "corrected one. Cheetah compresses text_16K_uncompressed, too: by default it compresses all tables.")
+        return Table("The document's four tables", head, rows,
+                     "Ratios to InnoDB uncompressed, with the document's settings. Its size with "
+                     "4K is the corrected one. Cheetah compresses text_16K_uncompressed, too: by "
+                     "default it compresses all tables.")
 
     def figures(self, results):
         """W9 and W10."""
-        copied = [results.ratios(engine, "source_table_bytes", engine, base_measure="bytes") for engine in (BASE, "cheetah")]
-        made = [Figure("W10 source", "bytes of the source, a table in InnoDB, by those of its copy in the default format", SOURCE_BYTES / UNCOMPRESSED[1], "ratio",
-                       *copied)]
-        for key, measure, what, position in (("W9", "settings_s", "INSERT .. SELECT of the texts", 0), ("W10", "bytes", "bytes of them", 1)):
-            others = show.others(results, lambda engine, measure=measure: results.ratios(engine, measure, BASE), ["cheetah", "myrocks"])
+        copied = [results.ratios(engine, "source_table_bytes", engine, base_measure="bytes")
+                  for engine in (BASE, "cheetah")]
+        made = [Figure("W10 source",
+                       "bytes of the source, a table in InnoDB, by those of its copy in the "
+                       "default format", SOURCE_BYTES / UNCOMPRESSED[1], "ratio", *copied)]
+        for key, measure, what, position in (
+                ("W9", "settings_s", "INSERT .. SELECT of the texts", 0),
+                ("W10", "bytes", "bytes of them", 1)):
+            others = show.others(
+                results, lambda engine, measure=measure: results.ratios(engine, measure, BASE),
+                ["cheetah", "myrocks"])
             for word, engines in SIZES.items():
-                made.append(Figure(f"{key} {word}", f"{what}, KEY_BLOCK_SIZE={word[:-1]}", DOCUMENT[word][position] / UNCOMPRESSED[position], "ratio",
-                                   *(results.ratios(engine, measure, BASE) for engine in engines), others=others))
+                made.append(Figure(f"{key} {word}", f"{what}, KEY_BLOCK_SIZE={word[:-1]}",
+                                   DOCUMENT[word][position] / UNCOMPRESSED[position], "ratio",
+                                   *(results.ratios(engine, measure, BASE) for engine in engines),
+                                   others=others))
         return made
 
     def verdicts(self, results):
         """The document's claims and doubts for InnoDB today, and what Cheetah makes of them."""
         claims, size = self.about["claims"], "bytes, KEY_BLOCK_SIZE={} by DYNAMIC".format
         settings = results.ratios("innodb-8k", "settings_s", BASE)
-        changed = quotients(results, ("innodb-8k", "settings_s"), (BASE, "settings_s"), ("innodb-8k", "durable_s"), (BASE, "durable_s"))
-        written = quotients(results, (BASE, "settings_insert_s"), (BASE, "settings_s"), ("innodb-8k", "settings_insert_s"), ("innodb-8k", "settings_s"))
+        changed = quotients(results, ("innodb-8k", "settings_s"), (BASE, "settings_s"),
+                            ("innodb-8k", "durable_s"), (BASE, "durable_s"))
+        written = quotients(results, (BASE, "settings_insert_s"), (BASE, "settings_s"),
+                            ("innodb-8k", "settings_insert_s"), ("innodb-8k", "settings_s"))
         by_least = results.by_smallest("cheetah", "bytes", [first for first, _ in SIZES.values()])
         return [
-            judge.within(claims["bytes_8k"], size(8), results.ratios("innodb-8k", "bytes", BASE), high=0.5),
-            judge.within(claims["bytes_4k"], size(4), results.ratios("innodb-4k", "bytes", BASE), high=0.5),
-            judge.within(claims["bytes_16k"], size(16), results.ratios("innodb-16k", "bytes", BASE), high=0.8),
-            judge.within(claims["time"], "KEY_BLOCK_SIZE=8 by DYNAMIC", settings, high=judge.NO_LONGER),
-            judge.within(claims["settings"], "that ratio with the settings, by that without", changed,
-                         1 / judge.NO_LONGER, judge.NO_LONGER),
-            judge.within(claims["dirty"], "share of the time until the statement ends, DYNAMIC by KEY_BLOCK_SIZE=8", written, high=1.0),
-            judge.within(claims["cheetah_time"], "Cheetah by InnoDB DYNAMIC", results.ratios("cheetah", "settings_s", BASE), high=judge.NO_LONGER),
-            judge.within(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB", by_least, high=1.0),
+            judge.within(claims["bytes_8k"], size(8), results.ratios("innodb-8k", "bytes", BASE),
+                         high=0.5),
+            judge.within(claims["bytes_4k"], size(4), results.ratios("innodb-4k", "bytes", BASE),
+                         high=0.5),
+            judge.within(claims["bytes_16k"], size(16),
+                         results.ratios("innodb-16k", "bytes", BASE), high=0.8),
+            judge.within(claims["time"], "KEY_BLOCK_SIZE=8 by DYNAMIC", settings,
+                         high=judge.NO_LONGER),
+            judge.within(claims["settings"], "that ratio with the settings, by that without",
+                         changed, 1 / judge.NO_LONGER, judge.NO_LONGER),
+            judge.within(claims["dirty"],
+                         "share of the time until the statement ends, DYNAMIC by "
+                         "KEY_BLOCK_SIZE=8", written, high=1.0),
+            judge.within(claims["cheetah_time"], "Cheetah by InnoDB DYNAMIC",
+                         results.ratios("cheetah", "settings_s", BASE), high=judge.NO_LONGER),
+            judge.within(claims["cheetah_bytes"], "bytes, Cheetah by the smallest of InnoDB",
+                         by_least, high=1.0),
         ]
 
 
@@ -156,17 +200,23 @@ def pools(trial) -> dict:
     one half, and InnoDB the other."""
     if trial.family == "InnoDB":
         return {}
-    half, whole = trial.engine.server_options(MEMORY_BYTES // 2), trial.engine.server_options(MEMORY_BYTES)
-    return {"innodb_buffer_pool_size": MEMORY_BYTES // 2, "loose_cheetah_buffer_pool_size": MEMORY_BYTES // 2,
+    half, whole = (trial.engine.server_options(MEMORY_BYTES // 2),
+                   trial.engine.server_options(MEMORY_BYTES))
+    return {"innodb_buffer_pool_size": MEMORY_BYTES // 2,
+            "loose_cheetah_buffer_pool_size": MEMORY_BYTES // 2,
             **{name: value for name, value in half.items() if value != whole[name]}}
 
 
 def quotients(results, *places) -> list:
     """(a / b) / (c / d) of four (engine, measure), repeat by repeat."""
-    return [a / b / (c / d) for a, b, c, d in results.together(*((engine, measure, None) for engine, measure in places))]
+    return [a / b / (c / d)
+            for a, b, c, d in results.together(*((engine, measure, None)
+                                                 for engine, measure in places))]
 
 
 def origin(results) -> str:
     """Where the texts of the run came from."""
-    articles = max((value for engine in results.engines for value in results.values(engine, "articles")), default=0)
-    return f"Texts: {articles:,.0f} articles of the English Wikipedia." if articles else "Texts: files of the MariaDB source package, not Wikipedia's articles."
+    articles = max((value for engine in results.engines
+                    for value in results.values(engine, "articles")), default=0)
+    return (f"Texts: {articles:,.0f} articles of the English Wikipedia." if articles
+            else "Texts: files of the MariaDB source package, not Wikipedia's articles.")

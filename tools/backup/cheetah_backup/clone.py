@@ -76,8 +76,8 @@ def check(server: Server) -> None:
                       "from a clone: start it with log_bin, or take a backup with `full`")
     if server.keeps_changes_from_its_log():
         raise Failure("the server is a replica and does not log what it executes "
-                      "(log_slave_updates is OFF), so a replica of it would miss that: start it with "
-                      "log_slave_updates, or clone its primary")
+                      "(log_slave_updates is OFF), so a replica of it would miss that: "
+                      "start it with log_slave_updates, or clone its primary")
 
 
 @contextlib.contextmanager

@@ -12,13 +12,15 @@ from cheetah_migrate.say import Failure
 
 from . import clone, make, use
 
-ABOUT = """Backs up a running server with all its engines, verifies and restores backups, and clones it.
+ABOUT = (
+    "Backs up a running server with all its engines, verifies and restores backups, and clones it."
+    """
 
 mariadb-backup leaves the data of CHEETAH tables out. This program calls it for the rest, and adds
 the engine's part: the state of the very moment whose binary log position mariadb-backup notes.
 Commits wait for some hundredths of a second. Each backup is complete, also an incremental one,
 and can be started from as it is.
-"""
+""")
 # What stays of a command that is stopped.
 LEFT = {"restore": "the data folder is of no use: empty it",
         "stream": "what was written of the stream is no backup"}

@@ -105,7 +105,8 @@ class Server:
 
     def keeps_changes_from_its_log(self) -> bool:
         """Whether it executes another server's log and does not write that to its own."""
-        return self.connection.value("SELECT @@gtid_slave_pos <> '' AND NOT @@log_slave_updates") == "1"
+        return self.connection.value("SELECT @@gtid_slave_pos <> '' "
+                                     "AND NOT @@log_slave_updates") == "1"
 
     def address(self) -> list:
         """Host and port at which replicas find it, as far as it knows."""

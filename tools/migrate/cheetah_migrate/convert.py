@@ -243,10 +243,10 @@ def advice(refusal: ServerError) -> str:
         return ". A table outside this group refers to it by a new constraint: drop that"
     found = refusal.number == CANNOT_RENAME and IN_THE_WAY.search(str(refusal))
     if found:
-        return (f". A file of InnoDB is in the way: {found[1]}.ibd in the data folder. A crash of the "
-                "server can leave one. It belongs to no table if this query finds nothing: SELECT * "
-                "FROM information_schema.INNODB_SYS_TABLES WHERE "
-                f"NAME = '{found[1]}'. If so, remove the file, then: cheetah-migrate resume")
+        return (f". A file of InnoDB is in the way: {found[1]}.ibd in the data folder. A crash of "
+                "the server can leave one. It belongs to no table if this query finds nothing: "
+                "SELECT * FROM information_schema.INNODB_SYS_TABLES "
+                f"WHERE NAME = '{found[1]}'. If so, remove the file, then: cheetah-migrate resume")
     return ""
 
 
