@@ -8,7 +8,7 @@ are left out or made definite.
 import re
 from collections import namedtuple
 
-from columns import random_column
+from columns import left_out, random_column
 from tables import Table, random_index, random_table
 from twins import difference
 
@@ -217,7 +217,9 @@ class Generator:
             return None
         pairs = []
         for column in target.changeable():
-            same = [c for c in source.columns if c.family == column.family]
+            same = [c for c in source.columns
+                    if c.family == column.family
+                    and left_out(column.type_text).items() <= left_out(c.type_text).items()]
             if same:
                 pairs.append((column, rng.choice(same)))
         if not pairs:
