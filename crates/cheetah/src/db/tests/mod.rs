@@ -1,5 +1,6 @@
 //! Whole databases in memory: what transactions, loads and garbage collection promise together.
 
+mod building;
 mod interval_gc;
 mod listing;
 mod load;

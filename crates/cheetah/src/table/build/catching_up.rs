@@ -57,7 +57,7 @@ impl Build {
         }
         let id = self.table.id();
         core.transactions.undo.each_record(
-            self.since.read_from(view),
+            self.since.read_from(&self.base, view),
             core.transactions.undo.end(),
             |body| {
                 questions.next()?;

@@ -19,7 +19,8 @@
 //!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction
 //!       that `base` does not see, and a later snapshot does, has its records behind the end of the
 //!       undo log then, or was open then and is named with its first record. What has ended since
-//!       `pin` was opened is not purged, so no page from that record on goes.
+//!       `pin` was opened is not purged, so no page from that record on goes. Of those named, only
+//!       whom `base` does not see counts: others may have ended before `pin`, and be purged.
 //!   B4  After an error nothing more is done with the build.
 //! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on
 //!           the whole table.
@@ -270,7 +271,7 @@ fn open_view(core: &Core) -> Arc<ReadView> {
 #[derive(Debug)]
 struct Since {
     end: UndoPtr,
-    /// Those who are open and have records, with their first ones.
+    /// Those who are listed as open and have records, with their first ones.
     open: Vec<(TxnId, UndoPtr)>,
 }
 
@@ -282,13 +283,16 @@ impl Since {
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// From where on the undo log has all records of those whom `view` sees: who is still open is
-    /// looked for when he has ended.
-    fn read_from(&self, view: &ReadView) -> UndoPtr {
+    /// From where on the undo log has all records of those whom `view` sees and `base` does not: who
+    /// is still open is looked for when he has ended.
+    fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if planted::is_on("build: forget who was open") {
             return self.end;
         }
-        let ended = self.open.iter().filter(|(txn, _)| view.reader().sees(*txn, None));
+        // Who has ended is listed for a moment more, and may be purged.
+        let is_seen =
+            |txn| base.reader().sees(txn, None) && !planted::is_on("build: take who had ended for open");
+        let ended = self.open.iter().filter(|(txn, _)| view.reader().sees(*txn, None) && !is_seen(*txn));
         ended.map(|(_, first)| *first).fold(self.end, UndoPtr::min)
     }
 }
