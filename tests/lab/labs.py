@@ -24,24 +24,24 @@ bytes = {bytes}
 [time]
 seconds = 1
 """
-CODE = ("""import time
+CODE = """import time
 from cheetah_lab import show
 from cheetah_lab.model import Experiment, Measure, Plot, Table, Value
 from cheetah_lab.trial import Refused
 from cheetah_tools.say import Failure
 
 class Made(Experiment):
-    measures = [Measure("seconds", "time of the load", "s", "less"), """
-        """Measure("bytes", "bytes on disk", "bytes", "less"),
+    measures = [Measure("seconds", "time of the load", "s", "less"),
+                Measure("bytes", "bytes on disk", "bytes", "less"),
                 Measure("rows", "rows", "rows"), Measure("count", "count", "")]
     def run(self, trial):
-""")
+"""
 # A load of two thousand rows of text: real servers, about a second.
-LOAD = ("""
+LOAD = """
 with trial.server(16 << 20) as server:
     server.sql("CREATE DATABASE made")
-    server.sql(f"CREATE TABLE made.t (id INT PRIMARY KEY, text VARCHAR(1000)) """
-        """{trial.engine.clause()}")
+    server.sql("CREATE TABLE made.t (id INT PRIMARY KEY, text VARCHAR(1000)) "
+               + trial.engine.clause())
     rows = ", ".join(f"({n}, REPEAT('the row {n} ', 60))" for n in range(2000))
     started = time.monotonic()
     server.sql("INSERT INTO made.t VALUES " + rows)
@@ -50,17 +50,18 @@ with trial.server(16 << 20) as server:
     yield Value("bytes", trial.engine.bytes_on_disk(server, "made"))
     yield Value("rows", server.value("SELECT COUNT(*) FROM made.t"))
     trial.did("INSERT INTO made.t VALUES ..")
-""")
+"""
 # What a page shows of it.
-SHOWN = ("""
+SHOWN = """
     def plots(self, found):
-        return [Plot("times", "Time to load", "bars", "", "s", """
-         """show.bars(found, {"two thousand rows": ("seconds", None)}))]
+        return [Plot("times", "Time to load", "bars", "", "s",
+                     show.bars(found, {"two thousand rows": ("seconds", None)}))]
     def tables(self, found):
         return [Table("Every engine", ["engine", "time", "size"],
-                      [show.cells(found, engine, [("seconds", None, "s"), """
-         """("bytes", None, "bytes")]) for engine in found.engines])]
-""")
+                      [show.cells(found, engine, [("seconds", None, "s"),
+                                                  ("bytes", None, "bytes")])
+                       for engine in found.engines])]
+"""
 
 
 class Lab:

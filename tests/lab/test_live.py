@@ -147,12 +147,13 @@ def test_a_copy_that_was_cut_off_is_not_taken(source, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("inputs/*/input.json"))
 
 
-COPY = ("""
+COPY = """
 import sys
 from pathlib import Path
 from cheetah_lab.inputs import live
-live.fetch(live.parse(sys.argv[1]), Path(sys.argv[2]), 10**6, """
-        "lambda done, size: print(done, size, flush=True))\n")
+live.fetch(live.parse(sys.argv[1]), Path(sys.argv[2]), 10**6,
+           lambda done, size: print(done, size, flush=True))
+"""
 
 
 def copying(source, target):
