@@ -8,7 +8,7 @@ are left out or made definite.
 import re
 from collections import namedtuple
 
-from columns import left_out, random_column
+from columns import left_out, like_of, random_column
 from tables import Table, random_index, random_table
 from twins import difference
 
@@ -460,5 +460,5 @@ class Generator:
         if roll < 0.42:
             return f"{name} IN ({', '.join(column.plain(rng) for _ in range(rng.randint(1, 4)))})"
         if roll < 0.5 and column.family == "text":
-            return f"{name} LIKE '{rng.choice(['a', 'A', 's', ''])}%'"
+            return f"{name} LIKE {like_of(rng, column)}"
         return f"{name} {rng.choice(['=', '=', '<', '<=', '>', '>=', '<>', '<=>'])} {value}"
