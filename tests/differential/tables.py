@@ -48,6 +48,10 @@ class Table:
         """Columns that predicates and orders may name."""
         return [c for c in self.columns if c.family != "geometry"]
 
+    def has_prefixes_of(self, column) -> bool:
+        """Whether an index has prefixes of it."""
+        return any(f"`{column.name}`(" in part for index in self.indexes for part in index.parts)
+
     def unique_columns(self) -> set:
         """Names of the columns of every unique key."""
         names = {c.name for c in self.primary}
