@@ -59,8 +59,8 @@ impl Change {
     }
 
     /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether
-    /// purge has passed it: then it is not put back, as nobody would remove it. Indexes that have
-    /// been dropped are left out.
+    /// purge may have passed it: then it is not put back, as nobody would remove it. Indexes that
+    /// have been dropped are left out.
     pub(crate) fn plan_backward(
         &mut self,
         table: &Table,

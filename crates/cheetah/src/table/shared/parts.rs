@@ -21,7 +21,7 @@ use crate::table::history::prepared_list::Prepared;
 use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
 use crate::table::rows::change::Version;
-use crate::txn::{Listed, LockTable, Slot, State as TxnOutcome};
+use crate::txn::{Listed, LockTable, Slot};
 use cheetah_io::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -135,17 +135,13 @@ impl Core {
         self.checkpointer.checkpoint(self)
     }
 
-    /// Whether purge has come to the end of a version's transaction, so that it will not come for
-    /// what that has marked as deleted. Asked by whoever has a purge latch of the row.
+    /// Whether everybody sees a version, now and later. Purge may have passed it then, and does not
+    /// come again for what it has marked as deleted. Asked by whoever has a purge latch of the row.
     pub(crate) fn is_purged(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
-        match self.transactions.versions.state(txn) {
-            TxnOutcome::Frozen => true,
-            TxnOutcome::Committed(stamp) => {
-                stamp <= self.purge.horizon() && !planted::is_on("blind: wait for all older transactions")
-            }
-            TxnOutcome::Active | TxnOutcome::Aborted(_) => false,
-        }
+        let waits = planted::is_on("blind: wait for all older transactions");
+        let horizon = if waits { 0 } else { self.purge.horizon() };
+        self.transactions.versions.is_committed_for_all(txn, horizon)
     }
 
     /// From now on pages are written without the versions that everybody sees.

@@ -10,8 +10,10 @@
 //!       given out before all shards show its chunk.
 //!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of
 //!       these ends and the last, is *alike*: nobody can tell one end from another, so all count as
-//!       the last one. No snapshot, and no horizon, comes between them later. So an old snapshot
-//!       keeps a few bytes for thousands of transactions that have ended after it.
+//!       the last one. No snapshot comes between them later. So an old snapshot keeps a few bytes
+//!       for thousands of transactions that have ended after it.
+//!   I5  A horizon that was told may lie between the ends of an alike chunk. Then everybody sees
+//!       the whole chunk: no snapshot is older than that horizon, and none is between the ends.
 //! Every thread looks through one of several shards, so that readers on many cores do not write to
 //! one cache line. A shard is locked exclusively once for each chunk that comes or goes.
 //! `map_model_tests.rs` compiles this file again over loom.
@@ -92,6 +94,7 @@ enum Words<N> {
     /// been rolled back.
     Alike {
         aborted: Box<[u16]>,
+        oldest_stamp: u64,
     },
 }
 
@@ -145,7 +148,7 @@ impl<N: Number> Chunk<N> {
     pub(super) fn state(&self, txn: u64) -> State {
         match &self.words {
             Words::Each(_) => state_of(self.word(txn).get()),
-            Words::Alike { aborted } => {
+            Words::Alike { aborted, .. } => {
                 let at = (txn % CHUNK_TXNS) as u16;
                 let stamp = self.newest_stamp.get();
                 match aborted.binary_search(&at) {
@@ -153,6 +156,20 @@ impl<N: Number> Chunk<N> {
                     Err(_) => State::Committed(stamp),
                 }
             }
+        }
+    }
+
+    /// As [`Map::is_committed_for_all`], of a transaction of this chunk.
+    fn is_committed_for_all(&self, txn: u64, horizon: u64) -> bool {
+        match (self.state(txn), &self.words) {
+            (State::Frozen, _) => true,
+            (State::Committed(_), Words::Alike { oldest_stamp, .. })
+                if !planted::is_on("versions: take an alike end for the last one") =>
+            {
+                *oldest_stamp <= horizon
+            }
+            (State::Committed(stamp), _) => stamp <= horizon,
+            (State::Active | State::Aborted(_), _) => false,
         }
     }
 
@@ -177,7 +194,7 @@ impl<N: Number> Chunk<N> {
         }
         let next_live = live.get(live.partition_point(|&stamp| stamp < oldest)).copied()?;
         let is_split = next_live < newest && !planted::is_on("versions: merge ends across a snapshot");
-        let words = Words::Alike { aborted: aborted.into() };
+        let words = Words::Alike { aborted: aborted.into(), oldest_stamp: oldest };
         let (active_count, newest_stamp) = (N::new(0), N::new(newest));
         (!is_split).then(|| Self { no: self.no, words, active_count, newest_stamp })
     }
@@ -185,7 +202,7 @@ impl<N: Number> Chunk<N> {
     fn bytes(&self) -> usize {
         match &self.words {
             Words::Each(words) => size_of_val(&**words),
-            Words::Alike { aborted } => size_of::<Self>() + size_of_val(&**aborted),
+            Words::Alike { aborted, .. } => size_of::<Self>() + size_of_val(&**aborted),
         }
     }
 
@@ -289,15 +306,26 @@ impl Map {
 
     /// What is known of a transaction.
     pub(super) fn state(&self, txn: TxnId) -> State {
+        self.ask(txn, State::Frozen, State::Active, |chunk| chunk.state(txn.0))
+    }
+
+    /// Whether a transaction was committed and everybody sees it, as a horizon that was told says
+    /// (I5), or a later one. A frozen one counts as committed.
+    pub(super) fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
+        self.ask(txn, true, false, |chunk| chunk.is_committed_for_all(txn.0, horizon))
+    }
+
+    /// What `known` says of the chunk of a transaction; without one all are `frozen`, or `active`.
+    fn ask<R>(&self, txn: TxnId, frozen: R, active: R, known: impl FnOnce(&Chunk) -> R) -> R {
         if txn.0 < self.visible_below() {
-            return State::Frozen;
+            return frozen;
         }
         let no = chunk_no(txn.0);
         let directory = self.shard().0.read();
         match find(&directory, no) {
-            Some(chunk) => chunk.state(txn.0),
-            None if no < newest_no(&directory) => State::Frozen,
-            None => State::Active,
+            Some(chunk) => known(chunk),
+            None if no < newest_no(&directory) => frozen,
+            None => active,
         }
     }
 

@@ -126,6 +126,13 @@ impl Versions {
         self.0.map.state(txn)
     }
 
+    /// Whether `txn` was committed and all live and future snapshots see it, as a
+    /// [horizon](Self::horizon) that was told says, or a later one. A frozen one counts as
+    /// committed: nothing is left of it if it was rolled back.
+    pub fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
+        self.0.map.is_committed_for_all(txn, horizon)
+    }
+
     /// Whether `txn` has ended for everybody: a snapshot that is opened from now on knows it. For a
     /// moment an outcome is there before that, as it comes before its stamp (I2).
     pub fn has_ended(&self, txn: TxnId) -> bool {

@@ -1,6 +1,7 @@
 //! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by
 //! many threads at once.
 
+use super::map::Map;
 use super::number::Number;
 use super::shards::CHUNK_TXNS;
 use super::snapshots::{published_before_slots, register};
@@ -360,6 +361,47 @@ fn ends_that_are_merged_across_a_snapshot_are_caught() {
     let bug = plant("versions: merge ends across a snapshot");
     let found = old_snapshots(5);
     assert!(bug.reached_count() > 0 && found.is_err(), "{found:?}");
+}
+
+/// A horizon in the middle of a chunk's ends is told, and the snapshot there closes before the map
+/// is looked through. Whether everybody sees the chunk's first transaction, at a horizon before its
+/// end, at that one, and at one behind all ends. Stamps are the numbers of their transactions.
+fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
+    let map = Map::new(1);
+    let (first, last) = (CHUNK_TXNS, 2 * CHUNK_TXNS - 1);
+    let (middle, next) = (first + CHUNK_TXNS / 2, last + 2);
+    // The first one of all stays open.
+    for txn in 1..next {
+        map.extend_to(txn);
+        if txn != 1 {
+            map.end(TxnId(txn), if txn == middle { Aborted } else { Committed }, txn);
+        }
+    }
+    assert_eq!(map.settle(next, middle, || vec![next - 1]), 1);
+    assert_eq!(map.state(TxnId(first)), State::Committed(last), "the chunk is alike");
+    assert!(!map.is_committed_for_all(TxnId(middle), last), "it was rolled back");
+    [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
+}
+
+#[test]
+fn a_horizon_that_was_told_counts_in_a_chunk_whose_ends_are_alike() {
+    assert_eq!(seen_at_a_horizon_within_a_chunk(), [false, true, true]);
+    let bug = plant("versions: take an alike end for the last one");
+    assert_eq!(seen_at_a_horizon_within_a_chunk(), [false, false, true]);
+    assert!(bug.reached_count() > 0);
+}
+
+#[test]
+fn everybody_sees_what_was_committed_by_a_horizon_and_what_is_frozen() {
+    let versions = fresh();
+    let [done, undone, late, open] = std::array::from_fn(|_| versions.start());
+    let horizon = end(&versions, done, Committed);
+    end(&versions, undone, Aborted);
+    end(&versions, late, Committed);
+    let seen = [done, undone, late, open].map(|txn| versions.is_committed_for_all(txn, horizon));
+    assert_eq!(seen, [true, false, false, false]);
+    versions.visible_below();
+    assert!([undone, late].iter().all(|&txn| versions.is_committed_for_all(txn, horizon)));
 }
 
 /// What threads have done: the ends in the order of their stamps.
