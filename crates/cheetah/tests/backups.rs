@@ -720,6 +720,10 @@ fn z8_pins_go_when_the_disk_is_full() {
     assert!(held_bytes > 0 && status(&db, "backup_held_bytes") == 0);
     let refused = write(&snapshot, "snap");
     assert!(matches!(refused, Err(Error::DiskFull(_))), "{refused:?}");
+    let told = db.background_errors();
+    assert!(told.iter().any(|(place, what)| *place == "snapshots" && what.contains("full")), "{told:?}");
+    let refused = create(&db, "one").unwrap_err().to_string();
+    assert!(refused.contains("was given up"), "{refused}");
     disk.set_space(None);
     change(&db, &mut rows, &mut rng);
 }

@@ -60,7 +60,7 @@ impl Db {
             return Ok(false);
         }
         let snapshot = self.pin_snapshot().inspect_err(|error| waiting.give_up(error.to_string()))?;
-        waiting.put(Waiting { snapshot, notes, since_ns });
+        waiting.put(&self.0.core, Waiting { snapshot, notes, since_ns });
         Ok(true)
     }
 
@@ -73,8 +73,8 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        if written.is_err() && found.snapshot.check().is_ok() {
-            waiting.put_back(found);
+        if written.is_err() {
+            waiting.put_back(&self.0.core, found);
         }
         written
     }

@@ -69,22 +69,50 @@ impl WaitingSnapshot {
         let old = std::mem::replace(&mut *place, Place::GivenUp(reason.clone()));
         drop(place);
         self.put_aside(old);
-        core.health.background_errors().note(PLACE, &given_up(&reason));
+        self.note(core, &reason);
     }
 
     fn give_up_on_full_disk(&self, core: &Core) {
         let durable = core.pool.segments().durable();
-        if durable.pinned().1 == 0 || core.pool.has_space(0) {
+        let takes_space = || durable.pinned().1 > 0 && !core.pool.has_space(0);
+        if !takes_space() {
             return;
         }
-        durable.give_up_pins();
-        let reason = "the disk was full, and it held files that the database needs no more";
-        let mut place = self.place.lock();
-        if let Place::Taken(_) = &*place {
-            *place = Place::GivenUp(reason.to_owned());
+        // What nobody will write goes first.
+        self.let_go();
+        if takes_space() {
+            durable.give_up_pins();
+            self.note_given_up(core);
         }
+    }
+
+    /// Tells of the one that waits when its pin was given up. One that was pinned since then is
+    /// good.
+    pub(in crate::db) fn note_given_up(&self, core: &Core) {
+        let mut place = self.place.lock();
+        let Place::Taken(waiting) = &*place else { return };
+        let waits_on = match waiting.snapshot.check() {
+            Ok(()) => !planted::is_on("backup: give up what was pinned since"),
+            Err(_) => planted::is_on("backup: wait with what was given up"),
+        };
+        if waits_on {
+            return;
+        }
+        let reason = "the disk was full, and it held files that the database needs no more";
+        let before = std::mem::replace(&mut *place, Place::GivenUp(reason.to_owned()));
         drop(place);
-        core.health.background_errors().note(PLACE, &given_up(reason));
+        self.put_aside(before);
+        self.note(core, reason);
+    }
+
+    fn note(&self, core: &Core, reason: &str) {
+        let errors = core.health.background_errors();
+        errors.note(PLACE, &given_up(reason));
+        let place = self.place.lock();
+        // Another may have been pinned before this was noted.
+        if !matches!(*place, Place::GivenUp(_)) {
+            errors.clear(PLACE);
+        }
     }
 
     /// Age in seconds after which it goes; 0: none may wait.
@@ -100,7 +128,7 @@ impl WaitingSnapshot {
     /// Nothing could be pinned, for this reason: the next call of [`take`](Self::take) says so.
     pub(in crate::db) fn give_up(&self, reason: String) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::GivenUp(reason));
-        drop(before);
+        self.put_aside(before);
     }
 
     /// Takes it away, for the background to let go of: thousands of files may be there for it
@@ -128,10 +156,11 @@ impl WaitingSnapshot {
         self.let_go();
     }
 
-    /// Takes the place of the one before.
-    pub(in crate::db) fn put(&self, waiting: Waiting) {
+    /// Takes the place of the one before, which is set aside.
+    pub(in crate::db) fn put(&self, core: &Core, waiting: Waiting) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Taken(Box::new(waiting)));
-        drop(before);
+        self.put_aside(before);
+        self.note_given_up(core);
     }
 
     /// Takes it out. The first call after it was given up fails: whoever asks means that one.
@@ -144,11 +173,13 @@ impl WaitingSnapshot {
     }
 
     /// Puts it back for another try, unless a newer one is there.
-    pub(in crate::db) fn put_back(&self, waiting: Waiting) {
+    pub(in crate::db) fn put_back(&self, core: &Core, waiting: Waiting) {
         let mut place = self.place.lock();
         if let Place::Empty = *place {
             *place = Place::Taken(Box::new(waiting));
         }
+        drop(place);
+        self.note_given_up(core);
     }
 
     /// How old it is; 0 when there is none.

@@ -6,5 +6,6 @@ mod listing;
 mod load;
 mod rollback;
 mod search;
+mod snapshots;
 mod version;
 mod waits;
