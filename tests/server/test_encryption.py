@@ -394,10 +394,15 @@ def test_the_tool_writes_nothing_in_plain_text(new_server):
     look_for(server, known, True, True)
     subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
                    env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
-    tool = [TARGET / "release" / "cheetah-cli", "--keys", server.folder / "keys", "check"]
-    done = subprocess.run([*tool, server.data / "#cheetah"], capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0, done
+
+    def check(*keys):
+        return subprocess.run([TARGET / "release" / "cheetah-cli", *keys, "check",
+                               server.data / "#cheetah"], capture_output=True, text=True,
+                              check=False)
+    refused = check()
+    assert refused.returncode == 2 and "cheetah-cli --keys FILE" in refused.stderr, refused
+    done = check("--keys", server.folder / "keys")
+    assert done.returncode == 0 and "d/t: ok" in done.stdout, done
     look_for(server, known, True, True)
     server.start()
     assert sums(server) == rows

@@ -15,7 +15,11 @@ pub(crate) struct Failure(pub(crate) String);
 
 impl From<cheetah::base::Error> for Failure {
     fn from(error: cheetah::base::Error) -> Self {
-        Failure(error.to_string())
+        let advice = match error {
+            cheetah::base::Error::Key { .. } => "; here keys come from a file: cheetah-cli --keys FILE ..",
+            _ => "",
+        };
+        Failure(format!("{error}{advice}"))
     }
 }
 

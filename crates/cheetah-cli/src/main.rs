@@ -23,7 +23,8 @@ const USAGE: &str = "usage: cheetah-cli [--keys FILE] COMMAND ..
 digits, as the server's plugin file_key_management reads it. What is written is encrypted then: the copy that salvage
 makes, and what the others repeat of a log that a crash has left.
 
-DIR is the folder that holds CONTROL; with MariaDB that is '<datadir>/#cheetah'. Stop the server first.";
+DIR is the folder that holds CONTROL; with MariaDB that is '<datadir>/#cheetah'. Stop the server first.
+TABLE is a name that describe shows; with MariaDB that is DATABASE/TABLE.";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
