@@ -20,7 +20,9 @@ use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 use support::*;
 
 /// What every row has in it.
@@ -39,6 +41,9 @@ struct Service {
     asked: Mutex<Vec<(u32, u32)>>,
     /// Another service than the one before, with the same numbers.
     salt: u8,
+    /// While it is far away: whether it has been asked since.
+    far: Mutex<Option<bool>>,
+    near: Condvar,
 }
 
 impl Service {
@@ -64,6 +69,9 @@ impl KeyService for Service {
 
     fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>> {
         self.asked.lock().unwrap().push((id, version));
+        let mut far = self.far.lock().unwrap();
+        far.iter_mut().for_each(|is_asked| *is_asked = true);
+        drop(self.near.wait_while(far, |far| far.is_some()).unwrap());
         let is_there =
             version <= self.newest_version(id)? && !self.lost.lock().unwrap().contains(&(id, version));
         is_there.then(|| {
@@ -442,6 +450,39 @@ fn a_key_is_asked_for_once_however_many_tables_have_it() {
     assert!(db.encryption().iter().all(|table| table.key_requests == 2), "{:?}", db.encryption());
 }
 
+/// The key service is far away when a table asks for its key. Whether another table is made
+/// meanwhile.
+fn is_made_while_a_key_is_waited_for(wait: Duration, bug: Option<&'static str>) -> bool {
+    let world = World::with_plain_log(1);
+    let (db, service) = (world.open().unwrap(), &world.service);
+    *service.far.lock().unwrap() = Some(false);
+    let (made, is_made) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _bug = bug.map(plant);
+            db.create_table(&encrypted("closed", Encryption::Yes)).unwrap();
+        });
+        while *service.far.lock().unwrap() != Some(true) {
+            std::thread::yield_now();
+        }
+        scope.spawn(|| {
+            db.create_table(&encrypted("plain", Encryption::No)).unwrap();
+            made.send(()).unwrap();
+        });
+        let is_made = is_made.recv_timeout(wait).is_ok();
+        *service.far.lock().unwrap() = None;
+        service.near.notify_all();
+        is_made
+    })
+}
+
+#[test]
+fn e11_no_definition_waits_for_the_key_of_another() {
+    assert!(is_made_while_a_key_is_waited_for(Duration::from_secs(60), None));
+    let bug = Some("encryption: ask for a key while definitions wait");
+    assert!(!is_made_while_a_key_is_waited_for(Duration::from_millis(200), bug));
+}
+
 #[test]
 fn tables_that_do_not_say_follow_the_setting() {
     let world = World::new(1);
@@ -552,9 +593,11 @@ fn who_only_looks_encrypts_nothing_where_nothing_is_encrypted() {
 fn a_log_that_could_not_be_encrypted_stays_as_it_was() {
     let world = World::with_plain_log(1);
     let (db, mut model, mut rng) = filled(&world, Encryption::Yes, 10);
-    world.disk.inject(Fault::on(Op::Create).path("wal/").forever());
-    assert!(db.set_encrypt_log(true).is_err());
-    world.disk.clear_faults();
+    for op in [Op::Create, Op::Allocate] {
+        world.disk.inject(Fault::on(op).path("wal/").forever());
+        assert!(db.set_encrypt_log(true).is_err(), "{op:?}");
+        world.disk.clear_faults();
+    }
     (0..3).for_each(|_| model.change(&db, &mut rng).unwrap());
     world.work(&db, 20).unwrap();
     model.verify(&db).unwrap();
@@ -674,6 +717,65 @@ fn e15_what_a_pass_could_not_read_is_closed_anew_by_the_next() {
     assert_eq!(left_by_a_pass_without_reads(), 0);
     let _bug = plant("encryption: pass by what could not be read");
     assert!(left_by_a_pass_without_reads() > 0);
+}
+
+/// Encrypts all tables of a database on a disk that has not room for all of it twice. What stays
+/// free of the disk at least, in units of the reserve, and whether rotation comes to an end.
+fn rotated_on_a_small_disk() -> (f64, bool) {
+    let world = World::with_plain_log(1);
+    let (db, model, _) = filled(&world, Encryption::Default, 300);
+    world.work(&db, 100).unwrap();
+    let reserve_bytes = 2 * world.config.segment_bytes;
+    let space = world.disk.used_bytes() + 2 * reserve_bytes;
+    world.disk.set_space(Some(space));
+    db.set_encrypt_tables(true).unwrap();
+    let mut least_bytes = u64::MAX;
+    // In so little time that no checkpoint is due because of time.
+    let comes_to_an_end = (0..20_000).any(|_| {
+        let _may_be_full = world.work_for(&db, 1, 100_000);
+        least_bytes = least_bytes.min(space.saturating_sub(world.disk.used_bytes()));
+        !db.is_rotating()
+    });
+    world.disk.set_space(None);
+    world.rotate(&db).unwrap();
+    model.verify(&db).unwrap();
+    (least_bytes as f64 / reserve_bytes as f64, comes_to_an_end)
+}
+
+#[test]
+fn h3_rotation_leaves_the_reserve_to_others() {
+    let (least, comes_to_an_end) = rotated_on_a_small_disk();
+    assert!(least > 0.25 && comes_to_an_end, "{least} of the reserve, {comes_to_an_end}");
+    let _bug = plant("encryption: rotate into the reserve");
+    let (least, comes_to_an_end) = rotated_on_a_small_disk();
+    assert!(least < 0.05 && !comes_to_an_end, "{least} of the reserve, {comes_to_an_end}");
+}
+
+/// More keys are in use than CONTROL has room for with two versions each, and all of them get a
+/// newer one.
+fn rotate_many_keys() -> Result<(), String> {
+    let world = World::new(1);
+    let db = world.open().unwrap();
+    for id in 100..160 {
+        world.service.newest.lock().unwrap().insert(id, 1);
+        let encryption = TableEncryption { wish: Encryption::Yes, key_id: id };
+        let spec = encrypted(&format!("t{id}"), Encryption::Yes);
+        db.create_table(&cheetah::table::TableSpec { encryption, ..spec }).unwrap();
+    }
+    world.rotate(&db)?;
+    [1].into_iter().chain(100..160).for_each(|id| world.service.add_version(id));
+    (0..4).try_for_each(|_| world.rotate(&db))?;
+    let named: Vec<_> = world.named().iter().map(|name| (name.id, name.version)).collect();
+    let newest = [(1, 2)].into_iter().chain((100..160).map(|id| (id, 2)));
+    assert_eq!(named, newest.collect::<Vec<_>>());
+    Ok(())
+}
+
+#[test]
+fn e13_more_new_versions_than_control_has_room_for_serve_one_after_another() {
+    rotate_many_keys().unwrap();
+    let _bug = plant("encryption: name all new versions at once");
+    assert!(rotate_many_keys().unwrap_err().contains("encryption keys in use"));
 }
 
 /// A database with an encrypted table after a power cut, with a change file.

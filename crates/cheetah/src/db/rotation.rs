@@ -62,8 +62,9 @@ impl KeyRotation {
         }
         let (_one, now_ns) = (self.one.lock(), core.clock.now_ns());
         if self.state.lock().is_time_to_ask(now_ns) {
-            use_newest_versions(keys, core.checkpointer.map())?;
+            let newest = use_newest_versions(keys, core.checkpointer.map());
             note_missing_keys(core)?;
+            newest?;
         }
         if let Some(log) = core.journal.log() {
             log.close_as_wanted()?;
@@ -82,7 +83,12 @@ impl KeyRotation {
             return Ok(true);
         }
         let rate = u64::from(core.pace.io_capacity()) * u64::from(core.pool.page_bytes());
-        match core.pool.rotation_step(now_ns, rate)? {
+        let rotated = core.pool.rotation_step(now_ns, rate);
+        if matches!(rotated, Err(Error::DiskFull(_))) && core.pool.gains_by_checkpoint() {
+            // The images that it has replaced go when that is committed.
+            core.checkpoint()?;
+        }
+        match rotated? {
             Rotated::Nothing => Ok(false),
             Rotated::Some => Ok(true),
             Rotated::PassEnded { left: 0, seen } => {

@@ -14,7 +14,7 @@
 //!       tail has taken stay, however long files should be by now: frames for them exist.
 
 use super::tail::Opening;
-use crate::base::{planted, Error, Lsn, Result};
+use crate::base::{planted, reach, Error, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::encryption::KeyName;
 use crate::format::log_frame::{FileHeader, HEADER_BYTES};
@@ -27,6 +27,9 @@ use std::sync::Arc;
 pub(super) const DIR: &str = "wal";
 
 const RESERVE_PREFIX: &str = "reserve-";
+
+/// Zeros that are written at once.
+const ZEROS_BYTES: u64 = 1 << 18;
 
 /// Path of a log file.
 pub(super) fn path_of(sequence: u64) -> String {
@@ -326,13 +329,22 @@ impl Files {
     }
 }
 
-/// Lets go of all that stands in a file, and of the blocks that it stood in.
+/// Writes zeros over all that stands in a file. Its blocks stay its own: on a full disk it might
+/// get no others (I3).
 fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
     if planted::is_on("encryption: recycle a plain log file") {
         return Ok(());
     }
-    file.set_len(0)?;
-    file.allocate(bytes)
+    if planted::is_on("encryption: give up the blocks of a plain log file") {
+        file.set_len(0)?;
+        return file.allocate(bytes);
+    }
+    reach::mark("plain log file emptied");
+    let zeros = vec![0; ZEROS_BYTES.min(bytes) as usize];
+    (0..bytes).step_by(ZEROS_BYTES as usize).try_for_each(|at| {
+        let zeros = zeros.get(..(bytes - at).min(ZEROS_BYTES) as usize).unwrap_or(&zeros);
+        file.write_at(at, zeros)
+    })
 }
 
 /// Whether a file of this length is one for `wanted` bytes: a longer one would hold space for

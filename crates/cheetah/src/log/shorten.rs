@@ -57,6 +57,8 @@ impl Log {
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();
         let bytes = self.tail.lock().wanted_bytes();
+        // What may not be recycled any more is of no use for it (E6).
+        files.trim()?;
         let shorter = files.find(bytes, bytes)?;
         {
             let mut tail = self.tail.lock();

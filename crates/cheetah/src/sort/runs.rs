@@ -144,6 +144,17 @@ impl RunFile {
         Ok(Self { files, file, start: 0, end: 0, stream, next_block: 0, block_bytes, block, packed })
     }
 
+    /// Whether another run may be written to it: not to one in plain text since there is a key.
+    pub(super) fn may_go_on(&self) -> bool {
+        let is_plain = self.is_plain() && self.files.keys.system().is_some();
+        !is_plain || planted::is_on("encryption: go on with a plain file of runs")
+    }
+
+    /// Whether its runs are in plain text.
+    pub(super) fn is_plain(&self) -> bool {
+        self.stream.is_none()
+    }
+
     /// Bytes of all runs.
     pub(super) fn bytes(&self) -> u64 {
         self.end

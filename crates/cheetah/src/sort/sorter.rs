@@ -35,6 +35,8 @@ pub struct Sorter {
     other: Other,
     /// One for each thread that has written so far, but for the one that is writing.
     written: Vec<RunFile>,
+    /// Bytes of files to which no more is written.
+    left_bytes: u64,
     runs: Vec<Run>,
     block_bytes: usize,
     thread_bytes: usize,
@@ -54,7 +56,8 @@ impl Sorter {
         let block_bytes = (share.piece_bytes() / BLOCK_PART).max(1);
         let (files, buffer) = (Arc::clone(files), Buffer::new(share.piece_bytes()));
         let (other, written, runs) = (Other::None, Vec::new(), Vec::new());
-        Self { files, share, buffer, other, written, runs, block_bytes, thread_bytes: THREAD_BYTES }
+        let (left_bytes, thread_bytes) = (0, THREAD_BYTES);
+        Self { files, share, buffer, other, written, left_bytes, runs, block_bytes, thread_bytes }
     }
 
     /// The same, without threads of its own.
@@ -78,7 +81,7 @@ impl Sorter {
             Other::Full(writing) => writing.bytes_before(),
             Other::None | Other::Empty(_) => 0,
         };
-        before + self.written.iter().map(RunFile::bytes).sum::<u64>()
+        before + self.left_bytes + self.written.iter().map(RunFile::bytes).sum::<u64>()
     }
 
     /// Bytes of all records so far, in memory (with what is free there) and on disk.
@@ -93,6 +96,11 @@ impl Sorter {
     }
 
     #[cfg(test)]
+    pub(super) fn writes_plain_text(&self) -> bool {
+        self.written.iter().any(RunFile::is_plain)
+    }
+
+    #[cfg(test)]
     pub(super) fn has_two_buffers(&self) -> bool {
         !matches!(self.other, Other::None)
     }
@@ -101,6 +109,7 @@ impl Sorter {
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
         self.take_back()?;
+        self.leave_plain_files();
         match (std::mem::replace(&mut self.other, Other::None), self.share.writer()) {
             (Other::Empty(other), Some(writer)) => {
                 let full = std::mem::replace(&mut self.buffer, other);
@@ -120,6 +129,14 @@ impl Sorter {
                 Ok(())
             }
         }
+    }
+
+    /// Writes no more to files that were begun before anything was encrypted. Their runs keep them.
+    fn leave_plain_files(&mut self) {
+        let (go_on, left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.written).into_iter().partition(RunFile::may_go_on);
+        self.left_bytes += left.iter().map(RunFile::bytes).sum::<u64>();
+        self.written = go_on;
     }
 
     /// Waits for the buffer that is being written, which is empty afterwards.
@@ -203,6 +220,7 @@ impl Sorter {
             let threads = self.threads();
             return Merge::of_memory(self.buffer, threads, self.share);
         }
+        self.leave_plain_files();
         if !self.buffer.is_empty() {
             self.write_now()?;
         }

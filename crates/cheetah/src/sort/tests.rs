@@ -267,6 +267,37 @@ fn runs_of_an_encrypted_database_read_back() {
     assert!(sorted[0].len() == 2000 && sorted[0] == sorted[1]);
 }
 
+/// A sort goes on when the database gets its first key. Whether it writes plain text then.
+fn goes_on_in_plain_text() -> bool {
+    let (disk, keys) = (SimDisk::new(), Keys::none(Arc::new(SimClock::default()), [0; 16]));
+    let durable = Durable::new(Arc::new(disk), Arc::new(Health::default()));
+    let files = TempFiles::open(Arc::new(durable), Arc::clone(&keys), |_| Ok(())).unwrap();
+    let fixture = Fixture { files, ..fixture(4096) };
+    let mut sorter = fixture.sorters(1).remove(0);
+    let mut all = records(4000, 9, 30, 3);
+    let push = |sorter: &mut Sorter, part: &[(Vec<u8>, Vec<u8>)]| {
+        part.iter().for_each(|(key, value)| sorter.push(&[key], &[value]).unwrap());
+        sorter.spilled_bytes()
+    };
+    let before = push(&mut sorter, &all[..2000]);
+    assert!(before > 0 && sorter.writes_plain_text());
+    keys.serve(Arc::new(Key::new(1, 1, vec![7; 32].into(), &[0; 16])));
+    assert!(push(&mut sorter, &all[2000..]) > before);
+    let is_plain = sorter.writes_plain_text();
+    all.sort();
+    let mut found = sorted(sorter).unwrap();
+    found.sort();
+    assert!(found == all);
+    is_plain
+}
+
+#[test]
+fn e3_a_sort_writes_no_more_plain_text_when_there_is_a_key() {
+    assert!(!goes_on_in_plain_text());
+    let _bug = plant("encryption: go on with a plain file of runs");
+    assert!(goes_on_in_plain_text());
+}
+
 #[test]
 fn e3_a_block_that_could_not_be_written_takes_its_number_with_it() {
     let numbers = || {

@@ -2,6 +2,7 @@
 
 mod building;
 mod interval_gc;
+mod keys;
 mod listing;
 mod load;
 mod rollback;

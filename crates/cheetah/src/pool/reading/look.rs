@@ -213,15 +213,18 @@ impl Pool {
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<InImage> {
         self.scratch.with_buffer(|bytes| {
-            let ImageRead { header, is_new, .. } = match self.read_image(image, true, bytes) {
-                // Replaced meanwhile: its segment may be gone.
+            let read = self.read_image(image, true, bytes).and_then(|read| {
+                let means = self.means_for(&read.header, image)?;
+                Ok((read, means))
+            });
+            let (ImageRead { header, is_new, .. }, means) = match read {
+                // Replaced meanwhile: its segment may be gone, or its key forgotten.
                 Err(_) if !self.is_newest(&self.table.entry(image.pid), image) => {
                     reach::mark("image gone before it was looked into");
                     return Ok(None);
                 }
                 read => read.inspect_err(|error| self.forget_room_if_damaged(image, error))?,
             };
-            let means = self.means_for(&header, image)?;
             let found = self
                 .scratch
                 .with_workspace(|workspace| workspace.look_into(&header, bytes, image, means.get(), look))?;

@@ -7,7 +7,7 @@ use crate::format::image::{reclose, ImageHeader};
 use crate::format::ImageRef;
 use crate::pool::images::codec;
 use crate::pool::Pool;
-use crate::segment::Stream;
+use crate::segment::{Reserve, Stream};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -70,11 +70,15 @@ impl Pool {
 
     /// Looks at the next image of the pass, if that is due at this rate, and closes it anew if that
     /// is needed. May do I/O. A damaged image is an error that names it; it is passed by.
+    /// `DiskFull` when the reserve would be touched: the pass stays where it is (E18).
     pub fn rotation_step(&self, now_ns: u64, bytes_per_second: u64) -> Result<Rotated> {
         self.health.check()?;
         let mut state = self.rotation.state.lock();
         if now_ns < state.due_ns {
             return Ok(Rotated::Nothing);
+        }
+        if state.pass.is_some() && !planted::is_on("encryption: rotate into the reserve") {
+            self.check_space(Reserve::Whole)?;
         }
         let Some(mut pass) = state.pass.take() else { return Ok(Rotated::Nothing) };
         let Some(image) = self.next_of_rotation(&mut pass) else {

@@ -73,6 +73,12 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let (description, list) = (constraints.description.clone(), constraints.foreign_keys.clone());
     let copy_of = constraints.copy_of.clone().unwrap_or_default();
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
+    refuse_existing(&core.catalog, &spec.name)?;
+    // The key service may take long: all other definitions would wait (E11).
+    let asks_late = planted::is_on("encryption: ask for a key while definitions wait");
+    let early = asks_late.then(|| core.catalog.lock_ddl());
+    core.use_keys_of(&def)?;
+    drop(early);
     let _ddl = core.catalog.lock_ddl();
     refuse_existing(&core.catalog, &spec.name)?;
     let copied = constraints.copy_of.as_deref().and_then(|name| core.catalog.by_name(name).ok());
@@ -80,7 +86,6 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
         def.foreign_keys = foreign_keys::kept(&copied, constraints);
     }
     foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
-    core.use_keys_of(&def)?;
     def.fulltext = fulltext::create(core, &def, &spec.fulltext)?;
     let postings = def.fulltext.clone();
     core.catalog.number(&mut def);
@@ -91,13 +96,13 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
 /// Creates a table as another database has defined it, with new numbers. One of postings gets the
 /// name that goes with its own; nobody looks at constraints.
 pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table>> {
+    core.use_keys_of_defined(&def)?;
     let _ddl = core.catalog.lock_ddl();
     core.catalog.number(&mut def);
     if fulltext::is_posting_name(&def.name) {
         def.name = fulltext::posting_name(def.id);
     }
     refuse_existing(&core.catalog, &def.name)?;
-    core.use_keys_of_defined(&def)?;
     let name = def.name.clone();
     change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name)

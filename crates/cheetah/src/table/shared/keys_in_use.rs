@@ -3,6 +3,7 @@
 use super::parts::Core;
 use crate::base::{planted, Error, Result};
 use crate::format::catalog::{Encryption, TableDef};
+use crate::format::control::KEYS_MAX;
 use crate::format::encryption::{Key, KeyName};
 use crate::keys::{Keys, SYSTEM_KEY};
 use crate::page_map::MapStore;
@@ -18,25 +19,34 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     if !all.iter().any(|id| is_new(&id)) {
         return Ok(());
     }
-    let _naming = keys.naming();
     let new = all.iter().filter(is_new).map(|id| keys.fetch_newest(*id)).collect::<Result<_>>()?;
     name_and_serve(keys, map, new)
 }
 
-/// Has newer versions serve of the keys that do, if there are any. What cannot be fetched now is
-/// left for the next time (E11).
+/// Has newer versions serve of the keys that do, if there are any: as many as CONTROL has room for
+/// beside the older ones, and the others when a pass has ended and these are forgotten. What cannot
+/// be fetched now is left for the next time (E11). `Limit` when CONTROL has room for none.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
-    let _naming = keys.naming();
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;
         (newest > name.version).then(|| keys.fetch_newest(name.id).ok()).flatten()
     };
-    let new = keys.serving_names().iter().filter_map(newer).collect();
+    let serving = keys.serving_names();
+    let mut new: Vec<_> = serving.iter().filter_map(newer).collect();
+    let named_count = keys.names().len();
+    // If none can be forgotten, `Limit` says so.
+    let least = usize::from(named_count <= serving.len());
+    if !planted::is_on("encryption: name all new versions at once") {
+        new.truncate(KEYS_MAX.saturating_sub(named_count).max(least));
+    }
     name_and_serve(keys, map, new)
 }
 
-/// The caller holds `naming`.
-fn name_and_serve(keys: &Keys, map: &MapStore, new: Vec<Arc<Key>>) -> Result<()> {
+/// Of the keys that were fetched, those that do not serve yet.
+fn name_and_serve(keys: &Keys, map: &MapStore, mut new: Vec<Arc<Key>>) -> Result<()> {
+    let _naming = keys.naming();
+    let serves = |name: KeyName| keys.serving(name.id).is_some_and(|key| key.name().version >= name.version);
+    new.retain(|key| !serves(key.name()));
     if new.is_empty() {
         return Ok(());
     }

@@ -1,0 +1,39 @@
+//! The instant in which the log begins to be encrypted.
+
+use super::rollback::World;
+use crate::base::planted::plant;
+use crate::base::{reach, Error};
+use crate::format::encryption::Key;
+use cheetah_io::sim::{Effect, Fault, Op};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// The log is to be encrypted while a plain file of its reserve is ready, and frames are appended
+/// for that one at once. No other block of the disk is free. What stops the engine, if anything.
+fn stop_on_a_full_disk() -> Option<Error> {
+    let world = World::new();
+    let mut txn = world.db.begin();
+    let mut change = |number| {
+        let changed = (0..100).try_for_each(|key| world.update(&mut txn, key, number));
+        changed.and_then(|()| txn.commit())
+    };
+    (2..40).for_each(|number| change(number).unwrap());
+    world.db.checkpoint().unwrap();
+    let core = &world.db.0.core;
+    let keys = core.pool.keys();
+    keys.serve(Arc::new(Key::new(1, 1, vec![7; 32].into(), keys.database())));
+    keys.set_closes_log(true);
+    let full = Effect::Fail(ErrorKind::StorageFull);
+    world.disk.inject(Fault::on(Op::Allocate).path("wal/").forever().effect(full));
+    let _refused = (40..60).try_for_each(change);
+    core.health.check().err()
+}
+
+#[test]
+fn e6_a_plain_log_file_that_is_ready_is_emptied_on_a_full_disk_too() {
+    let stop = stop_on_a_full_disk();
+    assert!(stop.is_none(), "{stop:?}");
+    assert!(reach::count("plain log file emptied") > 0);
+    let _bug = plant("encryption: give up the blocks of a plain log file");
+    assert!(stop_on_a_full_disk().is_some());
+}
