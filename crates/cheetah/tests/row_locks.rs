@@ -473,6 +473,66 @@ fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_b
     assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
 }
 
+/// Who comes upon an entry of an open change waits for its writer; not any longer when the change
+/// is rolled back alone. What the scan has found then, `None` when it goes on waiting.
+fn found_when_an_entry_is_rolled_back(lock_wait_ns: u64) -> Option<Option<u64>> {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let back = first.savepoint();
+    add(&mut first, &table, 15).unwrap();
+    second.set_lock_wait(lock_wait_ns);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| find(&mut second, &table, 15, Read::Exclusive, 2));
+        until_somebody_waits(&db);
+        first.rollback_to(back).unwrap();
+        let found = waiter.join().unwrap();
+        first.rollback().unwrap();
+        match found {
+            Err(Error::LockTimeout) => None,
+            found => Some(found.unwrap()),
+        }
+    })
+}
+
+#[test]
+fn an_entry_whose_change_is_rolled_back_alone_is_free() {
+    assert_eq!(found_when_an_entry_is_rolled_back(60_000_000_000), Some(None));
+    let _bug = plant("rollback: keep the locks of entries");
+    assert_eq!(found_when_an_entry_is_rolled_back(300_000_000), None);
+}
+
+/// Two wait for each other. Of the first one more was rolled back than the second one has done:
+/// which is the victim?
+fn is_the_victim_who_rolled_back_much() -> bool {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    second.set_lock_wait(60_000_000_000);
+    first.set_lock_wait(60_000_000_000);
+    let back = first.savepoint();
+    (100..120).for_each(|key| add(&mut first, &table, key).unwrap());
+    first.rollback_to(back).unwrap();
+    (20..=40).step_by(10).for_each(|key| add_one(&mut second, &table, key).unwrap());
+    find(&mut first, &table, 10, Read::Exclusive, 0).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let done = add_one(&mut second, &table, 10);
+            second.rollback().unwrap();
+            done
+        });
+        until_somebody_waits(&db);
+        let closes = add_one(&mut first, &table, 20);
+        first.rollback().unwrap();
+        let (is_first, is_second) = (closes.is_err(), waiter.join().unwrap().is_err());
+        assert!(is_first != is_second);
+        is_first
+    })
+}
+
+#[test]
+fn what_was_rolled_back_is_no_work_that_saves_from_a_deadlock() {
+    assert!(is_the_victim_who_rolled_back_much());
+    let _bug = plant("deadlock: count what was rolled back");
+    assert!(!is_the_victim_who_rolled_back_much());
+}
+
 /// Nothing waits, so only the scan itself can see that it is to end.
 #[test]
 fn a_scan_that_passes_many_deleted_rows_ends_when_it_is_interrupted() {

@@ -5,6 +5,7 @@ mod interval_gc;
 mod keys;
 mod listing;
 mod load;
+mod places;
 mod rollback;
 mod search;
 mod snapshots;

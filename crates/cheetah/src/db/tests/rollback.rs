@@ -31,16 +31,15 @@ pub(in crate::db) fn row_of(key: u64, number: u64) -> [u8; 8] {
 }
 
 impl World {
-    pub(in crate::db) fn new() -> Self {
-        let disk = SimDisk::new();
-        let db = Db::open(env(&disk), Config::tiny()).unwrap();
+    /// The table `t`.
+    pub(in crate::db) fn spec() -> TableSpec {
         let index = IndexSpec {
             name: "PRIMARY".into(),
             unique: true,
             max_key_bytes: 8,
             row_format: RowFormatVersion::opaque(),
         };
-        let spec = TableSpec {
+        TableSpec {
             name: "t".into(),
             row_format: RowFormatVersion { null_bytes: 0, fixed: vec![8], var_count: 0 },
             indexes: vec![index],
@@ -50,8 +49,13 @@ impl World {
             extra: Vec::new(),
             fulltext: Vec::new(),
             encryption: Default::default(),
-        };
-        let table = db.create_table(&spec).unwrap();
+        }
+    }
+
+    pub(in crate::db) fn new() -> Self {
+        let disk = SimDisk::new();
+        let db = Db::open(env(&disk), Config::tiny()).unwrap();
+        let table = db.create_table(&Self::spec()).unwrap();
         let world = Self { disk, db, table };
         let mut txn = world.db.begin();
         (0..ROWS).for_each(|key| world.insert(&mut txn, key, 1).unwrap());

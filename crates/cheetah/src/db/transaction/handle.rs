@@ -263,9 +263,22 @@ impl Transaction {
             }
             // Whoever was waited for may have put another table in its place.
             if Arc::ptr_eq(newest, table.newest()) {
-                return Ok(());
+                return self.wait_for_place_of(newest);
             }
         }
+    }
+
+    /// Lets a load end that has put `table` in its place: a snapshot must see that (M13).
+    fn wait_for_place_of(&self, table: &Table) -> Result<()> {
+        while self.is_being_put_in_place(table) {
+            self.locker.give_way()?;
+        }
+        Ok(())
+    }
+
+    fn is_being_put_in_place(&self, table: &Table) -> bool {
+        table.is_replacing_after(self.core.transactions.versions.published())
+            && !planted::is_on("load: give the table before its commit is published")
     }
 
     fn note_lock(&mut self, table: TableId, mode: TableMode) {
@@ -276,6 +289,9 @@ impl Transaction {
     /// Locks a whole table exclusively to the end of the transaction unless somebody has to be
     /// waited for; whether it is locked. Then changes of it need no locks of rows.
     pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
+        if self.is_being_put_in_place(table.newest()) {
+            return Ok(false);
+        }
         let (table, mode) = (table.newest().id(), TableMode::Exclusive);
         if !self.holds(table, mode) {
             self.note_begin();
@@ -417,6 +433,9 @@ impl Transaction {
         done.map_err(|error| unfinished_error(slot.txn(), error))?;
         self.changed.forget_since(undo_no);
         self.back_to = None;
+        if !planted::is_on("deadlock: count what was rolled back") {
+            self.locker.note_undo_records(slot.state().undo_no);
+        }
         Ok(())
     }
 

@@ -290,8 +290,9 @@ impl Since {
             return self.end;
         }
         // Who has ended is listed for a moment more, and may be purged.
-        let is_seen =
-            |txn| base.reader().sees(txn, None) && !planted::is_on("build: take who had ended for open");
+        let is_seen = |txn| {
+            base.reader().is_decided(txn, None) && !planted::is_on("build: take who had ended for open")
+        };
         let ended = self.open.iter().filter(|(txn, _)| view.reader().sees(*txn, None) && !is_seen(*txn));
         ended.map(|(_, first)| *first).fold(self.end, UndoPtr::min)
     }

@@ -338,9 +338,21 @@ impl Table {
         loaded.set_replacing(stamp);
         loaded.describe_keys_as(self);
         *loaded.lasting.before.write() = Arc::downgrade(self);
+        let go_on = || {
+            loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
+            loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
+        };
+        // Before, for who takes a number there at once, and behind, for those who took one here
+        // meanwhile.
+        go_on();
         let _ = self.lasting.successor.set(Arc::clone(loaded));
-        loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
-        loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
+        go_on();
+    }
+
+    /// Whether it is in its place already, but a snapshot that is opened now does not see that yet:
+    /// for the moment before the commit is published.
+    pub(crate) fn is_replacing_after(&self, published: u64) -> bool {
+        self.lasting.replaced_at.load(Relaxed) > published
     }
 
     /// The table that has its place now: the one to lock and to write.

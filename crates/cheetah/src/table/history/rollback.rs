@@ -12,7 +12,8 @@
 //!       table; else it leaves the transaction with its locks, for another attempt
 //!       ([`super::unfinished`]) or the next startup.
 //!   I5  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
-//!       lock in place of the version that was one; a row that goes by that is free.
+//!       lock in place of the version that was one; a row that goes by that is free. So is an entry
+//!       that goes: whoever came upon it has made a lock of its version.
 //!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
 //!       back all the same.
 
@@ -214,6 +215,11 @@ fn roll_back_row_of(
         let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is rolled back");
         let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
         freed.for_each(|key| core.locks.release_row(owner, tree, key));
+        if !planted::is_on("rollback: keep the locks of entries") {
+            for (index_no, key) in writer.change.freed_entries(slot.txn(), are_free) {
+                core.locks.release_row(owner, table.tree(index_no)?.def().id, key);
+            }
+        }
     }
     Counters::add(&core.counters.rows_rolled_back);
     core.note_merge(writer.paths.merge_small(table, &writer.change));

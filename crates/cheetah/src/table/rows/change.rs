@@ -373,6 +373,22 @@ impl Change {
         self.steps.len()
     }
 
+    /// Entries whose locks go when what is planned is taken back, each with the number of its
+    /// index: those that came, unless `own` has marked them before, or all.
+    pub(in crate::table) fn freed_entries(
+        &self,
+        own: TxnId,
+        all: bool,
+    ) -> impl Iterator<Item = (usize, &[u8])> {
+        let is_marked_by_own = move |work: &Work| match work {
+            Work::Replace { stamp: Stamp::Of(Some((txn, _))), marked, .. } => *marked && *txn == own,
+            _ => false,
+        };
+        let came = move |step: &Step| step.side == Side::New && !is_marked_by_own(&step.work);
+        let freed = self.steps.iter().filter(move |step| step.index_no > 0 && (all || came(step)));
+        freed.map(|step| (step.index_no, self.get(step.key)))
+    }
+
     /// Rows that come, less those that go.
     pub(crate) fn rows(&self) -> i64 {
         self.rows
