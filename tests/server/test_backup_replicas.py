@@ -14,6 +14,7 @@ from test_replication import apply_some, catch_up, load, options, replicated, sa
 ROUNDS = 2
 LOAD_SECONDS = 5
 NAME, SQL_RUNNING = 0, 13   # columns of SHOW ALL SLAVES STATUS
+IS_AT_WORK = "SELECT IS_USED_LOCK('cheetah_backup')"
 WAITS = "SELECT 1 FROM information_schema.PROCESSLIST WHERE "
 
 pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
@@ -114,12 +115,17 @@ def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp
     assert sql_threads(replica) == before
     assert "unknown option" in backup(replica, "full", tmp_path / "bad", "--more=--bad", status=1)
     assert sql_threads(replica) == before
-    for end in (signal.SIGTERM, signal.SIGINT):
+    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         program = start(replica, "full", tmp_path / "ended")
         wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
         program.send_signal(end)
         said = program.communicate(timeout=SECONDS_MAX)[0]
         assert b"nothing is left" in said and sql_threads(replica) == before, said
+    program = start(replica, "full", tmp_path / "ended")
+    wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
+    replica.sql(f"KILL {replica.sql(IS_AT_WORK)[0][0]}")
+    said = program.communicate(timeout=SECONDS_MAX)[0]
+    assert program.returncode == 1 and sql_threads(replica) == before, said
     with a_worker_waits(primary, replica):
         program = start(replica, "full", tmp_path / "ended")
         wait_until(lambda: is_being_stopped(replica), "a thread that is being stopped")

@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
                                                              tmp_path / "gone", status=1)
     assert not other.exists()
     snapshots = loaded.data / "#cheetah/snapshots"
-    for end in (signal.SIGTERM, signal.SIGINT):
+    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         program = start(loaded, "full", full, "--rate", "200K")
         wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
         program.send_signal(end)
@@ -138,7 +138,9 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
         assert not full.exists() and not list(snapshots.iterdir())
     program = start(loaded, "full", full, "--rate", "200K")
     wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
+    other.mkdir()
     assert "another cheetah-backup is at work" in backup(loaded, "full", other, status=1)
+    assert other.is_dir()
     program.send_signal(signal.SIGKILL)
     program.communicate()
     assert list(snapshots.iterdir()) and "is not empty" in backup(loaded, "full", full, status=1)
@@ -147,6 +149,11 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
                and said, "the end of the killed one's session")
     assert not list(snapshots.iterdir())
     assert "is not empty" in backup(loaded, "restore", other, "--data-dir", loaded.data, status=1)
+    (other / "server/d").mkdir(exist_ok=True)
+    (other / "server/d/left.frm").touch()
+    assert "server/d/left.frm" in backup(loaded, "restore", other, "--data-dir", tmp_path / "new",
+                                         status=1)
+    (other / "server/d/left.frm").unlink()
     victim = next((other / "cheetah/seg").iterdir())
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     said = backup(loaded, "verify", other, status=1)

@@ -11,6 +11,7 @@ from cheetah_backup import (clone, copying, listening, make, record, replication
                             stages)
 from cheetah_backup.program import byte_count, parser
 from cheetah_backup.record import File, Record
+from cheetah_migrate.client import Lost
 from cheetah_migrate.say import Failure
 
 MANIFEST = ("cheetah snapshot 1\ndatabase 07\nepoch 3\nlog 1 2\nwithdrawn 0\nnote by backup\n"
@@ -172,6 +173,18 @@ def test_ctrl_c_leaves_no_other_sql_thread_of_a_replica_stopped():
     assert said.count("START SLAVE SQL_THREAD") == 2
 
 
+def test_sql_threads_go_on_in_another_session_when_the_one_of_the_backup_is_lost():
+    sessions = []
+
+    def run(statement):
+        if not sessions:
+            raise Lost("gone")
+        sessions[-1].append(statement)
+    server = SimpleNamespace(run=run, connect_again=lambda: sessions.append([]))
+    replication.go_on(server, ["a", "b"])
+    assert len(sessions) == 1 and sessions[0].count("START SLAVE SQL_THREAD") == 2
+
+
 def test_a_rate_is_kept(monkeypatch):
     now, slept = [0.0], []
     monkeypatch.setattr(copying.time, "monotonic", lambda: now[0])
@@ -249,7 +262,7 @@ def write_rest(folder) -> list:
 
 def test_what_mariadb_backup_has_written_is_synced_before_a_backup_is_complete(tmp_path, synced):
     target, options = tmp_path / "backup", parser().parse_args(["full", "there"])
-    make.make_empty(target)
+    assert not make.make_empty(target) and make.make_empty(target)
     assert tmp_path.stat().st_ino in synced, "the name of the backup's folder"
     places = write_rest(target / record.SERVER)
     making = make.Making(options, target, copying.Folder(target))

@@ -7,7 +7,6 @@ The engine's manifest comes first and its file CONTROL last, when all else is in
 one and without the other the engine refuses to start.
 """
 
-import contextlib
 import datetime
 import errno
 import os
@@ -19,7 +18,7 @@ from cheetah_migrate.client import text
 from cheetah_migrate.say import Failure, Progress, line, size
 
 from . import copying, snapshot
-from .make import make_empty, pinned
+from .make import emptied_after_failure, make_empty, pinned
 from .rest import put_into_place
 from .server import Server
 
@@ -31,8 +30,7 @@ def clone(options) -> None:
     """The command."""
     started, made = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     data = Path(options.data_dir).resolve()
-    was_there = data.is_dir()
-    make_empty(data)
+    was_there = make_empty(data)
     with emptied_after_failure(data, was_there):
         work = data / WORK
         work.mkdir(mode=copying.FOLDER_MODE)
@@ -78,22 +76,6 @@ def check(server: Server) -> None:
         raise Failure("the server is a replica and does not log what it executes "
                       "(log_slave_updates is OFF), so a replica of it would miss that: "
                       "start it with log_slave_updates, or clone its primary")
-
-
-@contextlib.contextmanager
-def emptied_after_failure(data: Path, was_there: bool):
-    """Leave the folder as it was found, unless all goes well."""
-    try:
-        yield
-    except BaseException:
-        for place in data.iterdir():
-            if place.is_dir():
-                shutil.rmtree(place, ignore_errors=True)
-            else:
-                place.unlink(missing_ok=True)
-        if not was_there:
-            data.rmdir()
-        raise
 
 
 class Data:

@@ -176,7 +176,9 @@ class Folder:
         return copy(source, target, pace)
 
     def link(self, path: str, other: Path) -> bool:
-        """Give a file of another backup a second name; False where that cannot be."""
+        """Give a file of another backup a second name; False where that cannot be. Who has copied
+        that backup may not have synced it."""
+        sync_file(other)
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         try:

@@ -38,27 +38,33 @@ def incremental(options) -> None:
 def stream(options) -> None:
     """The command."""
     work = Path(options.work).resolve()
-    make_empty(work)
-    with removed_after_failure(work):
-        with os.fdopen(options.output, "wb") as file:
-            Making(options, work, copying.Stream(file)).run("full", None)
+    check_empty(work)
+    with Server(options) as server:
+        was_there = make_empty(work)
+        with emptied_after_failure(work, was_there):
+            with os.fdopen(options.output, "wb") as file:
+                Making(options, work, copying.Stream(file)).run(server, "full", None)
     shutil.rmtree(work)
 
 
 def to_folder(options, kind: str, base) -> None:
     """A backup in a folder that is new or empty; after a failure nothing is left in it."""
     target = Path(options.target).resolve()
-    make_empty(target)
-    with removed_after_failure(target):
-        Making(options, target, copying.Folder(target)).run(kind, base)
+    check_empty(target)
+    with Server(options) as server:   # nobody else writes to it then
+        was_there = make_empty(target)
+        with emptied_after_failure(target, was_there):
+            Making(options, target, copying.Folder(target)).run(server, kind, base)
 
 
-def make_empty(folder: Path) -> None:
-    """See to it that the folder is there, durably, and empty."""
+def make_empty(folder: Path) -> bool:
+    """See to it that the folder is there, durably, and empty. Whether it was there."""
     check_empty(folder)
-    if not folder.is_dir():
+    was_there = folder.is_dir()
+    if not was_there:
         folder.mkdir(mode=copying.FOLDER_MODE)
         copying.sync_folder(folder.parent)
+    return was_there
 
 
 def check_empty(folder: Path) -> None:
@@ -73,12 +79,19 @@ def check_empty(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def removed_after_failure(folder: Path):
-    """Leave the folder only when all went well."""
+def emptied_after_failure(folder: Path, was_there: bool):
+    """Leave the folder as it was found, unless all goes well."""
     try:
         yield
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):   # somebody has removed it
+            for place in folder.iterdir():
+                if place.is_dir():
+                    shutil.rmtree(place, ignore_errors=True)
+                else:
+                    place.unlink(missing_ok=True)
+            if not was_there:
+                folder.rmdir()
         raise
 
 
@@ -117,12 +130,11 @@ class Making:
         self.options, self.work, self.target = options, work, target
         self.files, self.linked_bytes = [], 0
 
-    def run(self, kind: str, base) -> None:
+    def run(self, server, kind: str, base) -> None:
         """Make it; the record is written last."""
         started = datetime.datetime.now(datetime.timezone.utc)
         rest = self.work / SERVER
-        with (Server(self.options) as server,
-              pinned(self.options, server, rest) as (folder, manifest, position)):
+        with pinned(self.options, server, rest) as (folder, manifest, position):
             self.take_engine(folder, manifest, base)
         self.take_rest(rest)
         made = Record(kind, started.strftime("%Y-%m-%dT%H:%M:%SZ"), server.version,

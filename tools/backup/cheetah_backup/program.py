@@ -116,7 +116,9 @@ def run(options) -> None:
 def main() -> int:
     """Run the command of the command line; its exit status."""
     options = parser().parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) != signal.SIG_IGN:   # as nohup has it
+            signal.signal(number, signal.default_int_handler)
     try:
         run(options)
         return 0

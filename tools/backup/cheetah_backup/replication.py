@@ -60,13 +60,23 @@ def tell(server, word: str, name: str) -> None:
     server.run(f"{word} SLAVE SQL_THREAD")
 
 
+def start(server, name: str) -> None:
+    """Start the SQL thread of a connection, in a new session where the one that stopped it is lost:
+    somebody may have ended it, as it idles while mariadb-backup runs."""
+    try:
+        tell(server, "START", name)
+    except Lost:
+        server.connect_again()
+        tell(server, "START", name)
+
+
 def go_on(server, names: list) -> None:
     """Start the SQL threads. Failure when one does not start, or Ctrl-C ends the wait for it, after
     all were tried."""
     left = []
     for name in names:
         try:
-            tell(server, "START", name)
+            start(server, name)
         except (Lost, ServerError, KeyboardInterrupt) as failure:
             left.append(f"START SLAVE '{name}' SQL_THREAD: {str(failure) or 'interrupted'}")
     if left:

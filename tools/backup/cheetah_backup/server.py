@@ -54,6 +54,11 @@ class Server:
     def _connect(self) -> Connection:
         return Connection([self.options.client, *client_options(self.options)], self.options.secret)
 
+    def connect_again(self) -> None:
+        """Begin another session, without the lock of the one that is lost."""
+        self.connection.close()
+        self.connection = self._connect()
+
     def run(self, statement: str) -> None:
         """Run a statement that may take long. When that is interrupted, it is at its end, and a new
         session is there for what is to be undone."""

@@ -44,15 +44,20 @@ def verify(options) -> None:
     progress = Progress("reading", made.bytes())
     pace = copying.Pace(options.rate, progress)
     wrong = [f"{file.path}: {why}" for file in made.files if (why := defect(folder, file, pace))]
-    known = {NAME, *(file.path for file in made.files)}
-    others = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
-    wrong += [f"{path}: not a file of the backup" for path in others if path not in known]
+    wrong += [f"{path}: not a file of the backup" for path in others(folder, made)]
     progress.end(size(made.bytes()))
     if wrong:
         more = f"\n  and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
         raise Failure(f"{folder} is damaged: do not restore it.\n  "
                       + "\n  ".join(wrong[:SHOWN_MAX]) + more)
     line(f"{folder} is whole: {len(made.files)} files")
+
+
+def others(folder: Path, made) -> list:
+    """Paths of files in the folder that are not of the backup."""
+    known = {NAME, *(file.path for file in made.files)}
+    found = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
+    return sorted(path for path in found if path not in known)
 
 
 def defect(folder: Path, file, pace) -> str:
@@ -76,6 +81,10 @@ def restore(options) -> None:
     if missing:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
+    if unknown := others(folder, made):
+        raise Failure(f"{folder} has files that are not of the backup: {unknown[0]}, and "
+                      f"{len(unknown) - 1} more. The server would take them for its own. Unpack a "
+                      "stream into an empty folder. Nothing was restored")
     snapshot.read(folder / CHEETAH)
     was_there = data.is_dir()
     check_empty(data)

@@ -94,7 +94,8 @@ impl Snapshot {
                 return Err(health.stop(error.to_string()));
             }
         }
-        written.map_err(|error| target.own(error))?;
+        // A file may be missing because the pin was given up meanwhile.
+        written.map_err(|error| self.check().err().unwrap_or_else(|| target.own(error)))?;
         Ok(target.written())
     }
 
