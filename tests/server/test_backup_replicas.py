@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from servers import wait_until
-from test_backup_tool import MARIADB_BACKUP, SECONDS_MAX, backup, start
+from test_backup_tool import ENDS, MARIADB_BACKUP, SECONDS_MAX, backup, start
 from test_replication import apply_some, catch_up, load, options, replicated, same_rows
 
 ROUNDS = 2
@@ -115,7 +115,7 @@ def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp
     assert sql_threads(replica) == before
     assert "unknown option" in backup(replica, "full", tmp_path / "bad", "--more=--bad", status=1)
     assert sql_threads(replica) == before
-    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for end in ENDS:
         program = start(replica, "full", tmp_path / "ended")
         wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
         program.send_signal(end)

@@ -181,7 +181,8 @@ def test_sql_threads_go_on_in_another_session_when_the_one_of_the_backup_is_lost
             raise Lost("gone")
         sessions[-1].append(statement)
     server = SimpleNamespace(run=run, connect_again=lambda: sessions.append([]))
-    replication.go_on(server, ["a", "b"])
+    with pytest.raises(Failure, match="Begin again$"):
+        replication.go_on(server, ["a", "b"])
     assert len(sessions) == 1 and sessions[0].count("START SLAVE SQL_THREAD") == 2
 
 

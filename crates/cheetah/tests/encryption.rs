@@ -730,9 +730,8 @@ fn rotated_on_a_small_disk() -> (f64, bool) {
     world.disk.set_space(Some(space));
     db.set_encrypt_tables(true).unwrap();
     let mut least_bytes = u64::MAX;
-    // In so little time that no checkpoint is due because of time.
     let comes_to_an_end = (0..20_000).any(|_| {
-        let _may_be_full = world.work_for(&db, 1, 100_000);
+        let _may_be_full = world.work_for(&db, 1, 10_000_000);
         least_bytes = least_bytes.min(space.saturating_sub(world.disk.used_bytes()));
         !db.is_rotating()
     });

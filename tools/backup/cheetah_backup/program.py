@@ -21,6 +21,8 @@ the engine's part: the state of the very moment whose binary log position mariad
 Commits wait for some hundredths of a second. Each backup is complete, also an incremental one,
 and can be started from as it is.
 """)
+# What ends a command as Ctrl-C does.
+ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # What stays of a command that is stopped.
 LEFT = {"restore": "the data folder is of no use: empty it",
         "stream": "what was written of the stream is no backup"}
@@ -113,12 +115,19 @@ def run(options) -> None:
     COMMANDS[options.command](options)
 
 
+def end(*_) -> None:
+    """End as by Ctrl-C; once, as a terminal that goes may tell so twice."""
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Run the command of the command line; its exit status."""
     options = parser().parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    for number in ENDS:
         if signal.getsignal(number) != signal.SIG_IGN:   # as nohup has it
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, end)
     try:
         run(options)
         return 0

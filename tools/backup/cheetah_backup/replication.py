@@ -60,25 +60,29 @@ def tell(server, word: str, name: str) -> None:
     server.run(f"{word} SLAVE SQL_THREAD")
 
 
-def start(server, name: str) -> None:
+def start(server, name: str) -> bool:
     """Start the SQL thread of a connection, in a new session where the one that stopped it is lost:
-    somebody may have ended it, as it idles while mariadb-backup runs."""
+    somebody may have ended it, as it idles while mariadb-backup runs. Whether it was lost."""
     try:
         tell(server, "START", name)
+        return False
     except Lost:
         server.connect_again()
         tell(server, "START", name)
+        return True
 
 
 def go_on(server, names: list) -> None:
-    """Start the SQL threads. Failure when one does not start, or Ctrl-C ends the wait for it, after
-    all were tried."""
-    left = []
+    """Start the SQL threads. Failure when one does not start, Ctrl-C ends the wait for it, or the
+    backup's session is lost, after all were tried."""
+    left, was_lost = [], False
     for name in names:
         try:
-            start(server, name)
+            was_lost |= start(server, name)
         except (Lost, ServerError, KeyboardInterrupt) as failure:
             left.append(f"START SLAVE '{name}' SQL_THREAD: {str(failure) or 'interrupted'}")
     if left:
         raise Failure("SQL threads of this replica may stand still. Start them:\n  "
                       + "\n  ".join(left))
+    if was_lost:
+        raise Failure("somebody has ended the session of this backup. Begin again")

@@ -56,8 +56,8 @@ class Server:
 
     def connect_again(self) -> None:
         """Begin another session, without the lock of the one that is lost."""
-        self.connection.close()
-        self.connection = self._connect()
+        lost, self.connection = self.connection, self._connect()
+        lost.close()
 
     def run(self, statement: str) -> None:
         """Run a statement that may take long. When that is interrupted, it is at its end, and a new

@@ -81,7 +81,8 @@ def restore(options) -> None:
     if missing:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
-    if unknown := others(folder, made):
+    # Of the engine's part only what the record names is restored.
+    if unknown := [path for path in others(folder, made) if path.startswith(SERVER + "/")]:
         raise Failure(f"{folder} has files that are not of the backup: {unknown[0]}, and "
                       f"{len(unknown) - 1} more. The server would take them for its own. Unpack a "
                       "stream into an empty folder. Nothing was restored")

@@ -3,7 +3,7 @@
 use super::waiting_snapshot::{Note, Waiting, PLACE};
 use super::Db;
 use crate::backup::{Pace, Snapshot, Sources, Written};
-use crate::base::{Result, Xid};
+use crate::base::{Error, Result, Xid};
 use std::path::Path;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -73,7 +73,9 @@ impl Db {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        if written.is_err() {
+        // Whoever hears that it was given up is told enough.
+        let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
+        if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);
         }
         written

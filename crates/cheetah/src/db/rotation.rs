@@ -20,6 +20,9 @@ const ASK_EVERY_NS: u64 = 10_000_000_000;
 /// follows on another, as a sector that can never be read is left by all.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
+/// How often, at most, a checkpoint is made on a full disk. Garbage collection must not use up the
+/// reserve meanwhile.
+const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
 /// How far the background is with the keys.
 #[derive(Default)]
@@ -37,6 +40,8 @@ struct State {
     retry_at_ns: u64,
     /// The pause that ends then; 0 after a pass that has left nothing.
     retry_after_ns: u64,
+    /// When it may give space back again, on a full disk.
+    give_back_at_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
     began_with: u64,
     /// The same of the last pass that has left nothing.
@@ -84,7 +89,8 @@ impl KeyRotation {
         }
         let rate = u64::from(core.pace.io_capacity()) * u64::from(core.pool.page_bytes());
         let rotated = core.pool.rotation_step(now_ns, rate);
-        if matches!(rotated, Err(Error::DiskFull(_))) && core.pool.gains_by_checkpoint() {
+        let is_full = matches!(rotated, Err(Error::DiskFull(_)));
+        if is_full && core.pool.gains_by_checkpoint() && self.state.lock().may_give_back(now_ns) {
             // The images that it has replaced go when that is committed.
             core.checkpoint()?;
         }
@@ -175,6 +181,15 @@ impl State {
     fn leave(&mut self, now_ns: u64) {
         self.retry_after_ns = (self.retry_after_ns * 2).clamp(RETRY_AFTER_NS, RETRY_AFTER_NS_MAX);
         self.retry_at_ns = now_ns.saturating_add(self.retry_after_ns);
+    }
+
+    /// Whether to give space back on a full disk, which counts as done then.
+    fn may_give_back(&mut self, now_ns: u64) -> bool {
+        let may = now_ns >= self.give_back_at_ns;
+        if may {
+            self.give_back_at_ns = now_ns.saturating_add(GIVE_BACK_EVERY_NS);
+        }
+        may
     }
 
     fn end_pass(&mut self, of_images: BTreeSet<KeyName>) {

@@ -297,9 +297,11 @@ impl Files {
 
     /// Removes files of the reserve for which there is no use any more.
     pub(super) fn trim(&mut self) -> Result<()> {
-        std::mem::take(&mut self.reserve)
-            .into_iter()
-            .try_for_each(|file| self.keep_or_remove(file.path, file.bytes, file.may_be_plain))
+        let mut files = std::mem::take(&mut self.reserve).into_iter();
+        let mut trim = |file: ReserveFile| self.keep_or_remove(file.path, file.bytes, file.may_be_plain);
+        let trimmed = files.by_ref().try_for_each(&mut trim);
+        self.reserve.extend(files);
+        trimmed
     }
 
     /// The files with the log from `from` to `end`, both of which are in files, and where what is

@@ -4,10 +4,12 @@ use super::rollback::World;
 use crate::base::planted::plant;
 use crate::table::TableSpec;
 use crate::txn::TableMode;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Whether somebody has a lock of the table before its commit is published, by waiting or at once.
-fn is_given_early() -> [bool; 2] {
+/// Whether somebody has a lock of the table before its commit is published, by waiting so long or
+/// at once.
+fn is_given_early(wait: Duration) -> [bool; 2] {
     let world = World::new();
     let spec = TableSpec { name: "loaded".into(), ..World::spec() };
     let loaded = world.db.create_table(&spec).unwrap();
@@ -17,20 +19,23 @@ fn is_given_early() -> [bool; 2] {
     let mut other = world.db.begin();
     let at_once = other.try_lock_table(&world.table).unwrap();
     other.rollback().unwrap();
+    let (given, is_given) = channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(100));
+        scope.spawn(move || {
+            let _ = is_given.recv_timeout(wait);
             versions.take_stamp();
         });
         other.lock_table_as(&world.table, TableMode::Shared).unwrap();
-        [versions.published() < stamp, at_once]
+        let is_early = versions.published() < stamp;
+        let _ = given.send(());
+        [is_early, at_once]
     })
 }
 
 #[test]
 fn m13_a_table_that_was_loaded_is_given_away_when_its_commit_is_published() {
-    assert_eq!(is_given_early(), [false; 2]);
+    assert_eq!(is_given_early(Duration::from_millis(100)), [false; 2]);
     let bug = plant("load: give the table before its commit is published");
-    assert_eq!(is_given_early(), [true; 2]);
+    assert_eq!(is_given_early(Duration::from_secs(60)), [true; 2]);
     assert!(bug.reached_count() > 0);
 }

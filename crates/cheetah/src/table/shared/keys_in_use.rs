@@ -32,13 +32,14 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
         (newest > name.version).then(|| keys.fetch_newest(name.id).ok()).flatten()
     };
     let serving = keys.serving_names();
-    let mut new: Vec<_> = serving.iter().filter_map(newer).collect();
     let named_count = keys.names().len();
     // If none can be forgotten, `Limit` says so.
     let least = usize::from(named_count <= serving.len());
-    if !planted::is_on("encryption: name all new versions at once") {
-        new.truncate(KEYS_MAX.saturating_sub(named_count).max(least));
-    }
+    let most = match planted::is_on("encryption: name all new versions at once") {
+        true => serving.len(),
+        false => KEYS_MAX.saturating_sub(named_count).max(least),
+    };
+    let new = serving.iter().filter_map(newer).take(most).collect();
     name_and_serve(keys, map, new)
 }
 
