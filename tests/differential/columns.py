@@ -200,17 +200,16 @@ def prefix_of(type_text: str, length: int) -> int:
     return 0 if "czech_cs" in type_text else length
 
 
-def has_groups(type_text: str) -> bool:
-    """Whether a letter of it may weigh as two, as ß does, or two as one. Then a prefix of a larger
-    string may be the smaller one, and the server, which looks for ranges by prefixes, misses rows
-    by an index of prefixes, with any engine."""
+def has_expansions(type_text: str) -> bool:
+    """Whether a letter may weigh as two, as ß does, or two as one. What `prefix_of` says of
+    cp1250_czech_cs is so there, too, for values with such letters."""
     return any(word in type_text for word in ("unicode", "uca1400", "german2", "czech"))
 
 
 def like_of(rng, column: Column) -> str:
-    """A pattern of LIKE. It begins with a letter, so that the server can look for a range in an
-    index; but not in a binary collation that pads with spaces. There the range begins at the padded
-    letter, in any engine, and misses the letter with a tab behind it."""
+    """A quoted pattern of LIKE: a range of an index, except in a binary collation that pads with
+    spaces. There the range begins at the padded letter, and misses the letter with a tab behind
+    it, in any engine."""
     letter = rng.choice(["a", "A", "s", ""])
     misses_tabs = column.type_text.endswith("_bin") and "_nopad_" not in column.type_text
     return f"'%{letter}%'" if misses_tabs else f"'{letter}%'"

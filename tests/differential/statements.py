@@ -8,7 +8,7 @@ are left out or made definite.
 import re
 from collections import namedtuple
 
-from columns import has_groups, left_out, like_of, random_column
+from columns import has_expansions, left_out, like_of, random_column
 from tables import Table, random_index, random_table
 from twins import difference
 
@@ -445,7 +445,7 @@ class Generator:
         loses rows when it sorts by their indexes. Nor where an index of prefixes would miss rows. A
         query can be asked again (`settles`); a change cannot."""
         able = [column for column in table.comparable() if not column.virtual
-                and not (has_groups(column.type_text) and table.has_prefixes_of(column))]
+                and not (has_expansions(column.type_text) and table.has_prefixes_of(column))]
         return self.where(table, alias, able) if able else "TRUE"
 
     def condition(self, column, alias: str) -> str:

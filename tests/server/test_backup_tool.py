@@ -23,7 +23,10 @@ from test_replication import catch_up, free_port
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
-SECONDS_MAX, LARGE_SECONDS_MAX = 120, 3600
+SECONDS_MAX, LARGE_# Signals that end the program; nohup has some of them ignored.
+ENDS = [number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+        if signal.getsignal(number) != signal.SIG_IGN]
+SECONDS_MAX = 120, 3600
 GIGABYTES = 5
 CHANGE = "UPDATE c SET b = RANDOM_BYTES(1000) WHERE {}"
 NEED_SERVER = {"full", "incremental", "stream", "clone"}
@@ -109,11 +112,6 @@ def test_backups_under_load_are_restored_and_go_on_by_the_log(loaded, new_server
 def undo_files_beside(server) -> list:
     """InnoDB's undo tablespaces that are in no data folder."""
     return [path for path in server.folder.rglob("undo0*") if path.parent != server.data]
-
-
-# nohup has some of them ignored.
-ENDS = [number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-        if signal.getsignal(number) != signal.SIG_IGN]
 
 
 def test_a_stream_is_a_backup(loaded, tmp_path):

@@ -22,7 +22,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::*;
 
 /// What every row has in it.
@@ -31,6 +31,16 @@ const MARK: &[u8] = b"in plain text";
 const TABLE_KEY: u32 = 5;
 const ROWS: u64 = 900;
 const LIVES: u64 = 4;
+
+/// Of a key service.
+#[derive(Default, PartialEq, Eq, Clone, Copy)]
+enum Stall {
+    #[default]
+    Off,
+    On,
+    /// Somebody waits for an answer.
+    Asked,
+}
 
 /// Keys by number, each with its newest version; of some it may have lost the older ones.
 #[derive(Default)]
@@ -41,9 +51,9 @@ struct Service {
     asked: Mutex<Vec<(u32, u32)>>,
     /// Another service than the one before, with the same numbers.
     salt: u8,
-    /// While it is far away: whether it has been asked since.
-    far: Mutex<Option<bool>>,
-    near: Condvar,
+    /// Answers wait while it is not `Off`.
+    stall: Mutex<Stall>,
+    is_over: Condvar,
 }
 
 impl Service {
@@ -69,9 +79,11 @@ impl KeyService for Service {
 
     fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>> {
         self.asked.lock().unwrap().push((id, version));
-        let mut far = self.far.lock().unwrap();
-        far.iter_mut().for_each(|is_asked| *is_asked = true);
-        drop(self.near.wait_while(far, |far| far.is_some()).unwrap());
+        let mut stall = self.stall.lock().unwrap();
+        if *stall == Stall::On {
+            *stall = Stall::Asked;
+        }
+        drop(self.is_over.wait_while(stall, |stall| *stall != Stall::Off).unwrap());
         let is_there =
             version <= self.newest_version(id)? && !self.lost.lock().unwrap().contains(&(id, version));
         is_there.then(|| {
@@ -450,19 +462,20 @@ fn a_key_is_asked_for_once_however_many_tables_have_it() {
     assert!(db.encryption().iter().all(|table| table.key_requests == 2), "{:?}", db.encryption());
 }
 
-/// The key service is far away when a table asks for its key. Whether another table is made
+/// A table asks for its key, and the key service does not answer. Whether another table is made
 /// meanwhile.
 fn is_made_while_a_key_is_waited_for(wait: Duration, bug: Option<&'static str>) -> bool {
     let world = World::with_plain_log(1);
     let (db, service) = (world.open().unwrap(), &world.service);
-    *service.far.lock().unwrap() = Some(false);
+    *service.stall.lock().unwrap() = Stall::On;
     let (made, is_made) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _bug = bug.map(plant);
             db.create_table(&encrypted("closed", Encryption::Yes)).unwrap();
         });
-        while *service.far.lock().unwrap() != Some(true) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while *service.stall.lock().unwrap() != Stall::Asked && Instant::now() < deadline {
             std::thread::yield_now();
         }
         scope.spawn(|| {
@@ -470,8 +483,8 @@ fn is_made_while_a_key_is_waited_for(wait: Duration, bug: Option<&'static str>) 
             made.send(()).unwrap();
         });
         let is_made = is_made.recv_timeout(wait).is_ok();
-        *service.far.lock().unwrap() = None;
-        service.near.notify_all();
+        *service.stall.lock().unwrap() = Stall::Off;
+        service.is_over.notify_all();
         is_made
     })
 }
@@ -744,6 +757,7 @@ fn rotated_on_a_small_disk() -> (f64, bool) {
 #[test]
 fn h3_rotation_leaves_the_reserve_to_others() {
     let (least, comes_to_an_end) = rotated_on_a_small_disk();
+    // Checkpoints and garbage collection use some of it.
     assert!(least > 0.25 && comes_to_an_end, "{least} of the reserve, {comes_to_an_end}");
     let _bug = plant("encryption: rotate into the reserve");
     let (least, comes_to_an_end) = rotated_on_a_small_disk();

@@ -500,8 +500,8 @@ fn an_entry_whose_change_is_rolled_back_alone_is_free() {
     assert_eq!(found_when_an_entry_is_rolled_back(300_000_000), None);
 }
 
-/// Two wait for each other. Of the first one more was rolled back than the second one has done:
-/// which is the victim?
+/// Two wait for each other. The first has rolled back more than the second has done. Whether the
+/// first is the victim.
 fn is_the_victim_who_rolled_back_much() -> bool {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     second.set_lock_wait(60_000_000_000);

@@ -176,8 +176,8 @@ class Folder:
         return copy(source, target, pace)
 
     def link(self, path: str, other: Path) -> bool:
-        """Give a file of another backup a second name; False where that cannot be. Who has copied
-        that backup may not have synced it."""
+        """Give a file of another backup a second name; False where that cannot be. Syncs it before:
+        that backup may have been copied to its place without a sync."""
         sync_file(other)
         target = self.root / path
         target.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)

@@ -51,7 +51,7 @@ def to_folder(options, kind: str, base) -> None:
     """A backup in a folder that is new or empty; after a failure nothing is left in it."""
     target = Path(options.target).resolve()
     check_empty(target)
-    with Server(options) as server:   # nobody else writes to it then
+    with Server(options) as server:   # with its lock: no other cheetah-backup is at work
         was_there = make_empty(target)
         with emptied_after_failure(target, was_there):
             Making(options, target, copying.Folder(target)).run(server, kind, base)
@@ -84,13 +84,15 @@ def emptied_after_failure(folder: Path, was_there: bool):
     try:
         yield
     except BaseException:
-        with contextlib.suppress(OSError):   # what the failure was counts
-            for place in folder.iterdir():
-                if place.is_dir():
-                    shutil.rmtree(place, ignore_errors=True)
-                else:
-                    place.unlink(missing_ok=True)
-            if not was_there:
+        # The first failure is the one to tell.
+        for place in [*folder.iterdir()] if folder.is_dir() else []:
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    place.unlink()
+        if not was_there:
+            with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
 

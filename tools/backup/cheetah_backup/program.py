@@ -22,7 +22,7 @@ Commits wait for some hundredths of a second. Each backup is complete, also an i
 and can be started from as it is.
 """)
 # What ends a command as Ctrl-C does.
-ENDS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # What stays of a command that is stopped.
 LEFT = {"restore": "the data folder is of no use: empty it",
         "stream": "what was written of the stream is no backup"}
@@ -115,9 +115,10 @@ def run(options) -> None:
     COMMANDS[options.command](options)
 
 
-def end(*_) -> None:
-    """End as by Ctrl-C; once, as a terminal that goes may tell so twice."""
-    for number in ENDS:
+def stop_once(*_) -> None:
+    """End as by Ctrl-C. A closed terminal may send SIGHUP twice, and the second must not end the
+    clean-up."""
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -125,9 +126,9 @@ def end(*_) -> None:
 def main() -> int:
     """Run the command of the command line; its exit status."""
     options = parser().parse_args()
-    for number in ENDS:
+    for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:   # as nohup has it
-            signal.signal(number, end)
+            signal.signal(number, stop_once)
     try:
         run(options)
         return 0

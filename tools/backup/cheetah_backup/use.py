@@ -44,7 +44,7 @@ def verify(options) -> None:
     progress = Progress("reading", made.bytes())
     pace = copying.Pace(options.rate, progress)
     wrong = [f"{file.path}: {why}" for file in made.files if (why := defect(folder, file, pace))]
-    wrong += [f"{path}: not a file of the backup" for path in others(folder, made)]
+    wrong += [f"{path}: not a file of the backup" for path in unknown_files(folder, made)]
     progress.end(size(made.bytes()))
     if wrong:
         more = f"\n  and {len(wrong) - SHOWN_MAX} more" if len(wrong) > SHOWN_MAX else ""
@@ -53,7 +53,7 @@ def verify(options) -> None:
     line(f"{folder} is whole: {len(made.files)} files")
 
 
-def others(folder: Path, made) -> list:
+def unknown_files(folder: Path, made) -> list:
     """Paths of files in the folder that are not of the backup."""
     known = {NAME, *(file.path for file in made.files)}
     found = [str(place.relative_to(folder)) for place in folder.rglob("*") if place.is_file()]
@@ -82,15 +82,14 @@ def restore(options) -> None:
         raise Failure(f"{folder} is not whole: {missing[0]} is missing or has another length, and "
                       f"{len(missing) - 1} more. Nothing was restored")
     # Of the engine's part only what the record names is restored.
-    if unknown := [path for path in others(folder, made) if path.startswith(SERVER + "/")]:
+    if unknown := [path for path in unknown_files(folder, made) if path.startswith(SERVER + "/")]:
         raise Failure(f"{folder} has files that are not of the backup: {unknown[0]}, and "
                       f"{len(unknown) - 1} more. The server would take them for its own. Unpack a "
                       "stream into an empty folder. Nothing was restored")
     snapshot.read(folder / CHEETAH)
-    was_there = data.is_dir()
     check_empty(data)
     check_rest(folder, made, options.rate)
-    make_empty(data)
+    was_there = make_empty(data)
     ours = sorted((file for file in made.files if file.path.startswith(CHEETAH + "/")),
                   key=lambda file: not file.path.endswith("/" + snapshot.MANIFEST))
     progress = Progress("Cheetah's files", sum(file.bytes for file in ours))

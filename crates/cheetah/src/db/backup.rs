@@ -64,16 +64,16 @@ impl Db {
         Ok(true)
     }
 
-    /// Writes the snapshot that waits, or one of now. A failed one goes on waiting. The call after
-    /// one that waited was given up fails: the caller may mean that one. Blocks for I/O, as long as
-    /// copying takes.
+    /// Writes the snapshot that waits, or one of now. A failed one goes on waiting, unless the
+    /// error says that it was given up (`DiskFull`). Otherwise the next call after it was given up
+    /// fails: the caller may mean that one. Blocks for I/O, as long as copying takes.
     pub fn create_snapshot(&self, order: &SnapshotOrder<'_>) -> Result<Written> {
         let waiting = &self.0.background.waiting_snapshot;
         let Some(found) = waiting.take()? else {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // Whoever hears that it was given up is told enough.
+        // Then the next call writes one of now.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);

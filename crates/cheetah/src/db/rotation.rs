@@ -20,8 +20,8 @@ const ASK_EVERY_NS: u64 = 10_000_000_000;
 /// follows on another, as a sector that can never be read is left by all.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
-/// How often, at most, a checkpoint is made on a full disk. Garbage collection must not use up the
-/// reserve meanwhile.
+/// Least time between checkpoints on a full disk. If it were longer, garbage collection could use
+/// up the reserve in between.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
 /// How far the background is with the keys.
@@ -40,7 +40,7 @@ struct State {
     retry_at_ns: u64,
     /// The pause that ends then; 0 after a pass that has left nothing.
     retry_after_ns: u64,
-    /// When it may give space back again, on a full disk.
+    /// When the next checkpoint may be made on a full disk.
     give_back_at_ns: u64,
     /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
     began_with: u64,

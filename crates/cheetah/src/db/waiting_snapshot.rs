@@ -69,7 +69,7 @@ impl WaitingSnapshot {
         let old = std::mem::replace(&mut *place, Place::GivenUp(reason.clone()));
         drop(place);
         self.put_aside(old);
-        self.note(core, &reason);
+        self.note_reason(core, &reason);
     }
 
     fn give_up_on_full_disk(&self, core: &Core) {
@@ -82,13 +82,13 @@ impl WaitingSnapshot {
         self.let_go();
         if takes_space() {
             durable.give_up_pins();
-            self.note_given_up(core);
+            self.drop_if_given_up(core);
         }
     }
 
-    /// Tells of the one that waits when its pin was given up. One that was pinned since then is
-    /// good.
-    pub(in crate::db) fn note_given_up(&self, core: &Core) {
+    /// Drops the one that waits if its pin was given up, and tells of it. One that was pinned since
+    /// then is good.
+    pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
         let waits_on = match waiting.snapshot.check() {
@@ -102,14 +102,14 @@ impl WaitingSnapshot {
         let before = std::mem::replace(&mut *place, Place::GivenUp(reason.to_owned()));
         drop(place);
         self.put_aside(before);
-        self.note(core, reason);
+        self.note_reason(core, reason);
     }
 
-    fn note(&self, core: &Core, reason: &str) {
+    fn note_reason(&self, core: &Core, reason: &str) {
         let errors = core.health.background_errors();
         errors.note(PLACE, &given_up(reason));
         let place = self.place.lock();
-        // Another may have been pinned before this was noted.
+        // A good one may have been pinned since.
         if !matches!(*place, Place::GivenUp(_)) {
             errors.clear(PLACE);
         }
@@ -160,7 +160,7 @@ impl WaitingSnapshot {
     pub(in crate::db) fn put(&self, core: &Core, waiting: Waiting) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Taken(Box::new(waiting)));
         self.put_aside(before);
-        self.note_given_up(core);
+        self.drop_if_given_up(core);
     }
 
     /// Takes it out. The first call after it was given up fails: whoever asks means that one.
@@ -179,7 +179,7 @@ impl WaitingSnapshot {
             *place = Place::Taken(Box::new(waiting));
         }
         drop(place);
-        self.note_given_up(core);
+        self.drop_if_given_up(core);
     }
 
     /// How old it is; 0 when there is none.

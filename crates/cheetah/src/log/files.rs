@@ -298,8 +298,9 @@ impl Files {
     /// Removes files of the reserve for which there is no use any more.
     pub(super) fn trim(&mut self) -> Result<()> {
         let mut files = std::mem::take(&mut self.reserve).into_iter();
-        let mut trim = |file: ReserveFile| self.keep_or_remove(file.path, file.bytes, file.may_be_plain);
-        let trimmed = files.by_ref().try_for_each(&mut trim);
+        let mut keep = |file: ReserveFile| self.keep_or_remove(file.path, file.bytes, file.may_be_plain);
+        let trimmed = files.by_ref().try_for_each(&mut keep);
+        // One that failed is left to the next startup; the others stay.
         self.reserve.extend(files);
         trimmed
     }

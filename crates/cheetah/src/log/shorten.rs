@@ -57,7 +57,7 @@ impl Log {
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();
         let bytes = self.tail.lock().wanted_bytes();
-        // What may not be recycled any more is of no use for it (E6).
+        // A plain file of the reserve must not be made ready (E6).
         files.trim()?;
         let shorter = files.find(bytes, bytes)?;
         {

@@ -144,10 +144,10 @@ impl RunFile {
         Ok(Self { files, file, start: 0, end: 0, stream, next_block: 0, block_bytes, block, packed })
     }
 
-    /// Whether another run may be written to it: not to one in plain text since there is a key.
+    /// Whether another run may be written to it: no, if it is plain and there is a key by now (E3).
     pub(super) fn may_go_on(&self) -> bool {
-        let is_plain = self.is_plain() && self.files.keys.system().is_some();
-        !is_plain || planted::is_on("encryption: go on with a plain file of runs")
+        let is_left = self.is_plain() && self.files.keys.system().is_some();
+        !is_left || planted::is_on("encryption: go on with a plain file of runs")
     }
 
     /// Whether its runs are in plain text.

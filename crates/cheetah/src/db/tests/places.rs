@@ -7,8 +7,8 @@ use crate::txn::TableMode;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Whether somebody has a lock of the table before its commit is published, by waiting so long or
-/// at once.
+/// `[by waiting, at once]`: whether the lock of the table is given before its commit is published,
+/// which is so long after it was asked for, at most.
 fn is_given_early(wait: Duration) -> [bool; 2] {
     let world = World::new();
     let spec = TableSpec { name: "loaded".into(), ..World::spec() };

@@ -23,7 +23,7 @@ fn refusal(given_up: GivenUp) -> Option<String> {
     let (core, waiting) = (&world.db.0.core, &world.db.0.background.waiting_snapshot);
     let give_up = || {
         core.pool.segments().durable().give_up_pins();
-        waiting.note_given_up(core);
+        waiting.drop_if_given_up(core);
     };
     let _older = world.db.pin_snapshot().unwrap();
     if let GivenUp::Before = given_up {
@@ -35,7 +35,7 @@ fn refusal(given_up: GivenUp) -> Option<String> {
     }
     waiting.put(core, Waiting { snapshot, notes: Vec::new(), since_ns: 0 });
     match given_up {
-        GivenUp::Before => waiting.note_given_up(core),
+        GivenUp::Before => waiting.drop_if_given_up(core),
         GivenUp::BetweenPinAndPut => {}
         GivenUp::WhileItWaits => give_up(),
         GivenUp::WhileItIsWritten => {
@@ -67,14 +67,14 @@ fn z8_whoever_asks_for_what_was_given_up_is_told() {
     assert!(bug.reached_count() > 0);
 }
 
-/// Who writes it hears of the full disk, and after that one of now is written.
+/// After the one refusal another one can be pinned.
 #[test]
 fn a_snapshot_that_is_told_of_once_is_not_told_of_again() {
     let world = World::new();
     let waiting = &world.db.0.background.waiting_snapshot;
     assert!(world.db.pin_waiting_snapshot(Vec::new()).unwrap());
     world.db.0.core.pool.segments().durable().give_up_pins();
-    waiting.note_given_up(&world.db.0.core);
+    waiting.drop_if_given_up(&world.db.0.core);
     assert!(waiting.take().is_err() && waiting.take().unwrap().is_none());
     assert!(world.db.pin_waiting_snapshot(Vec::new()).unwrap());
     assert!(world.db.background_errors().is_empty() && waiting.take().unwrap().is_some());

@@ -263,13 +263,14 @@ impl Transaction {
             }
             // Whoever was waited for may have put another table in its place.
             if Arc::ptr_eq(newest, table.newest()) {
-                return self.wait_for_place_of(newest);
+                return self.wait_until_published(newest);
             }
         }
     }
 
-    /// Lets a load end that has put `table` in its place: a snapshot must see that (M13).
-    fn wait_for_place_of(&self, table: &Table) -> Result<()> {
+    /// Waits until the load that has put `table` in its place is published: whoever has the lock
+    /// must see it in a snapshot (M13). Errors as of [`Locker::give_way`].
+    fn wait_until_published(&self, table: &Table) -> Result<()> {
         while self.is_being_put_in_place(table) {
             self.locker.give_way()?;
         }
@@ -277,7 +278,7 @@ impl Transaction {
     }
 
     fn is_being_put_in_place(&self, table: &Table) -> bool {
-        table.is_replacing_after(self.core.transactions.versions.published())
+        table.replaces_after(self.core.transactions.versions.published())
             && !planted::is_on("load: give the table before its commit is published")
     }
 
@@ -289,18 +290,15 @@ impl Transaction {
     /// Locks a whole table exclusively to the end of the transaction unless somebody has to be
     /// waited for; whether it is locked. Then changes of it need no locks of rows.
     pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
-        if self.is_being_put_in_place(table.newest()) {
-            return Ok(false);
-        }
-        let (table, mode) = (table.newest().id(), TableMode::Exclusive);
-        if !self.holds(table, mode) {
+        let (newest, mode) = (table.newest(), TableMode::Exclusive);
+        if !self.holds(newest.id(), mode) {
             self.note_begin();
-            if !self.locker.try_lock_table(table, mode)? {
+            if !self.locker.try_lock_table(newest.id(), mode)? {
                 return Ok(false);
             }
-            self.note_lock(table, mode);
+            self.note_lock(newest.id(), mode);
         }
-        Ok(true)
+        Ok(Arc::ptr_eq(newest, table.newest()) && !self.is_being_put_in_place(newest))
     }
 
     fn holds(&self, table: TableId, mode: TableMode) -> bool {

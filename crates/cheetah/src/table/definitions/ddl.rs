@@ -74,12 +74,13 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let copy_of = constraints.copy_of.clone().unwrap_or_default();
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     refuse_existing(&core.catalog, &spec.name)?;
-    // The key service may take long: all other definitions would wait (E11).
-    let asks_late = planted::is_on("encryption: ask for a key while definitions wait");
-    let early = asks_late.then(|| core.catalog.lock_ddl());
+    // Before the lock: the key service may take long, and all other definitions would wait (E11).
+    let is_late = planted::is_on("encryption: ask for a key while definitions wait");
+    let held = is_late.then(|| core.catalog.lock_ddl());
     core.use_keys_of(&def)?;
-    drop(early);
+    drop(held);
     let _ddl = core.catalog.lock_ddl();
+    // Another one may have come meanwhile.
     refuse_existing(&core.catalog, &spec.name)?;
     let copied = constraints.copy_of.as_deref().and_then(|name| core.catalog.by_name(name).ok());
     if let Some(copied) = copied {

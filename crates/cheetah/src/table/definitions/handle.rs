@@ -338,20 +338,19 @@ impl Table {
         loaded.set_replacing(stamp);
         loaded.describe_keys_as(self);
         *loaded.lasting.before.write() = Arc::downgrade(self);
-        let go_on = || {
+        let carry_counters = || {
             loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
             loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
         };
-        // Before, for who takes a number there at once, and behind, for those who took one here
-        // meanwhile.
-        go_on();
+        // Once before, as numbers are taken from `loaded` at once, and once after, for those that
+        // were taken here in between.
+        carry_counters();
         let _ = self.lasting.successor.set(Arc::clone(loaded));
-        go_on();
+        carry_counters();
     }
 
-    /// Whether it is in its place already, but a snapshot that is opened now does not see that yet:
-    /// for the moment before the commit is published.
-    pub(crate) fn is_replacing_after(&self, published: u64) -> bool {
+    /// Whether it has replaced another table at a stamp that no snapshot sees yet.
+    pub(crate) fn replaces_after(&self, published: u64) -> bool {
         self.lasting.replaced_at.load(Relaxed) > published
     }
 

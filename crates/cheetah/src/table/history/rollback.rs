@@ -205,7 +205,7 @@ fn roll_back_row_of(
     let latch = core.purge_latches.of_rows(row.table, old, new);
     // What an attempt has looked at is of no use here.
     writer.paths.forget_tickets();
-    writer.change.plan_backward(table, row, &|version| core.is_purged(version));
+    writer.change.plan_backward(table, row, &|version| core.is_settled(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
     core.make_room(Need::Back, 4 * writer.change.steps_count())?;
     apply_backward(core, slot, head, table, writer)?;

@@ -374,7 +374,7 @@ impl Change {
     }
 
     /// Entries whose locks go when what is planned is taken back, each with the number of its
-    /// index: those that came, unless `own` has marked them before, or all.
+    /// index: those that came and whose mark was not `own`'s; with `all`, every one.
     pub(in crate::table) fn freed_entries(
         &self,
         own: TxnId,

@@ -132,7 +132,7 @@ impl Writer {
             |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
         if let Some((old, _)) = entry.old_key {
             let is_settled = |settled: &Settled<'_>| {
-                settled.core.is_purged(change.old.version)
+                settled.core.is_settled(change.old.version)
                     || planted::is_on("blind: mark what not everybody sees")
             };
             let blind = settled.filter(|settled| settled.may_wait && !change.entry_keeps_key(entry));
@@ -166,7 +166,7 @@ impl Writer {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, settled) {
             (None, _) => true,
-            (Some(found), Some(settled)) => settled.may_wait && settled.core.is_purged(found.version),
+            (Some(found), Some(settled)) => settled.may_wait && settled.core.is_settled(found.version),
             (Some(_), None) => false,
         };
         let is_lacking = change.lacking.contains(&entry.index_no);

@@ -58,24 +58,24 @@ impl Change {
         self.rows = rows_of(self.op);
     }
 
-    /// Plans to take `row` back. `is_gone` says of the version of a delete-marked record whether
-    /// purge may have passed it: then it is not put back, as nobody would remove it. Indexes that
-    /// have been dropped are left out.
+    /// Plans to take `row` back. `is_settled` says of the version of a delete-marked record whether
+    /// everybody sees it. Then it is not put back: purge may have passed it, and nobody would
+    /// remove it. Indexes that have been dropped are left out.
     pub(crate) fn plan_backward(
         &mut self,
         table: &Table,
         row: &UndoRow<'_>,
-        is_gone: &dyn Fn(Version) -> bool,
+        is_settled: &dyn Fn(Version) -> bool,
     ) {
         let keeps_key = row.op == RowOp::Update && row.new_key.is_empty();
         self.start(row.op, row.old_key, if keeps_key { row.old_key } else { row.new_key });
         for entry in &row.entries {
             if let Some(index_no) = table.position_of(entry.index) {
-                self.plan_entry_backward(index_no, row, entry, is_gone);
+                self.plan_entry_backward(index_no, row, entry, is_settled);
             }
         }
         if row.op != RowOp::Delete && !keeps_key {
-            let work = self.take_out(row.marked.as_ref(), is_gone);
+            let work = self.take_out(row.marked.as_ref(), is_settled);
             self.step(0, Side::New, self.new_key, work);
         }
         if row.op != RowOp::Insert {
@@ -90,13 +90,13 @@ impl Change {
         index_no: usize,
         row: &UndoRow<'_>,
         entry: &UndoEntry<'_>,
-        is_gone: &dyn Fn(Version) -> bool,
+        is_settled: &dyn Fn(Version) -> bool,
     ) {
         let old = self.put_stored_key(entry.old_key, self.old_key);
         let new = self.put_stored_key(entry.new_key, self.new_key);
         let keeps_key = row.op == RowOp::Update && self.get(old) == self.get(new);
         if row.op != RowOp::Delete && !keeps_key {
-            let work = self.take_out(entry.marked.as_ref(), is_gone);
+            let work = self.take_out(entry.marked.as_ref(), is_settled);
             self.step(index_no, Side::New, new, work);
         }
         // Redo has found no such entry: a stored payload is never empty.
@@ -107,9 +107,9 @@ impl Change {
     }
 
     /// Takes away what came, and puts back the delete-marked record that was there.
-    fn take_out(&mut self, marked: Option<&Before<'_>>, is_gone: &dyn Fn(Version) -> bool) -> Work {
+    fn take_out(&mut self, marked: Option<&Before<'_>>, is_settled: &dyn Fn(Version) -> bool) -> Work {
         let forgets = planted::is_on("rollback: forget the mark that was there");
-        match marked.filter(|before| !is_gone(before.version) && !forgets) {
+        match marked.filter(|before| !is_settled(before.version) && !forgets) {
             None => Work::Remove,
             Some(before) => self.put_back(before, true),
         }

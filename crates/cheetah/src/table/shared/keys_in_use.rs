@@ -25,7 +25,7 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
 
 /// Has newer versions serve of the keys that do, if there are any: as many as CONTROL has room for
 /// beside the older ones, and the others when a pass has ended and these are forgotten. What cannot
-/// be fetched now is left for the next time (E11). `Limit` when CONTROL has room for none.
+/// be fetched now is left for the next time (E11). `Limit` when it is full of keys that serve.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;
@@ -33,17 +33,18 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     };
     let serving = keys.serving_names();
     let named_count = keys.names().len();
-    // If none can be forgotten, `Limit` says so.
-    let least = usize::from(named_count <= serving.len());
-    let most = match planted::is_on("encryption: name all new versions at once") {
+    // At least one where none can be forgotten: to name it answers `Limit`.
+    let least_count = usize::from(named_count <= serving.len());
+    let most_count = match planted::is_on("encryption: name all new versions at once") {
         true => serving.len(),
-        false => KEYS_MAX.saturating_sub(named_count).max(least),
+        false => KEYS_MAX.saturating_sub(named_count).max(least_count),
     };
-    let new = serving.iter().filter_map(newer).take(most).collect();
+    let new = serving.iter().filter_map(newer).take(most_count).collect();
     name_and_serve(keys, map, new)
 }
 
-/// Of the keys that were fetched, those that do not serve yet.
+/// Has CONTROL name, and then serve, those of the fetched keys that do not serve yet: others may
+/// have fetched the same meanwhile. Blocks for I/O.
 fn name_and_serve(keys: &Keys, map: &MapStore, mut new: Vec<Arc<Key>>) -> Result<()> {
     let _naming = keys.naming();
     let serves = |name: KeyName| keys.serving(name.id).is_some_and(|key| key.name().version >= name.version);

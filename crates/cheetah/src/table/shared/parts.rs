@@ -137,7 +137,7 @@ impl Core {
 
     /// Whether everybody sees a version, now and later. Purge may have passed it then, and does not
     /// come again for what it has marked as deleted. Asked by whoever has a purge latch of the row.
-    pub(crate) fn is_purged(&self, version: Version) -> bool {
+    pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         let waits = planted::is_on("blind: wait for all older transactions");
         let horizon = if waits { 0 } else { self.purge.horizon() };

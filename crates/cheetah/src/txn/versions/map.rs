@@ -12,8 +12,9 @@
 //!       these ends and the last, is *alike*: nobody can tell one end from another, so all count as
 //!       the last one. No snapshot comes between them later. So an old snapshot keeps a few bytes
 //!       for thousands of transactions that have ended after it.
-//!   I5  A horizon that was told may lie between the ends of an alike chunk. Then everybody sees
-//!       the whole chunk: no snapshot is older than that horizon, and none is between the ends.
+//!   I5  A horizon that was given out may lie between the ends of an alike chunk. Then everybody
+//!       sees the whole chunk: no snapshot is older than that horizon, and none is between the
+//!       ends.
 //! Every thread looks through one of several shards, so that readers on many cores do not write to
 //! one cache line. A shard is locked exclusively once for each chunk that comes or goes.
 //! `map_model_tests.rs` compiles this file again over loom.
@@ -309,8 +310,9 @@ impl Map {
         self.ask(txn, State::Frozen, State::Active, |chunk| chunk.state(txn.0))
     }
 
-    /// Whether a transaction was committed and everybody sees it, as a horizon that was told says
-    /// (I5), or a later one. A frozen one counts as committed.
+    /// Whether a transaction was committed and every snapshot sees it. `horizon`: one that was
+    /// given out; the answer may be that of a later one (I5). A frozen transaction counts as
+    /// committed.
     pub(super) fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
         self.ask(txn, true, false, |chunk| chunk.is_committed_for_all(txn.0, horizon))
     }

@@ -126,9 +126,9 @@ impl Versions {
         self.0.map.state(txn)
     }
 
-    /// Whether `txn` was committed and all live and future snapshots see it, as a
-    /// [horizon](Self::horizon) that was told says, or a later one. A frozen one counts as
-    /// committed: nothing is left of it if it was rolled back.
+    /// Whether `txn` was committed and all live and future snapshots see it. `horizon`: one that
+    /// was [given out](Self::horizon); the answer may be that of a later one. A frozen transaction
+    /// counts as committed: nothing is left of it if it was rolled back.
     pub fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
         self.0.map.is_committed_for_all(txn, horizon)
     }
