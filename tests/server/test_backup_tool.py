@@ -23,10 +23,10 @@ from test_replication import catch_up, free_port
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
-SECONDS_MAX, LARGE_# Signals that end the program; nohup has some of them ignored.
+SECONDS_MAX, LARGE_SECONDS_MAX = 120, 3600
+# Signals that end the program; nohup has some of them ignored.
 ENDS = [number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
         if signal.getsignal(number) != signal.SIG_IGN]
-SECONDS_MAX = 120, 3600
 GIGABYTES = 5
 CHANGE = "UPDATE c SET b = RANDOM_BYTES(1000) WHERE {}"
 NEED_SERVER = {"full", "incremental", "stream", "clone"}

@@ -190,7 +190,7 @@ def choose_source(archive: apt.Archive) -> str:
             (fresh / "package-version").write_text(version + "\n")
             swap(fresh, SOURCE)
             return version
-        note(f"not to be had, so an older one is taken: {why}")
+        note(f"not to be had, so the plugin will be for an older one: {why}")
     return pinned_source(archive, offered)
 
 
