@@ -286,6 +286,7 @@ fn goes_on_in_plain_text() -> bool {
     let is_plain = sorter.writes_plain_text();
     all.sort();
     let mut found = sorted(sorter).unwrap();
+    assert!(found.is_sorted_by_key(|(key, _)| key));
     found.sort();
     assert!(found == all);
     is_plain
