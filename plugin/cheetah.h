@@ -156,6 +156,14 @@ typedef struct CheetahConfig {
   CheetahKeyBytes key_bytes;
 } CheetahConfig;
 
+/* Variables of the server that depend on each other. */
+typedef struct CheetahSettings {
+  uint64_t log_file_bytes;
+  uint64_t log_bytes_max;
+  uint32_t word_chars_min;
+  uint32_t word_chars_max;
+} CheetahSettings;
+
 typedef struct CheetahRowFormatVersion {
   uint16_t null_bytes;
   uint16_t var_count;
@@ -713,6 +721,8 @@ void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
 
 /* Database. */
 int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
+/* Values that do not fit each other become such that do; the sink is told of each. */
+void cheetah_adjust_settings(CheetahSettings *settings, CheetahTextSink sink, void *context);
 int32_t cheetah_close(CheetahDb *db);
 int32_t cheetah_checkpoint(CheetahDb *db);
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);

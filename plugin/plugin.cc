@@ -46,6 +46,7 @@ static bool is_refused(const handlerton *hton) {
 
 static int open_engine(void *hton) {
   if (is_refused(static_cast<handlerton *>(hton))) return 1;
+  adjust_settings();
   CheetahConfig config = open_config();
   int32_t code = cheetah_open(&config, &engine.db);
   if (code != CHEETAH_OK) {

@@ -34,9 +34,14 @@ static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *va
   cheetah_set_flush_log_at_commit(engine.db, static_cast<uint8_t>(flush_log_at_trx_commit));
 }
 
-static void set_buffer_pool_size(THD *, st_mysql_sys_var *, void *place, const void *value) {
+static void set_buffer_pool_size(THD *thd, st_mysql_sys_var *, void *place, const void *value) {
   auto *size = static_cast<ulonglong *>(place);
-  *size = cheetah_set_buffer_pool_size(engine.db, *static_cast<const ulonglong *>(value));
+  ulonglong asked = *static_cast<const ulonglong *>(value);
+  *size = cheetah_set_buffer_pool_size(engine.db, asked);
+  if (*size == asked) return;
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_WRONG_ARGUMENTS,
+                      "CHEETAH: cheetah_buffer_pool_size is %llu, not %llu: what is in use does not fit into less", *size,
+                      asked);
 }
 
 static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
@@ -266,6 +271,19 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
 
 // Relative to the data directory, which is the server's working directory.
 static const char *directory = "#cheetah";
+
+static void log_adjustment(void *, CheetahBytes text) {
+  sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
+}
+
+void adjust_settings() {
+  CheetahSettings settings{log_file_size, log_size_max, ft_min_token_size, ft_max_token_size};
+  cheetah_adjust_settings(&settings, log_adjustment, nullptr);
+  log_file_size = settings.log_file_bytes;
+  log_size_max = settings.log_bytes_max;
+  ft_min_token_size = settings.word_chars_min;
+  ft_max_token_size = settings.word_chars_max;
+}
 
 CheetahConfig open_config() {
   CheetahConfig config = {};

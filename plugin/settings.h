@@ -26,6 +26,8 @@ bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result);
 // The names of a CheetahCompression, in their order.
 extern const char *compression_names[];
 
+// At the start: variables that do not fit each other get values that do, and the error log says so.
+void adjust_settings();
 // What the engine is opened with.
 CheetahConfig open_config();
 // Also that of NOWAIT and WAIT n in a statement.

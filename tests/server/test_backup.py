@@ -132,7 +132,7 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
 def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
     make_tables(server)
     with server.connect("d") as connection, connection.cursor() as cursor:
-        cursor.execute("BACKUP STAGE START")
+            cursor.execute("BACKUP STAGE START")
         cursor.execute("BACKUP STAGE END")
         assert server.status("Cheetah_backup_pins") == 0
         server.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
@@ -275,7 +275,8 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
 
 
 def test_a_server_with_force_does_not_start_without_the_engine(new_server):
-    """What the Debian package sets. Without FORCE, `loose_` settings are no obstacle."""
+    """What the Debian package sets, and `make up`. Without FORCE, `loose_` settings are no
+    obstacle. INSTALL SONAME is enough for the next start, with FORCE too."""
     settings = {"loose_cheetah_buffer_pool_size": "16M"}
     plain = new_server(settings, plugin=False)
     plain.start()
@@ -284,6 +285,17 @@ def test_a_server_with_force_does_not_start_without_the_engine(new_server):
     with pytest.raises(Failure):
         forced.start()
     assert "cheetah=FORCE" in forced.log.read_text(errors="replace")
-    with_engine = new_server({**settings, "cheetah": "FORCE"})
+    with_engine = new_server(settings)
+    assert "cheetah = FORCE" in with_engine.write_configuration().read_text()
     with_engine.start()
     assert with_engine.has_engine("CHEETAH")
+    plain.start()
+    plain.sql("INSTALL SONAME 'ha_cheetah'")
+    plain.stop()
+    plain.options["cheetah"] = "FORCE"
+    plain.start()
+    assert plain.has_engine("CHEETAH")
+    plain.stop()
+    (plain.data / "#cheetah/CONTROL").write_bytes(b"damaged")
+    with pytest.raises(Failure, match="CHEETAH"):
+        plain.start()

@@ -12,6 +12,8 @@ from cheetah_tools.server import PrivateServer
 from checksum import crc32c
 from servers import is_root, wait_until
 
+MIB = 1 << 20
+
 
 @pytest.fixture
 def prepared(server):
@@ -37,7 +39,11 @@ def change(place, offset: int, count: int = 64) -> None:
 
 
 def starts_without_engine(server, word: str) -> None:
-    """The server starts, other engines work, Cheetah is off, and the log says why."""
+    """The server does not start; without FORCE it does, other engines work, Cheetah is off, and the
+    log says why."""
+    with pytest.raises(Failure, match="ended at start"):
+        server.start()
+    server.options["cheetah"] = "ON"
     server.start()
     assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
     assert not server.has_engine("CHEETAH"), "the engine started on a damaged directory"
@@ -46,6 +52,7 @@ def starts_without_engine(server, word: str) -> None:
     assert any(word.lower() in line.lower() for line in lines), \
         f"no line of the log names '{word}': {lines[-3:]}"
     server.stop()
+    del server.options["cheetah"]
 
 
 def test_damaged_control_is_named(prepared):
@@ -135,6 +142,7 @@ def test_damaged_log_is_named(prepared):
     logs = sorted((folder / "wal").glob("*.log"))
     for place in logs:
         change(place, 0, 256)
+    server.options["cheetah"] = "ON"
     server.start()
     assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
     assert not server.has_engine("CHEETAH"), "a damaged log was taken as empty"
@@ -146,7 +154,7 @@ def test_second_server_on_the_directory_is_refused(prepared, new_server):
     """Only the engine's folder is shared, by a link; the second server works without Cheetah."""
     server, folder = prepared
     server.start()
-    second = new_server()
+    second = new_server({"cheetah": "ON"})
     second.start()
     second.stop()
     shutil.rmtree(second.data / "#cheetah")
@@ -176,19 +184,48 @@ def test_read_only_directory_is_refused(prepared):
         subprocess.run(["umount", str(folder)], check=False)
 
 
-def test_impossible_options_are_adjusted_or_refused(new_server):
-    """Too small, too large, nonsense."""
-    for name, value in (("cheetah_buffer_pool_size", "1"), ("cheetah_log_file_size", "100T"),
-                        ("cheetah_io_capacity", "0"),
-                        ("cheetah_flush_log_at_trx_commit", "7"),
-                        ("cheetah_default_compression", "brotli")):
-        server = new_server({f"loose_{name}": value})
+@pytest.mark.parametrize("name, value, taken", [
+    ("cheetah_buffer_pool_size", "1", 8 * MIB), ("cheetah_log_file_size", "100T", 8 * MIB),
+    ("cheetah_log_size_max", "1", 8 * MIB), ("cheetah_io_capacity", "0", 10),
+    ("cheetah_flush_log_at_trx_commit", "7", 2)])
+def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
+    """Too small, too large. (The log's size is 32 MiB.)"""
+    server = new_server({f"loose_{name}": value})
+    server.start()
+    assert server.value(f"SELECT @@{name}") == taken
+    assert name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-")
+
+
+def test_a_word_that_is_none_keeps_the_server_from_starting(new_server):
+    """As one of InnoDB's variables. There is no value that is near it."""
+    server = new_server({"loose_cheetah_default_compression": "brotli"})
+    with pytest.raises(Failure, match="cheetah-default-compression|brotli"):
         server.start()
-        assert server.value("SELECT 1") == 1, f"no answer with {name}={value}"
-        if server.has_engine("CHEETAH"):
-            assert str(server.value(f"SELECT @@{name}")) != value
-        assert name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-")
-        server.stop()
+
+
+@pytest.mark.parametrize("asked, taken, told", [
+    ({"log_size_max": "64M"}, {"log_size_max": 64 * MIB, "log_file_size": 16 * MIB},
+     f"cheetah_log_file_size is {16 * MIB}, not {64 * MIB}: at most a quarter of "
+     f"cheetah_log_size_max, which is {64 * MIB}"),
+    ({"log_file_size": "512M"}, {"log_size_max": 2048 * MIB, "log_file_size": 512 * MIB},
+     f"cheetah_log_size_max is {2048 * MIB}, not {1024 * MIB}: at least four times "
+     f"cheetah_log_file_size, which is {512 * MIB}"),
+    ({"log_size_max": "256M", "log_file_size": "64M"},
+     {"log_size_max": 256 * MIB, "log_file_size": 64 * MIB}, ""),
+    ({"ft_min_token_size": "16", "ft_max_token_size": "12"},
+     {"ft_min_token_size": 12, "ft_max_token_size": 12},
+     "cheetah_ft_min_token_size is 12, not 16: at most cheetah_ft_max_token_size, which is 12"),
+    ({}, {"log_size_max": 1024 * MIB, "log_file_size": 64 * MIB, "ft_min_token_size": 3,
+          "ft_max_token_size": 84}, "")])
+def test_values_that_do_not_fit_each_other_are_adjusted(tmp_path, asked, taken, told):
+    """With a warning that has the variables' names; the last row are the defaults."""
+    options = {f"cheetah_{name}": value for name, value in asked.items()}
+    with PrivateServer(tmp_path / "server", options) as server:
+        found = {name: server.value(f"SELECT @@cheetah_{name}") for name in taken}
+        assert found == taken
+        said = [line for line in server.log.read_text().splitlines() if "CHEETAH:" in line]
+        assert [line.partition("[Warning] CHEETAH: ")[2] for line in said] == [told] * bool(told)
+        server.sql("CREATE TABLE mysql.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
 
 
 def test_plugin_missing_at_drop_leaves_a_named_orphan(prepared):

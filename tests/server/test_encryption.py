@@ -211,12 +211,14 @@ def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys
 def starts_without_engine(server, *words: str) -> None:
     """The server starts without the engine, whose line in the error log has these words."""
     server.log.unlink(missing_ok=True)
+    server.options["cheetah"] = "ON"
     server.start()
     assert not server.has_engine("CHEETAH"), "the engine started without its keys"
     lines = [line for line in server.log.read_text().splitlines()
              if "[ERROR] CHEETAH: cannot open" in line]
     assert len(lines) == 1 and all(word in lines[0] for word in words), lines
     server.stop()
+    del server.options["cheetah"]
 
 
 @pytest.mark.parametrize("ends", ["stop", "kill"])

@@ -27,7 +27,8 @@ def test_another_layout_is_refused(new_server, request, tmp_path):
     """One of the differences; all of them with --large."""
     wanted = list(PLANTED)[:None if request.config.getoption("--large") else 1]
     for number, difference in enumerate(wanted):
-        server = new_server(plugin=plugin_with(tmp_path / str(number), *PLANTED[difference]))
+        server = new_server({"cheetah": "ON"},
+                            plugin=plugin_with(tmp_path / str(number), *PLANTED[difference]))
         server.start()
         assert not server.has_engine("CHEETAH")
         assert f"{difference} differs" in server.log.read_text()

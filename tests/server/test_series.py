@@ -13,7 +13,7 @@ def test_the_plugin_of_another_series_is_refused(new_server):
         names = " or ".join(series for series in RELEASES if series != SERIES)
         pytest.skip(f"no plugin of another series is built here: make build SERVER={names}")
     for plugin in others:
-        server = new_server(plugin=plugin)
+        server = new_server({"cheetah": "ON"}, plugin=plugin)
         server.start()
         assert not server.has_engine("CHEETAH")
         assert "Couldn't load plugins from" in server.log.read_text()

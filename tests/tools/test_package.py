@@ -46,6 +46,17 @@ def test_the_package_has_what_its_readers_are_sent_to(folder):
     assert named and all((folder / name).is_file() for name in named), named
 
 
+def test_an_installed_plugin_comes_with_settings(tmp_path):
+    """Where option files are as Debian's; else they are told."""
+    assert "cheetah = FORCE" in package.place_settings(tmp_path)
+    target = tmp_path / package.CONFIGURATION
+    target.parent.mkdir(parents=True)
+    assert "restart" in package.place_settings(tmp_path)
+    assert "\ncheetah = FORCE\n" in target.read_text()
+    target.write_text("mine")
+    assert "stays" in package.place_settings(tmp_path) and target.read_text() == "mine"
+
+
 def test_only_links_out_of_the_package_become_words():
     text = ("[a](b.md#c) ![p](p.svg) [d](#e) [f](https://g) [`h` i](../crates/j) [k/l](../k/l) "
             "`[m]`(n)")

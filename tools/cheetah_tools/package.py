@@ -179,12 +179,28 @@ def install(_arguments=()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(plugin, fresh)
         fresh.rename(target)
-        place_programs(folder.parents[3] / "usr/local")
+        root = folder.parents[3]
+        place_programs(root / "usr/local")
+        settings = place_settings(root)
     except PermissionError as failure:
         raise Failure(f"cannot write to {failure.filename}: run as root, "
                       "sudo make install") from failure
-    print(f"installed {target} with cheetah-migrate and cheetah-backup\n"
-          "next, in the server: INSTALL SONAME 'ha_cheetah';")
+    print(f"installed {target} with cheetah-migrate and cheetah-backup\n{settings}")
+
+
+def place_settings(root: Path) -> str:
+    """Have the server load the plugin, and start with the engine or not at all, where it reads
+    option files as Debian's does. What to do next."""
+    text = (PACKAGING / "60-cheetah.cnf").read_text()
+    target = root / CONFIGURATION
+    if target.exists():
+        return f"{show(target)} is there already and stays; next: restart the server"
+    if target.parent.is_dir():
+        place(target, text.encode(), 0o644)
+        return f"settings are in {show(target)}; next: restart the server"
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return "next: write into the server's option file, then restart the server:\n" + "\n".join(
+        f"    {line}" for line in lines)
 
 
 def place_programs(prefix: Path) -> None:

@@ -36,7 +36,8 @@ class PrivateServer:
 
     def __init__(self, folder: Path, options: dict = None, plugin=True, cgroup: Path = None):
         """`folder` is made when absent. `options` are lines of my.cnf (value None: a bare word).
-        `plugin`: the file to load, True for that of this build; none when it is not there."""
+        `plugin`: the file to load, True for that of this build; none when it is not there. With it
+        the server starts with the engine or not at all, unless `options` say `cheetah`."""
         setup.ensure()
         self.folder = Path(folder)
         self.data = self.folder / "data"
@@ -215,7 +216,7 @@ class PrivateServer:
         if os.geteuid() == 0:
             lines["user"] = "root"
         if self.plugin:
-            lines["plugin_load_add"] = link_name(self.plugin)
+            lines |= {"plugin_load_add": link_name(self.plugin), "cheetah": "FORCE"}
         lines.update(self.options)
         text = "".join(f"{key}\n" if value is None else f"{key} = {value}\n"
                        for key, value in lines.items())

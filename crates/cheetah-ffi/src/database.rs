@@ -51,6 +51,26 @@ fn settings(config: &CheetahConfig) -> Config {
     }
 }
 
+/// Changes settings that do not fit each other to values that do, and tells the sink of each that
+/// has changed.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_adjust_settings(
+    settings: *mut CheetahSettings,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate it points to a value of the caller.
+    let settings = unsafe { &mut *settings };
+    value((), || {
+        let mut fitting = settings.get();
+        for adjustment in fitting.adjust() {
+            // SAFETY: the caller's function gets the caller's context.
+            unsafe { sink(context, CheetahBytes::of(adjustment.to_string().as_bytes())) };
+        }
+        *settings = CheetahSettings::of(fitting);
+    });
+}
+
 /// Stops the background threads, checkpoints, and closes. The handle is gone in any case.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_close(db: *mut CheetahDb) -> i32 {

@@ -1,6 +1,6 @@
 //! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
 
-use cheetah::base::{ConstraintProblem, Error, Result, SearchProblem};
+use cheetah::base::{ConstraintProblem, Error, Result, SearchProblem, ServerSettings};
 use cheetah::db::{LockMode, Read};
 use cheetah::format::row::RowFormatVersion;
 use std::ffi::c_void;
@@ -193,6 +193,32 @@ pub struct CheetahConfig {
     pub newest_key_version: crate::CheetahNewestKeyVersion,
     /// As above.
     pub key_bytes: crate::CheetahKeyBytes,
+}
+
+/// Variables of the server that depend on each other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CheetahSettings {
+    /// Size of one log file.
+    pub log_file_bytes: u64,
+    /// Size of the log.
+    pub log_bytes_max: u64,
+    /// Characters of the shortest word of full-text indexes.
+    pub word_chars_min: u32,
+    /// Characters of the longest one.
+    pub word_chars_max: u32,
+}
+
+impl CheetahSettings {
+    pub(crate) fn get(self) -> ServerSettings {
+        let Self { log_file_bytes, log_bytes_max, word_chars_min, word_chars_max } = self;
+        ServerSettings { log_file_bytes, log_bytes_max, word_chars_min, word_chars_max }
+    }
+
+    pub(crate) fn of(settings: ServerSettings) -> Self {
+        let ServerSettings { log_file_bytes, log_bytes_max, word_chars_min, word_chars_max } = settings;
+        Self { log_file_bytes, log_bytes_max, word_chars_min, word_chars_max }
+    }
 }
 
 /// How a stored row is built.

@@ -1,5 +1,6 @@
 //! Settings of an engine. Those with a meaning in InnoDB have InnoDB's name.
 
+use super::settings::LOG_FILES_MIN;
 use super::{Error, KeySource, Result};
 
 /// Settings with which a database is opened. Byte counts unless said otherwise.
@@ -124,8 +125,9 @@ impl Config {
         if !(4096..=1 << 32).contains(&self.log_file_bytes) {
             return refuse("log_file_size", self.log_file_bytes, "from 4096 to 4294967296".into());
         }
-        if self.log_bytes_max < 4 * self.log_file_bytes {
-            let range = format!("at least four times log_file_size, {}", 4 * self.log_file_bytes);
+        let least = LOG_FILES_MIN * self.log_file_bytes;
+        if self.log_bytes_max < least {
+            let range = format!("at least {least}, four times log_file_size");
             return refuse("log_size_max", self.log_bytes_max, range);
         }
         Ok(())

@@ -18,6 +18,7 @@ pub(crate) mod model;
 pub mod page_work;
 pub mod planted;
 pub mod reach;
+mod settings;
 pub mod stages;
 pub mod stalls;
 pub(crate) mod sync;
@@ -30,6 +31,7 @@ pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use key_service::{KeyService, KeySource};
+pub use settings::{Adjustment, ServerSettings};
 pub use threads::statement_threads;
 #[cfg(test)]
 pub(crate) use threads::RaisedAtEnd;
