@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // mariadb-backup blocks commits, notes the position of the binary log, and ends BACKUP STAGE. The
 // server calls end_backup before it releases commits: what is pinned then fits that position.
+//
+// Programs that copy the engines that they know would say that all is well, without our tables. So
+// the first stage is an error, unless somebody has said that the engine is taken care of:
+// cheetah-backup in a session of its own, as the session of mariadb-backup is not its own; others
+// by a variable.
 #include "backup.h"
 
+#include "ddl/orphans.h"
 #include "engine.h"
 #include "errors.h"
+#include "handler/ha_cheetah.h"
 #include "settings.h"
 #include "transactions/session.h"
 #include "transactions/stages.h"
@@ -74,9 +81,38 @@ static void end_backup() {
                       message.c_ptr_safe());
 }
 
+static bool has_lasting_tables() {
+  for (const std::string &name : table_names("")) {
+    if (!is_temporary_name(name)) return true;
+  }
+  return false;
+}
+
+// The session that holds this lock says that the next backup takes care of the engine. It goes with
+// the session, however that ends, and holds for one backup: another one, which has waited for it to
+// end its stages, has nothing to do with it. The server lets only one begin at a time.
+static bool is_announced(THD *thd) {
+  MDL_key lock(MDL_key::USER_LOCK, "cheetah_backup_stages", "");
+  unsigned long session = thd->mdl_context.get_lock_owner(&lock);
+  if (session == 0 || session == engine.announcer) return false;
+  engine.announcer = session;
+  return true;
+}
+
+// The server offers no way to refuse the stage: it begins, but the statement is an error.
 static void prepare_for_backup() {
-  sql_print_warning("CHEETAH: a backup starts. mariadb-backup leaves the data of all CHEETAH tables out (#cheetah): "
-                    "use cheetah-backup, which calls it and does the rest, or mariadb-dump.");
+  THD *thd = current_thd;
+  if (thd == nullptr || is_announced(thd) || !has_lasting_tables()) return;
+  if (allows_foreign_backup(thd)) {
+    sql_print_warning("CHEETAH: a backup starts, as cheetah_allow_foreign_backup is ON. Programs that copy files engine by "
+                      "engine, as mariadb-backup does, leave all CHEETAH tables out (#cheetah)");
+    return;
+  }
+  static const char *refusal = "CHEETAH: mariadb-backup and its like leave the data of all CHEETAH tables out: use "
+                               "cheetah-backup, which calls it and does the rest, or mariadb-dump. For snapshots of the "
+                               "file system, which have them, SET cheetah_allow_foreign_backup = ON (GLOBAL for programs)";
+  sql_print_error("%s", refusal);
+  my_printf_error(ER_BACKUP_STAGE_FAILED, "%s. (The stage has begun: BACKUP STAGE END ends it)", MYF(0), refusal);
 }
 
 static uint8_t is_own(const CheetahXid *xid) {

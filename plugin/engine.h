@@ -13,6 +13,7 @@ namespace cheetah {
 struct Engine {
   handlerton *hton = nullptr;
   CheetahDb *db = nullptr;
+  unsigned long announcer = 0;  // the session that has taken care of the last backup that said so
   bool ddl_recovered = false;  // the server has dealt with the statements that a crash has interrupted
 };
 extern Engine engine;

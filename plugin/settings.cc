@@ -232,6 +232,16 @@ static MYSQL_THDVAR_BOOL(strict_mode, PLUGIN_VAR_OPCMDARG,
                          "ignore it",
                          nullptr, nullptr, true);
 
+static MYSQL_THDVAR_BOOL(allow_foreign_backup, PLUGIN_VAR_OPCMDARG,
+                         "Whether BACKUP STAGE START is allowed to programs that may leave CHEETAH tables out: for snapshots of "
+                         "the file system, which have them, and for backups that need not have them",
+                         nullptr, nullptr, false);
+
+static MYSQL_THDVAR_BOOL(wsrep_local_writes, PLUGIN_VAR_OPCMDARG,
+                         "Whether rows of CHEETAH tables may be written while wsrep is on. They are not replicated: they stay on "
+                         "this node",
+                         nullptr, nullptr, false);
+
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
                          "Compression of tables whose definition does not ask for one", nullptr, nullptr,
                          CHEETAH_COMPRESSION_ZSTD, &compression_type);
@@ -261,6 +271,8 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
+                                        MYSQL_SYSVAR(allow_foreign_backup),
+                                        MYSQL_SYSVAR(wsrep_local_writes),
                                         MYSQL_SYSVAR(default_compression),
                                         MYSQL_SYSVAR(default_compression_level),
                                         sysvar_default_encryption_key_id,
@@ -322,6 +334,10 @@ WordRules word_rules(THD *thd) {
 }
 
 uint64_t ft_result_cache_limit() { return result_cache_limit; }
+
+bool allows_foreign_backup(THD *thd) { return THDVAR(thd, allow_foreign_backup); }
+
+bool allows_local_writes(THD *thd) { return THDVAR(thd, wsrep_local_writes); }
 
 unsigned snapshot_max_age() { return pin_seconds_max; }
 

@@ -40,6 +40,11 @@ struct WordRules;
 WordRules word_rules(THD *thd);
 // Bytes that the result of a full-text search may take.
 uint64_t ft_result_cache_limit();
+// Whether programs that do not know the engine may back the server up.
+bool allows_foreign_backup(THD *thd);
+// Whether rows may be written that stay on this server, while the other nodes of a cluster do not
+// get them.
+bool allows_local_writes(THD *thd);
 // Seconds for which the state of a backup stays pinned.
 unsigned snapshot_max_age();
 // Tells the open engine what the variables say of the background, of backups and of stalls.

@@ -60,6 +60,7 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   if (error == 0) error = choose_encryption(thd, form, &encryption);
   if (error != 0) return error;
   warn_of_ignored_options(thd, info);
+  if (!info->tmp_table()) warn_of_unreplicated(thd, form->s->table_name.str);
   return create_in_engine(thd, table_name_of_path(path), form, info, format, encryption);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
 // packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
-// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc, checking.cc,
-// in ../ddl: ddl.cc and alter.cc, and in ../constraints: told_server.cc and actions.cc.
+// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc,
+// checking.cc, in ../ddl: ddl.cc and alter.cc, in ../constraints: told_server.cc and actions.cc,
+// and in ../transactions: cluster.cc.
 #pragma once
 
 #include "server.h"
@@ -182,6 +183,11 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   // locking.cc
   bool is_sequence() const;
   bool is_temporary() const;
+  // ../transactions/cluster.cc
+  bool stays_on_this_node() const;
+  int refuse_unreplicated() const;
+  static void warn_of_unreplicated(THD *thd, const char *name);
+  // locking.cc
   void set_read(CheetahRead read);
   CheetahTxn *txn() const { return txn_; }
   // Whether nobody will write the rows that are read: then only columns that are asked for need be

@@ -12,7 +12,9 @@ from pathlib import Path
 import pymysql
 import pytest
 from binlog import replay
+from cheetah_tools.paths import SERVER
 from cheetah_tools.say import Failure, note
+from cheetah_tools.setup import library_environment
 from servers import Client, check_table, is_root, wait_until
 
 COUNTERS = 50
@@ -20,6 +22,7 @@ WRITERS = 4
 BINLOG = {"log_bin": "binlog", "binlog_format": "STATEMENT", "sync_binlog": 1, "server_id": 7}
 SLOW = "SET GLOBAL cheetah_io_capacity = 100"
 OTHER_FILE_SYSTEM = Path("/dev/shm")
+MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
 
 
 class Writer(Client):
@@ -74,6 +77,7 @@ def writers(server):
 
 def block_commits(cursor) -> None:
     """What mariadb-backup does; END is missing."""
+    cursor.execute("SET SESSION cheetah_allow_foreign_backup = ON")
     for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"):
         cursor.execute(f"BACKUP STAGE {stage}")
 
@@ -132,7 +136,8 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
 def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
     make_tables(server)
     with server.connect("d") as connection, connection.cursor() as cursor:
-            cursor.execute("BACKUP STAGE START")
+        cursor.execute("SET SESSION cheetah_allow_foreign_backup = ON")
+        cursor.execute("BACKUP STAGE START")
         cursor.execute("BACKUP STAGE END")
         assert server.status("Cheetah_backup_pins") == 0
         server.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
@@ -148,8 +153,78 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
     assert snapshot(server, tmp_path / "of-now")["by"] == "statement"
     assert server.value("SELECT @@cheetah_create_snapshot") == ""
     said = server.log.read_text(errors="replace")
-    assert "a backup starts. mariadb-backup leaves the data" in said
+    assert "a backup starts, as cheetah_allow_foreign_backup is ON" in said
     assert "is pinned for 1 s" in said and "a snapshot is in" in said
+
+
+def begins_backup(server, *before) -> str:
+    """BACKUP STAGE START in a session of its own, after other statements: its error, if any."""
+    with server.connect("d") as connection, connection.cursor() as cursor:
+        for text in before:
+            cursor.execute(text)
+        try:
+            cursor.execute("BACKUP STAGE START")
+        except pymysql.MySQLError as failure:
+            return str(failure)
+        finally:
+            cursor.execute("BACKUP STAGE END")
+    return ""
+
+
+ALLOW = "SET {} cheetah_allow_foreign_backup = {}"
+
+
+def test_a_backup_that_would_lack_tables_is_refused(server):
+    """Where there are some, and nobody has said that they are taken care of."""
+    assert not begins_backup(server), "there are no tables"
+    assert not begins_backup(server, "CREATE TEMPORARY TABLE t (a INT) ENGINE=CHEETAH")
+    server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
+    refusal = begins_backup(server)
+    assert "cheetah-backup" in refusal and "BACKUP STAGE END" in refusal, refusal
+    assert "[ERROR] CHEETAH: mariadb-backup" in server.log_tail(3)
+    assert not begins_backup(server, ALLOW.format("SESSION", "ON"))
+    assert begins_backup(server) == refusal
+    server.sql(ALLOW.format("GLOBAL", "ON"))
+    assert not begins_backup(server)
+    assert begins_backup(server, ALLOW.format("SESSION", "OFF")) == refusal
+    server.sql(ALLOW.format("GLOBAL", "OFF"))
+    server.sql("DROP TABLE d.t")
+    assert not begins_backup(server)
+    server.sql("CREATE SEQUENCE d.s ENGINE=CHEETAH")
+    assert begins_backup(server) == refusal
+
+
+def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
+    """As cheetah-backup does. Its mariadb-backup may be another program's that has waited."""
+    server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):
+            announcing = stack.enter_context(server.connect("d"))
+            announcing.cursor().execute("SELECT GET_LOCK('cheetah_backup_stages', 10)")
+            assert not begins_backup(server)
+            assert "cheetah-backup" in begins_backup(server)
+            announcing.cursor().execute("SELECT RELEASE_LOCK('cheetah_backup_stages')")
+    assert "cheetah-backup" in begins_backup(server)
+
+
+@pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
+@pytest.mark.parametrize("more", [[], ["--stream=xbstream"], ["--databases=other"]],
+                         ids=["folder", "stream", "other databases"])
+def test_mariadb_backup_alone_fails_and_says_what_to_do(server, tmp_path, more):
+    """It said "completed OK!". State transfer of a cluster begins with the same program."""
+    def run(target) -> subprocess.CompletedProcess:
+        words = [f"--defaults-file={server.folder / 'my.cnf'}", "--backup",
+                 f"--target-dir={target}", *more]
+        return subprocess.run([MARIADB_BACKUP, *words], env=library_environment(), check=False,
+                              capture_output=True)
+
+    server.sql("CREATE DATABASE other")
+    server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
+    done = run(tmp_path / "refused")
+    assert done.returncode != 0 and b"cheetah-backup" in done.stderr, done.stderr[-2000:]
+    server.sql(ALLOW.format("GLOBAL", "ON"))
+    done = run(tmp_path / "allowed")
+    assert done.returncode == 0 and b"completed OK!" in done.stderr, done.stderr[-2000:]
 
 
 def test_targets_that_cannot_be(server, tmp_path):

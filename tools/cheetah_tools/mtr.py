@@ -255,7 +255,8 @@ def run_suites(engine: str, suites=(), names=(), label="run", more=()) -> dict:
              f"--combination=--default-storage-engine={engine}",
              "--mysqld=--plugin-maturity=unknown", "--mysqld=--partition",
              "--mysqld=--innodb-lock-wait-timeout=3",
-             "--mysqld=--loose-cheetah-lock-wait-timeout=3", *more]
+             "--mysqld=--loose-cheetah-lock-wait-timeout=3",
+             "--mysqld=--loose-cheetah-allow-foreign-backup=ON", *more]
     if engine == "CHEETAH":
         words.append(f"--mysqld=--plugin-load-add={PLUGIN.name}")
     if suites:

@@ -208,7 +208,7 @@ def pinned(options, server: Server, rest: Path):
 def attempt(options, server: Server, rest: Path, *words):
     """One attempt of `pinned`; `words`: more for mariadb-backup."""
     begun, count_before = server.time(), stages.count(server)
-    with replication.paused(server):
+    with replication.paused(server), server.announced():
         mariadb_backup(options, "the other engines", "--backup", f"--target-dir={rest}", *words,
                        *options.more)
     folder = server.place_of_snapshot()

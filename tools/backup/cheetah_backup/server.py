@@ -12,6 +12,9 @@ from cheetah_migrate.say import Failure, line, span
 from . import listening, snapshot
 
 LOCK_NAME = "cheetah_backup"
+# Whoever holds it when mariadb-backup begins has the engine let it, once for each session.
+STAGES_LOCK_NAME = "cheetah_backup_stages"
+STAGES_LOCK_SECONDS = 10   # for the server to notice that a session before is gone
 LOG_LINES = 8
 LOOK_SECONDS = 0.01
 # What mariadb-backup says when it does not get on in InnoDB's log, as it does of a log that is too
@@ -58,6 +61,17 @@ class Server:
         """Begin another session, without the lock of the one that is lost."""
         lost, self.connection = self.connection, self._connect()
         lost.close()
+
+    @contextlib.contextmanager
+    def announced(self):
+        """Meanwhile the engine lets one backup begin that leaves its tables out."""
+        with contextlib.closing(self._connect()) as session:
+            session.run("SET SESSION wait_timeout = 604800")
+            if session.value(f"SELECT GET_LOCK({text(STAGES_LOCK_NAME)}, "
+                             f"{STAGES_LOCK_SECONDS})") != "1":
+                raise Failure(f"somebody else holds the lock {STAGES_LOCK_NAME} (GET_LOCK): wait "
+                              "for its end")
+            yield
 
     def run(self, statement: str) -> None:
         """Run a statement that may take long. When that is interrupted, it is at its end, and a new

@@ -70,7 +70,12 @@ impl ServerSettings {
         if asked_max == Self::default().log_bytes_max {
             self.log_bytes_max = least;
             let because = format!("at least four times cheetah_log_file_size, which is {asked_file}");
-            return Some(Adjustment { name: "cheetah_log_size_max", asked: asked_max, taken: least, because });
+            return Some(Adjustment {
+                name: "cheetah_log_size_max",
+                asked: asked_max,
+                taken: least,
+                because,
+            });
         }
         let taken = asked_max / LOG_FILES_MIN / LOG_FILE_UNIT * LOG_FILE_UNIT;
         self.log_file_bytes = taken;
@@ -198,8 +203,7 @@ mod tests {
         let files = [FILE_RANGE.0, 2 * MIB, 3 * MIB, 64 * MIB, 256 * MIB, 257 * MIB, FILE_RANGE.1];
         let sizes = [MAX_RANGE.0, 9 * MIB, 255 * MIB, 256 * MIB, 1024 * MIB, 4096 * MIB, MAX_RANGE.1];
         for (log_file_bytes, log_bytes_max) in files.into_iter().flat_map(|f| sizes.map(|s| (f, s))) {
-            let mut settings =
-                ServerSettings { log_file_bytes, log_bytes_max, ..ServerSettings::default() };
+            let mut settings = ServerSettings { log_file_bytes, log_bytes_max, ..ServerSettings::default() };
             settings.adjust();
             let ServerSettings { log_file_bytes, log_bytes_max, .. } = settings;
             assert!(log_file_bytes >= FILE_RANGE.0 && log_file_bytes <= FILE_RANGE.1, "I1");
