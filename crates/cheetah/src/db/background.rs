@@ -1,6 +1,7 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
 //! them.
 
+use super::rest::{Rest, Signs};
 use super::rotation::KeyRotation;
 use super::statistics_table::is_internal;
 use super::taking_statistics;
@@ -36,6 +37,7 @@ pub(in crate::db) struct Background {
     holes_due_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
+    pub(in crate::db) rest: Rest,
     /// The threads are to end.
     ends: AtomicBool,
 }
@@ -48,6 +50,7 @@ impl Background {
             holes_due_at_ns: Mutex::new(0),
             waiting_snapshot: WaitingSnapshot::default(),
             key_rotation: KeyRotation::default(),
+            rest: Rest::default(),
             ends: AtomicBool::new(false),
         }
     }
@@ -63,6 +66,36 @@ impl Background {
     /// The pool that the steps work on.
     pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
+    }
+
+    /// The time now.
+    pub(in crate::db) fn now_ns(&self) -> u64 {
+        self.core.clock.now_ns()
+    }
+
+    /// Has the threads look for work: a setting has changed, or one of them has done something.
+    /// Does not block.
+    pub(in crate::db) fn call(&self) {
+        if self.rest.call(self.now_ns()) {
+            self.core.pool.call_cleaner();
+        }
+    }
+
+    /// Ends the rest of the threads if there may be work for them.
+    pub(in crate::db) fn look_for_signs(&self) {
+        if self.rest.look(self.now_ns(), || self.signs()) {
+            self.core.pool.call_cleaner();
+        }
+    }
+
+    fn signs(&self) -> Signs {
+        let core = &self.core;
+        Signs {
+            log_end: core.journal.end(),
+            horizon: core.transactions.versions.horizon(),
+            reads: core.pool.reads_count(),
+            in_progress: (core.health.stalls().lasting_count() + core.unfinished.rollbacks_count()) as u64,
+        }
     }
 
     /// One step of everything; whether anything was done. An error of one does not keep the others.
@@ -102,7 +135,8 @@ impl Background {
         *at_ns = now_ns;
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
         self.waiting_snapshot.step(&self.core);
-        self.noted("writing the log", flushed.map(|()| true))
+        // It is no work after which there would be more.
+        self.noted("writing the log", flushed.map(|()| true)).map(|_| false)
     }
 
     /// Deals with what is due of dictionaries, up to a trial; whether there is more.

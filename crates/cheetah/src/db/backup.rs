@@ -96,6 +96,7 @@ impl Db {
     /// Age in seconds after which a snapshot that waits is given up; with 0 none will wait.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);
+        self.0.background.call();
     }
 
     /// Pins, the age of the snapshot that waits, and bytes of files that are there for pins alone.

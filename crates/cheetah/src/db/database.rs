@@ -128,7 +128,9 @@ impl Db {
     /// then. More is used as it is needed. What is too much is given back in the background; what
     /// was set aside when the database was opened keeps its size (`memory`, M3).
     pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
-        self.0.core.pool.set_memory_bytes(bytes)
+        let bytes = self.0.core.pool.set_memory_bytes(bytes);
+        self.0.background.call();
+        bytes
     }
 
     /// Sets whether entries of secondary indexes that come with a new row may wait in memory for a
@@ -147,6 +149,7 @@ impl Db {
     /// background error.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         self.0.core.pool.set_scrub_rate(bytes_per_second);
+        self.0.background.call();
     }
 
     /// Has these keys of the server serve, in their newest versions, and key 1, which closes what
@@ -165,6 +168,7 @@ impl Db {
             core.use_keys(&core.keys_by_default())?;
         }
         core.pool.keys().set_closes_tables(is_on);
+        self.0.background.call();
         Ok(())
     }
 
@@ -187,6 +191,7 @@ impl Db {
     /// encrypts it anew; 1 as at first, 0: any number.
     pub fn set_rotate_key_age(&self, versions: u32) {
         self.0.core.pool.keys().set_rotate_age(versions);
+        self.0.background.call();
     }
 
     /// Whether the background has still to look whether pages are encrypted as they should be.

@@ -12,6 +12,7 @@ mod database;
 mod fulltext;
 mod load;
 mod reading;
+mod rest;
 mod rotation;
 mod statistics;
 mod statistics_table;

@@ -17,6 +17,7 @@ impl Db {
         core.statistics.add(table.id());
         if table.are_statistics_due(core.clock.now_ns(), core.statistics.by_themselves()) {
             core.statistics.ask();
+            self.0.background.call();
         }
     }
 
@@ -24,6 +25,7 @@ impl Db {
     /// looked at, where the definition of a table does not say.
     pub fn set_statistics(&self, by_themselves: bool, places: u32) {
         self.0.core.statistics.set(by_themselves, places);
+        self.0.background.call();
     }
 
     /// Takes statistics of all indexes of a table by samples and keeps them; durable on return. The

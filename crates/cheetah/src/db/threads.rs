@@ -1,40 +1,18 @@
 //! The threads of the background: loops around its steps.
 
 use super::background::Background;
+use super::rest::Turn;
 use crate::base::{Error, Result};
 use crate::recovery::Crew;
-use parking_lot::{Condvar, Mutex};
 use std::num::NonZero;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-/// Pause after a step that had nothing to do.
-const IDLE: Duration = Duration::from_millis(20);
 
 /// Running threads; dropping ends them and waits for that.
 pub(in crate::db) struct Threads {
     background: Arc<Background>,
-    stop: Arc<Stop>,
     handles: Vec<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Stop {
-    asked: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stop {
-    /// Sleeps for `pause` unless asked to stop; whether to go on.
-    fn go_on_after(&self, pause: Duration) -> bool {
-        let mut asked = self.asked.lock();
-        if !*asked && !pause.is_zero() {
-            self.changed.wait_for(&mut asked, pause);
-        }
-        !*asked
-    }
 }
 
 /// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as
@@ -66,34 +44,51 @@ fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut
 
 type Step = fn(&Background) -> Result<bool>;
 
-/// What a thread does after a step that had nothing to do.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
-    /// It sleeps.
-    Idle,
-    /// It sleeps, but writers that have no room wake it.
-    UntilCalled,
+/// What a thread does.
+#[derive(Clone, Copy)]
+struct Job {
+    name: &'static str,
+    step: Step,
+    /// Where it sleeps after a step that had nothing to do.
+    bed: Bed,
+    /// Whether what it has done may be work for others.
+    leads_to_more: bool,
 }
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bed {
+    /// With the others.
+    Common,
+    /// Where writers that have no room wake it, too.
+    Cleaner,
+}
+
+impl Job {
+    const fn new(name: &'static str, step: Step) -> Self {
+        Self { name, step, bed: Bed::Common, leads_to_more: true }
+    }
+}
+
+const JOBS: [Job; 10] = [
+    Job { bed: Bed::Cleaner, ..Job::new("cheetah-clean", Background::clean_step) },
+    Job::new("cheetah-undo", Background::rollback_step),
+    Job::new("cheetah-purge", Background::free_step),
+    Job::new("cheetah-check", Background::checkpoint_step),
+    Job::new("cheetah-gc", Background::collect_step),
+    Job::new("cheetah-flush", Background::flush_step),
+    Job::new("cheetah-stats", Background::statistics_step),
+    Job { leads_to_more: false, ..Job::new("cheetah-scrub", Background::scrub_step) },
+    Job::new("cheetah-keys", Background::key_step),
+    Job::new("cheetah-watch", Background::watch_step),
+];
 
 impl Threads {
     pub(in crate::db) fn start(background: &Arc<Background>) -> Result<Self> {
-        let steps: [(&str, Step, Wait); 10] = [
-            ("cheetah-clean", Background::clean_step, Wait::UntilCalled),
-            ("cheetah-undo", Background::rollback_step, Wait::Idle),
-            ("cheetah-purge", Background::free_step, Wait::Idle),
-            ("cheetah-check", Background::checkpoint_step, Wait::Idle),
-            ("cheetah-gc", Background::collect_step, Wait::Idle),
-            ("cheetah-flush", Background::flush_step, Wait::Idle),
-            ("cheetah-stats", Background::statistics_step, Wait::Idle),
-            ("cheetah-scrub", Background::scrub_step, Wait::Idle),
-            ("cheetah-keys", Background::key_step, Wait::Idle),
-            ("cheetah-watch", Background::watch_step, Wait::Idle),
-        ];
-        let background = Arc::clone(background);
-        let mut threads = Self { background, stop: Arc::default(), handles: Vec::new() };
-        for (name, step, wait) in steps {
-            let stop = Arc::clone(&threads.stop);
-            threads.spawn(name, move |background| run(background, &stop, step, wait))?;
+        background.rest.begin();
+        let mut threads = Self { background: Arc::clone(background), handles: Vec::new() };
+        for (no, job) in JOBS.into_iter().enumerate() {
+            let turn = Turn { no: no as u64, count: JOBS.len() as u64 };
+            threads.spawn(job.name, move |background| run(background, job, turn))?;
         }
         threads.background.pool().begin_read_ahead();
         for name in READERS {
@@ -121,28 +116,38 @@ fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Backgroun
 
 /// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors;
 /// it is repeated, as the cause may go.
-fn run(background: &Background, stop: &Stop, step: Step, wait: Wait) {
-    let mut pause = Duration::ZERO;
-    while stop.go_on_after(pause) {
-        pause = match step(background) {
-            Ok(true) => Duration::ZERO,
-            Ok(false) if wait == Wait::UntilCalled => {
-                background.pool().wait_to_clean(IDLE);
-                Duration::ZERO
+fn run(background: &Background, job: Job, turn: Turn) {
+    let mut worked_ns = 0;
+    while !background.rest.ends() {
+        match (job.step)(background) {
+            Ok(true) => {
+                worked_ns = background.now_ns();
+                if job.leads_to_more {
+                    background.call();
+                }
             }
-            Ok(false) => IDLE,
             Err(Error::Fatal(_)) => return,
-            Err(_) => IDLE,
-        };
+            Ok(false) | Err(_) => {
+                background.look_for_signs();
+                sleep(background, job.bed, worked_ns, turn);
+            }
+        }
+    }
+}
+
+fn sleep(background: &Background, bed: Bed, worked_ns: u64, turn: Turn) {
+    let (rest, now_ns) = (&background.rest, background.now_ns());
+    match bed {
+        Bed::Common => rest.sleep(now_ns, worked_ns, turn),
+        Bed::Cleaner => background.pool().wait_to_clean(rest.pause(now_ns, worked_ns, turn)),
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
         self.background.hurry();
-        *self.stop.asked.lock() = true;
+        self.background.rest.end();
         self.background.pool().end_read_ahead();
-        self.stop.changed.notify_all();
         self.background.pool().call_cleaner();
         for handle in self.handles.drain(..) {
             let _ = handle.join();

@@ -175,6 +175,11 @@ impl Stalls {
         }
     }
 
+    /// How many threads wait, or are at an operation that may become a stall.
+    pub fn lasting_count(&self) -> usize {
+        self.lasting().count()
+    }
+
     /// Those of a reason that have ended.
     pub fn ended(&self, reason: Reason) -> LatencyCounts {
         self.of_reason(reason).ended.counts()

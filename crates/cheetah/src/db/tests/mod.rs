@@ -6,6 +6,7 @@ mod keys;
 mod listing;
 mod load;
 mod places;
+mod rest;
 mod rollback;
 mod search;
 mod snapshots;
