@@ -765,7 +765,8 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
 bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) {
   THD *thd = ha_thd();
   // A transaction without a client may have a load that is to be waited for.
-  int error = handler_error(cheetah_keep_loads_off(txn_, engine_table_.get()), thd);
+  int error = begin_unlocked(false);
+  if (error == 0) error = handler_error(cheetah_keep_loads_off(txn_, engine_table_.get()), thd);
   if (error == 0 && cheetah_is_dropped(engine_table_.get())) error = attach();
   auto *context = new AlterContext(this, altered, change, txn_, engine_table_.get());
   change->handler_ctx = context;

@@ -127,7 +127,8 @@ int ha_cheetah::report_rows_without_parent(THD *thd) {
 
 int ha_cheetah::check(THD *thd, HA_CHECK_OPT *options) {
   report_orphans(thd, table, std::string(name_, 0, name_.find('/') + 1));
-  int error = lock_engine_table(false);
+  int error = begin_unlocked(false);
+  if (error == 0) error = lock_engine_table(false);
   int result = error == 0 ? cross_check(thd) : HA_ADMIN_FAILED;
   if (result == HA_ADMIN_OK && !(options->flags & T_QUICK)) {
     MY_BITMAP *saved = table->read_set;

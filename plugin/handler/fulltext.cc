@@ -153,6 +153,8 @@ FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
 }
 
 int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matches) {
+  int unlocked = begin_unlocked(false);
+  if (unlocked != 0) return unlocked;
   size_t no = codec_.fulltext_index(search.key_no);
   SearchTexts texts(this, &codec_.fulltext()[no]);
   CheetahSearch asked = texts.ask(search.text, mode_of(search.flags), static_cast<uint8_t>(read_));
@@ -161,6 +163,7 @@ int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matc
 
 // CHEETAH_ROW_NOT_FOUND, and rank 0, if the row does not match.
 int32_t ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
+  if (begin_unlocked(false) != 0) return CHEETAH_FATAL;
   size_t no = codec_.fulltext_index(search->key_no);
   SearchTexts texts(this, &codec_.fulltext()[no]);
   CheetahSearch asked = texts.ask(search->text, mode_of(search->flags), static_cast<uint8_t>(read_));

@@ -195,6 +195,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   // its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
+  int begin_unlocked(bool writes);
   void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
   bool is_kept_from_others() const;
@@ -320,7 +321,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
 
   // Of the current statement.
   cheetah::Session *session_ = nullptr;
-  CheetahTxn *txn_ = nullptr;
+  CheetahTxn *txn_ = nullptr;  // nullptr while the table is not locked
   bool locks_when_scanned_ = false;  // a copy is read: as a whole, once a scan begins
   bool is_counted_ = false;  // among the tables that the connection uses
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;

@@ -76,6 +76,7 @@ int ha_cheetah::external_lock(THD *thd, int lock_type) {
   if (lock_type == F_UNLCK) {
     pause_scan();
     count_use(false);
+    txn_ = nullptr;
     return end_private_transaction();
   }
   if (lock_type == F_WRLCK) locked_read_ = CHEETAH_READ_EXCLUSIVE;
@@ -142,6 +143,10 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();
   return error != 0 || locks_when_scanned_ ? error : lock_for_statement(thd, writes);
 }
+
+// The server uses some tables without a lock: a new temporary sequence gets its row so, and a
+// temporary table that ALTER TABLE fills.
+int ha_cheetah::begin_unlocked(bool writes) { return txn_ != nullptr ? 0 : begin_statement(ha_thd(), writes); }
 
 int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
   if (locks_whole_table(thd)) return lock_engine_table(writes);

@@ -202,6 +202,8 @@ bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
 // Table scans.
 
 int ha_cheetah::rnd_init(bool scan) {
+  int unlocked = begin_unlocked(false);
+  if (unlocked != 0) return unlocked;
   cursor_.reset();
   cursor_index_ = 0;
   scan_ = Scan::fresh;
@@ -225,6 +227,8 @@ int ha_cheetah::rnd_next(uchar *record) {
 
 int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   CountedWork counted(handler_stats);
+  int unlocked = begin_unlocked(false);
+  if (unlocked != 0) return unlocked;
   CheetahBytes key = ref_key(position);
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
@@ -270,6 +274,8 @@ void ha_cheetah::remember_position(CheetahBytes clustered_key) {
 // Index scans.
 
 int ha_cheetah::index_init(uint key_no, bool) {
+  int unlocked = begin_unlocked(false);
+  if (unlocked != 0) return unlocked;
   active_index = key_no;
   cursor_.reset();
   bool has_words = is_fulltext(table->key_info[key_no]);  // then rows are read by ft_read

@@ -117,6 +117,7 @@ void ha_cheetah::set_cardinalities() {
 ha_rows ha_cheetah::records() {
   CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
+  if (begin_unlocked(false) != 0) return HA_POS_ERROR;
   uint64_t count = 0;
   return cheetah_count(txn_, engine_table_.get(), &count) == CHEETAH_OK ? count : HA_POS_ERROR;
 }

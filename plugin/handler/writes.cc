@@ -84,6 +84,8 @@ int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
 int ha_cheetah::write_row(const uchar *record) {
   CountedWork counted(handler_stats);
   if (stays_on_this_node()) return refuse_unreplicated();
+  int unlocked = begin_unlocked(true);
+  if (unlocked != 0) return unlocked;
   bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0;
   if (!has_parents && codec_.fulltext().empty()) return insert(record);
   CheetahSavepoint before = cheetah_savepoint(txn_);
@@ -194,6 +196,8 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   CountedWork counted(handler_stats);
   if (stays_on_this_node()) return refuse_unreplicated();
+  int unlocked = begin_unlocked(true);
+  if (unlocked != 0) return unlocked;
   CheetahSavepoint before = cheetah_savepoint(txn_);
   int error = change_row(old_record, new_record);
   if (error != 0) return error;
@@ -251,6 +255,8 @@ int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
 int ha_cheetah::delete_row(const uchar *record) {
   CountedWork counted(handler_stats);
   if (stays_on_this_node()) return refuse_unreplicated();
+  int unlocked = begin_unlocked(true);
+  if (unlocked != 0) return unlocked;
   CheetahSavepoint before = cheetah_savepoint(txn_);
   if (codec_.hidden_key()) key_.assign(current_key_.bytes());
   else encode_clustered_key(record, &key_);

@@ -22,6 +22,7 @@ from cheetah_tools import say  # noqa: E402
 from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 import fulltext  # noqa: E402
+import kinds  # noqa: E402
 from graphs import Graph  # noqa: E402
 from statements import Generator, Statement  # noqa: E402
 from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
@@ -122,7 +123,7 @@ class Round:
     def close(self) -> None:
         """Let both connections go."""
         for twin in self.twins:
-            twin.connection.close()
+            twin.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -140,17 +141,20 @@ def main(arguments: list) -> int:
                         help="tables that foreign keys tie together")
     parser.add_argument("--fulltext", action="store_true",
                         help="tables with full-text indexes, and searches")
+    parser.add_argument("--kinds", action="store_true",
+                        help="tables of all kinds, most of which do not suit the statement")
     parser.add_argument("--keep-going", type=int, default=5,
                         help="stop after this many rounds with a difference")
     parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third "
                                        "engine's opinion")
     choice = parser.parse_args(arguments)
     folder = scratch("differential")
-    more = fulltext.OPTIONS if choice.fulltext else {}
+    more = fulltext.OPTIONS if choice.fulltext else kinds.OPTIONS if choice.kinds else {}
     server = PrivateServer(folder, {**OPTIONS, **more,
                                     **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
-    generator = fulltext.Fulltext if choice.fulltext else Graph if choice.graphs else Generator
+    generator = (fulltext.Fulltext if choice.fulltext else Graph if choice.graphs
+                 else kinds.Kinds if choice.kinds else Generator)
     bad, done, refused, settled, started = [], 0, 0, 0, time.monotonic()
     with server:
         for engine in (choice.left, choice.right):

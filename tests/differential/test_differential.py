@@ -20,6 +20,10 @@ def test_full_text_searches_do_as_innodb():
     assert run.main(["--fulltext", "--statements", "1000"]) == 0
 
 
+def test_tables_of_all_kinds_do_as_with_innodb():
+    assert run.main(["--kinds", "--statements", "6000"]) == 0
+
+
 def test_a_planted_difference_is_found(capsys):
     assert run.main(["--right", "InnoDB", "--statements", "500", "--plant"]) == 1
     assert "1 of 1 rounds with a difference" in capsys.readouterr().out

@@ -1,8 +1,10 @@
 """Runs each statement on two databases of one server, each with its own default engine, and
 compares the outcomes."""
 
+import contextlib
 import re
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
@@ -31,6 +33,10 @@ COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT
           "DROP INDEX")
 
 
+# A connection is lost, in whatever state it is.
+RECONNECT = "RECONNECT"
+
+
 class Outcome:
     """What a statement did: error number, rows, affected rows, last insert id, warnings."""
 
@@ -51,20 +57,57 @@ class Twin:
 
     def __init__(self, socket, database: str, engine: str, mode: str):
         self.database, self.engine = database, engine
-        root = connect(socket)
+        self.socket, self.mode = socket, mode
+        root = self.root = connect(socket)
         with root.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS {database}")
             cursor.execute(f"CREATE DATABASE {database}")
-        root.close()
-        self.connection = connect(socket, database, conv={}, use_unicode=False)
-        for text in [*SETTINGS, f"SET default_storage_engine = {engine}",
-                     f"SET sql_mode = '{mode}'"]:
+            # Not one who may write in spite of read_only.
+            cursor.execute(f"CREATE OR REPLACE USER {database}@localhost")
+            cursor.execute(f"GRANT ALL ON {database}.* TO {database}@localhost")
+            cursor.execute(f"GRANT RELOAD, FILE, PROCESS ON *.* TO {database}@localhost")
+        self.connect()
+
+    def connect(self) -> None:
+        """A fresh connection with the settings of all."""
+        self.connection = connect(self.socket, self.database, user=self.database, conv={},
+                                  use_unicode=False)
+        for text in [*SETTINGS, f"SET default_storage_engine = {self.engine}",
+                     f"SET sql_mode = '{self.mode}'"]:
             self.run(text)
 
-    def run(self, text: str) -> Outcome:
-        """Run one statement."""
+    def disconnect(self) -> None:
+        """Kill the connection; wait until the server has forgotten it."""
+        number = self.connection.thread_id()
+        there = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {number}"
+        with self.root.cursor() as cursor:
+            cursor.execute(f"KILL {number}")
+            while cursor.execute(there) and cursor.fetchone()[0]:
+                time.sleep(0.005)
+        self.connection.close()
+
+    def reconnect(self) -> Outcome:
+        """Be killed, and come back."""
+        self.disconnect()
+        self.connect()
+        return Outcome()
+
+    def close(self) -> None:
+        """Let the connections go, and what has been prepared. The server may be lost."""
         import pymysql
-        cursor = self.connection.cursor()
+        with contextlib.suppress(pymysql.MySQLError):
+            self.disconnect()
+            with self.root.cursor() as cursor:
+                cursor.execute("SET GLOBAL read_only = 0")
+                cursor.execute(f"XA ROLLBACK '{self.database}'")
+        self.root.close()
+
+    def run(self, text: str) -> Outcome:
+        """Run one statement; what is global is set by root."""
+        import pymysql
+        if text == RECONNECT:
+            return self.reconnect()
+        cursor = (self.root if text.startswith("SET GLOBAL") else self.connection).cursor()
         try:
             affected = cursor.execute(text.replace("{twin}", self.database))
             rows = list(cursor.fetchall()) if cursor.description else None

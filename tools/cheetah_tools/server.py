@@ -266,13 +266,13 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def connect(socket: Path, database: str = "", **more):
+def connect(socket: Path, database: str = "", user: str = "root", **more):
     """A PyMySQL connection through a socket; without TLS, for which each connection would read all
     certificates of the machine."""
     import pymysql
     settings = {"autocommit": True, "charset": "utf8mb4", "read_timeout": 3600,
                 "max_allowed_packet": 256 << 20, "ssl_disabled": True, **more}
-    return pymysql.connect(unix_socket=str(socket), user="root", database=database or None,
+    return pymysql.connect(unix_socket=str(socket), user=user, database=database or None,
                            **settings)
 
 
