@@ -939,9 +939,11 @@ void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, 
 void cheetah_free_build(CheetahBuild *build);
 /* Indexes that are not kept for a while: no entries of them are wanted, and they cannot be read.
    Unique ones stay. Both calls lock the table as a whole, are durable on return, and the table is
-   to be opened again. Enabling builds the indexes from the rows. */
+   to be opened again. CHEETAH_END: the table has rows, and its indexes were to be disabled only if
+   it has none. Enabling builds the indexes from the rows. */
 uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
-int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count);
+int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count,
+                                uint8_t only_if_empty);
 int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries entries, void *context,
                                CheetahProgress progress, void *progress_context);
 

@@ -242,6 +242,10 @@ static MYSQL_THDVAR_BOOL(wsrep_local_writes, PLUGIN_VAR_OPCMDARG,
                          "this node",
                          nullptr, nullptr, false);
 
+static MYSQL_THDVAR_BOOL(disable_keys, PLUGIN_VAR_OPCMDARG,
+                         "Honour ALTER TABLE .. DISABLE KEYS for tables that have rows, too; OFF: only for empty ones",
+                         nullptr, nullptr, false);
+
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
                          "Compression of tables whose definition does not ask for one", nullptr, nullptr,
                          CHEETAH_COMPRESSION_ZSTD, &compression_type);
@@ -273,6 +277,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(strict_mode),
                                         MYSQL_SYSVAR(allow_foreign_backup),
                                         MYSQL_SYSVAR(wsrep_local_writes),
+                                        MYSQL_SYSVAR(disable_keys),
                                         MYSQL_SYSVAR(default_compression),
                                         MYSQL_SYSVAR(default_compression_level),
                                         sysvar_default_encryption_key_id,
@@ -352,6 +357,8 @@ void tell_settings() {
 bool snapshot_isolation(THD *thd) { return THDVAR(thd, snapshot_isolation); }
 
 bool strict_mode(THD *thd) { return THDVAR(thd, strict_mode); }
+
+bool disables_keys_of_rows(THD *thd) { return THDVAR(thd, disable_keys); }
 
 void default_compression(THD *thd, uint8_t *codec, int32_t *level) {
   *codec = static_cast<uint8_t>(THDVAR(thd, default_compression));

@@ -35,6 +35,9 @@ uint64_t lock_wait_timeout_ns(THD *thd);
 bool snapshot_isolation(THD *thd);
 // Whether words of a definition that cannot be meant are refused.
 bool strict_mode(THD *thd);
+
+// Whether DISABLE KEYS counts for tables that have rows.
+bool disables_keys_of_rows(THD *thd);
 // Of full-text indexes that are created from now on.
 struct WordRules;
 WordRules word_rules(THD *thd);

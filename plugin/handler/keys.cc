@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS, which every dump has around its rows.
+// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS, which every dump has around its rows, also one that
+// is to go into a table in use: so they are honoured where there are no rows, or the session has
+// said so.
 //
 // The engine keeps disabled indexes no more, and builds them again from entries that are computed
 // here, row by row. The server is told by `keys_in_use` of the table's share, and then neither
@@ -9,6 +11,7 @@
 #include "handler/ha_cheetah.h"
 #include "handler/progress.h"
 #include "handler/row_entries.h"
+#include "settings.h"
 #include "transactions/stages.h"
 
 using namespace cheetah;
@@ -45,21 +48,32 @@ int ha_cheetah::indexes_changed(int32_t code) {
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) : error;
 }
 
+// Whether the statement says DISABLE KEYS; otherwise ALTER TABLE gives a copy what its table has.
+static bool says_disable(THD *thd) { return thd->lex->alter_info.keys_onoff == Alter_info::DISABLE; }
+
 // Partitions would have to change together. Rows of USING HASH are found by the server through the
-// index.
+// index. A copy has no rows yet.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
+  int unlocked = begin_unlocked(true);
+  if (unlocked != 0) return unlocked;
+  bool only_if_empty = says_disable(ha_thd()) && !disables_keys_of_rows(ha_thd());
+  if (only_if_empty && is_intermediate_name(name_)) return HA_ERR_WRONG_COMMAND;
   std::vector<uint32_t> indexes;
   for (uint key_no = 0; key_no < table_share->keys; key_no++) {
     const KEY &key = table->key_info[key_no];
     if (keep.is_set(key_no) || key.algorithm == HA_KEY_ALG_LONG_HASH || is_fulltext(key)) continue;
     if (key_no != codec_.clustered_no()) indexes.push_back(codec_.engine_index(key_no));
   }
-  return indexes_changed(cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size()));
+  int32_t code =
+      cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size(), only_if_empty);
+  return code == CHEETAH_END ? HA_ERR_WRONG_COMMAND : indexes_changed(code);
 }
 
 int ha_cheetah::enable_indexes(key_map, bool persist) {
-  if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
+  if (!persist || !has_disabled_ || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
+  int unlocked = begin_unlocked(true);
+  if (unlocked != 0) return unlocked;
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
   RowEntries entries(table, &codec_, this, disabled_);

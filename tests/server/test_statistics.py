@@ -428,7 +428,7 @@ def test_cardinalities_come_by_themselves(server):
     expect_cardinality(server, "t", "k", 50)
     server.sql("CREATE TABLE d.selected (KEY k (k)) ENGINE=CHEETAH SELECT * FROM d.t", "d")
     expect_cardinality(server, "selected", "k", 50)
-    server.sql("ALTER TABLE d.selected DISABLE KEYS")
+    server.sql("SET STATEMENT cheetah_disable_keys = ON FOR ALTER TABLE d.selected DISABLE KEYS")
     server.sql("INSERT INTO d.selected SELECT id + 5000, k + 10, j FROM d.t")
     server.sql("ALTER TABLE d.selected ENABLE KEYS")
     expect_cardinality(server, "selected", "k", 60)

@@ -1,4 +1,5 @@
 -- ALTER TABLE .. DISABLE KEYS and ENABLE KEYS: the table answers as if nothing had happened, at any moment. InnoDB ignores both, with a note.
+SET cheetah_disable_keys = ON;
 CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b INT, c VARCHAR(60), d TEXT, u INT, v INT AS (b % 10) VIRTUAL, KEY b (b), KEY c (c, b), KEY d (d(20)), UNIQUE u (u), KEY v (v)) ENGINE=$ENGINE;
 INSERT INTO t (b, c, d, u) SELECT seq * 7919 % 997, CONCAT('text ', seq % 300), IF(seq % 500 = 9, REPEAT('large', 5000), CONCAT('d', seq)), seq FROM seq_1_to_2000;
 --! any
@@ -27,6 +28,7 @@ CHECK TABLE t EXTENDED;
 ANALYZE TABLE t;
 SELECT COUNT(*), SUM(b) FROM t;
 --! kill
+SET cheetah_disable_keys = ON;
 SELECT COUNT(*), SUM(a) FROM t WHERE b BETWEEN 100 AND 300;
 CHECK TABLE t EXTENDED;
 INSERT INTO t (b, c, u) VALUES (150, 'after the crash', 100000);
@@ -43,6 +45,7 @@ UPDATE t SET b = b - 1, c = CONCAT(c, '!') WHERE a % 7 = 0;
 DELETE FROM t WHERE b = 150;
 CHECK TABLE t EXTENDED;
 --! kill
+SET cheetah_disable_keys = ON;
 CHECK TABLE t EXTENDED;
 SELECT COUNT(*), SUM(a) FROM t FORCE INDEX (b) WHERE b BETWEEN 100 AND 300;
 -- As a dump does it: under LOCK TABLES, one statement after the other.
@@ -113,6 +116,7 @@ ALTER TABLE t DISABLE KEYS;
 --! columns Key_name,Seq_in_index,Comment
 SHOW INDEX FROM t;
 --! restart
+SET cheetah_disable_keys = ON;
 --! columns Key_name,Seq_in_index,Comment
 SHOW INDEX FROM t;
 EXPLAIN SELECT * FROM t FORCE INDEX (b) WHERE b = 5;

@@ -162,6 +162,7 @@ SHOW CREATE TABLE p;
 ALTER TABLE c DROP INDEX second, ADD INDEX third (a);
 DELETE FROM p WHERE id = 3;
 INSERT INTO c VALUES (3, 2);
+SET cheetah_disable_keys = ON;
 --! any
 ALTER TABLE c DISABLE KEYS;
 --! any

@@ -15,19 +15,25 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
 }
 
 /// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table
-/// is to be opened again.
+/// is to be opened again. `End` when the table has rows and they are to be disabled only if it has
+/// none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
     indexes: *const u32,
     count: usize,
+    only_if_empty: u8,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open, and so many indexes are readable.
     let (txn, table, indexes) = unsafe { (&mut *txn, &*table, slice(indexes, count)) };
     entry(|| {
         let which = indexes.iter().map(|&index| index as usize).collect::<Vec<_>>();
-        txn.0.disable_indexes(&table.table, &which).map(|_| Code::Ok)
+        if only_if_empty == 0 {
+            return txn.0.disable_indexes(&table.table, &which).map(|_| Code::Ok);
+        }
+        let disabled = txn.0.disable_indexes_if_empty(&table.table, &which)?;
+        Ok(disabled.map_or(Code::End, |_| Code::Ok))
     })
 }
 

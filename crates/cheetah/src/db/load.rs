@@ -179,6 +179,25 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
+    /// As [`disable_indexes`](Self::disable_indexes) for a table without rows. `None` when it has
+    /// one, whoever sees it: then nothing has changed, and nobody is waited for.
+    pub fn disable_indexes_if_empty(
+        &mut self,
+        table: &Arc<Table>,
+        which: &[usize],
+    ) -> Result<Option<Arc<Table>>> {
+        self.catch_up()?;
+        self.check_has_not_written(table)?;
+        if !keys::has_no_rows(table.newest())? {
+            return Ok(None);
+        }
+        self.lock_table_as(table, TableMode::Exclusive)?;
+        match keys::has_no_rows(table.newest())? {
+            true => keys::disable(&self.core, table.newest(), which).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
     /// of each row, and keeps them from now on. May take long, and asks meanwhile whether to stop.
     /// Otherwise as [`disable_indexes`](Self::disable_indexes). After an error they are disabled as

@@ -13,6 +13,8 @@
 //!   K4  It gets a new number: undo records from before name entries of the old tree, and older
 //!       snapshots are refused an index that is younger (M2), as the new tree has entries of the
 //!       newest rows only.
+//!   K5  A statement that is to disable the indexes of an empty table only does nothing, and waits
+//!       for nobody, where the clustered index has a record, whoever sees it.
 //! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
 use crate::base::{planted, reach, Error, Result};
@@ -49,6 +51,15 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
         true => alter(core, table, def),
         false => Ok(Arc::clone(table)),
     }
+}
+
+/// Whether the table has no row for anybody: none that is committed, none that somebody has written
+/// and may commit, and none that somebody has deleted and may bring back, or that an older snapshot
+/// sees. Those that wait for purge count, too.
+pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
+    let _usage = table.use_it()?;
+    let counts = planted::is_on("keys: count the rows to see whether there are any");
+    Ok(table.row_count() == 0 && (counts || !table.clustered().cursor().seek(SeekMode::First, b"")?))
 }
 
 /// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them;
