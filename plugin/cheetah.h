@@ -230,6 +230,7 @@ typedef struct CheetahKeyPartEncoding {
   uint8_t nullable;
   uint8_t descending;
   uint8_t is_counted; /* whether the index has its column in no part before */
+  uint32_t shown_as;  /* the caller's, for CheetahShowValue */
 } CheetahKeyPartEncoding;
 
 /* The parts of an index, and those of the clustered key behind them. */
@@ -1007,6 +1008,16 @@ int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sin
 typedef void (*CheetahShowName)(void *context, CheetahBytes name, CheetahTextSink sink, void *sink_context);
 /* Has `show` tell so, from any thread until the database is closed. */
 void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
+/* Values of key parts, as their CheetahKeyPartEncoding says that they are shown, from any thread
+   until the database is closed; what nothing is told of is shown in hexadecimal digits. */
+typedef void (*CheetahShowValue)(void *context, uint32_t shown_as, CheetahBytes value, CheetahTextSink sink,
+                                 void *sink_context);
+void cheetah_show_values_with(const CheetahDb *db, CheetahShowValue show, void *context);
+/* Date and time of day, for reports. */
+typedef void (*CheetahTellTime)(void *context, CheetahTextSink sink, void *sink_context);
+void cheetah_tell_time_with(const CheetahDb *db, CheetahTellTime tell, void *context);
+/* A report of every deadlock, in the thread of the victim, until the database is closed. */
+void cheetah_announce_deadlocks(const CheetahDb *db, CheetahTextSink sink, void *context);
 /* What a constraint has refused last, for people who look at the status of the engine. */
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 /* A cursor over the parent's index of a constraint whose child the table is; it reads a snapshot.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The plugin: opening and closing the engine, and the declarations that the server reads.
+#include "codec/key_text.h"
 #include "transactions/connections.h"
 #include "constraints/foreign_keys.h"
 #include "engine.h"
@@ -12,6 +13,9 @@
 #include "settings.h"
 #include "status.h"
 #include "transactions/two_phase.h"
+
+#include <ctime>
+#include <sstream>
 
 // Exported by the server, declared in none of its headers.
 void ignore_db_dirs_append(const char *directory);
@@ -32,6 +36,24 @@ static void log_background_error(void *, CheetahBytes text) {
 // Called from threads of the engine too.
 static void log_stall(void *, CheetahBytes text) {
   sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
+}
+
+// In the server's time zone, as the error log.
+static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
+  time_t seconds = time(nullptr);
+  tm parts;
+  char text[32];
+  localtime_r(&seconds, &parts);
+  size_t length = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+  sink(sink_context, CheetahBytes{reinterpret_cast<const uint8_t *>(text), length});
+}
+
+// Line by line: the server cuts off long messages.
+static void log_deadlock(void *, CheetahBytes text) {
+  if (!prints_all_deadlocks()) return;
+  sql_print_information("CHEETAH: Transactions deadlock detected, dumping detailed information.");
+  std::istringstream lines(text_of(text));
+  for (std::string line; std::getline(lines, line);) sql_print_information("CHEETAH: %s", line.c_str());
 }
 
 // A server of another layout would have its memory corrupted.
@@ -56,6 +78,9 @@ static int open_engine(void *hton) {
   }
   cheetah_announce_background_errors(engine.db, log_background_error, nullptr);
   cheetah_announce_stalls(engine.db, log_stall, nullptr);
+  cheetah_announce_deadlocks(engine.db, log_deadlock, nullptr);
+  cheetah_show_values_with(engine.db, show_value, nullptr);
+  cheetah_tell_time_with(engine.db, tell_time, nullptr);
   cheetah_describe_connections(engine.db, describe_connection, nullptr);
   cheetah_show_names_with(engine.db, show_table_name, nullptr);
   cheetah_set_victim_choice(engine.db, later_session);

@@ -22,7 +22,7 @@ static unsigned pin_seconds_max;
 static ulong change_buffering;
 static char nothing[] = "", *snapshot_path = nothing;
 static double stall_warning;
-static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc;
+static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc, print_all_deadlocks;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
 // As the flag that the engine gets: 0 or 1.
@@ -232,6 +232,10 @@ static MYSQL_THDVAR_BOOL(strict_mode, PLUGIN_VAR_OPCMDARG,
                          "ignore it",
                          nullptr, nullptr, true);
 
+static MYSQL_SYSVAR_BOOL(print_all_deadlocks, print_all_deadlocks, PLUGIN_VAR_OPCMDARG,
+                         "Whether every deadlock is written to the error log, as it also is if innodb_print_all_deadlocks is ON",
+                         nullptr, nullptr, false);
+
 static MYSQL_THDVAR_BOOL(allow_foreign_backup, PLUGIN_VAR_OPCMDARG,
                          "Whether BACKUP STAGE START is allowed to programs that may leave CHEETAH tables out: for snapshots of "
                          "the file system, which have them, and for backups that need not have them",
@@ -272,6 +276,7 @@ st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
                                         MYSQL_SYSVAR(ft_enable_stopword),
                                         MYSQL_SYSVAR(stats_auto_recalc),
                                         MYSQL_SYSVAR(stall_warning),
+                                        MYSQL_SYSVAR(print_all_deadlocks),
                                         MYSQL_SYSVAR(lock_wait_timeout),
                                         MYSQL_SYSVAR(snapshot_isolation),
                                         MYSQL_SYSVAR(strict_mode),
@@ -316,10 +321,21 @@ CheetahConfig open_config() {
   return config;
 }
 
+// Despite its name the last argument says that a name which is not there is no error (1193).
+static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
+
+// InnoDB's users have set its own one.
+bool prints_all_deadlocks() {
+  THD *thd = current_thd;
+  if (print_all_deadlocks || thd == nullptr) return print_all_deadlocks;
+  static sys_var *const variable = find_variable(thd, "innodb_print_all_deadlocks");
+  bool is_null = false;
+  return variable != nullptr && variable->val_int(&is_null, thd, OPT_GLOBAL, &null_clex_str) != 0;
+}
+
 // What the session has set for InnoDB, as programs do; ours where there is no InnoDB.
 static ulonglong innodb_lock_wait_seconds(THD *thd) {
-  // Despite its name the last argument says that a name which is not there is no error (1193).
-  static const sys_var *const variable = find_sys_var(thd, STRING_WITH_LEN("innodb_lock_wait_timeout"), true);
+  static const sys_var *const variable = find_variable(thd, "innodb_lock_wait_timeout");
   if (variable == nullptr || variable->show_type() != SHOW_UINT) return default_lock_wait_seconds;
   return *reinterpret_cast<const uint *>(variable->value_ptr(thd, OPT_SESSION, &null_clex_str));
 }

@@ -43,6 +43,8 @@ struct WordRules;
 WordRules word_rules(THD *thd);
 // Bytes that the result of a full-text search may take.
 uint64_t ft_result_cache_limit();
+// Whether every deadlock is written to the error log.
+bool prints_all_deadlocks();
 // Whether programs that do not know the engine may back the server up.
 bool allows_foreign_backup(THD *thd);
 // Whether rows may be written that stay on this server, while the other nodes of a cluster do not

@@ -2,6 +2,7 @@
 #include "codec/key_codec.h"
 
 #include "codec/columns.h"
+#include "codec/key_text.h"
 
 namespace cheetah {
 
@@ -199,7 +200,7 @@ const uchar *KeyPart::skip(const uchar *at, const uchar *end) const {
 CheetahKeyPartEncoding KeyPart::encoding(std::vector<CheetahBytes> *levels) const {
   if (kind_ == Kind::text) text_.describe_levels(levels);
   uint bytes = kind_ == Kind::text ? text_.whole_bytes() : width_;
-  return CheetahKeyPartEncoding{levels->data(), levels->size(), bytes, nullable_, descending(), true};
+  return CheetahKeyPartEncoding{levels->data(), levels->size(), bytes, nullable_, descending(), true, shown_as(field_)};
 }
 
 const uchar *KeyPart::decode(const uchar *at, const uchar *end, uchar *record, bool *is_null) const {

@@ -235,6 +235,58 @@ const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar i
   return nullptr;
 }
 
+// Of the one level, without what tells its end.
+std::string TextOrder::weights_of(CheetahBytes encoding) const {
+  const Level &level = levels_[0];
+  std::string weights;
+  const uchar *at = encoding.data, *end = encoding.data + encoding.len;
+  uint unit = level.pads ? level.unit : 1;
+  while (at + unit < end) {
+    bool is_marked = level.pads ? memcmp(at, level.space, unit) == 0 : *at == 0;
+    bool ends = is_marked && at[unit] == (level.pads ? 1 : 0);
+    if (ends) break;
+    weights.append(reinterpret_cast<const char *>(at), unit);
+    at += unit + is_marked;
+  }
+  return weights;
+}
+
+// Weights of most collations without UCA are character codes, of capital letters where case does
+// not count; those of one byte are those of a table.
+bool TextOrder::add_character_of(const uchar *weight, std::string *text) const {
+  uint unit = levels_[0].unit;
+  if (unit == 1 && charset_->sort_order != nullptr) {
+    for (uint byte = 0; byte < 256; byte++) {
+      if (charset_->sort_order[byte] != *weight) continue;
+      *text += static_cast<char>(byte);
+      return true;
+    }
+    return false;
+  }
+  my_wc_t code = 0;
+  for (uint i = 0; i < unit; i++) code = code << 8 | weight[i];
+  uchar bytes[8];
+  int length = charset_->wc_mb(code, bytes, bytes + sizeof(bytes));
+  if (length > 0) text->append(reinterpret_cast<const char *>(bytes), static_cast<size_t>(length));
+  return length > 0;
+}
+
+bool TextOrder::find_text(CheetahBytes encoding, std::string *text) const {
+  if (whole_ || level_count_ != 1) return false;
+  std::string weights = weights_of(encoding);
+  if (raw_) {
+    *text = weights;
+  } else {
+    const uchar *at = reinterpret_cast<const uchar *>(weights.data()), *end = at + weights.size();
+    for (; at + levels_[0].unit <= end; at += levels_[0].unit) {
+      if (!add_character_of(at, text)) return false;
+    }
+  }
+  Buffer scratch, again;
+  append(reinterpret_cast<const uchar *>(text->data()), text->size(), &scratch, &again);
+  return again.size() == encoding.len && memcmp(again.data(), encoding.data, encoding.len) == 0;
+}
+
 void TextOrder::describe_levels(std::vector<CheetahBytes> *levels) const {
   if (whole_) return;
   for (uint i = 0; i < level_count_; i++) {

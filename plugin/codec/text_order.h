@@ -5,6 +5,7 @@
 #include "server.h"
 #include "buffer.h"
 
+#include <string>
 #include <vector>
 
 namespace cheetah {
@@ -50,6 +51,10 @@ class TextOrder {
   // `invert`: 0xff for a descending part, otherwise 0.
   const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
 
+  // A text with that encoding, perhaps in other letters than the one that was encoded; false where
+  // the weights do not lead back to one.
+  bool find_text(CheetahBytes encoding, std::string *text) const;
+
   // For the engine: of each level the weight of the space, or nothing where it is not padded; none
   // where every encoding has `whole_bytes`.
   void describe_levels(std::vector<CheetahBytes> *levels) const;
@@ -71,6 +76,8 @@ class TextOrder {
   };
   static constexpr uint levels_max = 6;
 
+  std::string weights_of(CheetahBytes encoding) const;
+  bool add_character_of(const uchar *weight, std::string *text) const;
   void add_levels();
   bool add_level(uint flag);
   void append_level(const Level &level, const uchar *weights, size_t length, Buffer *out) const;

@@ -102,15 +102,13 @@ def name_of(table: str) -> str:
 
 def cheetah_wait(waiter, blocker, table: str, index: str, mode: str, data: str,
                  held: str = "") -> Wait:
-    """From a key in hexadecimal digits."""
-    key = bytes.fromhex(re.findall(r"[0-9a-f]{8,}", data or "")[-1])
-    row = int.from_bytes(key[-4:], "big") - 2**31
-    if index == "PRIMARY":
-        value = row
-    elif index == "c":
-        value = key[:-4].split(b"\x00\x20")[0].replace(b"\x00", b"").decode("latin-1").lower()
+    """From the last key that the data name: its value, and the row's key behind it."""
+    values = re.findall(r"\(([^()]*)\)", data or "")[-1].split(", ")
+    row, first = int(values[-1]), values[0]
+    if first.startswith("'"):
+        value = first.strip("'").lower()
     else:
-        value = int.from_bytes(key[-8:-4], "big") - 2**31 if len(key) >= 8 else -1
+        value = -1 if first == "NULL" else int(first)
     return Wait(waiter, blocker, index, mode, "insert" in data.lower(), value, row, held, table)
 
 

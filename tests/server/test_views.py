@@ -1,5 +1,6 @@
 """information_schema.CHEETAH_TRX, _LOCKS and _LOCK_WAITS, and the status's latest deadlock."""
 
+import re
 import threading
 import time
 
@@ -131,11 +132,77 @@ def test_the_latest_deadlock_is_in_the_status(started):
     second.end()
     assert sorted([first.error, second.error]) == [0, 1213]
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
+    heading = "LATEST DETECTED DEADLOCK\\n-{24}\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\n"
+    assert re.search(heading, text), text
+    assert "record (1) of index" in text and DUMPED not in server.log.read_text()
     for part in ("LATEST DETECTED DEADLOCK", "UPDATE u SET b = 11", "UPDATE `t``x` SET b = 21",
                  f"thread id {first.id}", f"thread id {second.id}",
                  "WE ROLL BACK TRANSACTION", "d/u"):
         assert part in text, f"'{part}' is missing in\n{text}"
     assert server.status("Cheetah_deadlocks") == 1, "the deadlock is not counted"
+
+
+DUMPED = "CHEETAH: Transactions deadlock detected"
+KEYS = [("a INT", "-5", "(-5)"), ("a BIGINT UNSIGNED", "18446744073709551615",
+                                   "(18446744073709551615)"),
+        ("a VARCHAR(20) COLLATE utf8mb4_general_ci", "'anna b'", "('ANNA B')"),
+        ("a VARCHAR(20) CHARACTER SET latin1", "'Anna'", "('ANNA')"),
+        ("a CHAR(20) COLLATE utf8mb4_bin", "'\u00c4nna'", "('\u00c4nna')"),
+        ("a VARCHAR(20) COLLATE utf8mb4_nopad_bin", "'anna '", "('anna ')"),
+        ("a VARCHAR(20) COLLATE utf8mb4_unicode_ci", "'anna'", "(0x"),
+        ("a VARBINARY(20)", "'anna'", "(0x"),
+        ("a DATE", "'2026-11-28'", "('2026-11-28')"),
+        ("a DATETIME(3)", "'2026-11-28 20:00:01.5'", "('2026-11-28 20:00:01.500')"),
+        ("a TIME", "'-10:00:01'", "('-10:00:01')"),
+        ("a TIMESTAMP", "'2026-11-28 20:00:01'", "UTC)"),
+        ("a YEAR", "2026", "(2026)"), ("a DECIMAL(10,3)", "-1.25", "(-1.250)"),
+        ("a DOUBLE", "-1.5", "(-1.5)"), ("a DOUBLE", "0", "(0)"),
+        ("a DOUBLE", "1e100", "(1e+100)"), ("a FLOAT", "2.5", "(2.5)")]
+
+
+def test_keys_are_told_as_values(started):
+    """In CHEETAH_LOCKS, as in reports of deadlocks."""
+    server, (first, *_) = started
+    for number, (column, value, told) in enumerate(KEYS):
+        server.sql(f"CREATE TABLE d.k{number} ({column}, b INT, PRIMARY KEY (a)) ENGINE=CHEETAH")
+        server.sql(f"INSERT INTO d.k{number} VALUES ({value}, 1)")
+        first.run(f"SELECT * FROM k{number} WHERE a = {value} FOR UPDATE")
+        found = [row[0] for row in server.sql(
+            "SELECT lock_data FROM information_schema.CHEETAH_LOCKS "
+            f"WHERE lock_table LIKE '%k{number}`' AND lock_data IS NOT NULL")]
+        first.run("ROLLBACK")
+        assert found and all(told in data for data in found), (column, found)
+
+
+def test_a_secondary_key_is_told_with_the_primary_one_behind(started):
+    server, (first, *_) = started
+    server.sql("CREATE TABLE d.k (a INT, b INT, c INT, PRIMARY KEY (a), KEY (b DESC, c)) "
+               "ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.k VALUES (1, 20, NULL), (2, 30, 4)")
+    first.run("SELECT b, c FROM k FORCE INDEX (b) WHERE b = 20 AND c IS NULL FOR UPDATE")
+    found = " ".join(row[0] for row in server.sql(
+        "SELECT lock_data FROM information_schema.CHEETAH_LOCKS WHERE lock_index = 'b'"))
+    first.run("ROLLBACK")
+    assert "(20, NULL, 1)" in found or "(20, NULL)" in found, found
+
+
+@pytest.mark.parametrize("variable", ["cheetah_print_all_deadlocks", "innodb_print_all_deadlocks"])
+def test_all_deadlocks_are_in_the_error_log_when_somebody_asks(started, variable):
+    server, (first, second, _) = started
+    server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
+    server.sql("INSERT INTO d.u VALUES (1, 1)")
+    server.sql(f"SET GLOBAL {variable} = ON")
+    first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
+    second.run("UPDATE u SET b = 20 WHERE a = 1")
+    first.send("UPDATE u SET b = 11 WHERE a = 1")
+    assert wait_for(server, WAITS), "nobody waits"
+    second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
+    first.end()
+    second.end()
+    said = server.log.read_text().partition(DUMPED)[2]
+    for part in ("[Note] CHEETAH: *** (1) TRANSACTION", "UPDATE u SET b = 11",
+                 "record (1) of index", "WE ROLL BACK TRANSACTION"):
+        assert part in said, said
 
 
 def test_what_a_long_transaction_keeps_is_shown(started):

@@ -22,6 +22,8 @@ pub struct CheetahKeyPartEncoding {
     pub descending: u8,
     /// Whether the index has its column in no part before.
     pub is_counted: u8,
+    /// What the caller needs to know to show its values.
+    pub shown_as: u32,
 }
 
 /// How stored keys of an index are encoded.
@@ -49,6 +51,7 @@ impl CheetahKeyPartEncoding {
             nullable: self.nullable != 0,
             descending: self.descending != 0,
             is_counted: self.is_counted != 0,
+            shown_as: self.shown_as,
             value: match levels {
                 [] => ValueEncoding::Fixed(self.bytes as usize),
                 levels => ValueEncoding::Text(levels.iter().map(level).collect()),
@@ -157,6 +160,7 @@ mod tests {
             nullable: 1,
             descending: 0,
             is_counted: 1,
+            shown_as: 0,
         };
         // SAFETY: the levels are there.
         let part = unsafe { told.get() };

@@ -1,6 +1,7 @@
 //! What there is of transactions and locks, for the views of the server.
 
 use crate::barrier::{entry, value};
+use crate::database::Listener;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use std::ffi::c_void;
@@ -216,6 +217,95 @@ pub(crate) unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahByt
     // crate.
     let (to, text) = unsafe { (&mut *context.cast::<String>(), text.text()) };
     to.push_str(&text);
+}
+
+/// Tells a sink a value of a key part that is shown as that.
+pub type CheetahShowValue = unsafe extern "C" fn(
+    context: *mut c_void,
+    shown_as: u32,
+    value: CheetahBytes,
+    sink: CheetahTextSink,
+    sink_context: *mut c_void,
+);
+
+/// Tells a sink date and time of day.
+pub type CheetahTellTime =
+    unsafe extern "C" fn(context: *mut c_void, sink: CheetahTextSink, sink_context: *mut c_void);
+
+/// What shows values, and its context; called from any thread.
+struct ValueShower(CheetahShowValue, *mut c_void);
+
+// SAFETY: by the contract of `cheetah_show_values_with` the function may be called from any thread.
+unsafe impl Send for ValueShower {}
+// SAFETY: as above.
+unsafe impl Sync for ValueShower {}
+
+impl ValueShower {
+    fn show(&self, shown_as: u32, bytes: &[u8]) -> String {
+        let mut text = String::new();
+        let (bytes, to) = (CheetahBytes::of(bytes), (&raw mut text).cast());
+        // SAFETY: the caller's function gets the caller's context, and a sink with its own.
+        unsafe { self.0(self.1, shown_as, bytes, take_text, to) };
+        text
+    }
+}
+
+/// What tells the time, and its context; called from any thread.
+struct TimeTeller(CheetahTellTime, *mut c_void);
+
+// SAFETY: by the contract of `cheetah_tell_time_with` the function may be called from any thread.
+unsafe impl Send for TimeTeller {}
+// SAFETY: as above.
+unsafe impl Sync for TimeTeller {}
+
+impl TimeTeller {
+    fn tell(&self) -> String {
+        let mut text = String::new();
+        // SAFETY: as of `ValueShower`.
+        unsafe { self.0(self.1, take_text, (&raw mut text).cast()) };
+        text
+    }
+}
+
+/// Has reports and views show values of keys as `show` tells them, from any thread until the
+/// database is closed; those of which it tells nothing in hexadecimal digits.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_show_values_with(
+    db: *const CheetahDb,
+    show: CheetahShowValue,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let shower = ValueShower(show, context);
+    value((), || db.0.show_values_with(move |shown_as, bytes| shower.show(shown_as, bytes)));
+}
+
+/// Has reports ask `tell`, from any thread until the database is closed, for date and time of day.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_tell_time_with(
+    db: *const CheetahDb,
+    tell: CheetahTellTime,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let teller = TimeTeller(tell, context);
+    value((), || db.0.tell_time_with(move || teller.tell()));
+}
+
+/// From now on the sink gets a report of every deadlock, in the thread of the victim, until the
+/// database is closed.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_announce_deadlocks(
+    db: *const CheetahDb,
+    sink: CheetahTextSink,
+    context: *mut c_void,
+) {
+    // SAFETY: by the contract of the crate the handle is open.
+    let db = unsafe { &*db };
+    let listener = Listener::new(sink, context);
+    value((), || db.0.announce_deadlocks_to(move |text| listener.hear(text)));
 }
 
 /// Has reports ask `describe`, from any thread until the database is closed, what a connection

@@ -43,6 +43,7 @@ fn encodings(name_parts: &[usize]) -> Vec<KeyEncoding> {
         descending: false,
         is_counted: true,
         value: ValueEncoding::Fixed(*bytes),
+        shown_as: 0,
     };
     let key = |parts: &[usize]| KeyEncoding { parts: parts.iter().map(part).collect() };
     vec![key(&[8]), key(&[name_parts, &[8]].concat()), key(&[8, 8])]

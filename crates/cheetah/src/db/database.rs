@@ -254,7 +254,7 @@ impl Db {
     /// the caller, of which the first 8 KiB are kept. Neither waits nor does I/O.
     pub fn note_refused_by_constraint(&self, text: &str) {
         let core = &self.0.core;
-        core.refusals.note(core.clock.now_ns(), text);
+        core.refusals.note(core.clock.now_ns(), core.for_people.time(), text);
     }
 
     /// The constraints whose child the table is, and what serves them now.

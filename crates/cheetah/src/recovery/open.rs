@@ -40,6 +40,7 @@ use crate::table::history::purge_state::Purge;
 use crate::table::history::unfinished_list::Unfinished;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::deadlocks::Deadlocks;
+use crate::table::shared::for_people::ForPeople;
 use crate::table::shared::keys_in_use::use_keys;
 use crate::table::shared::parts::Core;
 use crate::table::shared::purge_latch::PurgeLatches;
@@ -230,6 +231,7 @@ impl Parts {
             locks: LockTable::counted(lock_limits(self.pool.memory()), Arc::clone(self.pool.memory())),
             deadlocks: Deadlocks::default(),
             refusals: Refusals::default(),
+            for_people: ForPeople::default(),
             catalog,
             counters: Counters::default(),
             startup: Startup::default(),

@@ -26,6 +26,8 @@ pub struct KeyPartEncoding {
     pub is_counted: bool,
     /// How its values are encoded.
     pub value: ValueEncoding,
+    /// What the caller needs to know to show its values to people.
+    pub shown_as: u32,
 }
 
 /// How values of a key part are encoded.
@@ -46,7 +48,35 @@ pub enum TextLevel {
     Unpadded,
 }
 
+/// A value in a key.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum KeyValue {
+    Null,
+    /// As the caller has encoded it, in ascending order, with what tells him how to show it.
+    Value(u32, Vec<u8>),
+    /// What no part is known of.
+    Rest(Vec<u8>),
+}
+
 impl KeyEncoding {
+    /// The values of a stored key, or of the beginning of one.
+    pub(crate) fn values(&self, key: &[u8]) -> Vec<KeyValue> {
+        let (mut values, mut at) = (Vec::new(), 0);
+        for part in &self.parts {
+            let Some(end) = part.end(key, at).filter(|_| at < key.len()) else { break };
+            let bytes = key.get(at..end).unwrap_or_default();
+            at = end;
+            if part.is_counted {
+                values.push(part.shown(bytes));
+            }
+        }
+        match key.get(at..) {
+            None | Some([]) => {}
+            Some(rest) => values.push(KeyValue::Rest(rest.to_vec())),
+        }
+        values
+    }
+
     /// Appends where the parts that count end in a stored key.
     pub(crate) fn ends(&self, key: &[u8], ends: &mut Vec<usize>) {
         let mut at = 0;
@@ -63,6 +93,18 @@ impl KeyEncoding {
 }
 
 impl KeyPartEncoding {
+    fn shown(&self, bytes: &[u8]) -> KeyValue {
+        let flip = if self.descending { 0xff } else { 0 };
+        let mut bytes: Vec<_> = bytes.iter().map(|byte| byte ^ flip).collect();
+        if !self.nullable {
+            return KeyValue::Value(self.shown_as, bytes);
+        }
+        match bytes.first() {
+            None | Some(0) => KeyValue::Null,
+            Some(_) => KeyValue::Value(self.shown_as, bytes.split_off(1)),
+        }
+    }
+
     /// Where the part ends that begins at `at`; `None` when it does not.
     fn end(&self, key: &[u8], mut at: usize) -> Option<usize> {
         let flip = if self.descending { 0xff } else { 0 };
@@ -115,7 +157,7 @@ mod tests {
     use super::*;
 
     fn part(value: ValueEncoding) -> KeyPartEncoding {
-        KeyPartEncoding { nullable: false, descending: false, is_counted: true, value }
+        KeyPartEncoding { nullable: false, descending: false, is_counted: true, value, shown_as: 7 }
     }
 
     fn padded() -> ValueEncoding {
@@ -135,6 +177,26 @@ mod tests {
         ends.clear();
         KeyEncoding { parts }.ends(&inverted, &mut ends);
         assert_eq!(ends, expected, "the other way round");
+    }
+
+    #[test]
+    fn values_are_those_of_the_parts_and_what_is_left() {
+        let fixed = || part(ValueEncoding::Fixed(2));
+        let nullable = || KeyPartEncoding { nullable: true, ..fixed() };
+        let descending = || KeyPartEncoding { descending: true, ..nullable() };
+        let values = |parts: Vec<_>, key: &[u8]| KeyEncoding { parts }.values(key);
+        let value = |bytes: &[u8]| KeyValue::Value(7, bytes.to_vec());
+        let rest = |bytes: &[u8]| KeyValue::Rest(bytes.to_vec());
+        assert_eq!(values(vec![fixed(), nullable()], b"ab\x01cd"), [value(b"ab"), value(b"cd")]);
+        assert_eq!(values(vec![nullable(), fixed()], b"\0ab"), [KeyValue::Null, value(b"ab")]);
+        let inverted: Vec<_> = b"\x01cd".iter().map(|byte| !byte).collect();
+        assert_eq!(values(vec![descending()], &inverted), [value(b"cd")]);
+        assert_eq!(values(vec![descending()], b"\xff"), [KeyValue::Null]);
+        assert_eq!(values(vec![fixed(), fixed()], b"abc"), [value(b"ab"), rest(b"c")]);
+        assert_eq!(values(vec![fixed()], b"abc"), [value(b"ab"), rest(b"c")]);
+        let twice = KeyPartEncoding { is_counted: false, ..fixed() };
+        assert_eq!(values(vec![fixed(), twice], b"abab"), [value(b"ab")]);
+        assert_eq!((values(vec![fixed()], b""), values(vec![], b"a")), (vec![], vec![rest(b"a")]));
     }
 
     #[test]

@@ -16,8 +16,9 @@ mod undo_log_tests;
 
 pub use active::{Active, Slot};
 pub use locks::{
-    Answer, Blocking, BlockingKind, Deadlock, DeadlockMember, KeyRange, Lock, LockInfo, LockLimits, LockMode,
-    LockSummary, LockTable, LockedOn, Outcome as LockOutcome, Owner, PendingLock, TableMode, Wait, WaitInfo,
+    hex, Answer, Blocking, BlockingKind, Deadlock, DeadlockMember, KeyRange, Lock, LockInfo, LockLimits,
+    LockMode, LockSummary, LockTable, LockedOn, Outcome as LockOutcome, Owner, PendingLock, ShowKey,
+    TableMode, Wait, WaitInfo,
 };
 pub use read_view::ReadView;
 pub use roster::{Entry, Listed, Phase, Roster};

@@ -129,17 +129,24 @@ impl Db {
 
     /// What a constraint has refused last.
     fn write_refusal(&self, text: &mut String) {
-        let Some((at_ns, refusal)) = self.0.core.refusals.latest() else { return };
-        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        let Some((at_ns, time, refusal)) = self.0.core.refusals.latest() else { return };
         write_heading(text, "LATEST FOREIGN KEY ERROR");
-        let _ = writeln!(text, "{} s ago\n{refusal}", age_ns / NS_PER_S);
+        let _ = writeln!(text, "{}\n{refusal}", self.tell_time(at_ns, time));
+    }
+
+    /// When something was: by the clock of people, or else how long ago.
+    fn tell_time(&self, at_ns: u64, time: String) -> String {
+        if !time.is_empty() {
+            return time;
+        }
+        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        format!("{} s ago", age_ns / NS_PER_S)
     }
 
     fn write_deadlock(&self, text: &mut String) {
-        let Some((at_ns, deadlock)) = self.0.core.deadlocks.latest() else { return };
-        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        let Some((at_ns, time, deadlock)) = self.0.core.deadlocks.latest() else { return };
         write_heading(text, "LATEST DETECTED DEADLOCK");
-        let _ = write!(text, "{} s ago\n{deadlock}", age_ns / NS_PER_S);
+        let _ = write!(text, "{}\n{deadlock}", self.tell_time(at_ns, time));
     }
 
     /// The oldest open transactions.

@@ -92,7 +92,7 @@ pub struct LockEntry {
     pub table: String,
     /// The name of the index; none for the table as a whole.
     pub index: Option<String>,
-    /// What it is on, in words, keys in hexadecimal digits; none for a table.
+    /// What it is on, in words, with the values of keys; none for a table.
     pub data: Option<String>,
     /// Whether it is waited for.
     pub is_waiting: bool,
@@ -164,7 +164,25 @@ impl Db {
     /// From now on reports tell of connections what `describe` says of their numbers. It is called
     /// by threads of the caller's transactions. The first one counts.
     pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
-        self.0.core.deadlocks.describe_with(Box::new(describe));
+        let _ = self.0.core.for_people.connection.set(Box::new(describe));
+    }
+
+    /// From now on reports and views tell values of keys as `show` says, by what the part is
+    /// [shown as](crate::table::KeyPartEncoding::shown_as); in hexadecimal digits where it says
+    /// nothing. The first one counts.
+    pub fn show_values_with(&self, show: impl Fn(u32, &[u8]) -> String + Send + Sync + 'static) {
+        let _ = self.0.core.for_people.value.set(Box::new(show));
+    }
+
+    /// From now on reports have date and time of day, as `time` says. The first one counts.
+    pub fn tell_time_with(&self, time: impl Fn() -> String + Send + Sync + 'static) {
+        let _ = self.0.core.for_people.time.set(Box::new(time));
+    }
+
+    /// From now on `listener` gets a report of every deadlock, in the thread of the victim, before
+    /// that is rolled back. The first one counts.
+    pub fn announce_deadlocks_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.0.core.for_people.deadlock.set(Box::new(listener));
     }
 }
 
@@ -272,6 +290,10 @@ impl<'c> Names<'c> {
         }
     }
 
+    fn show_key(&self, lock: &LockInfo, key: &[u8]) -> String {
+        lock.on.tree().map_or_else(String::new, |tree| self.0.show_key(tree, key))
+    }
+
     /// None when the table is gone.
     fn entry(&self, lock: &LockInfo) -> Option<LockEntry> {
         let (table, index) = match &lock.on {
@@ -288,7 +310,7 @@ impl<'c> Names<'c> {
             mode: mode_of(lock),
             table: table.name(),
             index,
-            data: lock.on.data(),
+            data: lock.on.data(&|key| self.show_key(lock, key)),
             is_waiting: lock.is_waiting,
         })
     }

@@ -33,7 +33,11 @@ impl Core {
         Counters::add(&self.counters.deadlocks);
         if let (_, Some(deadlock)) = self.locks.deadlocks() {
             let text = self.tell_deadlock(&deadlock);
-            self.deadlocks.keep(Report { number: deadlock.number, at_ns: self.clock.now_ns(), text });
+            if let Some(hear) = self.for_people.deadlock.get() {
+                hear(&text);
+            }
+            let (at_ns, time) = (self.clock.now_ns(), self.for_people.time());
+            self.deadlocks.keep(Report { number: deadlock.number, at_ns, time, text });
         }
     }
 
@@ -70,7 +74,7 @@ impl Core {
 
     fn tell_connection(&self, owner: Owner) -> String {
         let connection = self.transactions.roster.get(owner).map_or(0, |entry| entry.connection());
-        let described = self.deadlocks.describe.get().filter(|_| connection != 0);
+        let described = self.for_people.connection.get().filter(|_| connection != 0);
         let text = described.map_or_else(String::new, |describe| describe(connection));
         if text.is_empty() || text.ends_with('\n') {
             return text;
@@ -78,14 +82,16 @@ impl Core {
         text + "\n"
     }
 
-    /// A lock with the names of table and index.
+    /// A lock with the names of table and index, and the values of keys.
     pub(crate) fn tell_lock(&self, on: &LockedOn, mode: TableMode) -> String {
         let place = match on {
             LockedOn::Table(table) => {
                 self.catalog.by_id(*table).map(|table| format!("table {}", table.name()))
             }
-            row => row.tree().and_then(|tree| self.catalog.by_tree(tree)).map(|(table, index_no)| {
+            row => row.tree().and_then(|tree| Some((tree, self.catalog.by_tree(tree)?))).map(|found| {
+                let (tree, (table, index_no)) = found;
                 let index = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
+                let on = row.told(&|key| self.show_key(tree, key));
                 format!("{on}: {index} of table {}", table.name())
             }),
         };

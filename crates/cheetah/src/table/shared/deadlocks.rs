@@ -6,34 +6,26 @@
 //! Locks     the report, for a moment; nothing is taken while it is held.
 
 use parking_lot::Mutex;
-use std::sync::OnceLock;
-
-/// Tells for people what the connection of that number does.
-pub(super) type Describe = Box<dyn Fn(u64) -> String + Send + Sync>;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Deadlocks {
     latest: Mutex<Option<Report>>,
-    pub(super) describe: OnceLock<Describe>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) number: u64,
     pub(super) at_ns: u64,
+    /// Date and time of day, if somebody knows them.
+    pub(super) time: String,
     pub(super) text: String,
 }
 
 impl Deadlocks {
-    /// From now on `describe` tells of connections. The first one counts.
-    pub(crate) fn describe_with(&self, describe: Describe) {
-        let _ = self.describe.set(describe);
-    }
-
-    /// The latest one for people, and when it was.
-    pub(crate) fn latest(&self) -> Option<(u64, String)> {
-        self.latest.lock().as_ref().map(|report| (report.at_ns, report.text.clone()))
+    /// The latest one for people; when it was, by the engine's clock and by theirs.
+    pub(crate) fn latest(&self) -> Option<(u64, String, String)> {
+        self.latest.lock().as_ref().map(|report| (report.at_ns, report.time.clone(), report.text.clone()))
     }
 
     pub(super) fn keep(&self, report: Report) {

@@ -13,6 +13,7 @@ pub(crate) mod counters;
 pub(crate) mod deadlock_report;
 pub(crate) mod deadlocks;
 mod dropping;
+pub(crate) mod for_people;
 mod journal;
 pub(crate) mod keys_in_use;
 mod losses;

@@ -3,6 +3,7 @@
 
 use super::counters::Counters;
 use super::deadlocks::Deadlocks;
+use super::for_people::ForPeople;
 use super::purge_latch::PurgeLatches;
 use super::refusals::Refusals;
 use super::room::StepsOnFullDisk;
@@ -38,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) locks: LockTable,
     pub(crate) deadlocks: Deadlocks,
     pub(crate) refusals: Refusals,
+    pub(crate) for_people: ForPeople,
     pub(crate) catalog: Catalog,
     pub(crate) counters: Counters,
     pub(crate) startup: Startup,

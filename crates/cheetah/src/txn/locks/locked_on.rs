@@ -97,13 +97,27 @@ impl LockedOn {
     }
 
     /// What it is on, within its index; none for a table.
-    pub fn data(&self) -> Option<String> {
+    pub fn data(&self, show: ShowKey<'_>) -> Option<String> {
         match self {
             LockedOn::Table(_) => None,
-            LockedOn::Record { key, .. } => Some(Hex(key).to_string()),
+            LockedOn::Record { key, .. } => Some(show(key)),
             LockedOn::Records { count, .. } => Some(format!("{count} records")),
-            LockedOn::Insert { key, .. } => Some(format!("insert {}", Hex(key))),
-            LockedOn::Range { low, high, .. } => Some(Range(low, high).to_string()),
+            LockedOn::Insert { key, .. } => Some(format!("insert {}", show(key))),
+            LockedOn::Range { low, high, .. } => Some(range(low, high, show)),
+        }
+    }
+
+    /// What it is on, in words.
+    pub fn told(&self, show: ShowKey<'_>) -> String {
+        match self {
+            LockedOn::Table(table) => format!("table {table}"),
+            LockedOn::Record { tree, key } => format!("record {} of index {tree}", show(key)),
+            LockedOn::Records { tree, count } => format!("{count} records of index {tree}"),
+            LockedOn::Insert { tree, key } => format!("a new record {} of index {tree}", show(key)),
+            LockedOn::Range { tree, low, high, has_records } => {
+                let what = if *has_records { "records and gaps" } else { "gaps" };
+                format!("{what} of index {tree} from {}", range(low, high, show))
+            }
         }
     }
 
@@ -147,6 +161,9 @@ impl LockedOn {
     }
 }
 
+/// Shows a key to people.
+pub type ShowKey<'s> = &'s dyn Fn(&[u8]) -> String;
+
 struct Hex<'a>(&'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -155,35 +172,28 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
+/// A key in hexadecimal digits.
+pub fn hex(key: &[u8]) -> String {
+    Hex(key).to_string()
+}
+
+/// With keys in hexadecimal digits.
 impl fmt::Display for LockedOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LockedOn::Table(table) => write!(f, "table {table}"),
-            LockedOn::Record { tree, key } => write!(f, "record {} of index {tree}", Hex(key)),
-            LockedOn::Records { tree, count } => write!(f, "{count} records of index {tree}"),
-            LockedOn::Insert { tree, key } => write!(f, "a new record {} of index {tree}", Hex(key)),
-            LockedOn::Range { tree, low, high, has_records } => {
-                let what = if *has_records { "records and gaps" } else { "gaps" };
-                write!(f, "{what} of index {tree} from {}", Range(low, high))
-            }
-        }
+        f.write_str(&self.told(&hex))
     }
 }
 
 /// A range as in mathematics: `(0a, 0c]`.
-struct Range<'a>(&'a Bound<Vec<u8>>, &'a Bound<Vec<u8>>);
-
-impl fmt::Display for Range<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Bound::Included(key) => write!(f, "[{}, ", Hex(key)),
-            Bound::Excluded(key) => write!(f, "({}, ", Hex(key)),
-            Bound::Unbounded => write!(f, "(infimum, "),
-        }?;
-        match self.1 {
-            Bound::Included(key) => write!(f, "{}]", Hex(key)),
-            Bound::Excluded(key) => write!(f, "{})", Hex(key)),
-            Bound::Unbounded => write!(f, "supremum)"),
-        }
+fn range(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>, show: ShowKey<'_>) -> String {
+    let low = match low {
+        Bound::Included(key) => format!("[{}", show(key)),
+        Bound::Excluded(key) => format!("({}", show(key)),
+        Bound::Unbounded => "(infimum".to_owned(),
+    };
+    match high {
+        Bound::Included(key) => format!("{low}, {}]", show(key)),
+        Bound::Excluded(key) => format!("{low}, {})", show(key)),
+        Bound::Unbounded => format!("{low}, supremum)"),
     }
 }

@@ -46,7 +46,7 @@ pub use deadlock::report::{Blocking, BlockingKind, Deadlock, DeadlockMember};
 pub use granted::owners::LockSummary;
 pub use listing::{LockInfo, WaitInfo};
 pub use lock_table::{LockLimits, LockTable};
-pub use locked_on::LockedOn;
+pub use locked_on::{hex, LockedOn, ShowKey};
 pub use modes::{LockMode, TableMode};
 pub use pending_lock::{Outcome, PendingLock};
 pub use request::{Answer, KeyRange, Lock, Wait};
