@@ -34,14 +34,9 @@ static void set_flush_log(THD *, st_mysql_sys_var *, void *place, const void *va
   cheetah_set_flush_log_at_commit(engine.db, static_cast<uint8_t>(flush_log_at_trx_commit));
 }
 
-static void set_buffer_pool_size(THD *thd, st_mysql_sys_var *, void *place, const void *value) {
+static void set_buffer_pool_size(THD *, st_mysql_sys_var *, void *place, const void *value) {
   auto *size = static_cast<ulonglong *>(place);
-  ulonglong asked = *static_cast<const ulonglong *>(value);
-  *size = cheetah_set_buffer_pool_size(engine.db, asked);
-  if (*size == asked) return;
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_WRONG_ARGUMENTS,
-                      "CHEETAH: cheetah_buffer_pool_size is %llu, not %llu: what is in use does not fit into less", *size,
-                      asked);
+  *size = cheetah_set_buffer_pool_size(engine.db, *static_cast<const ulonglong *>(value));
 }
 
 static void set_io_capacity(THD *, st_mysql_sys_var *, void *place, const void *value) {
