@@ -783,9 +783,9 @@ uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows 
 /* Whether the last of them has that mark. */
 uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
-/* Its rows are copies of another table's, whose name it is about to take: older snapshots must not
-   look at it. */
-int32_t cheetah_note_rebuilt(CheetahDb *db, CheetahBytes name);
+/* Rows have gone with a table, and those whose names begin so are what is left: older snapshots must
+   not look at it. */
+int32_t cheetah_note_remainders(CheetahDb *db, CheetahBytes prefix);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 /* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be
@@ -837,6 +837,8 @@ CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *c
 void cheetah_free_txn(CheetahTxn *txn);
 /* When the statement runs that changes something from now on; 0: its changes are not noted. */
 void cheetah_set_time(CheetahTxn *txn, uint64_t seconds);
+/* The statement has created the table and fills it now: it is there from the commit on. */
+void cheetah_fill_new_table(CheetahTxn *txn, const CheetahTable *table);
 /* A session is named until the transaction is freed or prepared by name; the report must not wait,
    nor use the engine. */
 void cheetah_report_waits(CheetahTxn *txn, void *session, CheetahWaitReport report);

@@ -61,13 +61,32 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   if (error != 0) return error;
   warn_of_ignored_options(thd, info);
   if (!info->tmp_table()) warn_of_unreplicated(thd, form->s->table_name.str);
-  return create_in_engine(thd, table_name_of_path(path), form, info, format, encryption);
+  std::string name = table_name_of_path(path);
+  error = create_in_engine(thd, name, form, info, format, encryption);
+  Session *session = error == 0 ? Session::of(thd) : nullptr;
+  if (session != nullptr) session->note_created(thd, name);
+  return error;
+}
+
+// DROP PARTITION and CONVERT PARTITION take rows out of a table without deleting them. All other
+// changes of partitions put others in the place of those that go.
+static bool takes_partitions_out(THD *thd) {
+  static constexpr ulonglong taking = ALTER_PARTITION_DROP | ALTER_PARTITION_CONVERT_OUT;
+  bool alters = thd != nullptr && thd_sql_command(thd) == SQLCOM_ALTER_TABLE;
+  return alters && (thd->lex->alter_info.partition_flags & taking) != 0;
+}
+
+// A partition has gone, and maybe the statement has taken it out of its table.
+static void note_partition_gone(THD *thd, const std::string &name) {
+  std::string siblings = siblings_of_partition(name);
+  if (!siblings.empty() && takes_partitions_out(thd)) cheetah_note_remainders(engine.db, bytes_of(siblings));
 }
 
 int ha_cheetah::delete_table(const char *path) {
   std::string name = table_name_of_path(path);
   int error = wait_for_prepared(name, ha_thd());
   if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), kept_by(ha_thd())), ha_thd());
+  if (error == 0) note_partition_gone(ha_thd(), name);
   return error;
 }
 
@@ -76,9 +95,8 @@ int ha_cheetah::delete_table(const char *path) {
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
   bool again = !engine.ddl_recovered;
-  // ALTER TABLE has copied the rows.
-  if (is_intermediate_name(from)) cheetah_note_rebuilt(engine.db, bytes_of(from));
   int error = handler_error(cheetah_rename_table(engine.db, bytes_of(from), bytes_of(to), again), ha_thd());
+  if (error == 0) note_partition_gone(ha_thd(), from);
   return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
 }
 

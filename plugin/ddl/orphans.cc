@@ -23,10 +23,20 @@ std::vector<std::string> table_names(const std::string &prefix) {
   return search.names;
 }
 
+// Where the name of the partition begins, behind that of its table.
+static size_t find_partition(const std::string &name) {
+  size_t partition = name.find("#P#");
+  return partition != std::string::npos ? partition : name.find("#p#");
+}
+
+std::string siblings_of_partition(const std::string &name) {
+  size_t partition = find_partition(name);
+  return partition == std::string::npos ? "" : name.substr(0, partition + 3);
+}
+
 bool has_definition(const std::string &name) {
   std::string file = "./" + name;
-  size_t partition = file.find("#P#");
-  if (partition == std::string::npos) partition = file.find("#p#");
+  size_t partition = find_partition(file);
   if (partition != std::string::npos) file.resize(partition);
   return access((file + reg_ext).c_str(), F_OK) == 0;
 }

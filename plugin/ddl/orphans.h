@@ -12,6 +12,9 @@ namespace cheetah {
 // Names of all tables of the engine that start with `prefix`.
 std::vector<std::string> table_names(const std::string &prefix);
 
+// How the names of all partitions begin that belong to one table with this one; empty if it is none.
+std::string siblings_of_partition(const std::string &name);
+
 // Whether the server has a .frm file for the table (of a partition: for its table).
 bool has_definition(const std::string &name);
 

@@ -138,6 +138,7 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   }
   txn_ = session_->txn();
   if (writes) cheetah_set_time(txn_, time_of_changes(thd));
+  if (writes && session_->fills_new_table(thd, name_)) cheetah_fill_new_table(txn_, engine_table_.get());
   error = session_->register_statement(thd);
   // ALTER TABLE may do without a scan, and then others go on.
   locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();

@@ -69,6 +69,16 @@ int Session::begin_transaction(THD *thd) {
   return handler_error(cheetah_set_isolation(txn_, isolation_level(thd)), thd);
 }
 
+void Session::note_created(THD *thd, const std::string &table) {
+  if (created_by_ != thd->query_id) created_.clear();
+  created_by_ = thd->query_id;
+  created_.insert(table);
+}
+
+bool Session::fills_new_table(THD *thd, const std::string &table) const {
+  return created_.count(table) != 0 && (thd->slave_thread || created_by_ == thd->query_id);
+}
+
 void Session::count_table(bool begins) {
   tables_in_use_ = begins ? tables_in_use_ + 1 : tables_in_use_ - 1;
   cheetah_set_tables_in_use(txn_, tables_in_use_);
@@ -103,6 +113,7 @@ bool Session::ends_transaction(THD *thd, bool all) { return all || !in_long_tran
 
 int Session::end_transaction(THD *thd, bool commit) {
   in_statement_ = in_transaction_ = false;
+  created_.clear();
   return handler_error(commit ? cheetah_commit(txn_) : cheetah_rollback(txn_), thd);
 }
 

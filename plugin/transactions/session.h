@@ -5,6 +5,7 @@
 #include "server.h"
 #include "cheetah.h"
 
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,11 @@ class Session {
   const std::pair<std::string, std::string> &duplicate_of_action() const { return duplicate_of_action_; }
   void set_duplicate_of_action(const char *table, const char *key) { duplicate_of_action_ = {table, key}; }
 
+  void note_created(THD *thd, const std::string &table);
+  // Whether CREATE TABLE .. SELECT fills the table. A replica creates it by one event, and gets its
+  // rows by others of the same transaction: those that come next in the session.
+  bool fills_new_table(THD *thd, const std::string &table) const;
+
   // A handler begins to use its table, or does so no more: for CHEETAH_TRX.
   void count_table(bool begins);
   // Tells the server that this statement uses the engine; remembers where the statement began.
@@ -67,6 +73,9 @@ class Session {
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;
   const CascadeStep *cascade_ = nullptr;
+  // Tables that the statement of that number has created, until a transaction ends.
+  std::set<std::string> created_;
+  query_id_t created_by_ = 0;
   std::string constraint_text_;
   std::pair<std::string, std::string> duplicate_of_action_;
 };

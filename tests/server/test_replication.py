@@ -19,6 +19,8 @@ SLAVE_SQL_RUNNING = 11   # column of SHOW SLAVE STATUS
 PORTS = iter(range(10_000 + os.getpid() % 500 * 30, 32_000))
 # A replica that has applied so many more transactions is in the middle of those of a load.
 IN_THE_MIDDLE = 20
+# Of a table that CREATE TABLE .. SELECT fills, and how many of them.
+FILLED_ROWS, FILLED_MAX = 50_000, 20
 
 
 def options(number: int, **more) -> dict:
@@ -174,6 +176,30 @@ def test_a_replica_applies_optimistically(new_server, rng):
 def test_a_replica_applies_conservatively(new_server, rng):
     """Only what was committed in one group runs at the same time."""
     apply_in_parallel(new_server, rng, "conservative")
+
+
+def test_a_replica_shows_no_table_that_is_being_filled(new_server):
+    """CREATE TABLE .. SELECT is an event that creates the table, and others with its rows: who has
+    a snapshot from in between is refused the table."""
+    primary, replica = replicated(new_server, "conservative")
+    catch_up(primary, replica)
+    for number in range(FILLED_MAX):
+        primary.sql(f"CREATE TABLE d.filled{number} ENGINE=CHEETAH "
+                    f"SELECT seq, REPEAT('x', 200) pad FROM seq_1_to_{FILLED_ROWS}", "d")
+        with contextlib.closing(replica.connect("d", autocommit=True)) as connection:
+            cursor = connection.cursor()
+            while not cursor.execute(f"SHOW TABLES LIKE 'filled{number}'"):
+                pass
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            catch_up(primary, replica)
+            try:
+                cursor.execute(f"SELECT COUNT(*) FROM filled{number}")
+                # The snapshot came late.
+                assert cursor.fetchone()[0] == FILLED_ROWS
+            except pymysql.MySQLError as failure:
+                assert failure.args[0] == 1412, failure
+                return
+    pytest.fail(f"no snapshot in {FILLED_MAX} came while the table was filled")
 
 
 def test_a_replica_repeats_statements(new_server, rng):

@@ -130,12 +130,15 @@ pub unsafe extern "C" fn cheetah_rename_table(
     })
 }
 
-/// Notes that a table's rows are copies of another one's, whose name it is about to take.
+/// Notes that rows have gone with a table: those whose names begin so are what is left.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_rebuilt(db: *mut CheetahDb, name: CheetahBytes) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and the name is readable.
-    let (db, name) = unsafe { (&*db, name.text()) };
-    entry(|| db.0.note_rebuilt(&name).map(|()| Code::Ok))
+pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: CheetahBytes) -> i32 {
+    // SAFETY: by the contract of the crate the handle is open and the prefix is readable.
+    let (db, prefix) = unsafe { (&*db, prefix.text()) };
+    entry(|| {
+        db.0.note_remainders(&prefix);
+        Ok(Code::Ok)
+    })
 }
 
 /// Empties a table, unless others keep its rows that refer to it: a `CheetahReferenced`. Open

@@ -37,6 +37,15 @@ pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     value((), || txn.0.set_time(seconds));
 }
 
+/// The statement of the transaction has created the table and fills it now: it is there from the
+/// commit on.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *const CheetahTable) {
+    // SAFETY: by the contract of the crate both handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    value((), || txn.0.fill_new_table(&table.table));
+}
+
 /// Whom to tell for whom a session waits.
 struct Report(CheetahWaitReport, *mut c_void);
 

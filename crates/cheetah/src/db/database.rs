@@ -290,12 +290,11 @@ impl Db {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
-    /// Notes that the rows of a table are copies of another one's, whose name it is about to take:
-    /// snapshots from before now are refused it (`TableChanged`), as copies have no older versions.
-    pub fn note_rebuilt(&self, name: &str) -> Result<()> {
-        let core = &self.0.core;
-        core.catalog.by_name(name)?.set_replacing(core.transactions.versions.take_stamp());
-        Ok(())
+    /// Notes that rows have gone from the tables whose names begin so, in another way than by being
+    /// deleted, as a partition has been dropped: snapshots from before now are refused what is left
+    /// (`TableChanged`).
+    pub fn note_remainders(&self, prefix: &str) {
+        ddl::note_remainders(&self.0.core, prefix);
     }
 
     /// Replaces a table by an empty one and returns that. Otherwise as

@@ -211,6 +211,7 @@ impl Transaction {
     /// How to read in an open snapshot: `TableChanged` if that is too old for the table.
     pub(in crate::db) fn see(&self, table: &Arc<Table>, view: &Arc<ReadView>) -> Result<HowToRead> {
         let stamp = view.stamp();
+        table.check_known_at(stamp)?;
         let seen = table.seen_at(stamp);
         seen.as_ref().unwrap_or(table).check_not_replaced_since(stamp)?;
         self.check_not_written_behind(seen.as_ref().unwrap_or(table))?;

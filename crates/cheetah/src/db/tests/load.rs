@@ -371,9 +371,10 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
         for key in [ascending, mixed, late] {
             let disk = SimDisk::new();
             let db = open(&disk);
+            let (mut oldest, mut old, mut txn) = (db.begin(), db.begin(), db.begin());
+            oldest.take_snapshot().unwrap();
             let table = db.create_table(&spec("t")).unwrap();
             let expected = rows(count, key);
-            let (mut old, mut txn) = (db.begin(), db.begin());
             old.take_snapshot().unwrap();
             load_rows(&mut txn, &table, &expected).unwrap();
             assert_eq!(db.begin().count(&table).unwrap(), Some(0));
@@ -397,7 +398,14 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
                 let some_key = key(3).to_be_bytes();
                 assert!(!old.get(handle, &some_key, Read::Consistent, &mut row).unwrap());
                 assert!(old.get(handle, &some_key, Read::Shared, &mut row).unwrap(), "newest rows are there");
+                // One from before the table is refused it, as ever (M2).
+                assert!(matches!(oldest.count(handle), Err(Error::TableChanged(_))));
             }
+            db.rename_table("t", "u").unwrap();
+            assert!(matches!(old.count(&newest), Err(Error::TableChanged(_))));
+            db.rename_table("u", "t").unwrap();
+            assert_eq!(old.count(&newest).unwrap(), Some(0));
+            oldest.commit().unwrap();
             // Rows of its own would stand beside those that it does not see.
             with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
             for handle in [&table, &newest] {
@@ -407,7 +415,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             }
             old.rollback().unwrap();
             assert_eq!(old.count(&table).unwrap(), Some(count));
-            drop((old, txn, table, newest));
+            drop((oldest, old, txn, table, newest));
             while db.run_background().unwrap() {}
             assert_eq!(status(&db, "dropped_trees"), 0);
             assert_eq!(db.table_names(), ["t"]);

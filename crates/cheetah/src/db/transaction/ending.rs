@@ -7,6 +7,7 @@ use crate::db::Transaction;
 use crate::table::history::prepared;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::history::{end, rollback};
+use crate::table::Table;
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::Arc;
 
@@ -73,8 +74,26 @@ impl Transaction {
         }
         self.writer.release();
         self.view.end();
+        self.show_filled_tables();
         self.release_locks();
         Ok(())
+    }
+
+    /// Says that the caller's statement has created the table and fills it now: snapshots from
+    /// before its commit are refused the table (`TableChanged`), as it was not there as a whole.
+    /// Until then nobody else may use it.
+    pub fn fill_new_table(&mut self, table: &Table) {
+        self.filled.insert(table.id());
+    }
+
+    fn show_filled_tables(&mut self) {
+        let filled = std::mem::take(&mut self.filled);
+        if planted::is_on("create: show a table before all its rows") {
+            return;
+        }
+        for table in filled.into_iter().filter_map(|id| self.core.catalog.by_id(id)) {
+            table.set_known_since(self.core.transactions.versions.take_stamp());
+        }
     }
 
     fn roll_back_instead(&mut self, error: Error) -> Error {
@@ -96,6 +115,7 @@ impl Transaction {
         self.writer.release();
         self.back_to = None;
         self.unended_loads = 0;
+        self.filled.clear();
         self.changed.forget();
         self.view.end();
         if let Some(slot) = self.slot.take() {

@@ -36,6 +36,7 @@ use crate::table::OldEntry;
 use crate::table::Reserved;
 use crate::table::Table;
 use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A transaction. Dropping it rolls back what is neither committed nor prepared.
@@ -66,6 +67,8 @@ pub struct Transaction {
     pub(in crate::db) ordered: Option<Result<Lsn>>,
     /// Loads of rows that come with its commit and that have not ended well.
     pub(in crate::db) unended_loads: u32,
+    /// Tables that its statement has created and fills.
+    pub(in crate::db) filled: BTreeSet<TableId>,
     /// Tables that it has changed.
     pub(in crate::db) changed: ChangedTables,
     pub(in crate::db) isolation: Isolation,
@@ -107,6 +110,7 @@ impl Transaction {
             back_to: None,
             ordered: None,
             unended_loads: 0,
+            filled: BTreeSet::new(),
             changed: ChangedTables::default(),
             isolation: Isolation::default(),
             has_snapshot_isolation: false,

@@ -288,6 +288,13 @@ impl Catalog {
         }
     }
 
+    /// The tables whose names begin so.
+    pub(crate) fn called(&self, prefix: &str) -> Vec<Arc<Table>> {
+        let tables = self.tables.read();
+        let from = tables.by_name.range(prefix.to_owned()..);
+        from.take_while(|(name, _)| name.starts_with(prefix)).map(|(_, table)| Arc::clone(table)).collect()
+    }
+
     /// All names, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         self.tables.read().by_name.keys().cloned().collect()
@@ -332,16 +339,18 @@ impl Catalog {
         self.tree.prepare(&piece_key(table, 0), path)
     }
 
-    /// Creates the trees of a numbered definition and adds the table.
+    /// Creates the trees of a numbered definition and adds the table, for whoever sees `stamp`.
     pub(crate) fn create_table(
         &self,
         mtr: &MiniTransaction<'_>,
         path: &mut Path,
         mut def: TableDef,
+        stamp: u64,
     ) -> Result<Arc<Table>> {
         let trees = self.create_trees(mtr, &mut def)?;
         self.put_definition(mtr, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
+        table.set_known_since(stamp);
         self.change(|tables| -> Result<()> {
             tables.add(Arc::clone(&table))?;
             self.shadow_count.store(tables.shadow.len(), Release);
@@ -566,13 +575,15 @@ impl Catalog {
     }
 
     /// Gives the first of `changed` another name, and all of them, it included, the constraints
-    /// that they have from then on. Their handles stay good. A path for each.
+    /// that they have from then on. Their handles stay good. A path for each. Older snapshots than
+    /// `stamp` know it by the name that it has had.
     pub(crate) fn rename_table(
         &self,
         mtr: &MiniTransaction<'_>,
         paths: &mut [Path],
         name: &str,
         changed: &[Constrained],
+        stamp: u64,
     ) -> Result<()> {
         let takes_its_place = !is_intermediate(name);
         for (no, (path, (table, constraints))) in paths.iter_mut().zip(changed).enumerate() {
@@ -590,7 +601,7 @@ impl Catalog {
             let Some(((renamed, _), followers)) = changed.split_first() else { return };
             tables.note_followers(renamed, name, followers);
             tables.constrain(changed);
-            tables.rename(renamed, name, takes_its_place);
+            tables.rename(renamed, name, takes_its_place, stamp);
         });
         Ok(())
     }
@@ -642,7 +653,7 @@ impl Catalog {
         let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
         for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
             if !planted::is_on("full text: show words to older snapshots") {
-                self.by_name(&index.postings)?.set_replacing(stamp);
+                self.by_name(&index.postings)?.set_known_since(stamp);
             }
         }
         let altered = Arc::new(table.altered(def, opened.into_iter().map(known).collect(), stamp));
@@ -743,7 +754,7 @@ impl Tables {
         Ok(())
     }
 
-    fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool) {
+    fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool, stamp: u64) {
         let before = table.name();
         self.by_name.remove(&before);
         if !takes_its_place && !is_intermediate(&before) {
@@ -754,7 +765,7 @@ impl Tables {
             self.away.remove(name);
             self.away.retain(|_, away| away.id() != table.id());
         }
-        table.rename(name);
+        table.rename_at(stamp, name);
         self.by_name.insert(name.to_owned(), Arc::clone(table));
     }
 

@@ -137,6 +137,16 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
     }
 }
 
+/// Notes that rows have gone from tables whose names begin so, in another way than by being deleted:
+/// snapshots that still have them are refused what is left (M2).
+pub(crate) fn note_remainders(core: &Core, prefix: &str) {
+    let _ddl = core.catalog.lock_ddl();
+    let stamp = core.transactions.versions.take_stamp();
+    if !planted::is_on("partitions: show what is left to older snapshots") {
+        core.catalog.called(prefix).iter().for_each(|table| table.set_known_since(stamp));
+    }
+}
+
 /// Empties a table, unless others that refer to it keep its rows.
 pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
@@ -194,7 +204,7 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
         table.mark_dropped();
         let mtr = core.pool.enter();
         loaded.take_over(table, rows);
-        loaded.set_replacing(core.transactions.versions.take_stamp());
+        loaded.set_known_since(core.transactions.versions.take_stamp());
         core.health.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
     }
     if planted::is_on("load: return before the checkpoint") {
@@ -263,11 +273,12 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 
 /// `paths`: one for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+    // Snapshots from before the change have another table there, or none (M2).
+    let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = ddl {
-        return core.catalog.rename_table(mtr, paths, name, changed);
+        return core.catalog.rename_table(mtr, paths, name, changed, stamp);
     }
     if let Ddl::Alter(tables, following) = ddl {
-        let stamp = core.transactions.versions.take_stamp();
         let (paths, following_paths) = paths.split_at_mut(tables.len());
         for ((table, def), path) in tables.iter().zip(paths) {
             core.catalog.alter_table(mtr, path, table, def, stamp)?;
@@ -278,13 +289,13 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) 
     match ddl {
         Ddl::Alter(..) | Ddl::Rename(..) => {}
         Ddl::Create(def) => {
-            core.catalog.create_table(mtr, path, def.clone())?;
+            let is_shown = planted::is_on("create: show the table to older snapshots");
+            core.catalog.create_table(mtr, path, def.clone(), if is_shown { 0 } else { stamp })?;
         }
         Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
         Ddl::Truncate(table, def) => {
             core.catalog.drop_table(mtr, path, table)?;
-            let table = core.catalog.create_table(mtr, path, def.clone())?;
-            table.set_replacing(core.transactions.versions.take_stamp());
+            core.catalog.create_table(mtr, path, def.clone(), stamp)?;
         }
     }
     Ok(())

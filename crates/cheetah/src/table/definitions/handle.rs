@@ -22,6 +22,7 @@
 //!       counter there may not have been moved yet.
 
 use super::counts::Counts;
+use super::known_since::KnownSince;
 use super::numbers::{Numbers, Reserved, Stride};
 use super::statistics::{LastingStatistics, StatisticsOfHandle};
 use crate::base::{planted, Error, Result, TableId, TreeId};
@@ -59,10 +60,10 @@ pub(super) struct LastingState {
     copy_of: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
-    /// Snapshots before this stamp belong to the table that had its name before.
+    known: KnownSince,
+    /// With which stamp it took the place of an empty table, if it did so: which one, if that is
+    /// kept for older snapshots; and the one that has taken this one's place (I7).
     replaced_at: AtomicU64,
-    /// That one, if it is empty and kept for them, and the one that has taken this one's place
-    /// (I7).
     before: RwLock<Weak<Table>>,
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
@@ -107,6 +108,7 @@ impl Table {
             copy_of: RwLock::new(def.copy_of.clone()),
             row_count: AtomicU64::new(counters.row_count),
             counts: Counts::new(counters.row_count),
+            known: KnownSince::ever(&def.name),
             replaced_at: AtomicU64::new(0),
             before: RwLock::default(),
             successor: OnceLock::new(),
@@ -315,16 +317,26 @@ impl Table {
         self.describe_keys_as(old);
     }
 
-    /// Notes that it takes the place of another table at `stamp`: older snapshots would miss that
-    /// one's rows (M2).
-    pub(crate) fn set_replacing(&self, stamp: u64) {
+    /// From now on it is refused to snapshots from before `stamp`, as its rows are not those that
+    /// they would have found under its name (M2).
+    pub(crate) fn set_known_since(&self, stamp: u64) {
         *self.lasting.before.write() = Weak::new();
-        self.lasting.replaced_at.store(stamp, Relaxed);
+        self.lasting.known.begin(stamp, &self.name());
     }
 
-    /// `TableChanged` for a snapshot from before the table took the place of another one.
-    pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
+    /// `TableChanged` for a snapshot that has had another table by its name, or none.
+    pub(crate) fn check_known_at(self: &Arc<Self>, stamp: Option<u64>) -> Result<()> {
+        let is_known = |stamp| self.newest().lasting.known.is_known_at(stamp);
         match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
+            Some(stamp) if !is_known(stamp) => Err(Error::TableChanged(self.name())),
+            _ => Ok(()),
+        }
+    }
+
+    /// `TableChanged` for a snapshot from before the table took the place of an empty one, which
+    /// was to be read instead.
+    pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
+        match stamp {
             Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {
                 Err(Error::TableChanged(self.name()))
             }
@@ -335,7 +347,8 @@ impl Table {
     /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7).
     /// Inside the mini-transaction that does so in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
-        loaded.set_replacing(stamp);
+        loaded.lasting.replaced_at.store(stamp, Relaxed);
+        loaded.lasting.known.take_over(&self.lasting.known);
         loaded.describe_keys_as(self);
         *loaded.lasting.before.write() = Arc::downgrade(self);
         let carry_counters = || {
@@ -514,6 +527,14 @@ impl Table {
 
     pub(crate) fn rename(&self, name: &str) {
         name.clone_into(&mut self.lasting.name.write());
+    }
+
+    /// As [`rename`](Self::rename), for whoever sees `stamp`: others know it by another name.
+    pub(crate) fn rename_at(&self, stamp: u64, name: &str) {
+        if !planted::is_on("rename: show the table to older snapshots") {
+            self.lasting.known.rename(stamp, name);
+        }
+        self.rename(name);
     }
 
     pub(crate) fn trees(&self) -> &[Arc<Tree>] {

@@ -16,6 +16,7 @@ pub(crate) mod foreign_keys;
 pub(crate) mod format_words;
 pub(crate) mod fulltext;
 pub(crate) mod handle;
+mod known_since;
 pub(crate) mod numbers;
 pub(crate) mod row_format_versions;
 pub(crate) mod shadow;

@@ -1,0 +1,319 @@
+"""Tables whose names change hands beside readers, and a journal that says what each name may have.
+
+The journal is a table like any other, so that whoever reads it in a snapshot knows what that
+snapshot must find under every name. `Changes.change` writes into it, before a statement, what a
+name may have from then on, and behind it what it has. Rows are pairs of a number and a generation.
+"""
+
+import random
+import zlib
+
+ROWS = 120
+STEP = ROWS // 4          # rows of a partition
+JOURNAL = "journal"
+ABSENT = "absent"
+COLUMNS = "id INT, gen INT NOT NULL, pad VARCHAR(400) NOT NULL"
+RANGES = ", ".join(f"PARTITION p{no} VALUES LESS THAN ({(no + 1) * STEP + 1})" for no in range(4))
+# How each begins; all have rows from 1 to ROWS, but `other`, which has those of the partition p1.
+TABLES = {
+    "swapped": "PRIMARY KEY (id), KEY g (gen)",
+    "changed": "PRIMARY KEY (id), KEY g (gen)",
+    "words": "PRIMARY KEY (id), KEY g (gen), FULLTEXT KEY (pad)",
+    "heap": "KEY g (gen)",
+    "ranged": f"PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) ({RANGES}",
+    "parted": f"PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) ({RANGES}",
+    "hashed": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY HASH (id) PARTITIONS (3",
+    "powers": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY LINEAR HASH (id) PARTITIONS (3",
+    "nested": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) "
+              f"SUBPARTITIONS 2 ({RANGES}",
+    "other": "PRIMARY KEY (id), KEY g (gen)",
+}
+
+
+def digest(rows) -> str:
+    """What a name has, in a word: of pairs, in any order."""
+    text = ";".join(f"{number},{generation}" for number, generation in sorted(rows))
+    return f"{len(rows)}:{zlib.crc32(text.encode()):08x}"
+
+
+def part(no: int) -> range:
+    """The numbers of rows of the partition p<no>."""
+    return range(no * STEP + 1, (no + 1) * STEP + 1)
+
+
+class Changes:
+    """Makes the tables, and changes them at random, by one connection."""
+
+    def __init__(self, server, seed, engine: str = "CHEETAH"):
+        self.server, self.engine, self.rng = server, engine, random.Random(seed)
+        self.rows, self.generation, self.cursor = {}, 0, None
+        self.made = {}   # how often what was done
+        self.kinds = [getattr(self, name) for name in dir(self) if name.startswith("do_")]
+
+    def make(self) -> None:
+        """The databases `d` and `w`, and all tables."""
+        self.connect()
+        for database in ("d", "w"):
+            self.run(f"CREATE DATABASE IF NOT EXISTS {database}")
+        self.run("USE d")
+        self.run(f"CREATE TABLE {JOURNAL} (name VARCHAR(60) PRIMARY KEY, allowed VARCHAR(200) "
+                 f"NOT NULL) ENGINE={self.engine}")
+        for name in TABLES:
+            self.create(name, self.place(name))
+            self.rows[name] = self.new_rows(part(1) if name == "other" else range(1, ROWS + 1))
+            self.fill(self.place(name), self.rows[name])
+            self.write_journal({name: [self.rows[name]]})
+
+    def connect(self) -> None:
+        """A connection of its own."""
+        self.cursor = self.server.connect("", autocommit=True).cursor()
+        self.run("SET lock_wait_timeout = 100")
+
+    def one(self) -> None:
+        """One change."""
+        kind = self.rng.choice(self.kinds)
+        kind()
+        self.made[kind.__name__] = self.made.get(kind.__name__, 0) + 1
+
+    def run(self, statement: str) -> None:
+        """One statement."""
+        try:
+            self.cursor.execute(statement)
+            self.cursor.fetchall()
+        except Exception as failure:
+            failure.add_note(statement[:200])
+            raise
+
+    @staticmethod
+    def place(name: str) -> str:
+        """Where a table of the tests lies."""
+        return f"d.{name}"
+
+    def new_rows(self, numbers) -> dict:
+        """Rows of a new generation."""
+        self.generation += 1
+        return dict.fromkeys(numbers, self.generation)
+
+    def definition(self, name: str) -> str:
+        """What follows CREATE TABLE and the name."""
+        text = TABLES[name].replace("PARTITIONS (3", "PARTITIONS 3")
+        closed = text if text.endswith("PARTITIONS 3") else f"{text})"
+        return f"({COLUMNS}, {closed}".replace(") PARTITION BY", f") ENGINE={self.engine} "
+                                               "PARTITION BY") + (
+            "" if "PARTITION BY" in text else f" ENGINE={self.engine}")
+
+    def create(self, name: str, place: str) -> None:
+        """An empty table as `name` is."""
+        self.run(f"CREATE TABLE {place} {self.definition(name)}")
+
+    @staticmethod
+    def values(rows: dict) -> str:
+        """SQL of rows."""
+        return ", ".join(f"({number}, {generation}, REPEAT('word {generation} ', 20))"
+                         for number, generation in rows.items())
+
+    def fill(self, place: str, rows: dict) -> None:
+        """Rows, by an ordinary INSERT."""
+        if rows:
+            self.run(f"INSERT INTO {place} (id, gen, pad) VALUES {self.values(rows)}")
+
+    def query(self, rows: dict) -> str:
+        """A SELECT that gives rows, all of one generation."""
+        generation = next(iter(rows.values()))
+        numbers = ", ".join(map(str, rows))
+        return (f"SELECT seq id, {generation} gen, REPEAT('word {generation} ', 20) pad "
+                f"FROM mysql.seq_1_to_{ROWS} WHERE seq IN ({numbers})")
+
+    # The journal.
+
+    def change(self, after: dict, *steps, between=()) -> None:
+        """Run `steps`, statements or functions, behind which names have the rows `after`, and
+        between which they may have those of before, those, or `between`."""
+        allowed = {name: [self.rows.get(name), rows, *between] for name, rows in after.items()}
+        self.write_journal(allowed)
+        for step in steps:
+            if callable(step):
+                step()
+            else:
+                self.run(step)
+        self.rows |= after
+        self.write_journal({name: [rows] for name, rows in after.items()})
+
+    def write_journal(self, allowed: dict) -> None:
+        """In one transaction."""
+        self.run("BEGIN")
+        for name, choices in allowed.items():
+            words = {ABSENT if rows is None else digest(rows.items()) for rows in choices}
+            self.run(f"REPLACE INTO d.{JOURNAL} VALUES ('{name}', '{' '.join(sorted(words))}')")
+        self.run("COMMIT")
+
+    def whole(self) -> str:
+        """A name that has no partitions, and all rows."""
+        return self.rng.choice(["swapped", "changed", "words", "heap"])
+
+    # Rows that are changed as ever.
+
+    def do_update(self) -> None:
+        name = self.rng.choice(list(TABLES))
+        rows = self.new_rows(self.rows[name])
+        self.run("BEGIN")
+        self.run(f"UPDATE {self.place(name)} SET gen = {self.generation}")
+        self.rows[name] = rows
+        self.run(f"UPDATE d.{JOURNAL} SET allowed = '{digest(rows.items())}' WHERE name = '{name}'")
+        self.run("COMMIT")
+
+    # Other tables under the name.
+
+    def do_swap_by_copy(self) -> None:
+        name = self.rng.choice([name for name in TABLES if name != "other"])
+        is_shown, is_same = self.rng.random() < 0.3, self.rng.random() < 0.5
+        copy = "d.copying" if is_shown else "w.n"
+        rows = self.rows[name] if is_same else self.new_rows(self.rows[name])
+        if is_shown:
+            self.write_journal({"copying": [None, {}, rows]})
+        self.run(f"CREATE TABLE {copy} LIKE {self.place(name)}")
+        if is_same:
+            self.run(f"INSERT INTO {copy} SELECT * FROM {self.place(name)}")
+        else:
+            self.fill(copy, rows)
+        self.change({name: rows}, f"RENAME TABLE {self.place(name)} TO w.o, "
+                    f"{copy} TO {self.place(name)}", "DROP TABLE w.o")
+        if is_shown:
+            self.write_journal({"copying": [None]})
+
+    def do_swap_names(self) -> None:
+        first, second = self.rng.sample(["swapped", "changed", "words", "heap"], 2)
+        self.change({first: self.rows[second], second: self.rows[first]},
+                    f"RENAME TABLE d.{first} TO w.x, d.{second} TO d.{first}, w.x TO d.{second}")
+        if self.rng.random() < 0.5:
+            self.change({first: self.rows[second], second: self.rows[first]},
+                        f"RENAME TABLE d.{first} TO w.x, d.{second} TO d.{first}, "
+                        f"w.x TO d.{second}")
+
+    def do_create_or_replace_select(self) -> None:
+        name = self.whole()
+        rows = self.new_rows(range(1, ROWS + 1))
+        how = self.rng.choice(["", "IGNORE ", "REPLACE "]) if name != "heap" else ""
+        # Not atomic: the old one goes first.
+        self.change({name: rows}, f"CREATE OR REPLACE TABLE d.{name} {self.definition(name)} "
+                    f"{how}{self.query(rows)}")
+
+    def do_create_select_and_rename(self) -> None:
+        name = self.whole()
+        rows = self.new_rows(range(1, ROWS + 1))
+        self.change({name: rows}, f"CREATE TABLE w.n {self.definition(name)} {self.query(rows)}",
+                    f"RENAME TABLE d.{name} TO w.o, w.n TO d.{name}", "DROP TABLE w.o")
+
+    def do_create_or_replace_and_insert(self) -> None:
+        name = self.whole()
+        rows = self.new_rows(range(1, ROWS + 1))
+        self.change({name: rows}, f"CREATE OR REPLACE TABLE d.{name} {self.definition(name)}",
+                    lambda: self.fill(f"d.{name}", rows), between=({},))
+
+    def do_drop_and_create(self) -> None:
+        name = self.whole()
+        rows = self.new_rows(range(1, ROWS + 1))
+        self.change({name: rows}, f"DROP TABLE d.{name}",
+                    lambda: self.create(name, f"d.{name}"),
+                    lambda: self.fill(f"d.{name}", rows), between=({}, None))
+
+    def do_truncate(self) -> None:
+        name = self.rng.choice(list(TABLES))
+        rows = self.new_rows(self.rows[name])
+        self.change({name: rows}, f"TRUNCATE TABLE {self.place(name)}",
+                    lambda: self.fill(self.place(name), rows), between=({},))
+
+    def do_load_into_an_empty_table(self) -> None:
+        name = self.whole()
+        rows = self.new_rows(range(1, ROWS + 1))
+        self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
+                    f"INSERT INTO d.{name} (id, gen, pad) {self.query(rows)}", between=({},))
+
+    # The same rows in another shape.
+
+    def alter(self, name: str, *alterations: str) -> None:
+        """Nothing of the rows changes."""
+        for alteration in alterations:
+            self.run(f"ALTER TABLE {self.place(name)} {alteration}")
+
+    def do_alter_by_copy(self) -> None:
+        name = self.rng.choice(list(TABLES))
+        self.alter(name, self.rng.choice(["FORCE", f"ENGINE={self.engine}, ALGORITHM=COPY",
+                                          "MODIFY gen BIGINT NOT NULL", "MODIFY gen INT NOT NULL"]))
+
+    def do_optimize(self) -> None:
+        self.run(f"OPTIMIZE TABLE {self.place(self.rng.choice(list(TABLES)))}")
+
+    def do_alter_in_place(self) -> None:
+        name = self.rng.choice(list(TABLES))
+        self.alter(name, *self.rng.choice([
+            ["ADD KEY k (gen, id)", "DROP KEY k"],
+            ["ADD COLUMN more INT DEFAULT 5", "DROP COLUMN more"],
+            ["ADD COLUMN more INT AS (gen) VIRTUAL, ADD KEY k (more)",
+             "DROP KEY k, DROP COLUMN more"],
+            ["ALTER COLUMN gen SET DEFAULT 3"], ["COMMENT = 'said'"]]))
+
+    def do_partition_and_back(self) -> None:
+        self.alter(self.rng.choice(["swapped", "changed"]), "PARTITION BY HASH (id) PARTITIONS 3",
+                   "REMOVE PARTITIONING")
+
+    # Partitions.
+
+    def do_reorganize(self) -> None:
+        name = self.rng.choice(["ranged", "parted"])
+        middle = 2 * STEP + STEP // 2
+        self.alter(name, "REORGANIZE PARTITION p2 INTO (PARTITION p2 VALUES LESS THAN "
+                   f"({middle}), PARTITION pm VALUES LESS THAN ({3 * STEP + 1}))",
+                   "REORGANIZE PARTITION p2, pm INTO (PARTITION p2 VALUES LESS THAN "
+                   f"({3 * STEP + 1}))")
+
+    def do_rebuild(self) -> None:
+        name = self.rng.choice(["ranged", "parted", "nested"])
+        self.alter(name, self.rng.choice(["REBUILD PARTITION p1", "REBUILD PARTITION ALL",
+                                          "OPTIMIZE PARTITION p2"]))
+
+    def do_add_and_coalesce(self) -> None:
+        self.alter(self.rng.choice(["hashed", "powers"]), "ADD PARTITION PARTITIONS 1",
+                   "COALESCE PARTITION 1")
+
+    def do_add_empty(self) -> None:
+        name = self.rng.choice(["ranged", "parted", "nested"])
+        self.alter(name, f"ADD PARTITION (PARTITION p4 VALUES LESS THAN ({9 * ROWS}))")
+        self.alter(name, "DROP PARTITION p4")
+
+    def without(self, name: str, no: int) -> dict:
+        """The rows of a name but for those of a partition."""
+        return {number: generation for number, generation in self.rows[name].items()
+                if number not in part(no)}
+
+    def do_truncate_partition(self) -> None:
+        name, no = self.rng.choice(["ranged", "parted", "nested"]), self.rng.randrange(4)
+        left, new = self.without(name, no), self.new_rows(part(no))
+        self.change({name: left}, f"ALTER TABLE {self.place(name)} TRUNCATE PARTITION p{no}")
+        self.change({name: left | new}, lambda: self.fill(self.place(name), new))
+
+    def do_drop_partition(self) -> None:
+        name = self.rng.choice(["ranged", "parted", "nested"])
+        left, new = self.without(name, 3), self.new_rows(part(3))
+        self.change({name: left}, f"ALTER TABLE {self.place(name)} DROP PARTITION p3")
+        self.alter(name, f"ADD PARTITION (PARTITION p3 VALUES LESS THAN ({ROWS + 1}))")
+        self.change({name: left | new}, lambda: self.fill(self.place(name), new))
+
+    def do_exchange(self) -> None:
+        name = self.rng.choice(["ranged", "parted"])
+        # Definitions must be alike, whatever has become of them.
+        self.alter(name, "MODIFY gen INT NOT NULL")
+        self.alter("other", "MODIFY gen INT NOT NULL")
+        mine = {number: self.rows[name][number] for number in part(1)}
+        self.change({name: self.without(name, 1) | self.rows["other"], "other": mine},
+                    f"ALTER TABLE {self.place(name)} EXCHANGE PARTITION p1 WITH TABLE d.other")
+
+    def do_convert(self) -> None:
+        name = self.rng.choice(["ranged", "parted"])
+        mine = {number: self.rows[name][number] for number in part(3)}
+        whole, left = self.rows[name], self.without(name, 3)
+        self.change({name: left, "taken": mine},
+                    f"ALTER TABLE {self.place(name)} CONVERT PARTITION p3 TO TABLE d.taken")
+        self.change({name: whole, "taken": None},
+                    f"ALTER TABLE {self.place(name)} CONVERT TABLE d.taken TO PARTITION p3 "
+                    f"VALUES LESS THAN ({ROWS + 1})")
