@@ -363,6 +363,11 @@ fn a_commit_that_forgets_its_loads_is_caught() {
 }
 
 #[test]
+fn a_load_that_counts_as_no_change_is_caught() {
+    caught_to_commit("commit: take a load for no change");
+}
+
+#[test]
 fn what_a_startup_keeps_of_a_lost_load_is_caught() {
     caught_to_commit("load: keep what a startup finds of one");
 }

@@ -1,5 +1,5 @@
-//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3 and I5 of
-//! [`super::handle`]).
+//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3, I5 and
+//! I6 of [`super::handle`]).
 
 use crate::base::stages::Stage;
 use crate::base::{planted, Error, Result, SessionId, TableId};
@@ -7,6 +7,7 @@ use crate::db::Transaction;
 use crate::table::history::prepared;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::history::{end, rollback};
+use crate::table::shared::parts::Core;
 use crate::table::Table;
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::Arc;
@@ -42,7 +43,7 @@ impl Transaction {
     }
 
     fn commit_as(&mut self, durable: Durable) -> Result<()> {
-        if let Err(error) = self.check_loads_have_ended() {
+        if let Err(error) = self.check_loads_have_ended().and_then(|()| self.end_if(end::is_unchanged)) {
             return Err(self.roll_back_instead(error));
         }
         if let Some(slot) = self.slot.clone() {
@@ -55,7 +56,7 @@ impl Transaction {
                     let undo_no = slot.state().undo_no;
                     self.roll_back_to(undo_no.saturating_sub(1))?;
                 }
-                self.catch_up().and_then(|()| end::commit(&self.core, &slot))
+                end::commit(&self.core, &slot)
             };
             let end = match ordered.unwrap_or_else(log) {
                 Ok(end) => end,
@@ -94,6 +95,19 @@ impl Transaction {
         for table in filled.into_iter().filter_map(|id| self.core.catalog.by_id(id)) {
             table.set_known_since(self.core.transactions.versions.take_stamp());
         }
+    }
+
+    /// Ends what it has written if nothing of that is left, as `is_over` tells: then nobody waits
+    /// (I6). Locks stay.
+    pub(in crate::db) fn end_if(&mut self, is_over: impl Fn(&Core, &Slot) -> bool) -> Result<()> {
+        self.catch_up()?;
+        if let Some(slot) = self.slot.as_ref().filter(|slot| is_over(&self.core, slot)) {
+            end::end_unchanged(&self.core, slot)?;
+            self.slot = None;
+            self.changed.forget();
+            self.clean_up();
+        }
+        Ok(())
     }
 
     fn roll_back_instead(&mut self, error: Error) -> Error {

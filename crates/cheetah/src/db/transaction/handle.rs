@@ -18,6 +18,9 @@
 //!       was come back to is reached.
 //!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up
 //!       can wait. A commit that is refused before is a rollback.
+//!   I6  Where a transaction has changed nothing, or has taken back all that it had changed,
+//!       nothing is committed: it ends as a rollback does, and nobody waits for that. A load that
+//!       comes with the commit is a change. Whoever prepares gets a promise if anything was logged.
 
 use super::Isolation;
 use crate::base::stages::Stage;

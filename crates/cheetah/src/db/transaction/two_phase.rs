@@ -17,12 +17,12 @@ impl Transaction {
     /// Promises to commit or to roll back, as will be decided, whatever happens until then. On
     /// return the promise is as durable as the flush mode says. Until it has ended the transaction
     /// takes only [`commit_ordered`](Self::commit_ordered), `commit`, `rollback`, and being
-    /// dropped. Nothing to do for one that has written nothing. Errors as of a commit; then it is
+    /// dropped. Nothing to do for one that has changed nothing. Errors as of a commit; then it is
     /// not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
-        self.catch_up()?;
         self.check_loads_have_ended()?;
+        self.end_if(end::is_unlogged)?;
         self.view.end();
         match self.slot.clone() {
             None => Ok(()),

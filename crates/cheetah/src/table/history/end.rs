@@ -45,6 +45,33 @@ pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     end_in_place(core, slot, outcome)
 }
 
+/// Whether nothing is left of what the transaction has written, and nothing comes with its commit.
+/// A promise is something.
+pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
+    let state = *slot.state();
+    let has_records = state.undo_no > 0 && !planted::is_on("commit: take changes for none");
+    let is_load = !core.catalog.shadow_of(slot.txn()).is_empty()
+        && !planted::is_on("commit: take a load for no change");
+    !has_records && state.xid.is_none() && !is_load
+}
+
+/// Whether, moreover, the log has nothing of the transaction.
+pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
+    slot.state().first == UndoPtr(0) && is_unchanged(core, slot)
+}
+
+/// Ends a transaction that [is unchanged](is_unchanged); the end is in the log if anything of it
+/// is. Errors as of [`end`].
+pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
+    if !is_unlogged(core, slot) && !planted::is_on("commit: leave what was taken back unended") {
+        return end(core, slot, Outcome::Aborted).map(drop);
+    }
+    let _mtr = core.pool.enter();
+    core.transactions.versions.finish(slot.txn(), Outcome::Aborted, |_| Ok(()))?;
+    core.transactions.active.finish(slot.txn());
+    Ok(())
+}
+
 /// Makes room for the end of a transaction. Outside mini-transactions; may wait and do I/O.
 pub(crate) fn make_room_to_end(core: &Core, txn: TxnId) -> Result<()> {
     let pages = core.transactions.undo.pages_needed(FINISH_BYTES_MAX) + shadow::pages_needed(core, txn);
