@@ -813,7 +813,8 @@ uint64_t cheetah_next_hidden_key(const CheetahTable *table);
 int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
 int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, const CheetahBytes *low,
                                  const CheetahBytes *high, uint64_t *count);
-int32_t cheetah_check_table(CheetahDb *db, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
+/* Locks nothing. Without `expected` only what lies above the leaves is looked at. */
+int32_t cheetah_check_table(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
 void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
 /* Once the table is opened, and when what the definition says has changed: one encoding for each

@@ -305,7 +305,10 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
 
   // checking.cc
+  int told_of_check(THD *thd, int32_t code, unsigned findings);
   int cross_check(THD *thd);
+  int quick_check(THD *thd);
+  int full_check(THD *thd);
   int32_t check_words(CheetahTextSink sink, void *context);
   int32_t search_orphans(size_t no, cheetah::Orphans *orphans);
   int report_rows_without_parent(THD *thd);

@@ -155,13 +155,12 @@ int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
   return handler_error(cheetah_try_lock_table(txn_, engine_table_.get()), thd);
 }
 
-// A table that nobody else can see needs no locks of rows, nor does one that is copied or checked
-// as a whole. LOCK TABLES locks to the end of the transaction, if that is longer than the
-// statement.
+// A table that nobody else can see needs no locks of rows, nor does one that is copied as a whole.
+// LOCK TABLES locks to the end of the transaction, if that is longer than the statement.
 bool ha_cheetah::locks_whole_table(THD *thd) const {
   int command = thd_sql_command(thd);
   bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
-  return is_temporary() || locks_tables || copies_table(command) || command == SQLCOM_CHECK;
+  return is_temporary() || locks_tables || copies_table(command);
 }
 
 // After LOCK TABLES .. WRITE, as in a dump. Those without a connection may still have locks

@@ -492,7 +492,7 @@ pub unsafe extern "C" fn cheetah_free_matches(matches: *mut CheetahMatches) {
 }
 
 /// Tells what is wrong with the postings of a full-text index: of the search only `end` and the
-/// function for rows count. The caller's transaction has the table locked.
+/// function for rows count.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_words(
     txn: *mut CheetahTxn,

@@ -1,6 +1,7 @@
 //! Tables: creating, dropping, opening, counting, checking, estimates of ranges.
 
 use crate::barrier::{entry, value};
+use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
 use cheetah::base::{Config, Error, Result};
@@ -329,23 +330,28 @@ pub(crate) unsafe fn of_row<'t>(
     }
 }
 
-/// Walks the whole table, compares every index with the entries that `expected` computes, tells
-/// what is wrong.
+/// Walks the whole table as it is now, compares every index with the entries that `expected`
+/// computes, tells what is wrong. Without `expected`: only what lies above the leaves.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
-    db: *mut CheetahDb,
+    txn: *mut CheetahTxn,
     table: *const CheetahTable,
-    expected: CheetahExpectedEntries,
+    expected: Option<CheetahExpectedEntries>,
     context: *mut c_void,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
 ) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
-    let (db, table) = unsafe { (&*db, &*table) };
-    // SAFETY: passed on.
-    let mut entries_of = unsafe { of_row(&table.table, expected, context) };
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
     entry(|| {
-        let report = db.0.check_table_with(&table.table, &mut entries_of)?;
+        let report = match expected {
+            None => txn.0.check_inner_pages(&table.table)?,
+            Some(expected) => {
+                // SAFETY: passed on.
+                let mut entries_of = unsafe { of_row(&table.table, expected, context) };
+                txn.0.check_table(&table.table, &mut entries_of)?
+            }
+        };
         // SAFETY: the caller's function gets the caller's context.
         let tell = |text: &str| unsafe { sink(sink_context, CheetahBytes::of(text.as_bytes())) };
         report.findings.iter().for_each(|finding| tell(finding));

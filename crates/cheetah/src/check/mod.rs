@@ -1,13 +1,19 @@
 //! CHECK: walks every tree of a table and compares them with each other.
 //!
 //! What is proven
-//!   Each tree is sound by itself (see [`Tree::check`](crate::tree::Tree::check)). The clustered
-//!   tree has as many rows as the counter says, every large value that a row refers to can be read,
-//!   and no page belongs to the table without being used. Each secondary tree has as many entries
-//!   as there are rows, and each entry leads to a row. What is marked as deleted counts as gone.
-//!   With a caller that can compute entries, each has the key and the payload that its row should
-//!   have; together with the equal counts this makes rows and entries match exactly. Disabled
-//!   indexes are passed by.
+//!   Each tree is sound by itself (see [`Tree::check_with`](crate::tree::Tree::check_with)). The
+//!   clustered tree has as many rows as were counted, every large value that a row refers to can be
+//!   read, and no page belongs to the table without being used. Each secondary tree has as many
+//!   entries as there are rows, and each entry leads to a row. With a caller that can compute
+//!   entries, each has the key and the payload that its row should have; together with the equal
+//!   counts this makes rows and entries match exactly. Disabled indexes are passed by.
+//!
+//! Invariants
+//!   I1  Nobody waits for it, and it waits for nobody. Rows, entries and the count are those that
+//!       one snapshot sees, which is open before the first page is copied: what others change
+//!       meanwhile is neither seen nor missed, and purge leaves what is seen.
+//!   I2  Whether all pages are used is only asked where no transaction was around, and none has
+//!       come meanwhile.
 //!
 //! How it reads
 //!   Each tree once, in order, also where it is larger than memory: sums of hashes tell whether an
@@ -15,19 +21,24 @@
 //!   looked up, to name them.
 
 use crate::base::hash::HashSum;
-use crate::base::{planted, ErrorKind, PageId, Result, TreeId};
-use crate::format::page::RecordRef;
+use crate::base::{planted, Error, ErrorKind, PageId, Result, TreeId};
+use crate::format::page::RecordCopy;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
+use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
 use crate::table::rows::large;
+use crate::table::rows::locker::Locker;
 use crate::table::rows::stored_row::{find_values, inline_row, Value};
 use crate::table::shared::parts::Core;
 use crate::table::Table;
 pub use crate::table::{ExpectedEntries, ExpectedEntry};
-use crate::tree::{Tree, TreeReport};
+use crate::tree::TreeReport;
+use crate::txn::ReadView;
 
 /// Findings kept of one table; the rest are counted.
 const FINDINGS_MAX: usize = 100;
+/// Records between two looks whether the statement is to end.
+const RECORDS_PER_LOOK: u64 = 256;
 
 /// What CHECK has found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -64,57 +75,130 @@ impl CheckReport {
     }
 }
 
-/// Checks a table on which the caller has at least a shared lock. Reads every page: blocks for I/O.
+/// Who checks a table, and as of when.
+#[derive(Clone, Copy)]
+pub(crate) struct Checker<'a> {
+    pub(crate) locker: &'a Locker,
+    pub(crate) table: &'a Table,
+    /// Its snapshot is open.
+    pub(crate) view: &'a ReadView,
+    /// The rows that are to be there, if that is known.
+    pub(crate) counted: Option<u64>,
+}
+
+impl Checker<'_> {
+    fn core(&self) -> &Core {
+        &self.locker.core
+    }
+
+    fn seen(&self) -> View<'_> {
+        View { core: self.core(), table: self.table, reader: self.view.reader(), own: self.view.own() }
+    }
+
+    /// Checks an index, and visits what the snapshot sees there: key and payload. Ends with the
+    /// first error of a visit; what cannot be read is a finding.
+    fn each_record(
+        &self,
+        index_no: usize,
+        findings: &mut Vec<String>,
+        mut visit: impl FnMut(&[u8], &[u8], &mut Vec<String>) -> Result<()>,
+    ) -> Result<TreeReport> {
+        let (mut row, mut entry, mut records) = (Vec::new(), EntryVersion::default(), 0);
+        self.table.tree(index_no)?.check_with(&mut |key, record| {
+            records += 1;
+            if records % RECORDS_PER_LOOK == 0 {
+                self.locker.check_interrupted()?;
+            }
+            if planted::is_on("check: read what is newest") {
+                return if record.is_marked() { Ok(()) } else { visit(key, record.payload, findings) };
+            }
+            let seen = match index_no {
+                0 => self.seen().row_version(key, record, &mut row).map(|found| match found {
+                    Found::AsIs => Some(record.payload),
+                    Found::Older => Some(row.as_slice()),
+                    Found::Absent => None,
+                }),
+                _ => match clustered_part(key, record.payload) {
+                    // The visit tells that it is malformed.
+                    None => Ok(Some(record.payload)),
+                    Some(clustered) => self
+                        .seen()
+                        .entry_version(index_no, key, clustered, record, &mut entry)
+                        .map(|found| match found {
+                            EntryFound::AsIs => Some(record.payload),
+                            EntryFound::Visible => Some(entry.payload.as_slice()),
+                            EntryFound::Gone => None,
+                        }),
+                },
+            };
+            match seen.or_else(|error| told(error, &format!("record {}", hex(key)), findings))? {
+                Some(payload) => visit(key, payload, findings),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+/// Damage is a finding, and nothing is seen there; other errors are the check's.
+fn told<T>(error: Error, place: &str, findings: &mut Vec<String>) -> Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::Corruption => {
+            findings.push(format!("{place}: {error}"));
+            Ok(None)
+        }
+        _ => Err(error),
+    }
+}
+
+/// Checks a table. Reads every page: blocks for I/O.
 pub(crate) fn check_table(
-    core: &Core,
-    table: &Table,
+    checker: Checker<'_>,
     extended: bool,
     expected: Option<&mut ExpectedEntries<'_>>,
 ) -> Result<CheckReport> {
+    let table = checker.table;
     let _usage = table.use_it()?;
-    // Writers are kept out by the caller's lock, but purge takes none.
-    let _purge = (!planted::is_on("check: let purge go on")).then(|| core.purge.pause());
     let mut report = CheckReport::default();
-    let mut walk = RowWalk::new(core, table, extended, expected);
+    let mut walk = RowWalk::new(checker, extended, expected);
     check_rows(&mut walk, &mut report)?;
     for index_no in (1..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
         check_index(&mut walk, index_no, &mut report)?;
     }
-    check_change_files(core, table, &mut report);
-    let counted = table.row_count();
-    if counted != report.rows {
+    check_change_files(checker.core(), table, &mut report);
+    if let Some(counted) = checker.counted.filter(|counted| *counted != report.rows) {
         report.find(format!("the row counter says {counted}, but there are {} rows", report.rows));
     }
     Ok(report)
 }
 
+/// Checks the pages of each index that lie above its leaves, and the change files. Reads few pages:
+/// blocks for I/O.
+pub(crate) fn check_inner_pages(locker: &Locker, table: &Table) -> Result<CheckReport> {
+    let _usage = table.use_it()?;
+    let mut report = CheckReport::default();
+    for index_no in (0..table.indexes().len()).filter(|&index_no| !table.is_disabled(index_no)) {
+        let tree = table.tree(index_no)?.check_inner_pages(&mut || locker.check_interrupted())?;
+        report.add_tree(&tree);
+    }
+    check_change_files(&locker.core, table, &mut report);
+    Ok(report)
+}
+
 fn check_rows(walk: &mut RowWalk<'_, '_>, report: &mut CheckReport) -> Result<()> {
-    let (core, table) = (walk.core, walk.table);
-    let was_quiet = is_quiet(core);
+    let checker = walk.checker;
+    let quiet = quiet_moment(checker.core());
     let mut rows = 0;
     let mut findings = Vec::new();
-    let tree = each_record(table.clustered(), |key, payload| {
+    let tree = checker.each_record(0, &mut findings, |key, payload, findings| {
         rows += 1;
-        walk.sum_up(key, payload, &mut findings)
+        walk.sum_up(key, payload, findings)
     })?;
     report.rows = rows;
     report.add_tree(&tree);
     report.pages += walk.pages;
-    check_owned_pages(core, table, 0, tree.pages + walk.pages, was_quiet, report);
+    check_owned_pages(checker, 0, tree.pages + walk.pages, quiet, report);
     findings.into_iter().for_each(|finding| report.find(finding));
     Ok(())
-}
-
-/// Checks a tree, and visits its records that are not marked as deleted: key and payload. Ends with
-/// the first error of a visit.
-fn each_record(tree: &Tree, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<TreeReport> {
-    let mut failure = None;
-    let report = tree.check(&mut |key, record| {
-        if failure.is_none() && !record.is_marked() {
-            failure = visit(key, record.payload).err();
-        }
-    })?;
-    failure.map_or(Ok(report), Err)
 }
 
 /// Reads the change files that a startup after a crash would need for the table.
@@ -128,25 +212,31 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
     }
 }
 
-/// Whether no transaction is around and nothing is to be purged.
-fn is_quiet(core: &Core) -> bool {
-    core.transactions.active.is_empty() && core.transactions.undo.is_purged()
+/// When no transaction is around and nothing is to be purged: a number that is another one when any
+/// has come since.
+fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
+    let transactions = &core.transactions;
+    let moment = (transactions.versions.next_txn().0, transactions.versions.next_stamp());
+    // A step of purge that has got to the end may still be merging pages.
+    drop(core.purge.pause());
+    (transactions.active.is_empty() && transactions.undo.is_purged()).then_some(moment)
 }
 
 /// When it was quiet from before the tree was walked until now, every page that it owns must have
-/// been seen.
+/// been seen (I2).
 fn check_owned_pages(
-    core: &Core,
-    table: &Table,
+    checker: Checker<'_>,
     index_no: usize,
     seen: u64,
-    was_quiet: bool,
+    quiet: Option<(u64, u64)>,
     report: &mut CheckReport,
 ) {
-    let Some(index) = table.indexes().get(index_no) else { return };
+    let core = checker.core();
+    let Some(index) = checker.table.indexes().get(index_no) else { return };
     let (dictionaries, owned) = core.pool.dictionaries_and_pages(index.tree);
     let seen = seen + dictionaries.len() as u64;
-    if was_quiet && is_quiet(core) && owned != seen && report.is_ok() {
+    let is_quiet = quiet.is_some() && quiet == quiet_moment(core);
+    if is_quiet && owned != seen && report.is_ok() {
         report.find(format!("index '{}' owns {owned} pages, but uses {seen}", index.name));
     }
     check_dictionaries(core, index.tree, &dictionaries, &index.name, report);
@@ -164,8 +254,7 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
 
 /// What reads rows, and knows what each index should have.
 struct RowWalk<'a, 'e> {
-    core: &'a Core,
-    table: &'a Table,
+    checker: Checker<'a>,
     extended: bool,
     expected: Option<&'a mut ExpectedEntries<'e>>,
     values: Vec<Value>,
@@ -180,15 +269,10 @@ struct RowWalk<'a, 'e> {
 }
 
 impl<'a, 'e> RowWalk<'a, 'e> {
-    fn new(
-        core: &'a Core,
-        table: &'a Table,
-        extended: bool,
-        expected: Option<&'a mut ExpectedEntries<'e>>,
-    ) -> Self {
-        let sums = vec![HashSum::default(); table.indexes().len()];
+    fn new(checker: Checker<'a>, extended: bool, expected: Option<&'a mut ExpectedEntries<'e>>) -> Self {
+        let sums = vec![HashSum::default(); checker.table.indexes().len()];
         let (values, row, entries) = Default::default();
-        Self { core, table, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
+        Self { checker, extended, expected, values, row, entries, sums, unreadable: 0, pages: 0 }
     }
 
     /// Reads a row, and adds its entries to the sums.
@@ -241,16 +325,31 @@ impl<'a, 'e> RowWalk<'a, 'e> {
                 continue;
             }
             let stored_key = [entry.as_slice(), key].concat();
-            let same = |record: RecordRef<'_>| {
-                (!record.is_marked()).then(|| caller_payload(record.payload) == payload.as_slice())
-            };
-            match self.table.tree(*index_no)?.get(&stored_key, same)?.flatten() {
-                None => findings.push(format!("row {row} has no entry in index {index_no}")),
-                Some(false) => findings.push(format!("row {row} differs from its entry in index {index_no}")),
-                Some(true) => {}
+            match self.entry_payload(*index_no, &stored_key, key) {
+                Ok(None) => findings.push(format!("row {row} has no entry in index {index_no}")),
+                Ok(Some(found)) if found != *payload => {
+                    findings.push(format!("row {row} differs from its entry in index {index_no}"))
+                }
+                Ok(Some(_)) => {}
+                Err(error) => drop(told::<()>(error, &format!("row {row}"), findings)?),
             }
         }
         Ok(())
+    }
+
+    /// The caller's payload of an entry, if the snapshot sees it.
+    fn entry_payload(&self, index_no: usize, key: &[u8], clustered: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut copy = RecordCopy::default();
+        if self.checker.table.tree(index_no)?.get(key, |record| copy.take(record))?.is_none() {
+            return Ok(None);
+        }
+        let mut entry = EntryVersion::default();
+        let found = self.checker.seen().entry_version(index_no, key, clustered, copy.as_ref(), &mut entry)?;
+        Ok(match found {
+            EntryFound::AsIs => Some(caller_payload(&copy.payload).to_vec()),
+            EntryFound::Visible => Some(caller_payload(&entry.payload).to_vec()),
+            EntryFound::Gone => None,
+        })
     }
 
     /// Puts what the indexes should have of the row that was read into `self.entries`.
@@ -265,11 +364,12 @@ impl<'a, 'e> RowWalk<'a, 'e> {
     /// Puts the row with its large values in place into `self.row`, in the newest row-format
     /// version; all that are stored are looked at.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
-        let (older, stored) = self.table.format_and_row(stored)?;
-        let row_format = older.map_or(self.table.row_format(), |older| &older.row_format);
+        let (core, table) = (self.checker.core(), self.checker.table);
+        let (older, stored) = table.format_and_row(stored)?;
+        let row_format = older.map_or(table.row_format(), |older| &older.row_format);
         find_values(row_format, stored, &mut self.values)?;
         self.row.clear();
-        let (pool, owner, extended) = (&self.core.pool, self.table.blob_owner(), self.extended);
+        let (pool, owner, extended) = (&core.pool, table.blob_owner(), self.extended);
         let (mut data, mut index): (Vec<PageId>, Vec<PageId>) = (Vec::new(), Vec::new());
         let fetch = |locator: &[u8], value: &mut Vec<u8>| {
             debug_assert_eq!(locator.len(), LOCATOR_BYTES, "find_values has checked it");
@@ -282,7 +382,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         inline_row(row_format, stored, &self.values, &mut self.row, fetch)?;
         if older.is_some() {
             let whole = std::mem::take(&mut self.row);
-            self.table.put_in_format(older, &whole, &mut self.row)?;
+            table.put_in_format(older, &whole, &mut self.row)?;
         }
         self.pages += (data.len() + index.len()) as u64;
         Ok(())
@@ -290,13 +390,13 @@ impl<'a, 'e> RowWalk<'a, 'e> {
 }
 
 fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckReport) -> Result<()> {
-    let (core, table) = (walk.core, walk.table);
-    let name = table.indexes().get(index_no).map_or("", |index| index.name.as_str());
+    let checker = walk.checker;
+    let name = checker.table.indexes().get(index_no).map_or("", |index| index.name.as_str());
     let mut entries = 0u64;
     let mut findings = Vec::new();
     let mut sum = HashSum::default();
-    let was_quiet = is_quiet(core);
-    let tree = each_record(table.tree(index_no)?, |key, payload| {
+    let quiet = quiet_moment(checker.core());
+    let tree = checker.each_record(index_no, &mut findings, |key, payload, findings| {
         entries += 1;
         match clustered_part(key, payload) {
             None => findings.push(format!("index '{name}': entry {} is malformed", hex(key))),
@@ -313,7 +413,7 @@ fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckRe
     if entries != report.rows {
         report.find(format!("index '{name}' has {entries} entries for {} rows", report.rows));
     }
-    check_owned_pages(core, table, index_no, tree.pages, was_quiet, report);
+    check_owned_pages(checker, index_no, tree.pages, quiet, report);
     Ok(())
 }
 
@@ -325,19 +425,21 @@ fn find_differences(
     name: &str,
     findings: &mut Vec<String>,
 ) -> Result<()> {
-    let table = walk.table;
+    let checker = walk.checker;
+    // Damage of the trees has been told by their own walks.
+    let mut again = Vec::new();
     if walk.expected.is_some() {
-        each_record(table.clustered(), |key, payload| walk.look_up(key, payload, index_no, findings))?;
+        checker
+            .each_record(0, &mut again, |key, payload, _| walk.look_up(key, payload, index_no, findings))?;
     }
-    each_record(table.tree(index_no)?, |key, payload| {
+    let view = Some(checker.view);
+    let mut row = Vec::new();
+    checker.each_record(index_no, &mut again, |key, payload, _| {
         let Some(clustered) = clustered_part(key, payload) else { return Ok(()) };
-        match table.clustered().get(clustered, |row| !row.is_marked()) {
-            Ok(None | Some(false)) => {
-                findings.push(format!("index '{name}': entry {} leads to no row", hex(key)))
-            }
-            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
-            // Damage of the clustered tree has been told by its own walk.
-            Ok(Some(true)) | Err(_) => {}
+        match read_row(checker.core(), checker.table, clustered, view, &mut row) {
+            Ok(true) => {}
+            Ok(false) => findings.push(format!("index '{name}': entry {} leads to no row", hex(key))),
+            Err(error) => drop(told::<()>(error, "", &mut Vec::new())?),
         }
         Ok(())
     })?;

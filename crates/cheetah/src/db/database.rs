@@ -5,7 +5,7 @@ use super::status::LastOutput;
 use super::threads::{crew, Threads};
 use super::{statistics_table, NewPostings, Transaction};
 use crate::base::{Config, Error, Health, Result, SessionId};
-use crate::check::{self, CheckReport, ExpectedEntries};
+use crate::check::{CheckReport, ExpectedEntries};
 use crate::format::catalog::TableDef;
 use crate::recovery::{self, Cleanup};
 use crate::table::definitions::{alter, ddl, foreign_keys};
@@ -370,21 +370,20 @@ impl Db {
         self.0.core.set_victim_choice(later);
     }
 
-    /// Walks a whole table and compares its trees with each other. The caller's transaction should
-    /// have a lock on it. `extended` reads every large value too; otherwise only that its pages are
-    /// there is looked at.
+    /// As [`Transaction::check_table`], with a transaction of its own, without the entries that the
+    /// caller would compute. `extended` reads every large value too; otherwise only that its pages
+    /// are there is looked at.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
-        check::check_table(&self.0.core, table.newest(), extended, None)
+        self.begin().check_table_as(table, extended, None)
     }
 
-    /// As [`check_table`](Self::check_table), and compares each row with the index entries that
-    /// `expected` computes.
+    /// As [`Transaction::check_table`], with a transaction of its own.
     pub fn check_table_with(
         &self,
         table: &Arc<Table>,
         expected: &mut ExpectedEntries<'_>,
     ) -> Result<CheckReport> {
-        check::check_table(&self.0.core, table.newest(), true, Some(expected))
+        self.begin().check_table(table, expected)
     }
 
     /// Makes everything so far part of the database without the log. Blocks for I/O.

@@ -4,7 +4,7 @@ use super::postings::{put_whole_row, PostingRoom};
 use super::{Texts, WordList};
 use crate::base::hash::HashSum;
 use crate::base::Result;
-use crate::db::{Read, Transaction};
+use crate::db::{OnLocked, Transaction};
 use crate::fulltext::WordKind;
 use crate::table::Table;
 use crate::tree::SeekMode;
@@ -26,8 +26,8 @@ impl Tally {
 
 impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows: what is wrong, or
-    /// `None`. The transaction should have the table locked. `end`: as of [`Search`]. Reads all of
-    /// both; errors as of [`cursor`](Self::cursor).
+    /// `None`. Both as they are now, with what this transaction has changed; locks nothing. `end`: as
+    /// of [`Search`]. Reads all of both; errors as of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,
@@ -37,7 +37,10 @@ impl Transaction {
     ) -> Result<Option<String>> {
         let (mut list, mut expected, mut room) =
             (WordList::default(), Tally::default(), PostingRoom::default());
-        let (mut rows, mut row) = (self.cursor(table, 0, Read::Consistent)?, Vec::new());
+        self.catch_up()?;
+        let (view, table) = (self.new_view(), table.newest());
+        let how = self.see(table, &view)?;
+        let (mut rows, mut row) = (self.cursor_as(table, 0, how, OnLocked::Wait)?, Vec::new());
         let mut found = rows.seek(SeekMode::First, b"")?;
         while found {
             self.locker.check_interrupted()?;
@@ -58,7 +61,7 @@ impl Transaction {
             found = rows.next()?;
         }
         let (mut tally, name) = (Tally::default(), table.fulltext_index(index_no)?.name.clone());
-        let mut reader = self.reader(table, index_no, (end, None), texts)?;
+        let mut reader = self.reader(table, index_no, (end, Some(view)), texts)?;
         reader.read_all(&mut |key, positions| {
             tally.add(key, positions.bytes());
             Ok(())

@@ -1,6 +1,7 @@
 //! What a transaction reads: by key, and by cursors over ranges, with locks or by a snapshot.
 //! Invariants of scans with locks: at the head of `locking_scan`.
 
+mod checking;
 mod cursor;
 mod how_to_read;
 mod locking_scan;

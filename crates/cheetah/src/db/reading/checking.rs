@@ -1,0 +1,50 @@
+//! CHECK as a transaction asks for it.
+
+use crate::base::{planted, Result};
+use crate::check::{self, CheckReport, Checker, ExpectedEntries};
+use crate::db::Transaction;
+use crate::table::Table;
+use std::sync::Arc;
+
+impl Transaction {
+    /// Walks a whole table as it is now, with what this transaction has changed, and compares its
+    /// trees with each other, and each row with the entries that `expected` computes. Locks
+    /// nothing, waits for nobody, and holds a snapshot until it is done. Errors as of
+    /// [`cursor`](Self::cursor) without locks.
+    pub fn check_table(
+        &mut self,
+        table: &Arc<Table>,
+        expected: &mut ExpectedEntries<'_>,
+    ) -> Result<CheckReport> {
+        self.check_table_as(table, true, Some(expected))
+    }
+
+    /// As [`check_table`](Self::check_table), if `extended` reads every large value.
+    pub(in crate::db) fn check_table_as(
+        &mut self,
+        table: &Arc<Table>,
+        extended: bool,
+        expected: Option<&mut ExpectedEntries<'_>>,
+    ) -> Result<CheckReport> {
+        self.catch_up()?;
+        self.core.health.check()?;
+        // What takes the table's place from now on is not looked at.
+        let table = table.newest();
+        let view = self.new_view();
+        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+        let stamp = view.stamp();
+        let counted = stamp.and_then(|stamp| match planted::is_on("check: count what is newest") {
+            true => Some(table.row_count()),
+            false => table.counts().count(stamp, own),
+        });
+        let checker = Checker { locker: &self.locker, table, view: &view, counted };
+        check::check_table(checker, extended, expected)
+    }
+
+    /// As [`check_table`](Self::check_table) of what lies above the leaves: of a large table a few
+    /// pages in a thousand. Rows and entries are not looked at.
+    pub fn check_inner_pages(&mut self, table: &Arc<Table>) -> Result<CheckReport> {
+        self.core.health.check()?;
+        check::check_inner_pages(&self.locker, table.newest())
+    }
+}
