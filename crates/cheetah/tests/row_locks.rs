@@ -951,3 +951,56 @@ fn a_range_that_is_locked_while_a_row_is_on_its_way_stays_as_it_is() {
     let bug = Some("rows: do not ask for ranges again");
     assert!((0..50).any(|_| phantoms(20, bug) > 0), "the planted bug is found");
 }
+
+/// Rows of which those from `gone` on up to `until` have been deleted under an old snapshot, so that
+/// a scan of an index from either end passes many of them. Whether others can put one of them back
+/// while the scan's transaction is open: by index, forward and backward.
+fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
+    const ROWS: u64 = 300;
+    let mut done = Vec::new();
+    for (index_no, forward) in [(0, true), (0, false), (2, true), (2, false)] {
+        let db = open(&SimDisk::new()).unwrap();
+        let table = db.create_table(&spec("t")).unwrap();
+        let (mut txn, mut old) = (db.begin(), db.begin());
+        (0..ROWS).for_each(|key| insert(&mut txn, &table, key, &row(key)).unwrap());
+        txn.commit().unwrap();
+        assert_eq!(all_rows(&mut old, &table).unwrap().len() as u64, ROWS);
+        let (gone, left) = if forward { (0..ROWS - 10, ROWS - 10) } else { (10..ROWS, 9) };
+        gone.clone().for_each(|key| delete(&mut txn, &table, key, &row(key)).unwrap());
+        txn.commit().unwrap();
+        while db.run_background().unwrap() {}
+
+        let (mut reader, mut other) = (db.begin(), db.begin());
+        reader.set_isolation(isolation);
+        let mut cursor = reader.cursor(&table, index_no, Read::Exclusive).unwrap();
+        assert!(cursor.seek(if forward { SeekMode::First } else { SeekMode::Last }, b"").unwrap());
+        assert_eq!(cursor.clustered_key(), left.to_be_bytes());
+        other.set_lock_wait(0);
+        let steps = gone.step_by(37);
+        let inserts = steps.map(|key| match insert(&mut other, &table, key, &row(key)) {
+            Ok(()) => true,
+            Err(Error::LockTimeout) => false,
+            Err(error) => panic!("{error}"),
+        });
+        done.extend(inserts.collect::<Vec<_>>());
+        // The rows that were not met are free.
+        let key = if forward { ROWS - 1 } else { 0 };
+        delete(&mut other, &table, key, &row(key)).unwrap();
+    }
+    done
+}
+
+#[test]
+fn nobody_puts_rows_back_among_deleted_ones_that_a_scan_has_passed() {
+    for isolation in [Isolation::RepeatableRead, Isolation::Serializable] {
+        assert!(inserts_into_what_is_passed(isolation).iter().all(|done| !done));
+    }
+    assert!(inserts_into_what_is_passed(Isolation::ReadCommitted).iter().all(|done| *done));
+}
+
+#[test]
+fn a_scan_that_leaves_out_what_it_passes_is_caught() {
+    let bug = plant("scan: leave the records that it passes out");
+    assert!(inserts_into_what_is_passed(Isolation::RepeatableRead).iter().any(|done| *done));
+    assert!(bug.reached_count() > 0);
+}

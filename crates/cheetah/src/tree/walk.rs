@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  What a step tells is true while the latch is held: between where the step began and what
-//!       it found there is no record.
+//!       it found there is no record but those that the reader has passed.
 //!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from
 //!       which the next step goes on.
 
@@ -33,6 +33,8 @@ pub struct Walk {
     /// Version of the page when the last step looked at it.
     version: u64,
     key: Vec<u8>,
+    /// The last record that a step has passed.
+    passed: Vec<u8>,
     /// Whether the last step ended at a fence: the next one crosses to another leaf.
     crosses: bool,
     /// The far fence of a leaf that was crossed to.
@@ -48,6 +50,7 @@ impl Walk {
             page: None,
             version: 0,
             key: Vec::new(),
+            passed: Vec::new(),
             crosses: false,
             fence: Vec::new(),
             ahead: Ahead::default(),
@@ -64,19 +67,31 @@ impl Walk {
         self.page.as_ref().is_some_and(|page| page.version() == self.version)
     }
 
-    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`. `f`
-    /// must be short and use no tree. Loads pages: may do I/O.
-    pub fn forward<R>(&mut self, key: &[u8], after: bool, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
-        self.visit(Target::Key(key), Direction::Forward, |view, buffer| {
-            let slot = match view.search(key) {
+    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`, and is
+    /// not passed: `passes` is asked of each record before it in the same leaf. `f` gets the last
+    /// one that was passed, too. Both must be short and use no tree. Loads pages: may do I/O.
+    pub fn forward<R>(
+        &mut self,
+        key: &[u8],
+        after: bool,
+        mut passes: impl FnMut(&[u8], &RecordRef<'_>) -> bool,
+        f: impl FnOnce(Option<&[u8]>, Sight<'_>) -> R,
+    ) -> Result<R> {
+        self.visit(Target::Key(key), Direction::Forward, |view, buffer, passed| {
+            let first = match view.search(key) {
                 Ok(slot) if after => slot + 1,
                 Ok(slot) | Err(slot) => slot,
             };
-            if slot < view.count() {
+            for slot in first..view.count() {
                 view.key_into(slot, buffer);
-                return f(Sight::Record(buffer, view.record(slot)));
+                let record = view.record(slot);
+                if !passes(buffer, &record) {
+                    return f((slot > first).then_some(passed), Sight::Record(buffer, record));
+                }
+                std::mem::swap(buffer, passed);
             }
-            f(view.high().map_or(Sight::End, Sight::Fence))
+            let passed = (first < view.count()).then_some(&passed[..]);
+            f(passed, view.high().map_or(Sight::End, Sight::Fence))
         })
     }
 
@@ -88,19 +103,29 @@ impl Walk {
 
     /// Lets `f` see, under the latch, what comes last below `key`, or last of all without one.
     /// Otherwise as [`forward`](Self::forward).
-    pub fn backward<R>(&mut self, key: Option<&[u8]>, f: impl FnOnce(Sight<'_>) -> R) -> Result<R> {
+    pub fn backward<R>(
+        &mut self,
+        key: Option<&[u8]>,
+        mut passes: impl FnMut(&[u8], &RecordRef<'_>) -> bool,
+        f: impl FnOnce(Option<&[u8]>, Sight<'_>) -> R,
+    ) -> Result<R> {
         let target = match key {
-            Some([]) => return Ok(f(Sight::End)),
+            Some([]) => return Ok(f(None, Sight::End)),
             Some(key) => Target::Below(key),
             None => Target::Last,
         };
-        self.visit(target, Direction::Backward, |view, buffer| match target.slot_in(view).checked_sub(1) {
-            Some(slot) => {
+        self.visit(target, Direction::Backward, |view, buffer, passed| {
+            let end = target.slot_in(view);
+            for slot in (0..end).rev() {
                 view.key_into(slot, buffer);
-                f(Sight::Record(buffer, view.record(slot)))
+                let record = view.record(slot);
+                if !passes(buffer, &record) {
+                    return f((slot + 1 < end).then_some(passed), Sight::Record(buffer, record));
+                }
+                std::mem::swap(buffer, passed);
             }
-            None if view.low().is_empty() => f(Sight::End),
-            None => f(Sight::Fence(view.low())),
+            let passed = (end > 0).then_some(&passed[..]);
+            f(passed, if view.low().is_empty() { Sight::End } else { Sight::Fence(view.low()) })
         })
     }
 
@@ -108,15 +133,15 @@ impl Walk {
         &mut self,
         target: Target<'_>,
         direction: Direction,
-        f: impl FnOnce(&PageView<'_>, &mut Vec<u8>) -> R,
+        f: impl FnOnce(&PageView<'_>, &mut Vec<u8>, &mut Vec<u8>) -> R,
     ) -> Result<R> {
-        let Self { tree, page: pinned, version, key, crosses, fence, ahead } = self;
+        let Self { tree, page: pinned, version, key, passed, crosses, fence, ahead } = self;
         if let Some(page) = pinned {
             let guard = page.read();
             let view = PageView::new(&guard);
             if tree.landing(&view, Some(0), target) == Landing::Here {
                 (*version, *crosses) = (page.version(), false);
-                return Ok(f(&view, key));
+                return Ok(f(&view, key, passed));
             }
         }
         let (result, pid) = tree.with_leaf(target, &mut (), |page, view| {
@@ -126,7 +151,7 @@ impl Walk {
                 Direction::Forward => view.high().unwrap_or_default(),
                 Direction::Backward => view.low(),
             });
-            (f(view, key), page.pid())
+            (f(view, key, passed), page.pid())
         })?;
         match std::mem::take(crosses) {
             true => ahead.reached(tree, direction, pid, fence),

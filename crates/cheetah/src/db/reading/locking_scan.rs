@@ -1,6 +1,7 @@
 //! A scan that locks what it reads: ranges of its index, and the rows.
 //!
-//! Record by record: under the latch of the leaf it sees the next record and asks for its lock,
+//! Record by record: under the latch of the leaf it sees the next record that is not passed, and
+//! asks for its lock,
 //! with the range since the last one; if it has to wait, it looks again afterwards from where it
 //! was. From an entry of a secondary index it goes on to the row, locks that, and makes sure that
 //! the entry is still the row's.
@@ -17,6 +18,8 @@
 //!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
+//!   I5  Such records that follow each other in a leaf are passed in one step, under one latch, and
+//!       what they lie in is one range: of the gap only, as they are locked by nobody.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
@@ -266,12 +269,22 @@ impl LockingScan {
         let (tree, is_clustered, how) = (walk.tree().def().id, *index_no == 0, *how);
         let asking = Asking { locker, tree, is_clustered, how, is_forward: true };
         let low = if after { Bound::Excluded(&from[..]) } else { Bound::Included(&from[..]) };
-        walk.forward(from, after, |sight| {
-            let limit = limit.as_deref();
+        let limit = limit.as_deref();
+        let passes = |key: &[u8], record: &RecordRef<'_>| {
+            limit.is_none_or(|limit| key < limit) && asking.passes(key, record)
+        };
+        walk.forward(from, after, passes, |passed, sight| {
             let (end, step) = match sight {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key < limit) => {
                     next.clear();
                     next.extend_from_slice(key);
+                    let low = match passed {
+                        None => low,
+                        Some(passed) => {
+                            asking.lock_run((low, Bound::Included(passed)))?;
+                            Bound::Excluded(passed)
+                        }
+                    };
                     let (range, is_alone) = ((low, Bound::Included(key)), !after && !crossed && from == key);
                     return asking.judge(Met { key, record, range, is_alone }, entry);
                 }
@@ -283,7 +296,8 @@ impl LockingScan {
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
             if !planted::is_on("scan: leave the gap behind the last record") {
-                asking.lock_rest((low, end.map_or(Bound::Unbounded, Bound::Excluded)), &step)?;
+                let range = (low, end.map_or(Bound::Unbounded, Bound::Excluded));
+                asking.lock_rest(range, &step, passed.is_some())?;
             }
             Ok(step)
         })?
@@ -310,12 +324,22 @@ impl LockingScan {
         let asking = Asking { locker, tree, is_clustered, how, is_forward: false };
         let below = is_bounded.then_some(&from[..]);
         let high = below.map_or(Bound::Unbounded, Bound::Excluded);
-        walk.backward(below, |sight| {
-            let limit = limit.as_deref();
+        let limit = limit.as_deref();
+        let passes = |key: &[u8], record: &RecordRef<'_>| {
+            limit.is_none_or(|limit| key >= limit) && asking.passes(key, record)
+        };
+        walk.backward(below, passes, |passed, sight| {
             let (end, step) = match sight {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key >= limit) => {
                     next.clear();
                     next.extend_from_slice(key);
+                    let high = match passed {
+                        None => high,
+                        Some(passed) => {
+                            asking.lock_run((Bound::Included(passed), high))?;
+                            Bound::Excluded(passed)
+                        }
+                    };
                     let range = (Bound::Included(key), high);
                     return asking.judge(Met { key, record, range, is_alone: false }, entry);
                 }
@@ -326,7 +350,8 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            asking.lock_rest((end.map_or(Bound::Unbounded, Bound::Included), high), &step)?;
+            let range = (end.map_or(Bound::Unbounded, Bound::Included), high);
+            asking.lock_rest(range, &step, passed.is_some())?;
             Ok(step)
         })?
     }

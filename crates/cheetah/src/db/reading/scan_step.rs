@@ -82,6 +82,24 @@ pub(in crate::db) struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// Whether a record is passed in any case: it is marked as deleted for good, or by the scan's own
+    /// transaction.
+    pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
+        let (key, range) = (key, (Bound::Included(key), Bound::Included(key)));
+        record.is_marked()
+            && !matches!(self.locker.writer_of(record.version), VersionWriter::Other(_))
+            && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
+    }
+
+    /// Keeps others from putting records into a range in which all records were passed (I5 of
+    /// [`super::locking_scan`]).
+    pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
+        match planted::is_on("scan: leave the records that it passes out") {
+            true => Ok(()),
+            false => self.lock_gap(range),
+        }
+    }
+
     /// Keeps others from putting records into a range. Those that are there stay free.
     fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
@@ -94,9 +112,11 @@ impl Asking<'_> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// Locks what is left of a leaf behind its last record, up to where `step` ends.
-    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &ScanStep) -> Result<()> {
+    /// Locks what is left of a leaf behind its last record that was not passed, up to where `step`
+    /// ends.
+    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &ScanStep, passed: bool) -> Result<()> {
         match step {
+            _ if passed => self.lock_run(range),
             ScanStep::Crossed => self.lock_passed(range),
             _ => self.lock_gap(range),
         }
