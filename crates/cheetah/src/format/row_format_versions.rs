@@ -18,7 +18,7 @@
 //!   S4  No row-format version is opaque.
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
-use super::row::{build_row, RowFormatVersion, RowView, VarValue, COLUMNS_MAX, FIXED_BYTES_MAX};
+use super::row::{join_length, RowFormatVersion, RowView, VarValue, VarValues, COLUMNS_MAX, FIXED_BYTES_MAX};
 use super::varint;
 use std::ops::Range;
 
@@ -109,25 +109,40 @@ impl FormatChange {
         out: &mut Vec<u8>,
     ) -> Parsed<()> {
         let (old, new) = (RowView::parse(from, row)?, RowView::parse(to, &self.defaults)?);
-        let mut nulls = new.nulls().to_vec();
+        let start = out.len();
+        out.extend_from_slice(new.nulls());
+        let nulls = out.get_mut(start..).unwrap_or_default();
         for run in &self.bits {
-            (0..run.count).for_each(|no| copy_bit(old.nulls(), run.from + no, &mut nulls, run.to + no));
+            (0..run.count).for_each(|no| copy_bit(old.nulls(), run.from + no, nulls, run.to + no));
         }
-        let (old_places, new_places) = (places(&from.fixed), places(&to.fixed));
-        let mut fixed = Vec::with_capacity(to.fixed_bytes());
-        for (place, was) in new_places.into_iter().zip(&self.fixed) {
-            let kept = was.and_then(|was| old.fixed().get(old_places.get(usize::from(was))?.clone()));
-            fixed.extend_from_slice(kept.or_else(|| new.fixed().get(place)).unwrap_or_default());
+        let (mut old_places, mut new_places) = (Places::of(&from.fixed), Places::of(&to.fixed));
+        for (no, was) in self.fixed.iter().enumerate() {
+            let kept = was.and_then(|was| old.fixed().get(old_places.find(usize::from(was))));
+            let value = kept.or_else(|| new.fixed().get(new_places.find(no)));
+            out.extend_from_slice(value.unwrap_or_default());
         }
-        let old_values: Vec<VarValue<'_>> = old.values().collect();
-        let kept = |was: &Option<u16>| was.and_then(|was| old_values.get(usize::from(was)).copied());
-        let values: Vec<VarValue<'_>> =
-            self.vars.iter().zip(new.values()).map(|(was, default)| kept(was).unwrap_or(default)).collect();
         ensure(
-            fixed.len() == to.fixed_bytes() && values.len() == self.vars.len(),
+            out.len() - start == new.nulls().len() + to.fixed_bytes()
+                && self.vars.len() == usize::from(to.var_count),
             "change of another row-format version",
         )?;
-        build_row(&nulls, &fixed, &values, out);
+        self.each_value(&old, &new, |value| varint::put(out, join_length(value)))?;
+        self.each_value(&old, &new, |value| out.extend_from_slice(value.bytes))
+    }
+
+    /// The variable values of the row that `old` becomes, in order.
+    fn each_value<'r>(
+        &self,
+        old: &RowView<'r>,
+        new: &RowView<'r>,
+        mut each: impl FnMut(VarValue<'r>),
+    ) -> Parsed<()> {
+        let (mut old, mut new) = (Values::of(old), Values::of(new));
+        for (no, was) in self.vars.iter().enumerate() {
+            let kept = was.and_then(|was| old.find(usize::from(was)));
+            let value = kept.or_else(|| new.find(no));
+            each(value.ok_or(Defect::new("change of another row-format version"))?);
+        }
         Ok(())
     }
 
@@ -257,13 +272,52 @@ fn are_distinct(columns: &[Option<u16>]) -> bool {
     kept.len() == count
 }
 
-fn places(widths: &[u16]) -> Vec<Range<usize>> {
-    let mut at = 0;
-    let place = |&width: &u16| {
-        at += usize::from(width);
-        at - usize::from(width)..at
-    };
-    widths.iter().map(place).collect()
+/// Places of fixed columns: one behind another costs what lies between, as columns are mostly asked
+/// for in order.
+struct Places<'w> {
+    widths: &'w [u16],
+    no: usize,
+    at: usize,
+}
+
+impl<'w> Places<'w> {
+    fn of(widths: &'w [u16]) -> Self {
+        Self { widths, no: 0, at: 0 }
+    }
+
+    fn find(&mut self, no: usize) -> Range<usize> {
+        if no < self.no {
+            (self.no, self.at) = (0, 0);
+        }
+        let bytes = |widths: Option<&[u16]>| {
+            widths.unwrap_or_default().iter().map(|&width| usize::from(width)).sum::<usize>()
+        };
+        self.at += bytes(self.widths.get(self.no..no));
+        self.no = no;
+        self.at..self.at + bytes(self.widths.get(no..no + 1))
+    }
+}
+
+/// Variable values of a row, found as [`Places`] are.
+struct Values<'r> {
+    all: VarValues<'r>,
+    rest: VarValues<'r>,
+    no: usize,
+}
+
+impl<'r> Values<'r> {
+    fn of(row: &RowView<'r>) -> Self {
+        Self { all: row.values(), rest: row.values(), no: 0 }
+    }
+
+    fn find(&mut self, no: usize) -> Option<VarValue<'r>> {
+        if no < self.no {
+            (self.rest, self.no) = (self.all, 0);
+        }
+        let passed = no - self.no;
+        self.no = no + 1;
+        self.rest.nth(passed)
+    }
 }
 
 fn copy_bit(from: &[u8], at: u32, to: &mut [u8], place: u32) {
@@ -304,6 +358,7 @@ fn join(mut bits: Vec<BitRun>) -> Vec<BitRun> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::build_row;
     use super::*;
     use cheetah_io::rng::Rng;
 

@@ -217,6 +217,10 @@ pub fn read_all(txn: &mut Transaction, table: &Arc<Table>, columns: &[Column], h
         while cursor
             .next_rows(7, |prefix, suffix, row| bytes.push(([prefix, suffix].concat(), row.to_vec())))?
         {
+            assert_eq!(
+                bytes.last().map(|(key, row)| (&key[..], &row[..])),
+                Some((cursor.key(), cursor.row()))
+            );
         }
     }
     for (key, row) in &bytes {

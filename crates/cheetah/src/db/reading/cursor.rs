@@ -43,6 +43,8 @@ pub struct Cursor {
     is_older: bool,
     /// The row in the newest row-format version, of a clustered index whose rows may have several.
     current: Vec<u8>,
+    /// Those of the rows behind it that were handed out with it.
+    converted: Vec<Vec<u8>>,
 }
 
 impl Cursor {
@@ -56,8 +58,8 @@ impl Cursor {
         let inner = table.tree(index_no)?.cursor();
         let (locker, table) = (Arc::clone(locker), Arc::clone(table));
         let (locking, older) = (None, EntryVersion::default());
-        let current = Vec::new();
-        Ok(Self { locker, table, index_no, inner, view, locking, older, is_older: false, current })
+        let (is_older, current, converted) = Default::default();
+        Ok(Self { locker, table, index_no, inner, view, locking, older, is_older, current, converted })
     }
 
     /// One that locks what it reads.
@@ -139,22 +141,26 @@ impl Cursor {
         }
         take(&[], self.key(), self.row());
         let (Some(view), 0) = (self.view.as_deref(), self.index_no) else { return Ok(true) };
-        if self.has_formats() {
-            return Ok(true);
-        }
         let mut rows = 1;
-        self.inner.run_on(|prefix, suffix, record| match sees(Some(view), 0, &record) {
-            Some(true) if rows < rows_max => {
-                rows += 1;
-                take(prefix, suffix, record.payload);
-                Offered::Take
-            }
+        let has_formats = self.has_formats();
+        let Self { inner, table, converted, .. } = self;
+        let mut hand_out = |rows: &mut usize, prefix: &[u8], suffix: &[u8], stored: &[u8]| {
+            let row = match has_formats {
+                true => in_newest_format(table, stored, converted, *rows - 1),
+                false => Some(stored),
+            };
+            // A row that cannot be read is told of when the cursor stops there.
+            let Some(row) = row else { return Offered::Stop };
+            *rows += 1;
+            take(prefix, suffix, row);
+            Offered::Take
+        };
+        inner.run_on(|prefix, suffix, record| match sees(Some(view), 0, &record) {
+            Some(true) if rows < rows_max => hand_out(&mut rows, prefix, suffix, record.payload),
             Some(false) => Offered::Pass,
             Some(true) => Offered::Stop,
             None if planted::is_on("cursor: do not look back within a leaf") && !record.is_marked() => {
-                rows += 1;
-                take(prefix, suffix, record.payload);
-                Offered::Take
+                hand_out(&mut rows, prefix, suffix, record.payload)
             }
             None => {
                 reach::mark("rows of a leaf end at an older version");
@@ -165,7 +171,20 @@ impl Cursor {
             reach::mark("several rows at once");
         }
         self.is_older &= rows == 1;
+        self.keep_last(rows)?;
         Ok(true)
+    }
+
+    /// The row of the place where [`next_rows`](Self::next_rows) has stopped becomes `current`. What
+    /// was lent stays where it is.
+    fn keep_last(&mut self, rows: usize) -> Result<()> {
+        let last = rows.checked_sub(2).filter(|_| self.has_formats());
+        let Some(last) = last.and_then(|last| self.converted.get_mut(last)) else { return Ok(()) };
+        if let Some(record) = self.inner.record().filter(|_| last.is_empty()) {
+            self.table.put_current(record.payload, last)?;
+        }
+        std::mem::swap(&mut self.current, last);
+        Ok(())
     }
 
     /// Goes to the previous entry; `false` at the start.
@@ -361,6 +380,28 @@ impl Cursor {
         }
         let place = format!("index {} of table '{}'", self.index_no, self.table.name());
         Err(Error::corrupt(place, "an entry leads to no row; run CHECK TABLE"))
+    }
+}
+
+/// A stored row as one of the newest row-format version: itself, or what it becomes, in the room of
+/// that number. `None` if it is damaged.
+fn in_newest_format<'r>(
+    table: &Table,
+    stored: &'r [u8],
+    rooms: &'r mut Vec<Vec<u8>>,
+    no: usize,
+) -> Option<&'r [u8]> {
+    if rooms.len() <= no {
+        rooms.resize_with(no + 1, Vec::new);
+    }
+    let room = rooms.get_mut(no)?;
+    room.clear();
+    match table.format_and_row(stored).ok()? {
+        (None, row) => Some(row),
+        (older, row) => {
+            table.put_in_format(older, row, room).ok()?;
+            Some(room)
+        }
     }
 }
 
