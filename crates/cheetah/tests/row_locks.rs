@@ -556,6 +556,43 @@ fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     assert!(waits(add_one(&mut second, &table, 10)));
 }
 
+/// Whether a change of a row waits for its writer, when the one who changes it has locked it by a
+/// scan before, and has given it back.
+fn waits_for_a_row_that_was_given_back() -> bool {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
+    assert!(cursor.seek(SeekMode::First, b"").unwrap());
+    cursor.unlock_row();
+    add_one(&mut second, &table, 10).unwrap();
+    waits(delete(&mut first, &table, 10, &row(NUMBERS + 1)))
+}
+
+#[test]
+fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
+    assert!(waits_for_a_row_that_was_given_back());
+    let _bug = plant("locks: keep a scanned row that was given back");
+    assert!(!waits_for_a_row_that_was_given_back());
+}
+
+/// What the scan has locked stays so when the change of the row is rolled back.
+#[test]
+fn a_scanned_row_stays_locked_when_its_change_is_rolled_back_and_made_again() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let (_db, table, mut first, mut second) = pair(level);
+        let before = first.savepoint();
+        let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
+        assert!(cursor.seek(SeekMode::First, b"").unwrap());
+        for _ in 0..2 {
+            delete(&mut first, &table, 10, &row(NUMBERS)).unwrap();
+            first.rollback_to(before).unwrap();
+            assert!(waits(add_one(&mut second, &table, 10)), "{level:?}");
+        }
+        first.rollback().unwrap();
+        add_one(&mut second, &table, 10).unwrap();
+        assert!(waits(delete(&mut first, &table, 10, &row(NUMBERS + 1))), "{level:?}");
+    }
+}
+
 #[test]
 fn locked_rows_are_passed_or_looked_at() {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);

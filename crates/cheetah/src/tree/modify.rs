@@ -50,14 +50,15 @@ pub(super) enum Write<'a> {
 }
 
 impl Write<'_> {
-    /// Applies the change to the leaf that covers `key`.
+    /// Applies the change to the leaf that covers `key`, which may well be in slot `near` there.
     pub(super) fn attempt(
         &self,
         page: &mut WriteGuard<'_>,
         key: &[u8],
+        near: usize,
     ) -> std::result::Result<Changed, NoRoom> {
         let view = PageView::new(page);
-        match (self, view.search(key)) {
+        match (self, view.search_near(key, near)) {
             (Write::Insert(_), Ok(_)) => return Ok(Changed::Exists),
             (Write::Replace(_), Err(_)) => return Ok(Changed::Absent),
             (Write::Insert(record), Err(slot)) => {
@@ -130,6 +131,7 @@ impl Tree {
             return Ok(Removed::Gone { small: false });
         }
         loop {
+            let near = path.near;
             let leaf = self.leaf_of(path, key)?;
             let mut guard = leaf.write(mtr);
             if !self.is_leaf_of(&PageView::new(&guard), key) {
@@ -137,7 +139,7 @@ impl Tree {
                 path.release();
                 continue;
             }
-            let Ok(slot) = PageView::new(&guard).search(key) else {
+            let Ok(slot) = PageView::new(&guard).search_near(key, near) else {
                 return Ok(Removed::Absent);
             };
             PageMut::new(&mut guard).remove(slot);
@@ -153,6 +155,7 @@ impl Tree {
         write: Write<'_>,
     ) -> Result<Changed> {
         loop {
+            let near = path.near;
             let leaf = self.leaf_of(path, key)?;
             let mut guard = leaf.write(mtr);
             if !self.is_leaf_of(&PageView::new(&guard), key) {
@@ -160,12 +163,12 @@ impl Tree {
                 path.release();
                 continue;
             }
-            if let Ok(changed) = write.attempt(&mut guard, key) {
+            if let Ok(changed) = write.attempt(&mut guard, key, near) {
                 return Ok(changed);
             }
             // Versions that nobody asks for any more take room that a split would have to find.
             if PageMut::new(&mut guard).freeze_below(self.pool.frozen_below(mtr)) {
-                if let Ok(changed) = write.attempt(&mut guard, key) {
+                if let Ok(changed) = write.attempt(&mut guard, key, near) {
                     reach::mark("room made by freezing");
                     return Ok(changed);
                 }

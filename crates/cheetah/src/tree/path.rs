@@ -17,6 +17,8 @@ pub struct Path {
     pub(super) pages: Vec<PageRef>,
     /// Instead of a leaf.
     pub(super) ticket: KeyTicket,
+    /// Where in the leaf the last search has found its key: the next one looks there first.
+    pub(super) near: usize,
 }
 
 /// What is known of the record of a ticket.

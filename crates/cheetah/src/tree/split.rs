@@ -87,7 +87,7 @@ impl Tree {
     ) -> Result<Option<Changed>> {
         let Some((leaf, parents)) = path.pages.split_last() else { return Ok(None) };
         let mut guard = leaf.write(mtr);
-        if let Ok(changed) = write.attempt(&mut guard, key) {
+        if let Ok(changed) = write.attempt(&mut guard, key, 0) {
             return Ok(Some(changed));
         }
         let view = PageView::new(&guard);
@@ -118,7 +118,7 @@ impl Tree {
         let half = if plan.pending_side == Side::Left { left } else { right };
         // Another writer may fill the half before it is latched again: then `None`, and there is
         // one more step.
-        let changed = write.attempt(&mut half.write(mtr), key).ok();
+        let changed = write.attempt(&mut half.write(mtr), key, 0).ok();
         if !parents.is_empty() {
             path.pages.pop();
         }

@@ -33,7 +33,13 @@ impl Tree {
     ) -> Result<R> {
         let mut f = Some(f);
         let mut run = |record: Option<RecordRef<'_>>| f.take().map(|f| f(record)).expect("f runs once");
-        if let Some(result) = self.with_pinned(key, path, |leaf| run(record_of(leaf, key))) {
+        let mut near = path.near;
+        let pinned = self.with_pinned(key, path, |leaf| {
+            let found = leaf.search_near(key, near).inspect(|slot| near = *slot).ok();
+            run(found.map(|slot| leaf.record(slot)))
+        });
+        path.near = near;
+        if let Some(result) = pinned {
             return Ok(result);
         }
         path.belong_to(self.def.id);

@@ -35,6 +35,9 @@ pub struct Walk {
     key: Vec<u8>,
     /// The last record that a step has passed.
     passed: Vec<u8>,
+    /// Where in the leaf the last step forward has found its record: the next one looks there
+    /// first for the key that it goes on from.
+    near: usize,
     /// Whether the last step ended at a fence: the next one crosses to another leaf.
     crosses: bool,
     /// The far fence of a leaf that was crossed to.
@@ -51,6 +54,7 @@ impl Walk {
             version: 0,
             key: Vec::new(),
             passed: Vec::new(),
+            near: 0,
             crosses: false,
             fence: Vec::new(),
             ahead: Ahead::default(),
@@ -77,22 +81,27 @@ impl Walk {
         mut passes: impl FnMut(&[u8], &RecordRef<'_>) -> bool,
         f: impl FnOnce(Option<&[u8]>, Sight<'_>) -> R,
     ) -> Result<R> {
-        self.visit(Target::Key(key), Direction::Forward, |view, buffer, passed| {
-            let first = match view.search(key) {
+        let mut near = self.near;
+        let result = self.visit(Target::Key(key), Direction::Forward, |view, buffer, passed| {
+            let first = match view.search_near(key, near) {
                 Ok(slot) if after => slot + 1,
                 Ok(slot) | Err(slot) => slot,
             };
+            near = first;
             for slot in first..view.count() {
                 view.key_into(slot, buffer);
                 let record = view.record(slot);
                 if !passes(buffer, &record) {
+                    near = slot;
                     return f((slot > first).then_some(passed), Sight::Record(buffer, record));
                 }
                 std::mem::swap(buffer, passed);
             }
             let passed = (first < view.count()).then_some(&passed[..]);
             f(passed, view.high().map_or(Sight::End, Sight::Fence))
-        })
+        });
+        self.near = near;
+        result
     }
 
     /// Tells that the next step goes on from the fence that the last one has met: pages behind it
@@ -135,7 +144,7 @@ impl Walk {
         direction: Direction,
         f: impl FnOnce(&PageView<'_>, &mut Vec<u8>, &mut Vec<u8>) -> R,
     ) -> Result<R> {
-        let Self { tree, page: pinned, version, key, passed, crosses, fence, ahead } = self;
+        let Self { tree, page: pinned, version, key, passed, crosses, fence, ahead, .. } = self;
         if let Some(page) = pinned {
             let guard = page.read();
             let view = PageView::new(&guard);

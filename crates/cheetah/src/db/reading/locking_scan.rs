@@ -30,7 +30,7 @@ use crate::table::history::visible::read_row;
 use crate::table::rows::locker::{Locked, Locker, Patience};
 use crate::table::Table;
 use crate::tree::{successor, SeekMode, Sight, Walk};
-use crate::txn::ReadView;
+use crate::txn::{LockMode, ReadView};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -367,6 +367,7 @@ impl LockingScan {
             ScanStep::Landed => {
                 self.place = Place::On;
                 self.settle_awaited(!self.is_unlocked);
+                self.note_locked();
             }
             ScanStep::Crossed => {
                 self.locker.check_interrupted()?;
@@ -384,6 +385,15 @@ impl LockingScan {
             }
         }
         Ok(step)
+    }
+
+    /// The row that it is on is locked: whoever changes it need not ask for that again.
+    fn note_locked(&self) {
+        if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
+            return;
+        }
+        let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
+        self.locker.note_scanned(self.table.clustered().def().id, clustered);
     }
 
     /// Somebody else has locked the record of `next`: passes it, or looks at it.

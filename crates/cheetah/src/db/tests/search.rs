@@ -39,6 +39,18 @@ fn rows_of_one_statement_that_share_a_leaf_share_a_search() {
 }
 
 #[test]
+fn a_savepoint_for_each_row_costs_no_search() {
+    let world = World::new();
+    let rows = |txn: &mut Transaction| {
+        for key in 10_000..10_100 {
+            txn.savepoint();
+            world.insert(txn, key, 1).unwrap();
+        }
+    };
+    assert!(searches(&world, rows) <= 8, "one for each leaf");
+}
+
+#[test]
 fn a_row_whose_leaf_others_have_split_since_is_searched_for_again() {
     let world = World::new();
     let mut txn = world.db.begin();

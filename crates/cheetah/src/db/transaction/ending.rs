@@ -136,6 +136,7 @@ impl Transaction {
             let core = Arc::clone(&self.core);
             let _stall = core.begin_stall(Stage::RollingBack);
             self.listed.set_phase(Phase::RollingBack);
+            self.locker.forget_scanned();
             self.core.locks.release_ranges(self.locker.owner);
             if self.locker.is_interrupted() && self.core.unfinished.should_take(&self.core, &slot) {
                 return self.leave_rollback(slot);
@@ -198,6 +199,7 @@ impl Transaction {
         self.end_bulk_inserts();
         self.listed.end();
         self.locks.clear();
+        self.locker.forget_scanned();
         self.core.locks.release_all(self.locker.owner);
         self.locker.note_undo_records(0);
     }

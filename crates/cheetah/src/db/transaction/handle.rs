@@ -389,11 +389,11 @@ impl Transaction {
         let table = table.newest();
         let slot = self.slot();
         let before = slot.state().undo_no;
-        let locker = Arc::clone(&self.locker);
         let has_whole = self.has_whole(table, LockMode::Exclusive);
         let duplicates = self.duplicates;
         let keeps_absent = duplicates == LockMode::Exclusive && self.isolation != Isolation::ReadCommitted;
-        let locks = (!has_whole).then_some(Locks { locker: &locker, duplicates, keeps_absent });
+        let locker = &*self.locker;
+        let locks = (!has_whole).then_some(Locks { locker, duplicates, keeps_absent });
         let interrupted = || locker.is_interrupted();
         let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
         let done = self.writer.run(on, request);
@@ -433,6 +433,7 @@ impl Transaction {
         let whole = whole.collect::<Vec<_>>();
         let core = Arc::clone(&self.core);
         let _stall = core.begin_stall(Stage::RollingBack);
+        self.locker.forget_scanned();
         let done = rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer);
         self.writer.release();
         done.map_err(|error| unfinished_error(slot.txn(), error))?;
@@ -473,9 +474,9 @@ impl Transaction {
         self.write(table, RowRequest::delete(key, old_entries))
     }
 
-    /// The present point. Also ends a statement: pages that were kept at hand for it are let go.
-    pub fn savepoint(&mut self) -> Savepoint {
-        self.writer.release();
+    /// The present point. Pages that were kept at hand for the statement stay so: its next row may
+    /// need them, and a savepoint may be taken for each.
+    pub fn savepoint(&self) -> Savepoint {
         let undo_no = self.slot.as_ref().map_or(0, |slot| slot.state().undo_no);
         Savepoint(self.back_to.unwrap_or(undo_no))
     }

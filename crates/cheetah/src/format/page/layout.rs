@@ -319,6 +319,11 @@ pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
             return u64::from_be_bytes(*a).cmp(&u64::from_be_bytes(*b));
         }
     }
+    if let (Some(a), Some(b)) = (a.first_chunk::<4>(), b.first_chunk::<4>()) {
+        if a != b {
+            return u32::from_be_bytes(*a).cmp(&u32::from_be_bytes(*b));
+        }
+    }
     a.cmp(b)
 }
 

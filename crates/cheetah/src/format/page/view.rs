@@ -115,6 +115,18 @@ impl<'a> PageView<'a> {
         Err(from)
     }
 
+    /// As [`search`](Self::search), when the key may well be that of slot `near`, or of the next
+    /// one: these are looked at first.
+    pub fn search_near(&self, key: &[u8], near: usize) -> Result<usize, usize> {
+        let Some(suffix) = key.strip_prefix(self.prefix()) else { return self.search(key) };
+        let head = head_of(suffix);
+        let is_at = |slot: &usize| self.head(*slot) == head && self.suffix(*slot) == suffix;
+        match (near..self.count().min(near.saturating_add(2))).find(is_at) {
+            Some(slot) => Ok(slot),
+            None => self.search(key),
+        }
+    }
+
     /// The key of slot `i` without [`Self::prefix`].
     #[inline]
     pub fn suffix(&self, i: usize) -> &'a [u8] {

@@ -11,7 +11,10 @@
 //!   I3  A writer counts as ended once its stamp is published, not when it has its outcome: so a
 //!       snapshot that is opened with the lock held sees what was committed there (M13). In
 //!       between, the record is looked at again.
-//!   I4  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
+//!   I4  A row that a scan has just locked exclusively needs no second request by whoever changes
+//!       it next. Its key is remembered until a lock of a row is given back, something is rolled
+//!       back, or the transaction ends: until then nothing takes the lock away.
+//!   I5  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
 //!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
@@ -25,6 +28,7 @@ use crate::tree::Path;
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, PendingLock, ReadView, State, TableMode, Wait,
 };
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -117,6 +121,15 @@ pub(crate) struct Locker {
     refuses_changed: AtomicBool,
     /// Those of the transaction: what a deadlock's victim would lose.
     undo_records_count: AtomicU64,
+    /// The row that a scan has locked exclusively last, if that still counts (I4).
+    scanned: Mutex<Scanned>,
+}
+
+/// A row, by the tree of its table's clustered index and its key; none where that is `None`.
+#[derive(Default)]
+struct Scanned {
+    tree: Option<TreeId>,
+    key: Vec<u8>,
 }
 
 impl std::fmt::Debug for Locker {
@@ -138,6 +151,7 @@ impl Locker {
             lock_wait_ns: AtomicU64::new(LOCK_WAIT_NS),
             refuses_changed: AtomicBool::new(false),
             undo_records_count: AtomicU64::new(0),
+            scanned: Mutex::default(),
         }
     }
 
@@ -173,6 +187,27 @@ impl Locker {
     /// Notes how many undo records the transaction has.
     pub(crate) fn note_undo_records(&self, count: u64) {
         self.undo_records_count.store(count, Relaxed);
+    }
+
+    /// Notes that a scan has locked a row exclusively, which nobody has changed unseen (I4).
+    pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8]) {
+        let mut scanned = self.scanned.lock();
+        scanned.tree = Some(tree);
+        scanned.key.clear();
+        scanned.key.extend_from_slice(key);
+    }
+
+    /// Whether that is the row that a scan has locked last, and still has.
+    pub(crate) fn has_scanned(&self, tree: TreeId, key: &[u8]) -> bool {
+        let scanned = self.scanned.lock();
+        scanned.tree == Some(tree) && scanned.key == key
+    }
+
+    /// Locks of rows may go: no row counts as scanned any more (I4).
+    pub(crate) fn forget_scanned(&self) {
+        if !planted::is_on("locks: keep a scanned row that was given back") {
+            self.scanned.lock().tree = None;
+        }
     }
 
     /// Whether the caller wants its statement to end.
@@ -287,6 +322,7 @@ impl Locker {
         lock: Lock<'_>,
         patience: Patience,
     ) -> Result<Asked> {
+        self.forget_scanned();
         self.core.locks.release_row(self.owner, tree, key);
         Ok(match self.ask_behind(holder, (tree, key), lock, patience)? {
             Asked::Held => Asked::Again,
@@ -491,6 +527,7 @@ impl Locker {
 
     /// Gives one request for the row of `key` back.
     pub(crate) fn unlock_row(&self, table: &Table, key: &[u8], mode: LockMode) {
+        self.forget_scanned();
         self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
     }
 }

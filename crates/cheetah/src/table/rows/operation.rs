@@ -102,6 +102,7 @@ impl Writer {
                 Attempt::Wait(obstacle) => obstacle,
                 Attempt::RollBack(obstacle) => {
                     reach::mark("row operation rolled back for a range");
+                    on.locks.iter().for_each(|locks| locks.locker.forget_scanned());
                     rollback::roll_back_to(on.core, on.slot, before, &[], self)?;
                     obstacle
                 }

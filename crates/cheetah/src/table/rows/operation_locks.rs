@@ -30,7 +30,8 @@ impl Writer {
     pub(in crate::table) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
-        if let Some(key) = request.gone_key() {
+        let tree = on.table.clustered().def().id;
+        if let Some(key) = request.gone_key().filter(|key| !locker.has_scanned(tree, key)) {
             let path = &mut self.paths.of(on.table, 0)?.old;
             locker.lock_row(on.table, key, Some(path), Patience::Waits, |_| LockMode::Exclusive, see)?;
         }

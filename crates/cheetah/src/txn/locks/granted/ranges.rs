@@ -10,6 +10,10 @@
 //!       owners.
 //!   I3  In one place no two owners have levels that conflict: where another one has the records, a
 //!       new range gets the gap only.
+//!   I4  The end of the range that was lengthened last is a cut that may stand beside the map, so
+//!       that a scan moves it step by step without a change of the map. Between it and the cut
+//!       before it in the map there is only that range, and behind it nothing up to the next cut.
+//!       Whatever else changes puts it into the map first.
 
 use crate::txn::locks::key::{Cut, KeySpan};
 use crate::txn::locks::modes::Level;
@@ -27,10 +31,33 @@ pub(crate) struct Cover {
     pub(crate) level: Level,
 }
 
+/// The end of a range that is being lengthened (I4).
+#[derive(Debug)]
+struct GrowingEnd {
+    /// What ends there.
+    cover: Cover,
+    cut: Cut,
+    /// The next cut behind it in the map; none where there is none.
+    next: Option<Cut>,
+}
+
+impl GrowingEnd {
+    /// Whether a range like `cover` may go on from it to where `low` begins.
+    fn is_before(&self, cover: Cover, low: &Cut) -> bool {
+        self.cover == cover && self.cut == *low
+    }
+
+    /// Whether `cut` is in what has nothing behind the end.
+    fn has_behind(&self, cut: &Cut) -> bool {
+        self.cut <= *cut && self.next.as_ref().is_none_or(|next| cut < next)
+    }
+}
+
 /// See the module.
 #[derive(Default, Debug)]
 pub(crate) struct Ranges {
     cuts: BTreeMap<Cut, Vec<Cover>>,
+    growing: Option<GrowingEnd>,
     bytes: usize,
 }
 
@@ -52,11 +79,15 @@ impl Ranges {
     pub(crate) fn bytes_for(&self, span: &KeySpan) -> usize {
         let inside = self.cuts.range(&span.low..&span.high);
         let new = 2 * (CUT_BYTES + span.heap_bytes() + std::mem::size_of_val(self.at(&span.high)));
-        new + inside.count() * std::mem::size_of::<Cover>()
+        let cuts_count = inside.count() + usize::from(self.growing.is_some());
+        new + cuts_count * std::mem::size_of::<Cover>()
     }
 
     /// What owners have right behind a cut.
     fn at(&self, cut: &Cut) -> &[Cover] {
+        if self.growing.as_ref().is_some_and(|end| end.has_behind(cut)) {
+            return &[];
+        }
         self.cuts.range(..=cut).next_back().map_or(&[], |(_, covers)| covers)
     }
 
@@ -71,6 +102,9 @@ impl Ranges {
     /// Whether `owner` has at least `level` in all of a range.
     pub(crate) fn has(&self, owner: Owner, level: Level, span: &KeySpan) -> bool {
         let has = |covers: &[Cover]| covers.iter().any(|cover| cover.owner == owner && cover.level >= level);
+        if self.growing.as_ref().is_some_and(|end| span.low < end.cut && end.cut < span.high) {
+            return false;
+        }
         let inside = (Bound::Excluded(&span.low), Bound::Excluded(&span.high));
         has(self.at(&span.low)) && self.cuts.range(inside).all(|(_, covers)| has(covers))
     }
@@ -100,28 +134,43 @@ impl Ranges {
     /// Moves the end of a range of the same owner and level that ends where the new one begins, if
     /// there is nothing else in it: the steps of a scan. False when it is not so.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
-        let mut before = self.cuts.range(..=&span.low).rev();
-        let is_end = before.next().is_some_and(|(cut, covers)| *cut == span.low && covers.is_empty());
-        if !is_end
-            || span.high == Cut::Supremum
-            || before.next().is_none_or(|(_, covers)| covers[..] != [cover])
-        {
+        if self.growing.as_ref().is_none_or(|end| !end.is_before(cover, &span.low)) {
+            self.put_end_into_map();
+            self.growing = self.take_end(cover, &span.low);
+        }
+        let Some(end) = &mut self.growing else { return false };
+        if span.high == Cut::Supremum || end.next.as_ref().is_some_and(|next| *next <= span.high) {
             return false;
         }
-        let inside = (Bound::Excluded(&span.low), Bound::Included(&span.high));
-        if self.cuts.range(inside).next().is_some() {
-            return false;
-        }
-        self.cuts.remove(&span.low);
-        self.cuts.insert(span.high.clone(), Vec::new());
-        self.bytes = self.bytes + span.high.heap_bytes() - span.low.heap_bytes();
+        self.bytes = self.bytes + span.high.heap_bytes() - end.cut.heap_bytes();
+        end.cut.clone_from(&span.high);
         true
+    }
+
+    /// Takes the cut `at` out of the map, if nothing but a range like `cover` ends there, and
+    /// nothing begins.
+    fn take_end(&mut self, cover: Cover, at: &Cut) -> Option<GrowingEnd> {
+        let mut before = self.cuts.range(..=at).rev();
+        let is_end = before.next().is_some_and(|(cut, covers)| cut == at && covers.is_empty());
+        if !is_end || before.next().is_none_or(|(_, covers)| covers[..] != [cover]) {
+            return None;
+        }
+        self.cuts.remove(at);
+        let next = self.cuts.range(at..).next().map(|(cut, _)| cut.clone());
+        Some(GrowingEnd { cover, cut: at.clone(), next })
+    }
+
+    fn put_end_into_map(&mut self) {
+        if let Some(end) = self.growing.take() {
+            self.cuts.insert(end.cut, Vec::new());
+        }
     }
 
     fn change(&mut self, span: &KeySpan, change: impl Fn(&mut Vec<Cover>)) {
         if span.is_empty() {
             return;
         }
+        self.put_end_into_map();
         self.split_at(&span.low);
         self.split_at(&span.high);
         for (_, covers) in self.cuts.range_mut(&span.low..&span.high) {
@@ -165,7 +214,11 @@ impl Ranges {
         let mut close = |owner: u64, (level, low): (Level, Cut), high: &Cut| {
             list.push((Owner(owner), level, KeySpan { low, high: high.clone() }));
         };
-        for (cut, covers) in &self.cuts {
+        let end = self.growing.as_ref().map(|end| (&end.cut, &[][..]));
+        let mut cuts =
+            self.cuts.iter().map(|(cut, covers)| (cut, &covers[..])).chain(end).collect::<Vec<_>>();
+        cuts.sort_unstable_by_key(|(cut, _)| *cut);
+        for (cut, covers) in cuts {
             let goes_on = |owner: &u64, level: Level| {
                 covers.iter().any(|cover| cover.owner.0 == *owner && cover.level == level)
             };
@@ -182,5 +235,97 @@ impl Ranges {
             close(owner, range, &Cut::Supremum);
         }
         list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::txn::locks::modes::LockMode;
+    use cheetah_io::rng::Rng;
+
+    const KEYS: usize = 12;
+
+    /// What the ranges should be: who has what between each place and the next.
+    #[derive(Default)]
+    struct Model([BTreeMap<u64, Level>; 2 * KEYS]);
+
+    impl Model {
+        fn add(&mut self, owner: u64, level: Level, places: &std::ops::Range<usize>) {
+            for covers in &mut self.0[places.clone()] {
+                let is_free = covers.iter().all(|(other, had)| *other == owner || !had.conflicts(level));
+                let level = if is_free { level } else { level.without_records() };
+                let had = covers.entry(owner).or_insert(level);
+                *had = level.max(*had);
+            }
+        }
+
+        fn has(&self, owner: u64, level: Level, places: &std::ops::Range<usize>) -> bool {
+            self.0[places.clone()].iter().all(|covers| covers.get(&owner).is_some_and(|had| *had >= level))
+        }
+    }
+
+    /// Even places are before keys, odd ones behind them.
+    fn cut(place: usize) -> Cut {
+        let key = [place as u8 / 2];
+        match place {
+            _ if place == 2 * KEYS => Cut::Supremum,
+            _ if place % 2 == 0 => Cut::before(&key),
+            _ => Cut::high(Bound::Included(&key)),
+        }
+    }
+
+    fn span(places: &std::ops::Range<usize>) -> KeySpan {
+        KeySpan { low: cut(places.start), high: cut(places.end) }
+    }
+
+    fn compare(ranges: &Ranges, model: &Model, seed: u64) {
+        for key in 0..KEYS {
+            let covers = ranges.covers(&[key as u8]);
+            let covers = covers.iter().map(|cover| (cover.owner.0, cover.level)).collect::<BTreeMap<_, _>>();
+            assert_eq!(covers, model.0[2 * key], "key {key}, seed {seed}");
+        }
+        let listed = ranges.list();
+        let mut covered = [const { Vec::new() }; 2 * KEYS];
+        for (owner, level, span) in &listed {
+            let inside = (0..2 * KEYS).filter(|place| span.low <= cut(*place) && cut(*place) < span.high);
+            inside.for_each(|place| covered[place].push((owner.0, *level)));
+        }
+        for (place, covers) in covered.iter().enumerate() {
+            let covers = covers.iter().copied().collect::<BTreeMap<_, _>>();
+            assert_eq!(covers, model.0[place], "place {place}, seed {seed}: {listed:?}");
+        }
+    }
+
+    /// Mostly steps of scans, each from where the owner's last range has ended.
+    #[test]
+    fn ranges_are_as_a_model_has_them_whoever_lengthens_his_own() {
+        for seed in 0..400 {
+            let (mut rng, mut ranges, mut model) = (Rng::new(seed), Ranges::default(), Model::default());
+            let mut ends = [0usize; 3];
+            for _ in 0..60 {
+                let owner = rng.below(3);
+                let goes_on = rng.below(4) > 0;
+                let from = if goes_on { ends[owner as usize] } else { rng.below(2 * KEYS as u64) as usize };
+                let places = from..(from + rng.below(4) as usize).min(2 * KEYS);
+                let mode = [LockMode::Shared, LockMode::Exclusive][rng.below(2) as usize];
+                let level = if rng.below(5) > 0 { Level::next_key(mode) } else { Level::gap(mode) };
+                let has = places.is_empty() || model.has(owner, level, &places);
+                assert!(places.is_empty() || ranges.has(Owner(owner), level, &span(&places)) == has);
+                if rng.below(8) == 0 {
+                    ranges.remove(Owner(owner), &span(&places));
+                    model.0[places.clone()].iter_mut().for_each(|covers| {
+                        covers.remove(&owner);
+                    });
+                } else if !places.is_empty() {
+                    ranges.add(Owner(owner), level, &span(&places));
+                    model.add(owner, level, &places);
+                }
+                ends[owner as usize] = if places.end < 2 * KEYS { places.end } else { 0 };
+                compare(&ranges, &model, seed);
+            }
+            (0..3).for_each(|owner| ranges.remove(Owner(owner), &span(&(0..2 * KEYS))));
+            assert!(ranges.is_empty() && ranges.bytes() == 0, "seed {seed}");
+        }
     }
 }
