@@ -202,7 +202,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   int lock_for_statement(THD *thd, bool writes);
   int lock_engine_table(bool exclusive);
   int lock_to_scan();
-  int use_private_transaction(THD *thd);
+  int use_private_transaction(THD *thd, bool writes);
   int end_private_transaction();
 
   // ha_cheetah.cc

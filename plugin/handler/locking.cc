@@ -6,7 +6,7 @@
 // docs/mariadb.md, "What a statement locks", has them as a table.
 //
 // A sequence is changed outside the connection's transaction, as its values must not come back with
-// a rollback: its handler has a transaction of its own, ended after each change and each scan.
+// a rollback: its handler has a transaction of its own, ended after each change and each statement.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -129,7 +129,7 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   // TRUNCATE by another handler has put a new table under the name.
   int error = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (error != 0) return error;
-  if (is_sequence()) return use_private_transaction(thd);
+  if (is_sequence()) return use_private_transaction(thd, writes);
   if (writes && thd->transaction->xid_state.is_explicit_XA() && !takes_part_in_two_phase()) {
     // XA PREPARE would only warn, and XA COMMIT by another connection would find nothing.
     my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction, until the server is started "
@@ -179,7 +179,11 @@ int ha_cheetah::lock_to_scan() {
   return lock_engine_table(false);
 }
 
-int ha_cheetah::use_private_transaction(THD *thd) {
+int ha_cheetah::use_private_transaction(THD *thd, bool writes) {
+  // Two handlers of one statement must not wait for each other, and what is read is committed.
+  if (!writes) read_ = CHEETAH_READ_CONSISTENT;
+  int error = end_private_transaction();
+  if (error != 0) return error;
   if (!private_txn_) private_txn_.reset(new_transaction());
   txn_ = private_txn_.get();
   if (txn_ == nullptr) return HA_ERR_OUT_OF_MEM;

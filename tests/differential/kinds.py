@@ -226,4 +226,4 @@ def shown_alike(left: list, right: list) -> str:
 def plain(rows: list) -> str:
     """As text."""
     text = repr(rows).replace("right_twin", "left_twin")
-    return re.sub(r"ENGINE=\w+", "ENGINE", text)
+    return re.sub(r"ENGINE ?= ?\w+", "ENGINE", text)
