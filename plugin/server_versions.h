@@ -39,14 +39,27 @@ class CostedHandler : public handler {
  public:
   using handler::handler;
 
- protected:
-  // Pages of the clustered index, at least one; 0 if not known.
-  virtual double clustered_pages() const = 0;
-
   // The server asks with the answer of records(), whatever that is.
   IO_AND_CPU_COST keyread_time(uint key_no, ulong ranges, ha_rows rows, ulonglong blocks) override {
     return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows, blocks);
   }
+
+  // What the optimizer asks of many ranges: how the server would read them.
+  ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
+                                      uint *mode, ha_rows wanted, Cost_estimate *cost) override {
+    look_at_ranges(mode);
+    return ranges_.dsmrr_info_const(key_no, ranges, context, count, bytes, mode, wanted, cost);
+  }
+
+ protected:
+  // Pages of the clustered index, at least one; 0 if not known.
+  virtual double clustered_pages() const = 0;
+
+  // Before the server thinks about many ranges; forbids in `mode` what must not be.
+  virtual void look_at_ranges(uint *mode) = 0;
+
+  // The server's way to read many ranges in the order of rows or keys.
+  DsMrr_impl ranges_;
 };
 
 // The default of cheetah_snapshot_isolation is that of innodb_snapshot_isolation.
@@ -105,9 +118,22 @@ class CostedHandler : public handler {
     return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
   }
 
+  // What the optimizer asks of many ranges: how the server would read them.
+  ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
+                                      uint *mode, Cost_estimate *cost) override {
+    look_at_ranges(mode);
+    return ranges_.dsmrr_info_const(key_no, ranges, context, count, bytes, mode, cost);
+  }
+
  protected:
   // Pages of the clustered index, at least one; 0 if not known.
   virtual double clustered_pages() const = 0;
+
+  // Before the server thinks about many ranges; forbids in `mode` what must not be.
+  virtual void look_at_ranges(uint *mode) = 0;
+
+  // The server's way to read many ranges in the order of rows or keys.
+  DsMrr_impl ranges_;
 };
 
 constexpr bool snapshot_isolation_default = false;

@@ -57,7 +57,8 @@ const char *ha_cheetah::index_type(uint key_no) {
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
   if (is_fulltext(table_share->key_info[key_no])) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
-  return flags | (key_no == table_share->primary_key ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN);
+  bool is_clustered = key_no == table_share->primary_key;
+  return flags | (is_clustered ? HA_CLUSTERED_INDEX : HA_DO_INDEX_COND_PUSHDOWN | HA_DO_RANGE_FILTER_PUSHDOWN);
 }
 
 uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
@@ -115,6 +116,7 @@ int ha_cheetah::attach() {
 
 int ha_cheetah::open(const char *path, int, uint) {
   name_ = table_name_of_path(path);
+  path_ = path;
   codec_.init(table);
   geometries_.clear();
   for (Field **field = table->field; *field != nullptr; field++) {
@@ -130,6 +132,7 @@ int ha_cheetah::open(const char *path, int, uint) {
 }
 
 int ha_cheetah::close() {
+  ranges_.dsmrr_close();
   cursor_.reset();
   abandon_load();
   private_txn_.reset();
@@ -138,6 +141,7 @@ int ha_cheetah::close() {
 }
 
 int ha_cheetah::reset() {
+  ranges_.dsmrr_close();
   cursor_.reset();
   constraints_.forget_if_old();
   abandon_load();

@@ -92,7 +92,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   uint lock_count() const override { return 0; }
   int external_lock(THD *thd, int lock_type) override;
   int start_stmt(THD *thd, thr_lock_type lock_type) override;
-  handler *clone(const char *name, MEM_ROOT *root) override;
+  handler *clone(const char *, MEM_ROOT *root) override;
   void init_table_handle_for_HANDLER() override { set_read(CHEETAH_READ_CONSISTENT); }
 
   // Rows.
@@ -128,6 +128,14 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   bool was_semi_consistent_read() override { return read_unlocked_; }
   void try_semi_consistent_read(bool yes) override;
   Item *idx_cond_push(uint key_no, Item *condition) override;
+  bool rowid_filter_push(Rowid_filter *filter) override;
+
+  // Many ranges of a key, which the server may sort (reads.cc).
+  int multi_range_read_init(RANGE_SEQ_IF *ranges, void *context, uint count, uint mode, HANDLER_BUFFER *buffer) override;
+  int multi_range_read_next(range_id_t *range) override;
+  ha_rows multi_range_read_info(uint key_no, uint count, uint keys, uint key_parts, uint *bytes, uint *mode,
+                                Cost_estimate *cost) override;
+  int multi_range_read_explain_info(uint mode, char *text, size_t bytes) override;
 
   void column_bitmaps_signal() override;
 
@@ -275,8 +283,10 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   int deliver(uchar *record, bool forward);
   int deliver_clustered(uchar *record);
   int deliver_secondary(uchar *record, bool *passed);
-  int check_pushed_condition(bool *passed);
+  static int outcome_of(check_result_t result, bool *passed);
+  int check_entry(bool conditional, bool filtered, bool *passed);
   bool decode_entry(uchar *record);
+  void look_at_ranges(uint *mode) override;
   void append_key_image(uint key_no, const uchar *image, key_part_map parts, cheetah::Buffer *out);
   bool entry_starts_with(const cheetah::Buffer &prefix) const;
   int read_row_of_entry(uchar *record);
@@ -316,7 +326,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   cheetah::TableCodec codec_;
   cheetah::TableHandle engine_table_;
   mutable cheetah::ForeignKeys constraints_{this};
-  std::string name_;
+  std::string name_, path_;
   // Indexes of the engine whose entries are not wanted for now.
   std::vector<bool> disabled_;
   bool has_disabled_ = false;

@@ -112,9 +112,9 @@ void ha_cheetah::set_read(CheetahRead read) {
 }
 
 // A second handler of the same statement reads as the first one; the server locks it without a kind
-// of lock.
-handler *ha_cheetah::clone(const char *name, MEM_ROOT *root) {
-  auto *second = static_cast<ha_cheetah *>(handler::clone(name, root));
+// of lock. It is one of the same table, though for a partition the server may give the name of all.
+handler *ha_cheetah::clone(const char *, MEM_ROOT *root) {
+  auto *second = static_cast<ha_cheetah *>(handler::clone(path_.c_str(), root));
   if (second == nullptr) return nullptr;
   second->locked_read_ = read_;
   second->skips_locked_ = skips_locked_;

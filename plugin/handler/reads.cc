@@ -3,7 +3,7 @@
 //
 // A scan reads an index of the engine through one cursor. Entries of a secondary index carry what
 // is needed to fill the index's columns; the row is fetched only when the statement reads more than
-// those, and after the pushed index condition has passed.
+// those, and after the pushed index condition and the rowid filter have passed.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -106,7 +106,7 @@ int ha_cheetah::step(bool forward, uchar *record) {
 }
 
 // Fills `record` from the current entry, or from the next one that passes the pushed index
-// condition.
+// condition and the rowid filter.
 int ha_cheetah::deliver(uchar *record, bool forward) {
   if (cursor_index_ == 0) return deliver_clustered(record);
   for (;;) {
@@ -126,22 +126,29 @@ int ha_cheetah::deliver_clustered(uchar *record) {
 
 int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
   bool conditional = pushed_idx_cond != nullptr && pushed_idx_cond_keyno == active_index;
+  bool filtered = pushed_rowid_filter != nullptr && rowid_filter_is_active;
   bool only_index = keyread_enabled() && keyread == active_index;
-  bool decoded = (conditional || only_index) && decode_entry(record);
-  if (conditional && decoded) {
-    int error = check_pushed_condition(passed);
-    if (error != 0 || !*passed) return error;
-  }
+  bool decoded = (conditional || filtered || only_index) && decode_entry(record);
   remember_position(found_.clustered);
-  if (only_index && decoded) return 0;
+  if (decoded) {
+    int error = check_entry(conditional, filtered, passed);
+    if (error != 0 || !*passed || only_index) return error;
+  }
   int error = read_row_of_entry(record);
   if (error == 0 && only_index) error = compute_virtual_columns_of_key(active_index);
-  if (error == 0 && conditional && !decoded) error = check_pushed_condition(passed);
+  if (error == 0 && !decoded) error = check_entry(conditional, filtered, passed);
   return error;
 }
 
-int ha_cheetah::check_pushed_condition(bool *passed) {
-  switch (handler_index_cond_check(this)) {
+// Whether the columns of the index that are in the record pass.
+int ha_cheetah::check_entry(bool conditional, bool filtered, bool *passed) {
+  int error = conditional ? outcome_of(handler_index_cond_check(this), passed) : 0;
+  if (error != 0 || !*passed || !filtered) return error;
+  return outcome_of(handler_rowid_filter_check(this), passed);
+}
+
+int ha_cheetah::outcome_of(check_result_t result, bool *passed) {
+  switch (result) {
     case CHECK_POS: *passed = true; return 0;
     case CHECK_NEG: *passed = false; return 0;
     case CHECK_OUT_OF_RANGE: return HA_ERR_END_OF_FILE;
@@ -423,4 +430,37 @@ Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   pushed_idx_cond_keyno = key_no;
   in_range_check_pushed_down = true;
   return nullptr;
+}
+
+// Which rows are wanted: the server has found their positions by another index.
+bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
+  pushed_rowid_filter = filter;
+  return false;
+}
+
+// Many ranges of a key at once: the server sorts the keys that it looks for, or the positions that
+// it has found, and reads by index_* and rnd_pos (its DsMrr_impl). A join that gathers keys (BKA)
+// is such a read.
+
+// Rows that are locked are locked in the order of the key that the statement reads by.
+void ha_cheetah::look_at_ranges(uint *mode) {
+  ranges_.init(this, table);
+  bool locks_rows = read_ != CHEETAH_READ_CONSISTENT && !is_temporary();
+  if (locks_rows) *mode |= HA_MRR_USE_DEFAULT_IMPL;
+}
+
+int ha_cheetah::multi_range_read_init(RANGE_SEQ_IF *ranges, void *context, uint count, uint mode, HANDLER_BUFFER *buffer) {
+  return ranges_.dsmrr_init(this, ranges, context, count, mode, buffer);
+}
+
+int ha_cheetah::multi_range_read_next(range_id_t *range) { return ranges_.dsmrr_next(range); }
+
+ha_rows ha_cheetah::multi_range_read_info(uint key_no, uint count, uint keys, uint key_parts, uint *bytes, uint *mode,
+                                          Cost_estimate *cost) {
+  look_at_ranges(mode);
+  return ranges_.dsmrr_info(key_no, count, keys, key_parts, bytes, mode, cost);
+}
+
+int ha_cheetah::multi_range_read_explain_info(uint mode, char *text, size_t bytes) {
+  return ranges_.dsmrr_explain_info(mode, text, bytes);
 }

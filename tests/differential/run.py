@@ -23,6 +23,7 @@ from cheetah_tools.paths import VAR, show  # noqa: E402
 from cheetah_tools.server import PrivateServer, scratch  # noqa: E402
 import fulltext  # noqa: E402
 import kinds  # noqa: E402
+import plans  # noqa: E402
 from graphs import Graph  # noqa: E402
 from statements import Generator, Statement  # noqa: E402
 from twins import LOST_CONNECTION, Twin, difference  # noqa: E402
@@ -143,6 +144,8 @@ def main(arguments: list) -> int:
                         help="tables with full-text indexes, and searches")
     parser.add_argument("--kinds", action="store_true",
                         help="tables of all kinds, most of which do not suit the statement")
+    parser.add_argument("--plans", action="store_true",
+                        help="queries in all settings of the optimizer")
     parser.add_argument("--keep-going", type=int, default=5,
                         help="stop after this many rounds with a difference")
     parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third "
@@ -154,7 +157,7 @@ def main(arguments: list) -> int:
                                     **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
     generator = (fulltext.Fulltext if choice.fulltext else Graph if choice.graphs
-                 else kinds.Kinds if choice.kinds else Generator)
+                 else kinds.Kinds if choice.kinds else plans.Plans if choice.plans else Generator)
     bad, done, refused, settled, started = [], 0, 0, 0, time.monotonic()
     with server:
         for engine in (choice.left, choice.right):

@@ -24,6 +24,10 @@ def test_tables_of_all_kinds_do_as_with_innodb():
     assert run.main(["--kinds", "--statements", "6000"]) == 0
 
 
+def test_plans_find_the_same_rows():
+    assert run.main(["--plans", "--statements", "1500"]) == 0
+
+
 def test_a_planted_difference_is_found(capsys):
     assert run.main(["--right", "InnoDB", "--statements", "500", "--plant"]) == 1
     assert "1 of 1 rounds with a difference" in capsys.readouterr().out
