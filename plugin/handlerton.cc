@@ -80,11 +80,18 @@ static int drop_orphaned_partitions(const std::string &name) {
   return 0;
 }
 
+// Nor that it had a vector index.
+static void drop_orphaned_vectors(const std::string &name) {
+  if (is_temporary_name(name) || has_definition(name)) return;
+  for (const std::string &vectors : table_names(name + vector_mark)) drop_or_warn(vectors);
+}
+
 static int drop_table(handlerton *, const char *path) {
   std::string name = table_name_of_path(path);
   int error = wait_for_prepared(name, current_thd);
   uint8_t referenced = kept_by(current_thd);
   if (error == 0) error = handler_error(cheetah_drop_table(engine.db, bytes_of(name), referenced), current_thd);
+  if (error == 0) drop_orphaned_vectors(name);
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 

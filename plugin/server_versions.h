@@ -82,6 +82,9 @@ inline std::string lower_case(const std::string &name) {
 inline bool is_fulltext(const KEY &key) { return key.algorithm == HA_KEY_ALG_FULLTEXT; }
 inline bool is_spatial(const KEY &key) { return key.algorithm == HA_KEY_ALG_RTREE; }
 
+// Whether the server keeps a table beside it, for a vector index, and changes that for each row.
+inline bool has_vector_index(TABLE_SHARE *share) { return share->hlindexes() != 0; }
+
 #else
 
 // The functions of the handlerton that concern transactions get the handlerton, too.
@@ -152,6 +155,8 @@ inline std::string lower_case(const std::string &name) {
 
 inline bool is_fulltext(const KEY &key) { return key.flags & HA_FULLTEXT; }
 inline bool is_spatial(const KEY &key) { return key.flags & HA_SPATIAL; }
+
+inline bool has_vector_index(TABLE_SHARE *) { return false; }
 
 #endif
 

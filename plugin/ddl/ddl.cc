@@ -17,9 +17,7 @@
 using namespace cheetah;
 
 static int create_in_engine(THD *thd, const std::string &name, TABLE *form, const HA_CREATE_INFO *info,
-                            const CheetahFormat &format, const CheetahEncryption &encryption) {
-  TableCodec codec;
-  codec.init(form);
+                            const CheetahFormat &format, const CheetahEncryption &encryption, TableCodec &codec) {
   codec.init_fulltext(form, word_rules(thd));
   for (const WordCodec &index : codec.fulltext()) {
     if (const char *why = index.why_not()) return refuse_fulltext(index.name(), why);
@@ -61,8 +59,12 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   if (error != 0) return error;
   warn_of_ignored_options(thd, info);
   if (!info->tmp_table()) warn_of_unreplicated(thd, form->s->table_name.str);
+  TableCodec codec;
+  codec.init(form);
+  // The server makes the table of a vector index next, with a column for positions of this one.
+  ref_length = position_bytes(codec);
   std::string name = table_name_of_path(path);
-  error = create_in_engine(thd, name, form, info, format, encryption);
+  error = create_in_engine(thd, name, form, info, format, encryption, codec);
   Session *session = error == 0 ? Session::of(thd) : nullptr;
   if (session != nullptr) session->note_created(thd, name);
   return error;

@@ -36,8 +36,10 @@ std::string siblings_of_partition(const std::string &name) {
 
 bool has_definition(const std::string &name) {
   std::string file = "./" + name;
-  size_t partition = find_partition(file);
-  if (partition != std::string::npos) file.resize(partition);
+  for (const char *mark : {"#P#", "#p#", vector_mark}) {
+    size_t part = file.find(mark);
+    if (part != std::string::npos) file.resize(part);
+  }
   return access((file + reg_ext).c_str(), F_OK) == 0;
 }
 

@@ -15,7 +15,11 @@ std::vector<std::string> table_names(const std::string &prefix);
 // How the names of all partitions begin that belong to one table with this one; empty if it is none.
 std::string siblings_of_partition(const std::string &name);
 
-// Whether the server has a .frm file for the table (of a partition: for its table).
+// Stands behind the name of a table in that of the table that is a vector index of it.
+constexpr const char *vector_mark = "#i#";
+
+// Whether the server has a .frm file for the table (of a partition or a vector index: for its
+// table).
 bool has_definition(const std::string &name);
 
 // Drops a table, with a warning in the error log when that fails: nobody who could be told an error

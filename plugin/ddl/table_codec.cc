@@ -139,6 +139,8 @@ static CheetahIndexSpec index_spec(const char *name, const KeyCodec &key, bool u
   return CheetahIndexSpec{bytes_of(name), key.max_bytes(), unique};
 }
 
+uint TableCodec::clustered_key_bytes_max() const { return hidden_key() ? hidden_key_bytes : clustered_.max_bytes(); }
+
 std::vector<CheetahIndexSpec> TableCodec::index_specs(const TABLE *table) const {
   std::vector<CheetahIndexSpec> indexes;
   if (hidden_key()) indexes.push_back(CheetahIndexSpec{bytes_of("(hidden)"), hidden_key_bytes, true});

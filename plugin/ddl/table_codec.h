@@ -86,6 +86,8 @@ class TableCodec {
 
   // How the engine's indexes are encoded; the texts are those of the codec.
   KeyEncodings key_encodings() const;
+  // Bytes of the clustered key, at most.
+  uint clustered_key_bytes_max() const;
   // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
   std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
   // Bytes that differ whenever rows or keys would be encoded differently.

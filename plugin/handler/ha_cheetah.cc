@@ -21,6 +21,8 @@ std::string table_name_of_path(const char *path) {
   return temporary_prefix + (slash != nullptr ? slash + 1 : path);
 }
 
+uint position_bytes(const TableCodec &codec) { return ref_length_bytes + codec.clustered_key_bytes_max(); }
+
 bool is_temporary_name(const std::string &name) {
   return name.compare(0, temporary_prefix.size(), temporary_prefix) == 0;
 }
@@ -127,7 +129,7 @@ int ha_cheetah::open(const char *path, int, uint) {
   row_.reset(cheetah_new_buffer());
   old_row_.reset(cheetah_new_buffer());
   key_used_on_scan = table->s->primary_key;
-  ref_length = ref_length_bytes + cheetah_max_key_bytes(engine_table_.get(), 0);
+  ref_length = position_bytes(codec_);
   return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
 }
 

@@ -30,6 +30,8 @@ struct Orphans;
 std::string table_name_of_path(const char *path);
 // Whether it is one that the server gives to temporary tables.
 bool is_temporary_name(const std::string &name);
+// Bytes of a row's position: `ref_length` of the handler.
+uint position_bytes(const TableCodec &codec);
 
 // Tells the engine how keys of a table are encoded, and what its definition says of statistics:
 // from then on it takes some by itself.

@@ -62,11 +62,13 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
 }
 
 // Rows of a temporary table go with a rollback. A table with a unique key over periods is read by
-// the server for each row.
+// the server for each row; the one of a vector index is changed for each row, in the same
+// transaction.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;
   if (is_temporary_name(name_) || is_sequence() || table->s->period.unique_keys != 0) return 0;
+  if (has_vector_index(table->s)) return 0;
   if (looks_at_constraints() && constraints_.refer_to_own_table()) return 0;
   if (!copies_ && (ignores_duplicates_ || !commits_its_rows(ha_thd()) || is_used_twice(ha_thd(), table))) return 0;
   CheetahLoad *load = nullptr;

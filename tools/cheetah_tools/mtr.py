@@ -31,9 +31,9 @@ SHIPPED, TEST_ROOT = SERVER / "usr" / PLACE, TREE / PLACE
 SUITES = ["storage_engine", "storage_engine/trx", "storage_engine/parts", "engines/funcs",
           "engines/iuds", "handler"]
 COPIED = ["storage_engine", "engines", "handler"]
-# InnoDB's tests of foreign keys and full-text keys, from other suites: they run on another engine
-# with its name in them. Those are left out that need combinations or a default engine of their own,
-# or whose subject is how InnoDB stores words.
+# InnoDB's tests of foreign keys, full-text keys and vectors, from other suites: they run on another
+# engine with its name in them. Those are left out that need combinations or a default engine of
+# their own, or whose subject is how InnoDB stores words.
 TRANSLATED = {
     "foreign_keys": [
         "binlog.foreign_key", "innodb.add_constraint", "innodb.add_foreign_key",
@@ -53,10 +53,12 @@ TRANSLATED = {
         "innodb_fts.innodb_fts_transaction", "innodb_fts.misc", "innodb_fts.misc_1",
         "innodb_fts.multiple_index", "innodb_fts.phrase", "innodb_fts.savepoint",
         "innodb_fts.stopword", "innodb_fts.subexpr", "main.fulltext_charsets"]}
+if SERIES != FIRST_SERIES:
+    TRANSLATED["vectors"] = ["main.vector_innodb"]
 EXPECTED = PROJECT / "tests/mtr/expected.tsv"
 # A part of every suite that ends within a few minutes; `make suites` runs all.
 SUBSET = re.compile(r"^(storage_engine|handler\.|engines/iuds\.|engines/funcs\.(in|de|up|re|ix)_|"
-                    r"innodb_fts\.|main\.fulltext)")
+                    r"innodb_fts\.|main\.(fulltext|vector))")
 RESULT_LINE = re.compile(r"^(\S+?\.\S+?)(?: '([^']*)')?\s+(?:w\d+ )?"
                          r"\[ (pass|fail|skipped|disabled|retry-\w+|exp-fail) \]")
 

@@ -1,0 +1,146 @@
+"""Vector indexes: a hidden table of the same engine, which the server keeps. The same statements on
+InnoDB and Cheetah give the same answers."""
+
+import random
+
+import pymysql
+import pytest
+from cheetah_tools.paths import FIRST_SERIES, SERIES
+
+pytestmark = pytest.mark.skipif(SERIES == FIRST_SERIES, reason="10.11 has no vectors")
+ROWS, DIMENSIONS = 200, 6
+SEARCH = ("SELECT id FROM v ORDER BY VEC_DISTANCE_EUCLIDEAN(e, VEC_FromText('{}')) LIMIT 5")
+TABLE = ("CREATE TABLE v (id INT PRIMARY KEY {}, e VECTOR({}) NOT NULL, note VARCHAR(20), "
+         "VECTOR INDEX (e))")
+
+
+def vector(rng) -> str:
+    """A random one, as text."""
+    return str([round(rng.random(), 3) for _ in range(DIMENSIONS)]).replace(" ", "")
+
+
+class Side:
+    """A database whose tables are of one engine."""
+
+    def __init__(self, server, engine: str):
+        self.name = f"in_{engine}".lower()
+        self.server = server
+        server.sql(f"CREATE DATABASE {self.name}")
+        self.engine = engine
+        self.connect()
+
+    def connect(self) -> None:
+        """Again, after the server has been started."""
+        self.connection = self.server.connect(self.name)
+        self.run(f"SET default_storage_engine = {self.engine}")
+        self.run("SET rand_seed1 = 1, rand_seed2 = 2")
+
+    def run(self, text: str):
+        """Rows, or the error's number."""
+        with self.connection.cursor() as cursor:
+            try:
+                cursor.execute(text)
+                return list(cursor.fetchall())
+            except pymysql.MySQLError as failure:
+                return failure.args[0]
+
+
+@pytest.fixture
+def sides(server) -> list:
+    """InnoDB's and ours."""
+    return [Side(server, "InnoDB"), Side(server, "CHEETAH")]
+
+
+def both(sides: list, text: str):
+    """The answer that both give."""
+    left, right = (side.run(text) for side in sides)
+    assert left == right, f"{text}: InnoDB {left}, Cheetah {right}"
+    return right
+
+
+def search(sides: list, rng) -> None:
+    """What is near, and that there is no damage."""
+    for _ in range(8):
+        text = vector(rng)
+        found = both(sides, SEARCH.format(text))
+        exact = both(sides, SEARCH.format(text).replace("FROM v", "FROM v IGNORE INDEX (e)"))
+        assert isinstance(found, list) and len(found) == len(exact)
+    for side in sides:
+        rows = side.run("CHECK TABLE v")
+        assert [row[3] for row in rows] == ["OK"], rows
+
+
+def fill(sides: list, rng, start: int = 1) -> None:
+    """Rows one by one and many at a time."""
+    for first in range(start, start + ROWS, 20):
+        values = ", ".join(f"({no}, VEC_FromText('{vector(rng)}'), 'n{no}')"
+                           for no in range(first, first + 20))
+        both(sides, f"INSERT INTO v (id, e, note) VALUES {values}")
+
+
+def test_vectors_are_found_whatever_happens_to_the_table(server, sides):
+    rng = random.Random(7)
+    both(sides, TABLE.format("AUTO_INCREMENT", DIMENSIONS))
+    fill(sides, rng)
+    search(sides, rng)
+    for text in (f"UPDATE v SET e = VEC_FromText('{vector(rng)}') WHERE id = 7",
+                 "UPDATE v SET id = id + 1000 WHERE id BETWEEN 20 AND 25",
+                 "DELETE FROM v WHERE id % 9 = 3",
+                 f"REPLACE INTO v VALUES (11, VEC_FromText('{vector(rng)}'), 'again')",
+                 f"INSERT INTO v VALUES (12, VEC_FromText('{vector(rng)}'), 'duplicate')",
+                 f"INSERT IGNORE INTO v VALUES (13, VEC_FromText('{vector(rng)}'), 'ignored')",
+                 f"INSERT INTO v VALUES (14, VEC_FromText('{vector(rng)}'), 'o') "
+                 f"ON DUPLICATE KEY UPDATE e = VALUES(e)"):
+        both(sides, text)
+        search(sides, rng)
+    for text in ("BEGIN", "DELETE FROM v WHERE id < 90",
+                 f"INSERT INTO v (e) VALUES (VEC_FromText('{vector(rng)}'))", "SAVEPOINT s",
+                 "UPDATE v SET e = VEC_FromText('[1,1,1,1,1,1]') WHERE id > 150", "ROLLBACK TO s"):
+        both(sides, text)
+        both(sides, SEARCH.format(vector(rng)))
+    both(sides, "ROLLBACK")
+    search(sides, rng)
+    for text in ("ALTER TABLE v ADD COLUMN more INT DEFAULT 5", "ALTER TABLE v FORCE",
+                 "ALTER TABLE v ADD INDEX note (note)", "ALTER TABLE v DROP INDEX e",
+                 "ALTER TABLE v ADD VECTOR INDEX e (e)", "RENAME TABLE v TO w",
+                 "CREATE TABLE v LIKE w", "INSERT INTO v SELECT * FROM w", "DROP TABLE w",
+                 "OPTIMIZE TABLE v", "DELETE FROM v", "INSERT INTO v (id, e) SELECT seq, "
+                 "VEC_FromText(CONCAT('[', seq, ',1,2,3,4,5]')) FROM seq_1_to_100"):
+        if text.startswith("OPTIMIZE"):
+            assert [side.run(text)[-1][-1] for side in sides] == ["OK", "OK"]
+        else:
+            both(sides, text)
+        if "w" not in text.split():
+            search(sides, rng)
+    both(sides, "TRUNCATE TABLE v")
+    assert both(sides, SEARCH.format(vector(rng))) == []
+    fill(sides, rng)
+    search(sides, rng)
+    server.kill()
+    server.start()
+    for side in sides:
+        side.connect()
+    search(sides, rng)
+    fill(sides, rng, 5000)
+    search(sides, rng)
+    both(sides, "DROP TABLE v")
+    assert server.sql("SELECT TABLE_NAME FROM information_schema.CHEETAH_TABLES "
+                      "WHERE TABLE_NAME LIKE '%v%i%'") == []
+
+
+@pytest.mark.parametrize("key", ["id INT PRIMARY KEY", "id INT NOT NULL",
+                                 "id VARCHAR(40) PRIMARY KEY",
+                                 "id INT, other BIGINT DEFAULT 7, PRIMARY KEY (other, id)"])
+def test_vectors_are_found_by_any_primary_key(sides, key):
+    rng = random.Random(3)
+    both(sides, f"CREATE TABLE v ({key}, e VECTOR({DIMENSIONS}) NOT NULL, note VARCHAR(20), "
+                "VECTOR INDEX (e) DISTANCE=cosine)")
+    fill(sides, rng)
+    for _ in range(8):
+        both(sides, SEARCH.format(vector(rng)).replace("EUCLIDEAN", "COSINE"))
+    both(sides, "DROP TABLE v")
+
+
+def test_temporary_and_partitioned_tables_have_none(sides):
+    assert both(sides, TABLE.format("", 3).replace("CREATE", "CREATE TEMPORARY")) != []
+    assert both(sides, TABLE.format("", 3) + " PARTITION BY HASH (id) PARTITIONS 2") != []
