@@ -783,8 +783,8 @@ uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows 
 /* Whether the last of them has that mark. */
 uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
-/* Rows have gone with a table, and those whose names begin so are what is left: older snapshots must
-   not look at it. */
+/* Rows have gone with a table, and those whose names begin so are what is left: older snapshots
+   must not look at it. */
 int32_t cheetah_note_remainders(CheetahDb *db, CheetahBytes prefix);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
@@ -813,9 +813,11 @@ uint64_t cheetah_next_hidden_key(const CheetahTable *table);
 int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
 int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, const CheetahBytes *low,
                                  const CheetahBytes *high, uint64_t *count);
-/* Locks nothing. Without `expected` only what lies above the leaves is looked at. */
+/* Locks nothing. */
 int32_t cheetah_check_table(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
+/* The same of what lies above the leaves alone. */
+int32_t cheetah_check_inner_pages(CheetahTxn *txn, const CheetahTable *table, CheetahTextSink sink, void *sink_context);
 void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
 /* Once the table is opened, and when what the definition says has changed: one encoding for each
    index. `places`: 0 for as many as the database says; `recalc`: a CheetahRecalc. */

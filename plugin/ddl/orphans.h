@@ -12,7 +12,8 @@ namespace cheetah {
 // Names of all tables of the engine that start with `prefix`.
 std::vector<std::string> table_names(const std::string &prefix);
 
-// How the names of all partitions begin that belong to one table with this one; empty if it is none.
+// How the names of all partitions begin that belong to one table with this one; empty if it is
+// none.
 std::string siblings_of_partition(const std::string &name);
 
 // Stands behind the name of a table in that of the table that is a vector index of it.

@@ -83,7 +83,7 @@ int ha_cheetah::cross_check(THD *thd) {
 
 int ha_cheetah::quick_check(THD *thd) {
   Findings findings{thd, table, 0};
-  int32_t code = cheetah_check_table(txn_, engine_table_.get(), nullptr, nullptr, report_finding, &findings);
+  int32_t code = cheetah_check_inner_pages(txn_, engine_table_.get(), report_finding, &findings);
   return told_of_check(thd, code, findings.count);
 }
 

@@ -91,17 +91,13 @@ class Client:
             if outcome.error in ROLLED_BACK:
                 self.txn.end = (sent, answered)   # what others wait for is free by now
                 return
-            if outcome.error and not self.refused(outcome.error):
+            if outcome.error and outcome.error not in REFUSED:
                 raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")
         if not plan.autocommit:
             outcome, sent, answered = yield "COMMIT" if plan.commits else "ROLLBACK"
             if outcome.error:
                 raise Unexpected(f"{self.text}: error {outcome.error} {outcome.message}")
         self.txn.status, self.txn.end = COMMITTED if plan.commits else ABORTED, (sent, answered)
-
-    def refused(self, error: int) -> bool:
-        """Whether an error leaves the transaction as it was."""
-        return error in REFUSED
 
     def step(self, step, plan):
         """One step; the answer of its last statement."""

@@ -27,8 +27,7 @@ from checker import check  # noqa: E402
 import clients  # noqa: E402
 from engines import CHEETAH, Features, fresh_database, INNODB, transaction_settings  # noqa: E402
 from history import COMMITTED, History  # noqa: E402
-from plans import Planner, RESHAPED, TIED, WORDS  # noqa: E402
-import reshaped  # noqa: E402
+from plans import Planner, TIED, WORDS  # noqa: E402
 from sessions import LEVELS, OPTIONS, Session  # noqa: E402
 import tied  # noqa: E402
 
@@ -49,8 +48,7 @@ KINDS = [("list", RR, 8, False, ""), ("list", RC, 8, False, ""), ("register", RR
          ("list", SER, 4, False, WORDS),
          ("register", RR, 6, False, tied.CASCADE), ("register", MIXED, 8, False, tied.SET_NULL),
          ("register", RC, 8, False, tied.RESTRICT), ("register", MIXED, 8, False, tied.CASCADE),
-         ("register", SER, 4, False, tied.RESTRICT),
-         ("list", RR, 8, False, RESHAPED), ("list", MIXED, 8, False, RESHAPED)]
+         ("register", SER, 4, False, tied.RESTRICT)]
 
 
 class Run:
@@ -78,14 +76,10 @@ class Run:
         settings = transaction_settings(features, "REPEATABLE READ", self.snapshot_isolation)
         if plant:
             settings.append("SET foreign_key_checks = 0")
-        self.left, self.now, self.txns, self.reshaped = txns, 0, [], 0
-        kind = (tied.TiedClient if self.action else reshaped.ReshapedClient
-                if more == RESHAPED else clients.Client)
+        self.left, self.now, self.txns = txns, 0, []
+        kind = tied.TiedClient if self.action else clients.Client
         self.clients = [kind(n, Session(server, f"c{n}", self.database, settings), self)
                         for n in range(count)]
-        if more == RESHAPED:
-            self.clients.append(reshaped.Reshaper(count, Session(server, "r", self.database),
-                                                  self))
 
     def clock(self) -> int:
         """The next moment."""
@@ -156,8 +150,7 @@ class Run:
         """What kind it is."""
         levels = ("all levels" if self.levels == LEVELS else "mixed" if self.levels == MIXED
                   else self.levels[0])
-        more = ", full text" if self.more == WORDS else f", {self.action}" if self.action else (
-            f", made anew {self.reshaped} times" if self.reshaped else "")
+        more = ", full text" if self.more == WORDS else f", {self.action}" if self.action else ""
         return (f"{self.model}{more}, {levels}"
                 f"{', snapshot isolation' if self.snapshot_isolation else ''}, "
                 f"{len(self.clients)} clients")

@@ -13,9 +13,8 @@ WRITES_PER_GROUP = 120
 READ_STEP, WRITE_STEP, SAVEPOINT, BACK, SNAPSHOT_STEP = ("read", "write", "savepoint", "back",
                                                          "snapshot")
 COUNT_STEP = "count"   # rows by the engine's count and by an index, in one statement
-# What a history has besides rows: words of a full-text index, parents that a foreign key names, or
-# somebody who makes the table anew.
-WORDS, TIED, RESHAPED = "words", "tied", "reshaped"
+# What a history has besides rows: words of a full-text index, or parents that a foreign key names.
+WORDS, TIED = "words", "tied"
 VALUE_MIN = 100        # a full-text index has words of three characters and more
 RECENT_MAX = 12        # values of a group that are searched for
 

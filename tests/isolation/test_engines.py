@@ -13,7 +13,7 @@ def test_hermitage():
 
 
 def test_histories(large):
-    count, txns = (200, 10000) if large else (22, 2000)
+    count, txns = (200, 10000) if large else (20, 2000)
     assert histories.main([f"--histories={count}", f"--txns={txns}"]) == 0
 
 

@@ -18,10 +18,9 @@ def check(server, how: str = "") -> None:
 
 
 def fill(server) -> None:
-    server.sql("CREATE DATABASE d")
     server.sql(TABLE, "d")
-    server.sql("INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), CONCAT('some words ', seq) "
-               "FROM seq_1_to_2000", "d")
+    server.sql("INSERT INTO t SELECT seq, seq MOD 100, CONCAT('b', seq), "
+               "CONCAT('some words ', seq) FROM seq_1_to_2000", "d")
 
 
 def test_check_waits_for_no_transaction_and_keeps_none_waiting(server):
@@ -61,7 +60,8 @@ def write(server, seed: int, is_over: threading.Event, failures: list) -> None:
             try:
                 for _ in range(rng.randrange(1, 6)):
                     cursor.execute(rng.choice(statements).format(
-                        new=rng.randrange(1, 10_000_000), id=rng.randrange(4000), a=rng.randrange(100)))
+                        new=rng.randrange(1, 10_000_000), id=rng.randrange(4000),
+                        a=rng.randrange(100)))
                 cursor.execute(rng.choice(("COMMIT", "COMMIT", "ROLLBACK")))
             except pymysql.MySQLError as failure:
                 # Duplicates, deadlocks, locks, and a definition that has changed since.

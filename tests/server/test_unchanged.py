@@ -54,7 +54,7 @@ TAKEN_BACK = [
      "INSERT IGNORE INTO t VALUES (1,1,'x')", "COMMIT"],
 ]
 CHANGING = [
-    ["REPLACE INTO t VALUES (1,1,'a')"],
+    ["REPLACE INTO t VALUES (2,2,LEFT(UUID(), 8))"],
     ["INSERT INTO child VALUES (4,1)", "DELETE FROM child WHERE id = 4"],
     ["BEGIN", "UPDATE t SET c = 'z'", "SAVEPOINT s", "UPDATE t SET c = 'y'", "ROLLBACK TO s",
      "INSERT IGNORE INTO t VALUES (1,1,'x')", "COMMIT", "UPDATE t SET c = 'a'"],
@@ -93,4 +93,4 @@ def test_only_what_changes_something_syncs_the_log(new_server, binlog):
             wrong.append((statements, counts))
     assert not wrong
     for engine in SYNCS:
-        assert server.sql(f"SELECT COUNT(*), SUM(id < 3) FROM {engine}.t") == ((2, 2),), engine
+        assert server.sql(f"SELECT COUNT(*), SUM(id < 3) FROM {engine}.t") == [(2, 2)], engine

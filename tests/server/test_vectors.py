@@ -58,13 +58,21 @@ def both(sides: list, text: str):
     return right
 
 
+def near(sides: list, text: str) -> list:
+    """The rows that are nearest, as both engines say. By the index most of them are found: the
+    graph depends on random numbers."""
+    exact = both(sides, text.replace("FROM v", "FROM v IGNORE INDEX (e)"))
+    for side in sides:
+        found = side.run(text)
+        assert len(found) == len(exact), (side.engine, text, found)
+        assert len(set(found) & set(exact)) >= len(exact) - 2, (side.engine, text, found, exact)
+    return exact
+
+
 def search(sides: list, rng) -> None:
     """What is near, and that there is no damage."""
     for _ in range(8):
-        text = vector(rng)
-        found = both(sides, SEARCH.format(text))
-        exact = both(sides, SEARCH.format(text).replace("FROM v", "FROM v IGNORE INDEX (e)"))
-        assert isinstance(found, list) and len(found) == len(exact)
+        near(sides, SEARCH.format(vector(rng)))
     for side in sides:
         rows = side.run("CHECK TABLE v")
         assert [row[3] for row in rows] == ["OK"], rows
@@ -97,7 +105,7 @@ def test_vectors_are_found_whatever_happens_to_the_table(server, sides):
                  f"INSERT INTO v (e) VALUES (VEC_FromText('{vector(rng)}'))", "SAVEPOINT s",
                  "UPDATE v SET e = VEC_FromText('[1,1,1,1,1,1]') WHERE id > 150", "ROLLBACK TO s"):
         both(sides, text)
-        both(sides, SEARCH.format(vector(rng)))
+        near(sides, SEARCH.format(vector(rng)))
     both(sides, "ROLLBACK")
     search(sides, rng)
     for text in ("ALTER TABLE v ADD COLUMN more INT DEFAULT 5", "ALTER TABLE v FORCE",
@@ -110,10 +118,10 @@ def test_vectors_are_found_whatever_happens_to_the_table(server, sides):
             assert [side.run(text)[-1][-1] for side in sides] == ["OK", "OK"]
         else:
             both(sides, text)
-        if "w" not in text.split():
+        if "w" not in text.split() and "DROP INDEX" not in text:
             search(sides, rng)
     both(sides, "TRUNCATE TABLE v")
-    assert both(sides, SEARCH.format(vector(rng))) == []
+    assert near(sides, SEARCH.format(vector(rng))) == []
     fill(sides, rng)
     search(sides, rng)
     server.kill()
@@ -129,7 +137,7 @@ def test_vectors_are_found_whatever_happens_to_the_table(server, sides):
 
 
 @pytest.mark.parametrize("key", ["id INT PRIMARY KEY", "id INT NOT NULL",
-                                 "id VARCHAR(40) PRIMARY KEY",
+                                 "id VARCHAR(40) CHARACTER SET latin1 PRIMARY KEY",
                                  "id INT, other BIGINT DEFAULT 7, PRIMARY KEY (other, id)"])
 def test_vectors_are_found_by_any_primary_key(sides, key):
     rng = random.Random(3)
@@ -137,10 +145,19 @@ def test_vectors_are_found_by_any_primary_key(sides, key):
                 "VECTOR INDEX (e) DISTANCE=cosine)")
     fill(sides, rng)
     for _ in range(8):
-        both(sides, SEARCH.format(vector(rng)).replace("EUCLIDEAN", "COSINE"))
+        near(sides, SEARCH.format(vector(rng)).replace("EUCLIDEAN", "COSINE"))
     both(sides, "DROP TABLE v")
 
 
 def test_temporary_and_partitioned_tables_have_none(sides):
     assert both(sides, TABLE.format("", 3).replace("CREATE", "CREATE TEMPORARY")) != []
     assert both(sides, TABLE.format("", 3) + " PARTITION BY HASH (id) PARTITIONS 2") != []
+
+
+def test_a_position_that_is_too_long_for_the_hidden_table_is_refused(server):
+    """Text has several weights for a character in most collations, and a position has them all."""
+    side = Side(server, "CHEETAH")
+    columns = f"e VECTOR({DIMENSIONS}) NOT NULL, VECTOR INDEX (e)"
+    text = f"CREATE TABLE v (id VARCHAR(200) COLLATE utf8mb4_uca1400_ai_ci PRIMARY KEY, {columns})"
+    assert side.run(text) == 1071
+    assert side.run("SELECT * FROM v") == 1146

@@ -306,7 +306,7 @@ SELECT COUNT(*), SUM(b) FROM p;
 SELECT * FROM p ORDER BY a;
 COMMIT;
 SELECT COUNT(*), SUM(b) FROM p;
--- A table emptied or rebuilt after the snapshot, one that only got another name, and a temporary one.
+-- A table emptied or rebuilt after the snapshot (one that got another name: older_snapshots.sql), and a temporary one.
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 --! connection w
 TRUNCATE h;
@@ -330,8 +330,8 @@ START TRANSACTION WITH CONSISTENT SNAPSHOT;
 RENAME TABLE h TO h2;
 INSERT INTO h2 VALUES (3, 3, 3);
 --! connection r
-SELECT * FROM h2 ORDER BY a;
 COMMIT;
+SELECT * FROM h2 ORDER BY a;
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 CREATE TEMPORARY TABLE tmp (a INT PRIMARY KEY, b INT);
 INSERT INTO tmp VALUES (1, 1), (2, 2);

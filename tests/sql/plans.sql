@@ -6,10 +6,12 @@ INSERT INTO n SELECT a, b, CONCAT('c', b) FROM t;
 CREATE TABLE p (a INT, b INT, c CHAR(30), d INT, PRIMARY KEY (c, d), KEY a (a), KEY b (b)) ENGINE=$ENGINE;
 INSERT INTO p SELECT a, b, LEFT(c, 30), id FROM t;
 ANALYZE TABLE t, n, p PERSISTENT FOR ALL;
+--! columns type,possible_keys,key,key_len,Extra
+EXPLAIN SELECT SUM(LENGTH(c)) FROM t WHERE a BETWEEN 1 AND 400 AND b BETWEEN 1 AND 400;
+--! columns type,possible_keys,key,key_len,Extra
+EXPLAIN SELECT SUM(LENGTH(c)) FROM n WHERE a BETWEEN 1 AND 400 AND b BETWEEN 1 AND 400;
 --! for SELECT 't' UNION SELECT 'n' UNION SELECT 'p'
 SET optimizer_switch = 'mrr=off,mrr_cost_based=on,mrr_sort_keys=off';
---! columns type,possible_keys,key,key_len,Extra
-EXPLAIN SELECT SUM(LENGTH(c)) FROM $1 WHERE a BETWEEN 1 AND 400 AND b BETWEEN 1 AND 400;
 SELECT COUNT(*), SUM(LENGTH(c)), SUM(a), SUM(b) FROM $1 WHERE a BETWEEN 1 AND 400 AND b BETWEEN 1 AND 400;
 SELECT COUNT(*), SUM(LENGTH(c)) FROM $1 WHERE a BETWEEN 1 AND 2000 AND b BETWEEN 1 AND 2000;
 SELECT a, b FROM $1 WHERE a BETWEEN 1 AND 300 AND b BETWEEN 1 AND 300 ORDER BY a DESC, b LIMIT 5;

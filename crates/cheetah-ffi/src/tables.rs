@@ -5,7 +5,7 @@ use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
 use cheetah::base::{Config, Error, Result};
-use cheetah::db::ExpectedEntry;
+use cheetah::db::{CheckReport, ExpectedEntry};
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowFormatVersion;
 use cheetah::table::{IndexSpec, Referenced, Stride, Table, TableSpec};
@@ -331,12 +331,12 @@ pub(crate) unsafe fn of_row<'t>(
 }
 
 /// Walks the whole table as it is now, compares every index with the entries that `expected`
-/// computes, tells what is wrong. Without `expected`: only what lies above the leaves.
+/// computes, tells what is wrong. Locks nothing.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     txn: *mut CheetahTxn,
     table: *const CheetahTable,
-    expected: Option<CheetahExpectedEntries>,
+    expected: CheetahExpectedEntries,
     context: *mut c_void,
     sink: CheetahTextSink,
     sink_context: *mut c_void,
@@ -344,23 +344,41 @@ pub unsafe extern "C" fn cheetah_check_table(
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, table) = unsafe { (&mut *txn, &*table) };
     entry(|| {
-        let report = match expected {
-            None => txn.0.check_inner_pages(&table.table)?,
-            Some(expected) => {
-                // SAFETY: passed on.
-                let mut entries_of = unsafe { of_row(&table.table, expected, context) };
-                txn.0.check_table(&table.table, &mut entries_of)?
-            }
-        };
-        // SAFETY: the caller's function gets the caller's context.
-        let tell = |text: &str| unsafe { sink(sink_context, CheetahBytes::of(text.as_bytes())) };
-        report.findings.iter().for_each(|finding| tell(finding));
-        let untold = report.findings_count.saturating_sub(report.findings.len() as u64);
-        if untold > 0 {
-            tell(&format!("and {untold} more findings"));
-        }
+        // SAFETY: passed on.
+        let mut entries_of = unsafe { of_row(&table.table, expected, context) };
+        let report = txn.0.check_table(&table.table, &mut entries_of)?;
+        // SAFETY: passed on.
+        unsafe { tell_findings(&report, sink, sink_context) };
         Ok(Code::Ok)
     })
+}
+
+/// As `cheetah_check_table`, of what lies above the leaves alone.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_check_inner_pages(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    sink: CheetahTextSink,
+    sink_context: *mut c_void,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    entry(|| {
+        let report = txn.0.check_inner_pages(&table.table)?;
+        // SAFETY: passed on.
+        unsafe { tell_findings(&report, sink, sink_context) };
+        Ok(Code::Ok)
+    })
+}
+
+unsafe fn tell_findings(report: &CheckReport, sink: CheetahTextSink, context: *mut c_void) {
+    // SAFETY: the caller's function gets the caller's context.
+    let tell = |text: &str| unsafe { sink(context, CheetahBytes::of(text.as_bytes())) };
+    report.findings.iter().for_each(|finding| tell(finding));
+    let untold = report.findings_count.saturating_sub(report.findings.len() as u64);
+    if untold > 0 {
+        tell(&format!("and {untold} more findings"));
+    }
 }
 
 /// Adds an expected entry of the row at hand.

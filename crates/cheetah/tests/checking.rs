@@ -58,7 +58,8 @@ fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (us
     (report.findings.len(), report.rows)
 }
 
-/// Changes that are committed, rolled back, or stay open while CHECK reads.
+/// Changes that are committed, rolled back, or stay open while CHECK reads, and some that were open
+/// when it began.
 fn findings_beside_changes() -> Vec<(usize, u64)> {
     let of = |end: fn(&mut Transaction)| {
         let (db, table) = filled();
@@ -72,12 +73,18 @@ fn findings_beside_changes() -> Vec<(usize, u64)> {
         assert!(check(&db, &table).unwrap().is_ok());
         found
     };
-    vec![of(|txn| txn.commit().unwrap()), of(|txn| txn.rollback().unwrap()), of(|_| ())]
+    let before = || {
+        let (db, table) = filled();
+        let mut txn = db.begin();
+        change_much(&mut txn, &table);
+        findings_beside(&db, &table, || ())
+    };
+    vec![of(|txn| txn.commit().unwrap()), of(|txn| txn.rollback().unwrap()), of(|_| ()), before()]
 }
 
 #[test]
 fn changes_of_others_meanwhile_are_neither_seen_nor_missed() {
-    assert_eq!(findings_beside_changes(), [(0, ROWS); 3]);
+    assert_eq!(findings_beside_changes(), [(0, ROWS); 4]);
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn bugs_of_what_check_reads_are_caught() {
 #[test]
 fn pages_that_split_and_merge_under_the_walk_are_looked_at_again() {
     let before = reach::count("check looks again");
-    assert_eq!(findings_beside_changes(), [(0, ROWS); 3]);
+    assert_eq!(findings_beside_changes(), [(0, ROWS); 4]);
     assert!(reach::count("check looks again") > before);
 }
 

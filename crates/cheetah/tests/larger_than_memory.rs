@@ -232,6 +232,6 @@ fn findings_beside_purge() -> usize {
 #[test]
 fn check_table_finds_nothing_of_what_purge_is_about_to_change() {
     assert_eq!(findings_beside_purge(), 0);
-    let bug = plant("check: read what is newest");
+    let bug = plant("tree: take what a split moves for damage");
     assert!(findings_beside_purge() > 0 && bug.reached_count() > 0);
 }

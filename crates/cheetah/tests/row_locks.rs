@@ -989,9 +989,9 @@ fn a_range_that_is_locked_while_a_row_is_on_its_way_stays_as_it_is() {
     assert!((0..50).any(|_| phantoms(20, bug) > 0), "the planted bug is found");
 }
 
-/// Rows of which those from `gone` on up to `until` have been deleted under an old snapshot, so that
-/// a scan of an index from either end passes many of them. Whether others can put one of them back
-/// while the scan's transaction is open: by index, forward and backward.
+/// Rows of which those from `gone` on up to `until` have been deleted under an old snapshot, so
+/// that a scan of an index from either end passes many of them. Whether others can put one of them
+/// back while the scan's transaction is open: by index, forward and backward.
 fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
     const ROWS: u64 = 300;
     let mut done = Vec::new();

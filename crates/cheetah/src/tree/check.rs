@@ -137,7 +137,8 @@ impl Walk<'_> {
     }
 
     /// Visits the page of level `lowest` that covers `at`, and on the way those above it that it
-    /// has not visited; where to go on.
+    /// has not visited; where to go on. Looks are counted for the whole way: pages above that are
+    /// as they must be do not begin the count anew, as each look passes them.
     fn step(&mut self, at: &[u8], lowest: u8) -> Result<Option<Vec<u8>>> {
         let covers =
             |copy: &Copy| PageView::new(&copy.bytes).high().is_none_or(|high| compare_keys(at, high).is_lt());
@@ -146,8 +147,8 @@ impl Walk<'_> {
         loop {
             let expected = self.expected(at);
             let seen = self.look_at(&expected)?;
-            looks += 1;
             if !seen.problems.is_empty() {
+                looks += 1;
                 let looks_max = if seen.is_unreadable { 2 } else { LOOKS_MAX };
                 if looks < looks_max && !planted::is_on("tree: take what a split moves for damage") {
                     reach::mark("check looks again");
@@ -156,7 +157,6 @@ impl Walk<'_> {
                 }
                 seen.problems.iter().for_each(|what| self.problem(seen.page, what));
             }
-            looks = 0;
             let Some(bytes) = seen.bytes else { return Ok(expected.high) };
             let copy = Copy { page: seen.page, bytes };
             self.note(&copy);

@@ -71,9 +71,9 @@ impl Walk {
         self.page.as_ref().is_some_and(|page| page.version() == self.version)
     }
 
-    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`, and is
-    /// not passed: `passes` is asked of each record before it in the same leaf. `f` gets the last
-    /// one that was passed, too. Both must be short and use no tree. Loads pages: may do I/O.
+    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`, and
+    /// is not passed: `passes` is asked of each record before it in the same leaf. `f` gets the
+    /// last one that was passed, too. Both must be short and use no tree. Loads pages: may do I/O.
     pub fn forward<R>(
         &mut self,
         key: &[u8],

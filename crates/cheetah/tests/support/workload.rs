@@ -285,8 +285,13 @@ impl<'d> Workload<'d> {
         version.prepared.insert(self.promises, session.changed.clone());
         self.versions.push(version);
         session.txn.prepare(xid(self.promises))?;
-        session.prepared = Some(self.promises);
-        self.acknowledge_if_synced();
+        if session.txn.is_prepared() {
+            session.prepared = Some(self.promises);
+            self.acknowledge_if_synced();
+        } else {
+            // Nothing of it is in the log, so there was nothing to promise.
+            self.versions.pop();
+        }
         Ok(())
     }
 
@@ -332,12 +337,18 @@ impl<'d> Workload<'d> {
         let mut contents = self.committed().clone();
         contents.extend(std::mem::take(&mut session.changed));
         self.announce(contents);
-        let has_written = session.txn.id().is_some();
+        let commits = self.commits_count();
         session.txn.commit()?;
-        if has_written {
+        // Where nothing was left to commit, nothing was synced.
+        if self.commits_count() > commits {
             self.acknowledge_if_synced();
         }
         Ok(())
+    }
+
+    fn commits_count(&self) -> u64 {
+        let commits = self.db.status().into_iter().find(|(name, _)| *name == "commits");
+        commits.expect("commits are counted").1
     }
 
     fn row_step(&mut self, session: &mut Session) -> Result<()> {

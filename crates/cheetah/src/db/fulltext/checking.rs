@@ -26,8 +26,8 @@ impl Tally {
 
 impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows: what is wrong, or
-    /// `None`. Both as they are now, with what this transaction has changed; locks nothing. `end`: as
-    /// of [`Search`]. Reads all of both; errors as of [`cursor`](Self::cursor) without locks.
+    /// `None`. Both as they are now, with what this transaction has changed; locks nothing. `end`:
+    /// as of [`Search`]. Reads all of both; errors as of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,

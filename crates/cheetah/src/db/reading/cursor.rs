@@ -175,8 +175,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// The row of the place where [`next_rows`](Self::next_rows) has stopped becomes `current`. What
-    /// was lent stays where it is.
+    /// The row of the place where [`next_rows`](Self::next_rows) has stopped becomes `current`.
+    /// What was lent stays where it is.
     fn keep_last(&mut self, rows: usize) -> Result<()> {
         let last = rows.checked_sub(2).filter(|_| self.has_formats());
         let Some(last) = last.and_then(|last| self.converted.get_mut(last)) else { return Ok(()) };

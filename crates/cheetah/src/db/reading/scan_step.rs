@@ -82,8 +82,8 @@ pub(in crate::db) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Whether a record is passed in any case: it is marked as deleted for good, or by the scan's own
-    /// transaction.
+    /// Whether a record is passed in any case: it is marked as deleted for good, or by the scan's
+    /// own transaction.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let (key, range) = (key, (Bound::Included(key), Bound::Included(key)));
         record.is_marked()

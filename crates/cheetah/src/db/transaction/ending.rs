@@ -100,6 +100,10 @@ impl Transaction {
     /// Ends what it has written if nothing of that is left, as `is_over` tells: then nobody waits
     /// (I6). Locks stay.
     pub(in crate::db) fn end_if(&mut self, is_over: impl Fn(&Core, &Slot) -> bool) -> Result<()> {
+        // It has ended, with what may have been a load alone.
+        if self.ordered.is_some() {
+            return Ok(());
+        }
         self.catch_up()?;
         if let Some(slot) = self.slot.as_ref().filter(|slot| is_over(&self.core, slot)) {
             end::end_unchanged(&self.core, slot)?;

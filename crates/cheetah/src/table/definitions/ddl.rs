@@ -137,8 +137,8 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
     }
 }
 
-/// Notes that rows have gone from tables whose names begin so, in another way than by being deleted:
-/// snapshots that still have them are refused what is left (M2).
+/// Notes that rows have gone from tables whose names begin so, in another way than by being
+/// deleted: snapshots that still have them are refused what is left (M2).
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();

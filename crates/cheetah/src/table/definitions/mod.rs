@@ -2,6 +2,8 @@
 //! between tables, full-text indexes, formats that rows have had, row counts, statistics and
 //! auto-increment values, and shadow tables, which loads fill.
 //!
+//! Many files: one for each thing that a table has, or that becomes of its definition.
+//!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time
 //!     ([`catalog`], [`ddl`]).
