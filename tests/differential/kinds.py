@@ -102,7 +102,7 @@ READS = [
 ]
 SHOWN = ["SHOW CREATE TABLE {t}", "SHOW CREATE SEQUENCE {t}", "SHOW CREATE VIEW {t}",
          "SHOW FULL COLUMNS FROM {t}", "DESCRIBE {t}", "SHOW TRIGGERS LIKE '{t}'"]
-# What these say is the engine's own; both may fail in the same way only.
+# Their answers are each engine's own; errors must be the same.
 KEPT_QUIET = [
     "CHECK TABLE {t}", "CHECK TABLE {t}, {u} EXTENDED", "CHECK TABLE {t} FOR UPGRADE",
     "CHECK VIEW {t}", "ANALYZE TABLE {t}", "ANALYZE TABLE {t} PERSISTENT FOR ALL",
@@ -164,8 +164,6 @@ AROUND = [
     "SET STATEMENT max_statement_time = 10 FOR SELECT COUNT(*) FROM {t}",
     "SET GLOBAL read_only = {bit}", "SET GLOBAL read_only = 0", "SET GLOBAL read_only = 0",
 ]
-# A statement on a name: how often each group of templates is drawn.
-GROUPS = [(CHANGES, 30), (READS, 18), (SHOWN, 4), (KEPT_QUIET, 8), (DEFINED_ANEW, 14), (AROUND, 16)]
 
 
 class Kinds:
@@ -192,11 +190,10 @@ class Kinds:
             return [Statement(self.create(), compare=nothing)]
         if roll < 0.23:
             return [Statement(self.filled(self.rng.choice(ROUTINES)), compare=nothing)]
-        group = self.rng.choices([g for g, _ in GROUPS], [weight for _, weight in GROUPS])[0]
-        text = self.filled(self.rng.choice(group))
-        compare = {id(KEPT_QUIET): nothing, id(DEFINED_ANEW): nothing, id(SHOWN): shown_alike}
+        templates, compare, _weight = self.rng.choices(GROUPS, [group[-1] for group in GROUPS])[0]
+        text = self.filled(self.rng.choice(templates))
         before = [Statement("COMMIT")] if text.startswith(("XA START", "SET TRANSACTION")) else []
-        return [*before, Statement(text, compare=compare.get(id(group)))]
+        return [*before, Statement(text, compare=compare)]
 
     def create(self) -> str:
         """CREATE of anything, plain, temporary, or in the place of another."""
@@ -227,3 +224,8 @@ def plain(rows: list) -> str:
     """As text."""
     text = repr(rows).replace("right_twin", "left_twin")
     return re.sub(r"ENGINE ?= ?\w+", "ENGINE", text)
+
+
+# Templates of statements on names, how their answers are compared, and how often they are drawn.
+GROUPS = [(CHANGES, None, 30), (READS, None, 18), (SHOWN, shown_alike, 4), (KEPT_QUIET, nothing, 8),
+          (DEFINED_ANEW, nothing, 14), (AROUND, None, 16)]

@@ -36,6 +36,9 @@ MODES = ["STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
 OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 0,
            "innodb_autoinc_lock_mode": 1, "innodb_stats_persistent": 0}
 REPORTS = VAR / "differential"
+# The option that asks for statements of a kind: their generator, and options of the server.
+SUBJECTS = {"fulltext": (fulltext.Fulltext, fulltext.OPTIONS), "graphs": (Graph, {}),
+            "kinds": (kinds.Kinds, kinds.OPTIONS), "plans": (plans.Plans, {})}
 
 
 class Difference(Exception):
@@ -152,12 +155,11 @@ def main(arguments: list) -> int:
                                        "engine's opinion")
     choice = parser.parse_args(arguments)
     folder = scratch("differential")
-    more = fulltext.OPTIONS if choice.fulltext else kinds.OPTIONS if choice.kinds else {}
+    asked = [subject for option, subject in SUBJECTS.items() if getattr(choice, option)]
+    generator, more = asked[0] if asked else (Generator, {})
     server = PrivateServer(folder, {**OPTIONS, **more,
                                     **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)
-    generator = (fulltext.Fulltext if choice.fulltext else Graph if choice.graphs
-                 else kinds.Kinds if choice.kinds else plans.Plans if choice.plans else Generator)
     bad, done, refused, settled, started = [], 0, 0, 0, time.monotonic()
     with server:
         for engine in (choice.left, choice.right):

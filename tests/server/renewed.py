@@ -14,24 +14,28 @@ JOURNAL = "journal"
 ABSENT = "absent"
 COLUMNS = "id INT, gen INT NOT NULL, pad VARCHAR(400) NOT NULL"
 RANGES = ", ".join(f"PARTITION p{no} VALUES LESS THAN ({(no + 1) * STEP + 1})" for no in range(4))
-# How each begins; all have rows from 1 to ROWS, but `other`, which has those of the partition p1.
+KEYS = "PRIMARY KEY (id), KEY g (gen)"
+# The keys of each, and its partitions. All begin with rows from 1 to ROWS, but `other`, which has
+# those of the partition p1.
 TABLES = {
-    "swapped": "PRIMARY KEY (id), KEY g (gen)",
-    "changed": "PRIMARY KEY (id), KEY g (gen)",
-    "words": "PRIMARY KEY (id), KEY g (gen), FULLTEXT KEY (pad)",
-    "heap": "KEY g (gen)",
-    "ranged": f"PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) ({RANGES}",
-    "parted": f"PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) ({RANGES}",
-    "hashed": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY HASH (id) PARTITIONS (3",
-    "powers": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY LINEAR HASH (id) PARTITIONS (3",
-    "nested": "PRIMARY KEY (id), KEY g (gen)) PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) "
-              f"SUBPARTITIONS 2 ({RANGES}",
-    "other": "PRIMARY KEY (id), KEY g (gen)",
+    "swapped": (KEYS, ""),
+    "changed": (KEYS, ""),
+    "words": (f"{KEYS}, FULLTEXT KEY (pad)", ""),
+    "heap": ("KEY g (gen)", ""),
+    "ranged": (KEYS, f"PARTITION BY RANGE (id) ({RANGES})"),
+    "parted": (KEYS, f"PARTITION BY RANGE (id) ({RANGES})"),
+    "hashed": (KEYS, "PARTITION BY HASH (id) PARTITIONS 3"),
+    "powers": (KEYS, "PARTITION BY LINEAR HASH (id) PARTITIONS 3"),
+    "nested": (KEYS, "PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 "
+                     f"({RANGES})"),
+    "other": (KEYS, ""),
 }
+# Those without partitions that have all rows.
+WHOLE = ["swapped", "changed", "words", "heap"]
 
 
 def digest(rows) -> str:
-    """What a name has, in a word: of pairs, in any order."""
+    """One word for the rows of a name: of pairs, in any order."""
     text = ";".join(f"{number},{generation}" for number, generation in sorted(rows))
     return f"{len(rows)}:{zlib.crc32(text.encode()):08x}"
 
@@ -47,7 +51,7 @@ class Changes:
     def __init__(self, server, seed, engine: str = "CHEETAH"):
         self.server, self.engine, self.rng = server, engine, random.Random(seed)
         self.rows, self.generation, self.cursor = {}, 0, None
-        self.made = {}   # how often what was done
+        self.made = {}   # how often each kind of change was made
         self.kinds = [getattr(self, name) for name in dir(self) if name.startswith("do_")]
 
     def make(self) -> None:
@@ -95,12 +99,9 @@ class Changes:
         return dict.fromkeys(numbers, self.generation)
 
     def definition(self, name: str) -> str:
-        """What follows CREATE TABLE and the name."""
-        text = TABLES[name].replace("PARTITIONS (3", "PARTITIONS 3")
-        closed = text if text.endswith("PARTITIONS 3") else f"{text})"
-        return f"({COLUMNS}, {closed}".replace(") PARTITION BY", f") ENGINE={self.engine} "
-                                               "PARTITION BY") + (
-            "" if "PARTITION BY" in text else f" ENGINE={self.engine}")
+        """The words behind CREATE TABLE and the name."""
+        keys, partitions = TABLES[name]
+        return f"({COLUMNS}, {keys}) ENGINE={self.engine} {partitions}"
 
     def create(self, name: str, place: str) -> None:
         """An empty table as `name` is."""
@@ -149,9 +150,9 @@ class Changes:
 
     def whole(self) -> str:
         """A name that has no partitions, and all rows."""
-        return self.rng.choice(["swapped", "changed", "words", "heap"])
+        return self.rng.choice(WHOLE)
 
-    # Rows that are changed as ever.
+    # Ordinary changes of rows.
 
     def do_update(self) -> None:
         name = self.rng.choice(list(TABLES))
@@ -182,10 +183,8 @@ class Changes:
             self.write_journal({"copying": [None]})
 
     def do_swap_names(self) -> None:
-        first, second = self.rng.sample(["swapped", "changed", "words", "heap"], 2)
-        self.change({first: self.rows[second], second: self.rows[first]},
-                    f"RENAME TABLE d.{first} TO w.x, d.{second} TO d.{first}, w.x TO d.{second}")
-        if self.rng.random() < 0.5:
+        first, second = self.rng.sample(WHOLE, 2)
+        for _ in range(self.rng.randint(1, 2)):
             self.change({first: self.rows[second], second: self.rows[first]},
                         f"RENAME TABLE d.{first} TO w.x, d.{second} TO d.{first}, "
                         f"w.x TO d.{second}")

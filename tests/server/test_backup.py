@@ -350,7 +350,7 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
 
 
 def test_a_server_with_force_does_not_start_without_the_engine(new_server):
-    """What the Debian package sets, and `make up`. Without FORCE, `loose_` settings are no
+    """The Debian package sets FORCE, and so does `make up`. Without it, `loose_` settings are no
     obstacle. INSTALL SONAME is enough for the next start, with FORCE too."""
     settings = {"loose_cheetah_buffer_pool_size": "16M"}
     plain = new_server(settings, plugin=False)

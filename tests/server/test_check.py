@@ -24,7 +24,7 @@ def fill(server) -> None:
 
 
 def test_check_waits_for_no_transaction_and_keeps_none_waiting(server):
-    """Each form answers beside open changes, and writers go on beside a check that is long."""
+    """Each form answers beside open changes of others and of its own, and beside their locks."""
     fill(server)
     writer = server.connect("d")
     with writer.cursor() as cursor:

@@ -28,8 +28,8 @@ OPTIONS = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW", "sync_bi
 # waits for this one.
 REFUSED = {1412, 1146, 1213}
 GONE = {1146, 1213}
-# They never have partitions, which HANDLER does not read.
-WHOLE = ("words", "heap", "other")
+# Tables that never have partitions, which HANDLER does not read.
+NEVER_PARTITIONED = ("words", "heap", "other")
 ROW = re.compile(r"^INSERT INTO `(\w+)` \(`id`, `gen`, .*\) VALUES \((\d+),(\d+),")
 ENTRY = re.compile(r"^INSERT INTO `journal` .* VALUES \('(\w+)','([^']*)'\)")
 DUMPED = re.compile(r"^-- Dumping data for table `(\w+)`")
@@ -101,7 +101,7 @@ class Dumps:
                      self.joined_sessions]
 
     def mariadb_dump(self, *words) -> tuple:
-        """What most people use."""
+        """As most people do."""
         command = [str(SERVER / "usr/bin/mariadb-dump"), "--no-defaults", "--user=root",
                    f"--socket={self.server.socket}", "--single-transaction",
                    "--skip-extended-insert", "--complete-insert", *words, "d"]
@@ -179,7 +179,7 @@ class Dumps:
             rows = [fetched(cursor, f"SELECT id, gen FROM {name} WHERE id = {number}")
                     for number in range(1, ROWS + 1)]
             return digest([row for one in rows for row in one])
-        if way == 3 and name in WHOLE:
+        if way == 3 and name in NEVER_PARTITIONED:
             return digest(by_handler(cursor, name))
         index = {4: "FORCE INDEX (g)", 5: "IGNORE INDEX (g)"}.get(way, "")
         where = " WHERE gen >= 0" if way == 4 else ""
@@ -206,8 +206,8 @@ def by_handler(cursor, name: str) -> list:
 
 
 def faults(allowed: dict, found: dict) -> list:
-    """What a dump has that was not there at its snapshot. A name that it lacks is not the engine's
-    matter: the server lists names when it is asked."""
+    """The tables of a dump that were not so at its snapshot. A name that it lacks is not the
+    engine's matter: the server lists names when it is asked."""
     wanted = {name: allowed.get(name, [ABSENT]) for name in found if name not in (JOURNAL, "mine")}
     return [f"{name}: {found[name]}, allowed: {words}" for name, words in wanted.items()
             if found[name] not in words]

@@ -1,8 +1,8 @@
 """Nobody commits a row without its parent: many connections, changes of definitions beside them,
 and kills; what the status, CHECK TABLE and loads do about constraints."""
 
-import re
 import random
+import re
 import threading
 import time
 

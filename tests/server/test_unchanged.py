@@ -1,5 +1,5 @@
-"""Statements that change nothing wait for no sync of the log, and those that do, do (case 04);
-InnoDB beside them."""
+"""Statements that change nothing wait for no sync of the log, and those that do, do; InnoDB beside
+them."""
 
 import contextlib
 

@@ -70,7 +70,7 @@ def near(sides: list, text: str) -> list:
 
 
 def search(sides: list, rng) -> None:
-    """What is near, and that there is no damage."""
+    """Both engines find what is near, and no damage."""
     for _ in range(8):
         near(sides, SEARCH.format(vector(rng)))
     for side in sides:

@@ -118,9 +118,8 @@ def test_what_a_connection_has_set_is_shown(started):
     assert not server.sql(shown.format(third.id))
 
 
-def test_the_latest_deadlock_is_in_the_status(started):
-    """With both connections and their statements; one of them was rolled back."""
-    server, (first, second, _) = started
+def end_in_deadlock(server, first, second) -> None:
+    """Both change two rows, each in another order than the other one."""
     server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.u VALUES (1, 1)")
     first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
@@ -130,6 +129,12 @@ def test_the_latest_deadlock_is_in_the_status(started):
     second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
     first.end()
     second.end()
+
+
+def test_the_latest_deadlock_is_in_the_status(started):
+    """With both connections and their statements; one of them was rolled back."""
+    server, (first, second, _) = started
+    end_in_deadlock(server, first, second)
     assert sorted([first.error, second.error]) == [0, 1213]
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
     heading = "LATEST DETECTED DEADLOCK\\n-{24}\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\n"
@@ -189,16 +194,8 @@ def test_a_secondary_key_is_told_with_the_primary_one_behind(started):
 @pytest.mark.parametrize("variable", ["cheetah_print_all_deadlocks", "innodb_print_all_deadlocks"])
 def test_all_deadlocks_are_in_the_error_log_when_somebody_asks(started, variable):
     server, (first, second, _) = started
-    server.sql("CREATE TABLE d.u (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.u VALUES (1, 1)")
     server.sql(f"SET GLOBAL {variable} = ON")
-    first.run("UPDATE `t``x` SET b = 10 WHERE a = 1")
-    second.run("UPDATE u SET b = 20 WHERE a = 1")
-    first.send("UPDATE u SET b = 11 WHERE a = 1")
-    assert wait_for(server, WAITS), "nobody waits"
-    second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
-    first.end()
-    second.end()
+    end_in_deadlock(server, first, second)
     said = server.log.read_text().partition(DUMPED)[2]
     for part in ("[Note] CHEETAH: *** (1) TRANSACTION", "UPDATE u SET b = 11",
                  "record (1) of index", "WE ROLL BACK TRANSACTION"):
