@@ -2,10 +2,10 @@
 // mariadb-backup blocks commits, notes the position of the binary log, and ends BACKUP STAGE. The
 // server calls end_backup before it releases commits: what is pinned then fits that position.
 //
-// Programs that copy the engines that they know would say that all is well, without our tables. So
-// the first stage is an error, unless somebody has said that the engine is taken care of:
-// cheetah-backup in a session of its own, as the session of mariadb-backup is not its own; others
-// by a variable.
+// Programs that copy only the engines that they know would say that all is well, without our
+// tables. So the first stage is an error, unless somebody has said that the engine is taken care
+// of. cheetah-backup says so in a session of its own, as it cannot do so in that of mariadb-backup;
+// others set a variable.
 #include "backup.h"
 
 #include "ddl/orphans.h"
@@ -88,9 +88,10 @@ static bool has_lasting_tables() {
   return false;
 }
 
-// The session that holds this lock says that the next backup takes care of the engine. It goes with
-// the session, however that ends, and holds for one backup: another one, which has waited for it to
-// end its stages, has nothing to do with it. The server lets only one begin at a time.
+// The session that holds this lock announces that the next backup takes care of the engine. The
+// lock goes with the session, however that ends. It counts for one backup: another one, which has
+// waited for the first to end its stages, was not announced. The server lets only one begin at a
+// time.
 static bool is_announced(THD *thd) {
   MDL_key lock(MDL_key::USER_LOCK, "cheetah_backup_stages", "");
   unsigned long session = thd->mdl_context.get_lock_owner(&lock);

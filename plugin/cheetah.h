@@ -230,7 +230,7 @@ typedef struct CheetahKeyPartEncoding {
   uint8_t nullable;
   uint8_t descending;
   uint8_t is_counted; /* whether the index has its column in no part before */
-  uint32_t shown_as;  /* the caller's, for CheetahShowValue */
+  uint32_t shown_as;  /* the caller's own number, for CheetahShowValue */
 } CheetahKeyPartEncoding;
 
 /* The parts of an index, and those of the clustered key behind them. */
@@ -722,7 +722,7 @@ void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
 
 /* Database. */
 int32_t cheetah_open(const CheetahConfig *config, CheetahDb **db);
-/* Values that do not fit each other become such that do; the sink is told of each. */
+/* Changes values that do not fit each other; the sink is told of each that has changed. */
 void cheetah_adjust_settings(CheetahSettings *settings, CheetahTextSink sink, void *context);
 int32_t cheetah_close(CheetahDb *db);
 int32_t cheetah_checkpoint(CheetahDb *db);
@@ -783,9 +783,9 @@ uint8_t cheetah_can_change_rows(const CheetahTable *table, const CheetahNewRows 
 /* Whether the last of them has that mark. */
 uint8_t cheetah_has_mark(CheetahDb *db, CheetahBytes name, CheetahBytes mark);
 int32_t cheetah_rename_table(CheetahDb *db, CheetahBytes source, CheetahBytes target, uint8_t again);
-/* Rows have gone with a table, and those whose names begin so are what is left: older snapshots
-   must not look at it. */
-int32_t cheetah_note_remainders(CheetahDb *db, CheetahBytes prefix);
+/* A table has gone of a larger one, of which those whose names begin so are left: older snapshots
+   must not look at them. */
+void cheetah_note_remainders(CheetahDb *db, CheetahBytes prefix);
 int32_t cheetah_truncate_table(CheetahDb *db, CheetahBytes name, uint8_t referenced);
 int32_t cheetah_open_table(CheetahDb *db, CheetahBytes name, CheetahTable **table);
 /* Whether it has been dropped or emptied since, or a load has taken its place: then it is to be
@@ -795,7 +795,6 @@ void cheetah_close_table(CheetahTable *table);
 CheetahBytes cheetah_table_extra(const CheetahTable *table);
 /* Whether an index with such keys can be built for the table as it is. */
 uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
-uint32_t cheetah_max_key_bytes(const CheetahTable *table, uint32_t index_no);
 uint64_t cheetah_row_count(const CheetahTable *table);
 /* The time of the last committed change; 0 if there is none since the database was opened. */
 uint64_t cheetah_changed_at(const CheetahTable *table);
@@ -813,10 +812,10 @@ uint64_t cheetah_next_hidden_key(const CheetahTable *table);
 int32_t cheetah_index_stats(const CheetahTable *table, CheetahIndexStats *stats, size_t count);
 int32_t cheetah_records_in_range(const CheetahTable *table, uint32_t index_no, const CheetahBytes *low,
                                  const CheetahBytes *high, uint64_t *count);
-/* Locks nothing. */
+/* Tells the sink of each fault of the table as it is now. Locks nothing. */
 int32_t cheetah_check_table(CheetahTxn *txn, const CheetahTable *table, CheetahExpectedEntries expected, void *context,
                             CheetahTextSink sink, void *sink_context);
-/* The same of what lies above the leaves alone. */
+/* The same of the pages above the leaves alone. */
 int32_t cheetah_check_inner_pages(CheetahTxn *txn, const CheetahTable *table, CheetahTextSink sink, void *sink_context);
 void cheetah_expect_entry(CheetahEntrySink *sink, uint32_t index_no, CheetahBytes key, CheetahBytes payload);
 /* Once the table is opened, and when what the definition says has changed: one encoding for each
@@ -840,7 +839,8 @@ CheetahTxn *cheetah_begin(CheetahDb *db, CheetahInterrupted interrupted, void *c
 void cheetah_free_txn(CheetahTxn *txn);
 /* When the statement runs that changes something from now on; 0: its changes are not noted. */
 void cheetah_set_time(CheetahTxn *txn, uint64_t seconds);
-/* The statement has created the table and fills it now: it is there from the commit on. */
+/* Says that the statement has created the table and fills it now: to snapshots it is there from the
+   commit on. */
 void cheetah_fill_new_table(CheetahTxn *txn, const CheetahTable *table);
 /* A session is named until the transaction is freed or prepared by name; the report must not wait,
    nor use the engine. */
@@ -910,9 +910,6 @@ int32_t cheetah_update(CheetahTxn *txn, const CheetahTable *table, CheetahBytes 
 int32_t cheetah_delete(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, const CheetahEntry *old_secondary,
                        size_t old_secondary_count);
 int32_t cheetah_get(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, uint8_t read, CheetahBuffer *row);
-/* A row that would have to be waited for is none. */
-int32_t cheetah_get_unless_locked(CheetahTxn *txn, const CheetahTable *table, CheetahBytes key, uint8_t read,
-                                  CheetahBuffer *row);
 /* Rows that a consistent read finds; CHEETAH_END when only a scan can tell. */
 int32_t cheetah_count(CheetahTxn *txn, const CheetahTable *table, uint64_t *count);
 int32_t cheetah_fetch_large(CheetahTxn *txn, const CheetahTable *table, CheetahBytes locator, CheetahBuffer *value);
@@ -945,8 +942,8 @@ void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, 
 void cheetah_free_build(CheetahBuild *build);
 /* Indexes that are not kept for a while: no entries of them are wanted, and they cannot be read.
    Unique ones stay. Both calls lock the table as a whole, are durable on return, and the table is
-   to be opened again. CHEETAH_END: the table has rows, and its indexes were to be disabled only if
-   it has none. Enabling builds the indexes from the rows. */
+   to be opened again. With `only_if_empty`, disabling changes nothing of a table that has rows:
+   CHEETAH_END. Enabling builds the indexes from the rows. */
 uint8_t cheetah_index_is_disabled(const CheetahTable *table, uint32_t index_no);
 int32_t cheetah_disable_indexes(CheetahTxn *txn, const CheetahTable *table, const uint32_t *indexes, size_t count,
                                 uint8_t only_if_empty);
@@ -1013,15 +1010,17 @@ int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sin
 typedef void (*CheetahShowName)(void *context, CheetahBytes name, CheetahTextSink sink, void *sink_context);
 /* Has `show` tell so, from any thread until the database is closed. */
 void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
-/* Values of key parts, as their CheetahKeyPartEncoding says that they are shown, from any thread
-   until the database is closed; what nothing is told of is shown in hexadecimal digits. */
+/* Has reports and views show values of key parts as `show` tells the sink, from any thread until
+   the database is closed: `shown_as` is what the part's CheetahKeyPartEncoding says. Values of
+   which it tells nothing are in hexadecimal digits. */
 typedef void (*CheetahShowValue)(void *context, uint32_t shown_as, CheetahBytes value, CheetahTextSink sink,
                                  void *sink_context);
 void cheetah_show_values_with(const CheetahDb *db, CheetahShowValue show, void *context);
-/* Date and time of day, for reports. */
+/* Has reports ask `tell` for date and time of day, from any thread until the database is closed. */
 typedef void (*CheetahTellTime)(void *context, CheetahTextSink sink, void *sink_context);
 void cheetah_tell_time_with(const CheetahDb *db, CheetahTellTime tell, void *context);
-/* A report of every deadlock, in the thread of the victim, until the database is closed. */
+/* The sink gets a report of every deadlock, in the thread of the victim, until the database is
+   closed. */
 void cheetah_announce_deadlocks(const CheetahDb *db, CheetahTextSink sink, void *context);
 /* What a constraint has refused last, for people who look at the status of the engine. */
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);

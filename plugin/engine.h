@@ -13,7 +13,7 @@ namespace cheetah {
 struct Engine {
   handlerton *hton = nullptr;
   CheetahDb *db = nullptr;
-  unsigned long announcer = 0;  // the session that has taken care of the last backup that said so
+  unsigned long announcer = 0;  // the last session that has announced a backup, and was let begin it
   bool ddl_recovered = false;  // the server has dealt with the statements that a crash has interrupted
 };
 extern Engine engine;

@@ -80,7 +80,7 @@ static int drop_orphaned_partitions(const std::string &name) {
   return 0;
 }
 
-// Nor that it had a vector index.
+// Nor does the server know that a table without a .frm file had a vector index.
 static void drop_orphaned_vectors(const std::string &name) {
   if (is_temporary_name(name) || has_definition(name)) return;
   for (const std::string &vectors : table_names(name + vector_mark)) drop_or_warn(vectors);

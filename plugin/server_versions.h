@@ -44,10 +44,10 @@ class CostedHandler : public handler {
     return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows, blocks);
   }
 
-  // What the optimizer asks of many ranges: how the server would read them.
+  // Tells the optimizer how the server would read many ranges.
   ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
                                       uint *mode, ha_rows wanted, Cost_estimate *cost) override {
-    look_at_ranges(mode);
+    prepare_ranges(mode);
     return ranges_.dsmrr_info_const(key_no, ranges, context, count, bytes, mode, wanted, cost);
   }
 
@@ -55,8 +55,9 @@ class CostedHandler : public handler {
   // Pages of the clustered index, at least one; 0 if not known.
   virtual double clustered_pages() const = 0;
 
-  // Before the server thinks about many ranges; forbids in `mode` what must not be.
-  virtual void look_at_ranges(uint *mode) = 0;
+  // Makes `ranges_` ready before the server plans how to read many ranges; forbids in `mode` what
+  // must not be.
+  virtual void prepare_ranges(uint *mode) = 0;
 
   // The server's way to read many ranges in the order of rows or keys.
   DsMrr_impl ranges_;
@@ -121,10 +122,10 @@ class CostedHandler : public handler {
     return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
   }
 
-  // What the optimizer asks of many ranges: how the server would read them.
+  // Tells the optimizer how the server would read many ranges.
   ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
                                       uint *mode, Cost_estimate *cost) override {
-    look_at_ranges(mode);
+    prepare_ranges(mode);
     return ranges_.dsmrr_info_const(key_no, ranges, context, count, bytes, mode, cost);
   }
 
@@ -132,8 +133,9 @@ class CostedHandler : public handler {
   // Pages of the clustered index, at least one; 0 if not known.
   virtual double clustered_pages() const = 0;
 
-  // Before the server thinks about many ranges; forbids in `mode` what must not be.
-  virtual void look_at_ranges(uint *mode) = 0;
+  // Makes `ranges_` ready before the server plans how to read many ranges; forbids in `mode` what
+  // must not be.
+  virtual void prepare_ranges(uint *mode) = 0;
 
   // The server's way to read many ranges in the order of rows or keys.
   DsMrr_impl ranges_;

@@ -242,7 +242,7 @@ static MYSQL_THDVAR_BOOL(wsrep_local_writes, PLUGIN_VAR_OPCMDARG,
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(disable_keys, PLUGIN_VAR_OPCMDARG,
-                         "Honour ALTER TABLE .. DISABLE KEYS for tables that have rows, too; OFF: only for empty ones",
+                         "Whether ALTER TABLE .. DISABLE KEYS counts for tables that have rows, too; OFF: only for empty ones",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
@@ -319,7 +319,7 @@ CheetahConfig open_config() {
 // Despite its name the last argument says that a name which is not there is no error (1193).
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
-// InnoDB's users have set its own one.
+// InnoDB's variable counts, too, as users have set that.
 bool prints_all_deadlocks() {
   THD *thd = current_thd;
   if (print_all_deadlocks || thd == nullptr) return print_all_deadlocks;

@@ -26,7 +26,8 @@ bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result);
 // The names of a CheetahCompression, in their order.
 extern const char *compression_names[];
 
-// At the start: variables that do not fit each other get values that do, and the error log says so.
+// At the start: gives variables that do not fit each other values that do, and says so in the error
+// log.
 void adjust_settings();
 // What the engine is opened with.
 CheetahConfig open_config();
@@ -35,7 +36,6 @@ uint64_t lock_wait_timeout_ns(THD *thd);
 bool snapshot_isolation(THD *thd);
 // Whether words of a definition that cannot be meant are refused.
 bool strict_mode(THD *thd);
-
 // Whether DISABLE KEYS counts for tables that have rows.
 bool disables_keys_of_rows(THD *thd);
 // Of full-text indexes that are created from now on.
@@ -47,8 +47,7 @@ uint64_t ft_result_cache_limit();
 bool prints_all_deadlocks();
 // Whether programs that do not know the engine may back the server up.
 bool allows_foreign_backup(THD *thd);
-// Whether rows may be written that stay on this server, while the other nodes of a cluster do not
-// get them.
+// Whether rows may be written that stay on this server: other nodes of a cluster do not get them.
 bool allows_local_writes(THD *thd);
 // Seconds for which the state of a backup stays pinned.
 unsigned snapshot_max_age();

@@ -13,15 +13,12 @@
 
 namespace cheetah {
 
-// A number: the kind, and below it two that the kind needs.
+// `shown_as` is a number of three parts: the kind in the highest byte, a number that the kind needs
+// in the next byte, and another one in the lower two.
 enum class Shown : uint32_t { bytes, integer, natural, date, year, datetime, timestamp, time, decimal, real, text };
 
 static uint32_t pack(Shown kind, uint first = 0, uint second = 0) {
   return static_cast<uint32_t>(kind) << 24 | (first & 0xff) << 16 | (second & 0xffff);
-}
-
-static uint32_t integer(const Field *field) {
-  return pack(field->flags & UNSIGNED_FLAG ? Shown::natural : Shown::integer);
 }
 
 uint32_t shown_as(const Field *field) {
@@ -33,7 +30,7 @@ uint32_t shown_as(const Field *field) {
     case MYSQL_TYPE_SHORT:
     case MYSQL_TYPE_INT24:
     case MYSQL_TYPE_LONG:
-    case MYSQL_TYPE_LONGLONG: return integer(field);
+    case MYSQL_TYPE_LONGLONG: return pack(field->flags & UNSIGNED_FLAG ? Shown::natural : Shown::integer);
     case MYSQL_TYPE_ENUM:
     case MYSQL_TYPE_SET:
     case MYSQL_TYPE_BIT: return pack(Shown::natural);
@@ -56,7 +53,7 @@ static ulonglong number_of(CheetahBytes value) {
   return number;
 }
 
-// The sign bit is turned over.
+// The sign bit is turned over in the key.
 static std::string integer_text(CheetahBytes value) {
   ulonglong half = 1ULL << (value.len * 8 - 1);
   return std::to_string(static_cast<longlong>(number_of(value) - half));
@@ -109,8 +106,8 @@ static std::string decimal_text(CheetahBytes value, uint decimals, uint precisio
   return std::string(text, static_cast<size_t>(length));
 }
 
-// As the server sorts them: negative ones have all bits turned over; others the sign, and an
-// exponent that is larger by one.
+// The key has the bits that the server sorts by: of a negative number all are turned over; of
+// another one the sign is, and its exponent is larger by one.
 static std::string real_text(CheetahBytes value) {
   ulonglong top = 1ULL << (value.len * 8 - 1), bits = number_of(value);
   ulonglong exponent_unit = 1ULL << (value.len == sizeof(float) ? 23 : 52);
@@ -130,7 +127,7 @@ static std::string real_text(CheetahBytes value) {
   return text;
 }
 
-static std::string text_text(CheetahBytes value, uint charset_number) {
+static std::string string_text(CheetahBytes value, uint charset_number) {
   CHARSET_INFO *charset = get_charset(charset_number, MYF(0));
   if (charset == nullptr || charset == &my_charset_bin) return "";
   TextOrder order;
@@ -156,7 +153,7 @@ static std::string text_of(uint32_t shown_as, CheetahBytes value) {
     case Shown::time: return time_text(value, first);
     case Shown::decimal: return decimal_text(value, first, second);
     case Shown::real: return is_number ? real_text(value) : "";
-    case Shown::text: return text_text(value, second);
+    case Shown::text: return string_text(value, second);
     case Shown::bytes: break;
   }
   return "";

@@ -8,12 +8,12 @@
 
 namespace cheetah {
 
-// What `show_value` has to know of a column, as one number.
+// The number by which `show_value` knows how values of a column are encoded.
 uint32_t shown_as(const Field *field);
 
-// A value of such a column as KeyPart has encoded it, ascending and without its byte for NULL.
-// Tells nothing of what cannot be told: texts of collations whose weights say nothing of
-// characters. As the engine calls it.
+// Tells the sink a value of such a column, which is as KeyPart has encoded it in ascending order,
+// without its byte for NULL. Tells nothing of binary values, and of texts of collations whose
+// weights do not lead back to characters. A CheetahShowValue.
 void show_value(void *, uint32_t shown_as, CheetahBytes value, CheetahTextSink sink, void *sink_context);
 
 }  // namespace cheetah

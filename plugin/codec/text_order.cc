@@ -235,7 +235,7 @@ const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar i
   return nullptr;
 }
 
-// Of the one level, without what tells its end.
+// The weights of the only level, without the bytes that tell its end.
 std::string TextOrder::weights_of(CheetahBytes encoding) const {
   const Level &level = levels_[0];
   std::string weights;
@@ -251,8 +251,9 @@ std::string TextOrder::weights_of(CheetahBytes encoding) const {
   return weights;
 }
 
-// Weights of most collations without UCA are character codes, of capital letters where case does
-// not count; those of one byte are those of a table.
+// Appends a character that has this weight, if one is found. In most collations without UCA a
+// weight is the code of a character, of the capital letter where case does not count. Weights of
+// one byte are looked up in the collation's table.
 bool TextOrder::add_character_of(const uchar *weight, std::string *text) const {
   uint unit = levels_[0].unit;
   if (unit == 1 && charset_->sort_order != nullptr) {

@@ -78,7 +78,7 @@ static bool takes_partitions_out(THD *thd) {
   return alters && (thd->lex->alter_info.partition_flags & taking) != 0;
 }
 
-// A partition has gone, and maybe the statement has taken it out of its table.
+// A partition has gone. Tells the engine if the statement has taken its rows out of the table.
 static void note_partition_gone(THD *thd, const std::string &name) {
   std::string siblings = siblings_of_partition(name);
   if (!siblings.empty() && takes_partitions_out(thd)) cheetah_note_remainders(engine.db, bytes_of(siblings));

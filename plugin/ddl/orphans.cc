@@ -23,7 +23,7 @@ std::vector<std::string> table_names(const std::string &prefix) {
   return search.names;
 }
 
-// Where the name of the partition begins, behind that of its table.
+// Where the mark of a partition begins, behind the name of its table.
 static size_t find_partition(const std::string &name) {
   size_t partition = name.find("#P#");
   return partition != std::string::npos ? partition : name.find("#p#");

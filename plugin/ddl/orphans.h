@@ -12,11 +12,11 @@ namespace cheetah {
 // Names of all tables of the engine that start with `prefix`.
 std::vector<std::string> table_names(const std::string &prefix);
 
-// How the names of all partitions begin that belong to one table with this one; empty if it is
-// none.
+// The prefix that the names of a partition and of all others of its table share; empty if the name
+// is of none.
 std::string siblings_of_partition(const std::string &name);
 
-// Stands behind the name of a table in that of the table that is a vector index of it.
+// The name of a vector index, which is a table, is that of its table, this mark, and a number.
 constexpr const char *vector_mark = "#i#";
 
 // Whether the server has a .frm file for the table (of a partition or a vector index: for its

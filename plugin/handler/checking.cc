@@ -60,7 +60,8 @@ static void report_unserved(THD *thd, const TABLE *table, const CheetahForeignKe
   report(thd, table, "warning", text.ptr(), text.length());
 }
 
-int ha_cheetah::told_of_check(THD *thd, int32_t code, unsigned findings) {
+// The server's word for the outcome of a check; other errors than damage are printed.
+int ha_cheetah::result_of_check(THD *thd, int32_t code, unsigned findings) {
   if (findings > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;
   if (code == CHEETAH_OK) return HA_ADMIN_OK;
   print_error(handler_error(code, thd), MYF(0));
@@ -78,13 +79,13 @@ int ha_cheetah::cross_check(THD *thd) {
                                      &findings);
   if (code == CHEETAH_OK) code = check_words(report_finding, &findings);
   table->column_bitmaps_set(saved, table->write_set);
-  return told_of_check(thd, code, findings.count);
+  return result_of_check(thd, code, findings.count);
 }
 
 int ha_cheetah::quick_check(THD *thd) {
   Findings findings{thd, table, 0};
   int32_t code = cheetah_check_inner_pages(txn_, engine_table_.get(), report_finding, &findings);
-  return told_of_check(thd, code, findings.count);
+  return result_of_check(thd, code, findings.count);
 }
 
 // Reads what has been committed together, in a snapshot of its own: there no row is without its

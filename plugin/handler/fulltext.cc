@@ -153,8 +153,8 @@ FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
 }
 
 int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matches) {
-  int unlocked = begin_unlocked(false);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(false);
+  if (error != 0) return error;
   size_t no = codec_.fulltext_index(search.key_no);
   SearchTexts texts(this, &codec_.fulltext()[no]);
   CheetahSearch asked = texts.ask(search.text, mode_of(search.flags), static_cast<uint8_t>(read_));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
 // packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
-// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc,
-// checking.cc, in ../ddl: ddl.cc and alter.cc, in ../constraints: told_server.cc and actions.cc,
-// and in ../transactions: cluster.cc.
+// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc, checking.cc,
+// in ../ddl: ddl.cc and alter.cc, in ../constraints: told_server.cc and actions.cc, and in
+// ../transactions: cluster.cc.
 #pragma once
 
 #include "server.h"
@@ -190,14 +190,14 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   int indexes_are_disabled() override { return has_disabled_; }
 
  private:
-  // locking.cc
-  bool is_sequence() const;
-  bool is_temporary() const;
   // ../transactions/cluster.cc
   bool stays_on_this_node() const;
   int refuse_unreplicated() const;
   static void warn_of_unreplicated(THD *thd, const char *name);
+
   // locking.cc
+  bool is_sequence() const;
+  bool is_temporary() const;
   void set_read(CheetahRead read);
   CheetahTxn *txn() const { return txn_; }
   // Whether nobody will write the rows that are read: then only columns that are asked for need be
@@ -205,6 +205,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   // its table is one that is written.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
+  // Begins a statement if the server has not locked the table for one.
   int begin_unlocked(bool writes);
   void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
@@ -231,6 +232,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   int write_failed(int32_t code);
   void set_pointers();
   bool looks_at_constraints();
+  int begin_change();
   int insert(const uchar *record);
   bool empties_geometry(const uchar *old_record, const uchar *new_record) const;
   int change_row(const uchar *old_record, const uchar *new_record);
@@ -288,7 +290,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   static int outcome_of(check_result_t result, bool *passed);
   int check_entry(bool conditional, bool filtered, bool *passed);
   bool decode_entry(uchar *record);
-  void look_at_ranges(uint *mode) override;
+  void prepare_ranges(uint *mode) override;
   void append_key_image(uint key_no, const uchar *image, key_part_map parts, cheetah::Buffer *out);
   bool entry_starts_with(const cheetah::Buffer &prefix) const;
   int read_row_of_entry(uchar *record);
@@ -317,7 +319,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   void bound(uint key_no, const key_range *range, cheetah::Buffer *out);
 
   // checking.cc
-  int told_of_check(THD *thd, int32_t code, unsigned findings);
+  int result_of_check(THD *thd, int32_t code, unsigned findings);
   int cross_check(THD *thd);
   int quick_check(THD *thd);
   int full_check(THD *thd);

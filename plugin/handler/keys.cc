@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS, which every dump has around its rows, also one that
-// is to go into a table in use: so they are honoured where there are no rows, or the session has
-// said so.
+// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has them around its rows, also one that
+// is to go into a table in use. So they count only where there are no rows, or the session says so.
 //
 // The engine keeps disabled indexes no more, and builds them again from entries that are computed
 // here, row by row. The server is told by `keys_in_use` of the table's share, and then neither
@@ -51,12 +50,12 @@ int ha_cheetah::indexes_changed(int32_t code) {
 // Whether the statement says DISABLE KEYS; otherwise ALTER TABLE gives a copy what its table has.
 static bool says_disable(THD *thd) { return thd->lex->alter_info.keys_onoff == Alter_info::DISABLE; }
 
-// Partitions would have to change together. Rows of USING HASH are found by the server through the
-// index. A copy has no rows yet.
+// Partitions would have to change together. The server finds rows of USING HASH through the index.
+// A copy has no rows yet, and does not tell whether its table has some.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
-  int unlocked = begin_unlocked(true);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(true);
+  if (error != 0) return error;
   bool only_if_empty = says_disable(ha_thd()) && !disables_keys_of_rows(ha_thd());
   if (only_if_empty && is_intermediate_name(name_)) return HA_ERR_WRONG_COMMAND;
   std::vector<uint32_t> indexes;
@@ -72,8 +71,8 @@ int ha_cheetah::disable_indexes(key_map keep, bool persist) {
 
 int ha_cheetah::enable_indexes(key_map, bool persist) {
   if (!persist || !has_disabled_ || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
-  int unlocked = begin_unlocked(true);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(true);
+  if (error != 0) return error;
   MY_BITMAP *saved = table->read_set;
   table->use_all_columns();
   RowEntries entries(table, &codec_, this, disabled_);

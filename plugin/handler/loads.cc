@@ -62,8 +62,8 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
 }
 
 // Rows of a temporary table go with a rollback. A table with a unique key over periods is read by
-// the server for each row; the one of a vector index is changed for each row, in the same
-// transaction.
+// the server for each row. The server changes the table of a vector index with each row, too, in
+// the same transaction.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;

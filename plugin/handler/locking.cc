@@ -112,7 +112,8 @@ void ha_cheetah::set_read(CheetahRead read) {
 }
 
 // A second handler of the same statement reads as the first one; the server locks it without a kind
-// of lock. It is one of the same table, though for a partition the server may give the name of all.
+// of lock. It opens the table of this handler: for a partition the server may give the name of the
+// whole table.
 handler *ha_cheetah::clone(const char *, MEM_ROOT *root) {
   auto *second = static_cast<ha_cheetah *>(handler::clone(path_.c_str(), root));
   if (second == nullptr) return nullptr;
@@ -145,8 +146,8 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   return error != 0 || locks_when_scanned_ ? error : lock_for_statement(thd, writes);
 }
 
-// The server uses some tables without a lock: a new temporary sequence gets its row so, and a
-// temporary table that ALTER TABLE fills.
+// The server uses some tables without a lock: it writes the row of a new temporary sequence so, and
+// those of a temporary table that ALTER TABLE fills.
 int ha_cheetah::begin_unlocked(bool writes) { return txn_ != nullptr ? 0 : begin_statement(ha_thd(), writes); }
 
 int ha_cheetah::lock_for_statement(THD *thd, bool writes) {

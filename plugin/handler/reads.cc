@@ -209,8 +209,8 @@ bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
 // Table scans.
 
 int ha_cheetah::rnd_init(bool scan) {
-  int unlocked = begin_unlocked(false);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(false);
+  if (error != 0) return error;
   cursor_.reset();
   cursor_index_ = 0;
   scan_ = Scan::fresh;
@@ -234,8 +234,8 @@ int ha_cheetah::rnd_next(uchar *record) {
 
 int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   CountedWork counted(handler_stats);
-  int unlocked = begin_unlocked(false);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(false);
+  if (error != 0) return error;
   CheetahBytes key = ref_key(position);
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
@@ -281,8 +281,8 @@ void ha_cheetah::remember_position(CheetahBytes clustered_key) {
 // Index scans.
 
 int ha_cheetah::index_init(uint key_no, bool) {
-  int unlocked = begin_unlocked(false);
-  if (unlocked != 0) return unlocked;
+  int error = begin_unlocked(false);
+  if (error != 0) return error;
   active_index = key_no;
   cursor_.reset();
   bool has_words = is_fulltext(table->key_info[key_no]);  // then rows are read by ft_read
@@ -432,7 +432,8 @@ Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   return nullptr;
 }
 
-// Which rows are wanted: the server has found their positions by another index.
+// The filter has the positions of the rows that are wanted: the server has found them by another
+// index.
 bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
   pushed_rowid_filter = filter;
   return false;
@@ -443,7 +444,7 @@ bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
 // is such a read.
 
 // Rows that are locked are locked in the order of the key that the statement reads by.
-void ha_cheetah::look_at_ranges(uint *mode) {
+void ha_cheetah::prepare_ranges(uint *mode) {
   ranges_.init(this, table);
   bool locks_rows = read_ != CHEETAH_READ_CONSISTENT && !is_temporary();
   if (locks_rows) *mode |= HA_MRR_USE_DEFAULT_IMPL;
@@ -457,7 +458,7 @@ int ha_cheetah::multi_range_read_next(range_id_t *range) { return ranges_.dsmrr_
 
 ha_rows ha_cheetah::multi_range_read_info(uint key_no, uint count, uint keys, uint key_parts, uint *bytes, uint *mode,
                                           Cost_estimate *cost) {
-  look_at_ranges(mode);
+  prepare_ranges(mode);
   return ranges_.dsmrr_info(key_no, count, keys, key_parts, bytes, mode, cost);
 }
 

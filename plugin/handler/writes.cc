@@ -81,15 +81,16 @@ int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
   return failed != 0 ? failed : error;
 }
 
+int ha_cheetah::begin_change() { return stays_on_this_node() ? refuse_unreplicated() : begin_unlocked(true); }
+
 int ha_cheetah::write_row(const uchar *record) {
   CountedWork counted(handler_stats);
-  if (stays_on_this_node()) return refuse_unreplicated();
-  int unlocked = begin_unlocked(true);
-  if (unlocked != 0) return unlocked;
+  int error = begin_change();
+  if (error != 0) return error;
   bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0;
   if (!has_parents && codec_.fulltext().empty()) return insert(record);
   CheetahSavepoint before = cheetah_savepoint(txn_);
-  int error = insert(record);
+  error = insert(record);
   if (error != 0) return error;
   error = insert_words(record);
   if (error == 0 && has_parents) error = constraints_.check_parents(nullptr, record);
@@ -195,11 +196,10 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
 // come meanwhile counts.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   CountedWork counted(handler_stats);
-  if (stays_on_this_node()) return refuse_unreplicated();
-  int unlocked = begin_unlocked(true);
-  if (unlocked != 0) return unlocked;
+  int error = begin_change();
+  if (error != 0) return error;
   CheetahSavepoint before = cheetah_savepoint(txn_);
-  int error = change_row(old_record, new_record);
+  error = change_row(old_record, new_record);
   if (error != 0) return error;
   error = change_words(old_record, new_record);
   if (error != 0 || !looks_at_constraints()) return undo_row(before, error);
@@ -254,9 +254,8 @@ int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
 
 int ha_cheetah::delete_row(const uchar *record) {
   CountedWork counted(handler_stats);
-  if (stays_on_this_node()) return refuse_unreplicated();
-  int unlocked = begin_unlocked(true);
-  if (unlocked != 0) return unlocked;
+  int error = begin_change();
+  if (error != 0) return error;
   CheetahSavepoint before = cheetah_savepoint(txn_);
   if (codec_.hidden_key()) key_.assign(current_key_.bytes());
   else encode_clustered_key(record, &key_);
@@ -267,7 +266,7 @@ int ha_cheetah::delete_row(const uchar *record) {
   set_pointers();
   int32_t code = cheetah_delete(txn_, engine_table_.get(), key_.bytes(), entries_.data(), entries_.size());
   if (code != CHEETAH_OK) return handler_error(code, ha_thd());
-  int error = delete_words(record);
+  error = delete_words(record);
   if (error == 0 && looks_at_constraints()) error = constraints_.act_on_children(record, nullptr);
   return undo_row(before, error);
 }

@@ -13,7 +13,8 @@
 
 using namespace cheetah;
 
-// Not so for statements that every node executes, and for what comes from another node.
+// Whether the cluster expects this session to replicate rows: not in statements that every node
+// executes, nor in what comes from another node.
 static bool is_to_replicate(THD *thd) { return wsrep_on(thd) && wsrep_thd_is_local(thd); }
 
 bool ha_cheetah::stays_on_this_node() const {
@@ -29,6 +30,7 @@ int ha_cheetah::refuse_unreplicated() const {
   return own_error_reported;
 }
 
+// (wsrep_on is a macro whose words need parentheses around them.)
 void ha_cheetah::warn_of_unreplicated(THD *thd, const char *name) {
   if (!(wsrep_on(thd)) || allows_local_writes(thd)) return;
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GALERA_REPLICATION_NOT_SUPPORTED,

@@ -41,6 +41,7 @@ class Session {
   const std::pair<std::string, std::string> &duplicate_of_action() const { return duplicate_of_action_; }
   void set_duplicate_of_action(const char *table, const char *key) { duplicate_of_action_ = {table, key}; }
 
+  // The current statement has created the table.
   void note_created(THD *thd, const std::string &table);
   // Whether CREATE TABLE .. SELECT fills the table. A replica creates it by one event, and gets its
   // rows by others of the same transaction: those that come next in the session.
@@ -73,7 +74,7 @@ class Session {
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;
   const CascadeStep *cascade_ = nullptr;
-  // Tables that the statement of that number has created, until a transaction ends.
+  // Tables that the statement of this number has created; none once a transaction has ended.
   std::set<std::string> created_;
   query_id_t created_by_ = 0;
   std::string constraint_text_;

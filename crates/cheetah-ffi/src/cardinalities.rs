@@ -22,7 +22,7 @@ pub struct CheetahKeyPartEncoding {
     pub descending: u8,
     /// Whether the index has its column in no part before.
     pub is_counted: u8,
-    /// What the caller needs to know to show its values.
+    /// A number by which the caller knows how to show its values (`CheetahShowValue`).
     pub shown_as: u32,
 }
 

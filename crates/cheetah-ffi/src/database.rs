@@ -168,8 +168,8 @@ pub unsafe extern "C" fn cheetah_status_text(
 /// A sink and its context, which may be called from any thread.
 pub(crate) struct Listener(CheetahTextSink, *mut c_void);
 
-// SAFETY: by the contracts of `cheetah_announce_background_errors` and `cheetah_announce_stalls`
-// the sink may be called from any thread.
+// SAFETY: by the contracts of the functions whose names begin with `cheetah_announce_` the sink may
+// be called from any thread.
 unsafe impl Send for Listener {}
 // SAFETY: as above.
 unsafe impl Sync for Listener {}

@@ -15,8 +15,7 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
 }
 
 /// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table
-/// is to be opened again. `End` when the table has rows and they are to be disabled only if it has
-/// none.
+/// is to be opened again. `only_if_empty`: 1 for `End`, and no change, when the table has rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
     txn: *mut CheetahTxn,

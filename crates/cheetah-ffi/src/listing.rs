@@ -219,7 +219,9 @@ pub(crate) unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahByt
     to.push_str(&text);
 }
 
-/// Tells a sink a value of a key part that is shown as that.
+/// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: what the part's
+/// `CheetahKeyPartEncoding` says; `value`: its bytes there in ascending order, without that for
+/// NULL.
 pub type CheetahShowValue = unsafe extern "C" fn(
     context: *mut c_void,
     shown_as: u32,
@@ -228,11 +230,11 @@ pub type CheetahShowValue = unsafe extern "C" fn(
     sink_context: *mut c_void,
 );
 
-/// Tells a sink date and time of day.
+/// Tells a sink date and time of day, as people read them.
 pub type CheetahTellTime =
     unsafe extern "C" fn(context: *mut c_void, sink: CheetahTextSink, sink_context: *mut c_void);
 
-/// What shows values, and its context; called from any thread.
+/// A function of the caller that shows values, with its context. Called from any thread.
 struct ValueShower(CheetahShowValue, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_show_values_with` the function may be called from any thread.
@@ -250,7 +252,7 @@ impl ValueShower {
     }
 }
 
-/// What tells the time, and its context; called from any thread.
+/// A function of the caller that tells the time, with its context. Called from any thread.
 struct TimeTeller(CheetahTellTime, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_tell_time_with` the function may be called from any thread.
@@ -267,8 +269,8 @@ impl TimeTeller {
     }
 }
 
-/// Has reports and views show values of keys as `show` tells them, from any thread until the
-/// database is closed; those of which it tells nothing in hexadecimal digits.
+/// Has reports and views show values of keys as `show` tells them. It is called from any thread
+/// until the database is closed. Values of which it tells nothing are in hexadecimal digits.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_show_values_with(
     db: *const CheetahDb,
@@ -281,7 +283,8 @@ pub unsafe extern "C" fn cheetah_show_values_with(
     value((), || db.0.show_values_with(move |shown_as, bytes| shower.show(shown_as, bytes)));
 }
 
-/// Has reports ask `tell`, from any thread until the database is closed, for date and time of day.
+/// Has reports ask `tell` for date and time of day. It is called from any thread until the database
+/// is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_tell_time_with(
     db: *const CheetahDb,

@@ -147,23 +147,6 @@ pub unsafe extern "C" fn cheetah_get(
     })
 }
 
-/// As `cheetah_get`; a row that has to be waited for is `RowNotFound`.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_get_unless_locked(
-    txn: *mut CheetahTxn,
-    table: *const CheetahTable,
-    key: CheetahBytes,
-    read: u8,
-    row: *mut CheetahBuffer,
-) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open and the key is readable.
-    let (txn, table, key, row) = unsafe { (&mut *txn, &*table, key.get(), &mut *row) };
-    entry(|| {
-        let found = txn.0.get_unless_locked(&table.table, key, read_of(read)?, &mut row.0)?;
-        Ok(if found { Code::Ok } else { Code::RowNotFound })
-    })
-}
-
 /// How many rows a consistent read of the table finds; `End` when only a scan can tell.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_count(

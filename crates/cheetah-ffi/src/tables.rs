@@ -131,15 +131,13 @@ pub unsafe extern "C" fn cheetah_rename_table(
     })
 }
 
-/// Notes that rows have gone with a table: those whose names begin so are what is left.
+/// Notes that a table has gone of a larger one, of which those whose names begin so are left; see
+/// `Db::note_remainders`.
 #[no_mangle]
-pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: CheetahBytes) -> i32 {
+pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: CheetahBytes) {
     // SAFETY: by the contract of the crate the handle is open and the prefix is readable.
     let (db, prefix) = unsafe { (&*db, prefix.text()) };
-    entry(|| {
-        db.0.note_remainders(&prefix);
-        Ok(Code::Ok)
-    })
+    value((), || db.0.note_remainders(&prefix));
 }
 
 /// Empties a table, unless others keep its rows that refer to it: a `CheetahReferenced`. Open
@@ -195,14 +193,6 @@ pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> Chee
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
     value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
-}
-
-/// Bytes of the longest key that an index takes.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_max_key_bytes(table: *const CheetahTable, index_no: u32) -> u32 {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
-    value(0, || table.table.indexes().get(index_no as usize).map_or(0, |index| index.max_key_bytes))
 }
 
 /// Exact number of rows.
@@ -331,7 +321,7 @@ pub(crate) unsafe fn of_row<'t>(
 }
 
 /// Walks the whole table as it is now, compares every index with the entries that `expected`
-/// computes, tells what is wrong. Locks nothing.
+/// computes, and tells the sink of each fault. Locks nothing. Blocks for I/O.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     txn: *mut CheetahTxn,
@@ -353,7 +343,7 @@ pub unsafe extern "C" fn cheetah_check_table(
     })
 }
 
-/// As `cheetah_check_table`, of what lies above the leaves alone.
+/// As `cheetah_check_table`, of the pages above the leaves alone.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_inner_pages(
     txn: *mut CheetahTxn,

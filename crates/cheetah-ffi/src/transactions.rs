@@ -37,8 +37,8 @@ pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     value((), || txn.0.set_time(seconds));
 }
 
-/// The statement of the transaction has created the table and fills it now: it is there from the
-/// commit on.
+/// Says that the transaction's statement has created the table and fills it now; see
+/// `Transaction::fill_new_table`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *const CheetahTable) {
     // SAFETY: by the contract of the crate both handles are open.

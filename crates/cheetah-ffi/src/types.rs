@@ -195,13 +195,13 @@ pub struct CheetahConfig {
     pub key_bytes: crate::CheetahKeyBytes,
 }
 
-/// Variables of the server that depend on each other.
+/// Variables of the server that depend on each other; a `ServerSettings`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSettings {
-    /// Size of one log file.
+    /// Bytes that one file of the log has at most.
     pub log_file_bytes: u64,
-    /// Size of the log.
+    /// Bytes that the log has at most.
     pub log_bytes_max: u64,
     /// Characters of the shortest word of full-text indexes.
     pub word_chars_min: u32,
