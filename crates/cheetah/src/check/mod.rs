@@ -12,7 +12,7 @@
 //!   I1  Nobody waits for it, and it waits for nobody. Rows, entries and the count are those that
 //!       one snapshot sees, which is open before the first page is copied: what others change
 //!       meanwhile is neither seen nor missed, and purge leaves what is seen.
-//!   I2  Whether all pages are used is only asked where no transaction was around, and none has
+//!   I2  Whether all pages are used is asked only where no transaction was around, and none has
 //!       come meanwhile.
 //!
 //! How it reads
@@ -22,7 +22,7 @@
 
 use crate::base::hash::HashSum;
 use crate::base::{planted, Error, ErrorKind, PageId, Result, TreeId};
-use crate::format::page::RecordCopy;
+use crate::format::page::{RecordCopy, RecordRef};
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::varint;
 use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
@@ -75,14 +75,14 @@ impl CheckReport {
     }
 }
 
-/// Who checks a table, and as of when.
+/// A table to check, and the snapshot as of which it is checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
     pub(crate) table: &'a Table,
     /// Its snapshot is open.
     pub(crate) view: &'a ReadView,
-    /// The rows that are to be there, if that is known.
+    /// How many rows the snapshot sees by the table's counter, if that is known.
     pub(crate) counted: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl Checker<'_> {
         findings: &mut Vec<String>,
         mut visit: impl FnMut(&[u8], &[u8], &mut Vec<String>) -> Result<()>,
     ) -> Result<TreeReport> {
-        let (mut row, mut entry, mut records) = (Vec::new(), EntryVersion::default(), 0);
+        let (mut older, mut records) = (EntryVersion::default(), 0);
         self.table.tree(index_no)?.check_with(&mut |key, record| {
             records += 1;
             if records % RECORDS_PER_LOOK == 0 {
@@ -113,34 +113,55 @@ impl Checker<'_> {
                 return if record.is_marked() { Ok(()) } else { visit(key, record.payload, findings) };
             }
             let seen = match index_no {
-                0 => self.seen().row_version(key, record, &mut row).map(|found| match found {
-                    Found::AsIs => Some(record.payload),
-                    Found::Older => Some(row.as_slice()),
-                    Found::Absent => None,
-                }),
+                0 => self.seen_row(key, record, &mut older),
                 _ => match clustered_part(key, record.payload) {
                     // The visit tells that it is malformed.
                     None => Ok(Some(record.payload)),
-                    Some(clustered) => self
-                        .seen()
-                        .entry_version(index_no, key, clustered, record, &mut entry)
-                        .map(|found| match found {
-                            EntryFound::AsIs => Some(record.payload),
-                            EntryFound::Visible => Some(entry.payload.as_slice()),
-                            EntryFound::Gone => None,
-                        }),
+                    Some(clustered) => self.seen_entry(index_no, key, clustered, record, &mut older),
                 },
             };
-            match seen.or_else(|error| told(error, &format!("record {}", hex(key)), findings))? {
+            match seen.or_else(|error| damage_as_finding(error, &format!("record {}", hex(key)), findings))? {
                 Some(payload) => visit(key, payload, findings),
                 None => Ok(()),
             }
         })
     }
+
+    /// The stored row of `key` that the snapshot sees, if any: `record`, or an older one in the
+    /// buffer.
+    fn seen_row<'r>(
+        &self,
+        key: &[u8],
+        record: RecordRef<'r>,
+        older: &'r mut EntryVersion,
+    ) -> Result<Option<&'r [u8]>> {
+        Ok(match self.seen().row_version(key, record, &mut older.row)? {
+            Found::AsIs => Some(record.payload),
+            Found::Older => Some(&older.row),
+            Found::Absent => None,
+        })
+    }
+
+    /// The stored payload of an entry that the snapshot sees, if it does: otherwise as
+    /// [`seen_row`](Self::seen_row).
+    fn seen_entry<'r>(
+        &self,
+        index_no: usize,
+        key: &[u8],
+        clustered: &[u8],
+        record: RecordRef<'r>,
+        older: &'r mut EntryVersion,
+    ) -> Result<Option<&'r [u8]>> {
+        Ok(match self.seen().entry_version(index_no, key, clustered, record, older)? {
+            EntryFound::AsIs => Some(record.payload),
+            EntryFound::Visible => Some(&older.payload),
+            EntryFound::Gone => None,
+        })
+    }
 }
 
-/// Damage is a finding, and nothing is seen there; other errors are the check's.
-fn told<T>(error: Error, place: &str, findings: &mut Vec<String>) -> Result<Option<T>> {
+/// Damage is a finding, and nothing is seen there; other errors end the check.
+fn damage_as_finding<T>(error: Error, place: &str, findings: &mut Vec<String>) -> Result<Option<T>> {
     match error.kind() {
         ErrorKind::Corruption => {
             findings.push(format!("{place}: {error}"));
@@ -212,8 +233,8 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
     }
 }
 
-/// When no transaction is around and nothing is to be purged: a number that is another one when any
-/// has come since.
+/// The next numbers of a transaction and of a stamp, if no transaction is around and nothing is to
+/// be purged. They are others once any transaction has come since. Waits for a step of purge.
 fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
     let transactions = &core.transactions;
     let moment = (transactions.versions.next_txn().0, transactions.versions.next_stamp());
@@ -223,7 +244,7 @@ fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
 }
 
 /// When it was quiet from before the tree was walked until now, every page that it owns must have
-/// been seen (I2).
+/// been seen (I2). `quiet`: the [moment](quiet_moment) before the walk.
 fn check_owned_pages(
     checker: Checker<'_>,
     index_no: usize,
@@ -331,7 +352,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
                     findings.push(format!("row {row} differs from its entry in index {index_no}"))
                 }
                 Ok(Some(_)) => {}
-                Err(error) => drop(told::<()>(error, &format!("row {row}"), findings)?),
+                Err(error) => drop(damage_as_finding::<()>(error, &format!("row {row}"), findings)?),
             }
         }
         Ok(())
@@ -343,13 +364,9 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         if self.checker.table.tree(index_no)?.get(key, |record| copy.take(record))?.is_none() {
             return Ok(None);
         }
-        let mut entry = EntryVersion::default();
-        let found = self.checker.seen().entry_version(index_no, key, clustered, copy.as_ref(), &mut entry)?;
-        Ok(match found {
-            EntryFound::AsIs => Some(caller_payload(&copy.payload).to_vec()),
-            EntryFound::Visible => Some(caller_payload(&entry.payload).to_vec()),
-            EntryFound::Gone => None,
-        })
+        let mut older = EntryVersion::default();
+        let seen = self.checker.seen_entry(index_no, key, clustered, copy.as_ref(), &mut older)?;
+        Ok(seen.map(|payload| caller_payload(payload).to_vec()))
     }
 
     /// Puts what the indexes should have of the row that was read into `self.entries`.
@@ -426,20 +443,21 @@ fn find_differences(
     findings: &mut Vec<String>,
 ) -> Result<()> {
     let checker = walk.checker;
-    // Damage of the trees has been told by their own walks.
-    let mut again = Vec::new();
+    // Damage of the trees: their own walks have told it.
+    let mut told_before = Vec::new();
     if walk.expected.is_some() {
-        checker
-            .each_record(0, &mut again, |key, payload, _| walk.look_up(key, payload, index_no, findings))?;
+        checker.each_record(0, &mut told_before, |key, payload, _| {
+            walk.look_up(key, payload, index_no, findings)
+        })?;
     }
     let view = Some(checker.view);
     let mut row = Vec::new();
-    checker.each_record(index_no, &mut again, |key, payload, _| {
+    checker.each_record(index_no, &mut told_before, |key, payload, told_before| {
         let Some(clustered) = clustered_part(key, payload) else { return Ok(()) };
         match read_row(checker.core(), checker.table, clustered, view, &mut row) {
             Ok(true) => {}
             Ok(false) => findings.push(format!("index '{name}': entry {} leads to no row", hex(key))),
-            Err(error) => drop(told::<()>(error, "", &mut Vec::new())?),
+            Err(error) => drop(damage_as_finding::<()>(error, "", told_before)?),
         }
         Ok(())
     })?;

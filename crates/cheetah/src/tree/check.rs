@@ -42,7 +42,7 @@ pub struct TreeReport {
 }
 
 /// A page, as it was at some moment.
-struct Copy {
+struct PageCopy {
     page: PageId,
     bytes: Vec<u8>,
 }
@@ -63,8 +63,8 @@ struct Left {
     right: PageId,
 }
 
-/// A page with what is wrong with it, if anything; without bytes when it cannot be used.
-struct Seen {
+/// A look at a page: what is wrong with it, if anything; without bytes when it cannot be used.
+struct Look {
     page: PageId,
     problems: Vec<String>,
     bytes: Option<Vec<u8>>,
@@ -76,8 +76,8 @@ struct Walk<'a> {
     tree: &'a Tree,
     report: TreeReport,
     /// From the root down to the parent of what comes next.
-    above: Vec<Copy>,
-    /// By level.
+    above: Vec<PageCopy>,
+    /// By level, from that of the leaves.
     left: Vec<Option<Left>>,
     on_record: &'a mut dyn FnMut(&[u8], RecordRef<'_>) -> Result<()>,
 }
@@ -94,10 +94,11 @@ impl Tree {
     }
 
     /// As [`check_with`](Self::check_with) of the pages above the leaves, of which there are a few
-    /// in a thousand. `on_page` is called before each.
-    pub(crate) fn check_inner_pages(&self, on_page: &mut dyn FnMut() -> Result<()>) -> Result<TreeReport> {
-        on_page()?;
-        self.walk_down_to(1, &mut |_, _| on_page())
+    /// in a thousand. `go_on` is called at the start and for each leaf that they name: its error
+    /// ends the walk.
+    pub(crate) fn check_inner_pages(&self, go_on: &mut dyn FnMut() -> Result<()>) -> Result<TreeReport> {
+        go_on()?;
+        self.walk_down_to(1, &mut |_, _| go_on())
     }
 
     /// As [`check_with`](Self::check_with), for what does not fail.
@@ -136,29 +137,30 @@ impl Walk<'_> {
         }
     }
 
-    /// Visits the page of level `lowest` that covers `at`, and on the way those above it that it
-    /// has not visited; where to go on. Looks are counted for the whole way: pages above that are
+    /// Visits the page of level `lowest` that covers `at`, and those above it that are not in
+    /// `above`. Returns where to go on. Looks are counted for the whole way: pages above that are
     /// as they must be do not begin the count anew, as each look passes them.
     fn step(&mut self, at: &[u8], lowest: u8) -> Result<Option<Vec<u8>>> {
-        let covers =
-            |copy: &Copy| PageView::new(&copy.bytes).high().is_none_or(|high| compare_keys(at, high).is_lt());
+        let covers = |copy: &PageCopy| {
+            PageView::new(&copy.bytes).high().is_none_or(|high| compare_keys(at, high).is_lt())
+        };
         self.above.truncate(self.above.iter().take_while(|copy| covers(copy)).count());
         let mut looks = 0;
         loop {
             let expected = self.expected(at);
-            let seen = self.look_at(&expected)?;
-            if !seen.problems.is_empty() {
+            let look = self.look_at(&expected)?;
+            if !look.problems.is_empty() {
                 looks += 1;
-                let looks_max = if seen.is_unreadable { 2 } else { LOOKS_MAX };
+                let looks_max = if look.is_unreadable { 2 } else { LOOKS_MAX };
                 if looks < looks_max && !planted::is_on("tree: take what a split moves for damage") {
                     reach::mark("check looks again");
                     self.above.clear();
                     continue;
                 }
-                seen.problems.iter().for_each(|what| self.problem(seen.page, what));
+                look.problems.iter().for_each(|what| self.problem(look.page, what));
             }
-            let Some(bytes) = seen.bytes else { return Ok(expected.high) };
-            let copy = Copy { page: seen.page, bytes };
+            let Some(bytes) = look.bytes else { return Ok(expected.high) };
+            let copy = PageCopy { page: look.page, bytes };
             self.note(&copy);
             if PageView::new(&copy.bytes).level() <= lowest {
                 self.visit_records(&PageView::new(&copy.bytes), at)?;
@@ -168,7 +170,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What the page must be that covers `at` below the last of `above`.
+    /// As the last of `above` has it: the page below that covers `at`.
     fn expected(&self, at: &[u8]) -> Expected {
         let Some(parent) = self.above.last() else {
             return Expected { page: self.tree.def.root, level: None, low: Vec::new(), high: None };
@@ -181,10 +183,10 @@ impl Walk<'_> {
         Expected { page: view.child(slot), level, low: view.key(slot), high }
     }
 
-    fn look_at(&self, expected: &Expected) -> Result<Seen> {
+    fn look_at(&self, expected: &Expected) -> Result<Look> {
         let page = expected.page;
         let unusable =
-            |what: String, is_unreadable| Ok(Seen { page, problems: vec![what], bytes: None, is_unreadable });
+            |what: String, is_unreadable| Ok(Look { page, problems: vec![what], bytes: None, is_unreadable });
         let bytes = match self.copy_of(page) {
             Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
             Err(error) => return unusable(error.to_string(), true),
@@ -200,7 +202,7 @@ impl Walk<'_> {
         }
         let mut problems = compare(expected, &view);
         problems.extend(self.compare_with_left(page, &view)?);
-        Ok(Seen { page, problems, bytes: Some(bytes), is_unreadable: false })
+        Ok(Look { page, problems, bytes: Some(bytes), is_unreadable: false })
     }
 
     fn copy_of(&self, page: PageId) -> Result<Option<Vec<u8>>> {
@@ -235,7 +237,7 @@ impl Walk<'_> {
     }
 
     /// Counts a page, unless it was counted before the walk began anew at the root.
-    fn note(&mut self, copy: &Copy) {
+    fn note(&mut self, copy: &PageCopy) {
         let view = PageView::new(&copy.bytes);
         let level = usize::from(view.level());
         if self.left.len() <= level {

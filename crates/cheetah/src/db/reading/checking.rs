@@ -19,7 +19,8 @@ impl Transaction {
         self.check_table_as(table, true, Some(expected))
     }
 
-    /// As [`check_table`](Self::check_table), if `extended` reads every large value.
+    /// As [`check_table`](Self::check_table), which is `extended`: otherwise large values are not
+    /// read. Without `expected`, entries are not compared with the rows.
     pub(in crate::db) fn check_table_as(
         &mut self,
         table: &Arc<Table>,
@@ -28,7 +29,7 @@ impl Transaction {
     ) -> Result<CheckReport> {
         self.catch_up()?;
         self.core.health.check()?;
-        // What takes the table's place from now on is not looked at.
+        // A table that takes its place from now on is not looked at.
         let table = table.newest();
         let view = self.new_view();
         let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
