@@ -38,8 +38,8 @@ pub(in crate::db) struct Background {
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
     pub(in crate::db) rest: Rest,
-    /// The threads are to end.
-    ends: AtomicBool,
+    /// Somebody waits for the background to end: statistics are given up.
+    hurries: AtomicBool,
 }
 
 impl Background {
@@ -51,7 +51,7 @@ impl Background {
             waiting_snapshot: WaitingSnapshot::default(),
             key_rotation: KeyRotation::default(),
             rest: Rest::default(),
-            ends: AtomicBool::new(false),
+            hurries: AtomicBool::new(false),
         }
     }
 
@@ -68,7 +68,7 @@ impl Background {
         &self.core.pool
     }
 
-    /// The time now.
+    /// The time now, by the engine's clock.
     pub(in crate::db) fn now_ns(&self) -> u64 {
         self.core.clock.now_ns()
     }
@@ -135,7 +135,7 @@ impl Background {
         *at_ns = now_ns;
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
         self.waiting_snapshot.step(&self.core);
-        // It is no work after which there would be more.
+        // Writing the log makes no further work.
         self.noted("writing the log", flushed.map(|()| true)).map(|_| false)
     }
 
@@ -276,7 +276,7 @@ impl Background {
 
     /// Takes statistics that are due.
     pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
-        self.noted("taking statistics", taking_statistics::step(&self.core, &self.ends))
+        self.noted("taking statistics", taking_statistics::step(&self.core, &self.hurries))
     }
 
     /// Looks for newer versions of keys, and closes an image anew, if that is due.
@@ -313,13 +313,13 @@ impl Background {
     /// From now on nobody waits for a pause of a checkpoint, and no statistics are taken, until
     /// [`Self::end_hurry`].
     pub(in crate::db) fn hurry(&self) {
-        self.ends.store(true, Relaxed);
+        self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();
     }
 
     /// Ends what [`Self::hurry`] began.
     pub(in crate::db) fn end_hurry(&self) {
-        self.ends.store(false, Relaxed);
+        self.hurries.store(false, Relaxed);
         self.core.checkpointer.end_hurry();
     }
 }

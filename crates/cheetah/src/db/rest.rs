@@ -10,7 +10,7 @@
 //!   I2  Every thread has a turn every ten seconds, for work that only the time makes due.
 //!   I3  No thread rests while another one is held up, or a rollback is left to the background.
 //!   I4  A call is not lost: a thread decides to rest, and falls asleep, under the mutex under
-//!       which calls are noted.
+//!       which calls are noted. The cleaner sleeps elsewhere: a call ends its next sleep, too.
 //! Locks     one mutex, taken last.
 
 use crate::base::{planted, Lsn};
@@ -43,20 +43,21 @@ struct State {
     seen: Signs,
 }
 
-/// Numbers that move, or are not 0, when there may be work for the background.
+/// Signs of work for the background (I1): there may be some when one of the first three moves, or
+/// when the last one is not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::db) struct Signs {
     /// Where the log ends: something has been changed.
     pub(in crate::db) log_end: Lsn,
-    /// What all snapshots see: purge may go on.
+    /// The horizon of snapshots: purge may go on.
     pub(in crate::db) horizon: u64,
     /// Pages that were read: some may have to leave memory.
     pub(in crate::db) reads: u64,
-    /// Threads that are held up, and rollbacks that are left (I3).
+    /// How many threads are held up, and how many rollbacks are left (I3).
     pub(in crate::db) in_progress: u64,
 }
 
-/// Whose turn it is when.
+/// A thread's place among those that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
     /// From 0.
@@ -75,7 +76,7 @@ impl Turn {
 }
 
 impl Rest {
-    /// Something has happened; whether that ends a rest.
+    /// Notes that something has happened. Returns whether that ends a rest.
     pub(in crate::db) fn call(&self, now_ns: u64) -> bool {
         let mut state = self.state.lock();
         let rested = state.is_quiet(now_ns);
@@ -86,12 +87,12 @@ impl Rest {
         rested
     }
 
-    /// Threads begin: nobody has asked them to end.
+    /// Takes [`end`](Self::end) back, before threads begin.
     pub(in crate::db) fn begin(&self) {
         self.state.lock().ends = false;
     }
 
-    /// Has the threads end.
+    /// Asks the threads to end.
     pub(in crate::db) fn end(&self) {
         self.state.lock().ends = true;
         self.called.notify_all();
@@ -102,8 +103,8 @@ impl Rest {
         self.state.lock().ends
     }
 
-    /// Looks at the signs, which `read` reads, unless that was done a moment ago; whether they end
-    /// a rest.
+    /// Looks at the signs, which `read` reads, unless that was done a moment ago. Returns whether
+    /// they end a rest.
     pub(in crate::db) fn look(&self, now_ns: u64, read: impl FnOnce() -> Signs) -> bool {
         let mut state = self.state.lock();
         if now_ns.saturating_sub(state.looked_ns) < LOOK_EVERY_NS {
@@ -123,7 +124,7 @@ impl Rest {
         rested
     }
 
-    /// How long to sleep after a step that had nothing to do: a moment, or to the next turn.
+    /// How long to sleep after a step that had nothing to do: [`IDLE`], or to the next turn.
     /// `worked_ns`: when the thread has done something last.
     pub(in crate::db) fn pause(&self, now_ns: u64, worked_ns: u64, turn: Turn) -> Duration {
         self.state.lock().pause(now_ns, worked_ns, turn)

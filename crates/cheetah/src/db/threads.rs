@@ -44,33 +44,33 @@ fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut
 
 type Step = fn(&Background) -> Result<bool>;
 
-/// What a thread does.
+/// The work of one thread.
 #[derive(Clone, Copy)]
 struct Job {
     name: &'static str,
     step: Step,
-    /// Where it sleeps after a step that had nothing to do.
-    bed: Bed,
-    /// Whether what it has done may be work for others.
+    /// What wakes it before its time, after a step that had nothing to do.
+    woken_by: WokenBy,
+    /// Whether a step that did something may have made work for others.
     leads_to_more: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bed {
-    /// With the others.
-    Common,
-    /// Where writers that have no room wake it, too.
-    Cleaner,
+enum WokenBy {
+    /// Calls of the background, see [`super::rest`].
+    Calls,
+    /// These, and writers that have no room.
+    CallsAndWriters,
 }
 
 impl Job {
     const fn new(name: &'static str, step: Step) -> Self {
-        Self { name, step, bed: Bed::Common, leads_to_more: true }
+        Self { name, step, woken_by: WokenBy::Calls, leads_to_more: true }
     }
 }
 
 const JOBS: [Job; 10] = [
-    Job { bed: Bed::Cleaner, ..Job::new("cheetah-clean", Background::clean_step) },
+    Job { woken_by: WokenBy::CallsAndWriters, ..Job::new("cheetah-clean", Background::clean_step) },
     Job::new("cheetah-undo", Background::rollback_step),
     Job::new("cheetah-purge", Background::free_step),
     Job::new("cheetah-check", Background::checkpoint_step),
@@ -129,17 +129,19 @@ fn run(background: &Background, job: Job, turn: Turn) {
             Err(Error::Fatal(_)) => return,
             Ok(false) | Err(_) => {
                 background.look_for_signs();
-                sleep(background, job.bed, worked_ns, turn);
+                sleep(background, job.woken_by, worked_ns, turn);
             }
         }
     }
 }
 
-fn sleep(background: &Background, bed: Bed, worked_ns: u64, turn: Turn) {
+fn sleep(background: &Background, woken_by: WokenBy, worked_ns: u64, turn: Turn) {
     let (rest, now_ns) = (&background.rest, background.now_ns());
-    match bed {
-        Bed::Common => rest.sleep(now_ns, worked_ns, turn),
-        Bed::Cleaner => background.pool().wait_to_clean(rest.pause(now_ns, worked_ns, turn)),
+    match woken_by {
+        WokenBy::Calls => rest.sleep(now_ns, worked_ns, turn),
+        WokenBy::CallsAndWriters => {
+            background.pool().wait_to_clean(rest.pause(now_ns, worked_ns, turn));
+        }
     }
 }
 
