@@ -254,7 +254,7 @@ impl Db {
     /// the caller, of which the first 8 KiB are kept. Neither waits nor does I/O.
     pub fn note_refused_by_constraint(&self, text: &str) {
         let core = &self.0.core;
-        core.refusals.note(core.clock.now_ns(), core.for_people.time(), text);
+        core.refusals.note(core.moment(), text);
     }
 
     /// The constraints whose child the table is, and what serves them now.
@@ -290,9 +290,9 @@ impl Db {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
-    /// Notes that rows have gone from the tables whose names begin so, in another way than by being
-    /// deleted, as a partition has been dropped: snapshots from before now are refused what is left
-    /// (`TableChanged`).
+    /// Notes that the tables whose names begin so are what is left of a larger one: some of its
+    /// rows have gone without being deleted, as when a partition is dropped. Snapshots from before
+    /// now are refused them (`TableChanged`).
     pub fn note_remainders(&self, prefix: &str) {
         ddl::note_remainders(&self.0.core, prefix);
     }

@@ -1,7 +1,8 @@
 //! How the keys of an index are encoded, as far as it takes to find where their parts end.
 //!
-//! The caller encodes keys; the engine never computes one. With this it can tell, of a stored key,
-//! how many leading parts two keys have in common, without asking the caller for each.
+//! The caller encodes keys; the engine never computes one. With this it can tell how many leading
+//! parts two stored keys have in common, without asking the caller for each, and take the values of
+//! one apart, which the caller then shows to people.
 //!
 //! Invariants
 //!   I1  The end of a part follows from its own bytes: no encoding of a value is a proper prefix of
@@ -26,7 +27,8 @@ pub struct KeyPartEncoding {
     pub is_counted: bool,
     /// How its values are encoded.
     pub value: ValueEncoding,
-    /// What the caller needs to know to show its values to people.
+    /// A number by which the caller knows how to show its values to people. The engine only hands
+    /// it back (`Db::show_values_with`).
     pub shown_as: u32,
 }
 
@@ -52,14 +54,15 @@ pub enum TextLevel {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum KeyValue {
     Null,
-    /// As the caller has encoded it, in ascending order, with what tells him how to show it.
+    /// How it is [shown](KeyPartEncoding::shown_as), and its bytes as the caller has encoded them
+    /// for ascending order.
     Value(u32, Vec<u8>),
-    /// What no part is known of.
+    /// Bytes behind the last part that is whole.
     Rest(Vec<u8>),
 }
 
 impl KeyEncoding {
-    /// The values of a stored key, or of the beginning of one.
+    /// The values of the parts that count of a stored key, or of the beginning of one.
     pub(crate) fn values(&self, key: &[u8]) -> Vec<KeyValue> {
         let (mut values, mut at) = (Vec::new(), 0);
         for part in &self.parts {
@@ -67,7 +70,7 @@ impl KeyEncoding {
             let bytes = key.get(at..end).unwrap_or_default();
             at = end;
             if part.is_counted {
-                values.push(part.shown(bytes));
+                values.push(part.value(bytes));
             }
         }
         match key.get(at..) {
@@ -93,7 +96,8 @@ impl KeyEncoding {
 }
 
 impl KeyPartEncoding {
-    fn shown(&self, bytes: &[u8]) -> KeyValue {
+    /// The value that its bytes in a stored key encode.
+    fn value(&self, bytes: &[u8]) -> KeyValue {
         let flip = if self.descending { 0xff } else { 0 };
         let mut bytes: Vec<_> = bytes.iter().map(|byte| byte ^ flip).collect();
         if !self.nullable {

@@ -3,6 +3,7 @@
 use super::NS_PER_S;
 use crate::base::{TableId, TreeId};
 use crate::db::Db;
+use crate::table::shared::moment::Moment;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -129,24 +130,24 @@ impl Db {
 
     /// What a constraint has refused last.
     fn write_refusal(&self, text: &mut String) {
-        let Some((at_ns, time, refusal)) = self.0.core.refusals.latest() else { return };
+        let Some((moment, refusal)) = self.0.core.refusals.latest() else { return };
         write_heading(text, "LATEST FOREIGN KEY ERROR");
-        let _ = writeln!(text, "{}\n{refusal}", self.tell_time(at_ns, time));
+        let _ = writeln!(text, "{}\n{refusal}", self.tell_time(moment));
     }
 
-    /// When something was: by the clock of people, or else how long ago.
-    fn tell_time(&self, at_ns: u64, time: String) -> String {
-        if !time.is_empty() {
-            return time;
+    /// A moment by the clock of people, or else how long ago it was.
+    fn tell_time(&self, moment: Moment) -> String {
+        if !moment.time.is_empty() {
+            return moment.time;
         }
-        let age_ns = self.0.core.clock.now_ns().saturating_sub(at_ns);
+        let age_ns = self.0.core.clock.now_ns().saturating_sub(moment.at_ns);
         format!("{} s ago", age_ns / NS_PER_S)
     }
 
     fn write_deadlock(&self, text: &mut String) {
-        let Some((at_ns, time, deadlock)) = self.0.core.deadlocks.latest() else { return };
+        let Some((moment, deadlock)) = self.0.core.deadlocks.latest() else { return };
         write_heading(text, "LATEST DETECTED DEADLOCK");
-        let _ = write!(text, "{}\n{deadlock}", self.tell_time(at_ns, time));
+        let _ = write!(text, "{}\n{deadlock}", self.tell_time(moment));
     }
 
     /// The oldest open transactions.

@@ -92,7 +92,7 @@ pub struct LockEntry {
     pub table: String,
     /// The name of the index; none for the table as a whole.
     pub index: Option<String>,
-    /// What it is on, in words, with the values of keys; none for a table.
+    /// Its place in its index, in words, with the values of keys; none for a table.
     pub data: Option<String>,
     /// Whether it is waited for.
     pub is_waiting: bool,

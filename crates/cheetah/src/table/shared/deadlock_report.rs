@@ -28,7 +28,8 @@ impl Core {
         });
     }
 
-    /// Counts a deadlock, and writes down who is in it. By the victim, before it is rolled back.
+    /// Counts a deadlock, writes down who is in it, and tells the listener, if there is one. By the
+    /// victim, before it is rolled back.
     pub(crate) fn note_deadlock(&self) {
         Counters::add(&self.counters.deadlocks);
         if let (_, Some(deadlock)) = self.locks.deadlocks() {
@@ -36,8 +37,7 @@ impl Core {
             if let Some(hear) = self.for_people.deadlock.get() {
                 hear(&text);
             }
-            let (at_ns, time) = (self.clock.now_ns(), self.for_people.time());
-            self.deadlocks.keep(Report { number: deadlock.number, at_ns, time, text });
+            self.deadlocks.keep(Report { number: deadlock.number, moment: self.moment(), text });
         }
     }
 

@@ -5,6 +5,7 @@
 //! rolled back: until then the others wait on.
 //! Locks     the report, for a moment; nothing is taken while it is held.
 
+use super::moment::Moment;
 use parking_lot::Mutex;
 
 /// See the module.
@@ -16,16 +17,14 @@ pub(crate) struct Deadlocks {
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) number: u64,
-    pub(super) at_ns: u64,
-    /// Date and time of day, if somebody knows them.
-    pub(super) time: String,
+    pub(super) moment: Moment,
     pub(super) text: String,
 }
 
 impl Deadlocks {
-    /// The latest one for people; when it was, by the engine's clock and by theirs.
-    pub(crate) fn latest(&self) -> Option<(u64, String, String)> {
-        self.latest.lock().as_ref().map(|report| (report.at_ns, report.time.clone(), report.text.clone()))
+    /// The latest one for people, and when it was.
+    pub(crate) fn latest(&self) -> Option<(Moment, String)> {
+        self.latest.lock().as_ref().map(|report| (report.moment.clone(), report.text.clone()))
     }
 
     pub(super) fn keep(&self, report: Report) {

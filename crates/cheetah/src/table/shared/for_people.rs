@@ -1,13 +1,15 @@
-//! What reports tell people and the engine does not know itself: connections, values in keys, the
-//! time of day. Whoever uses the engine says how each is told; who is not asked is left out.
+//! Reports tell people of things that the engine does not know itself: connections, values in
+//! keys, the time of day. The user of the engine gives a function for each. Where there is none,
+//! reports leave the thing out, or have bytes in its place.
 
+use super::moment::Moment;
 use super::parts::Core;
 use crate::base::TreeId;
 use crate::table::key_encoding::KeyValue;
 use crate::txn::hex;
 use std::sync::OnceLock;
 
-/// Tells what the connection of that number does.
+/// Tells what the connection of that number does, in words.
 pub(crate) type TellConnection = Box<dyn Fn(u64) -> String + Send + Sync>;
 /// Tells a value of a key by what its part is [shown as](crate::table::KeyPartEncoding::shown_as);
 /// nothing where it cannot.
@@ -27,11 +29,7 @@ pub(crate) struct ForPeople {
 }
 
 impl ForPeople {
-    /// Date and time of day; empty where nobody tells them.
-    pub(crate) fn time(&self) -> String {
-        self.time.get().map(|tell| tell()).unwrap_or_default()
-    }
-
+    /// A value in words; in hexadecimal digits where nobody tells it.
     fn value(&self, value: &KeyValue) -> String {
         match value {
             KeyValue::Null => "NULL".to_owned(),
@@ -49,6 +47,12 @@ impl ForPeople {
 }
 
 impl Core {
+    /// Now.
+    pub(crate) fn moment(&self) -> Moment {
+        let time = self.for_people.time.get().map(|tell| tell()).unwrap_or_default();
+        Moment { at_ns: self.clock.now_ns(), time }
+    }
+
     /// The values of a key as it is stored in that index, as far as somebody can tell them; else in
     /// hexadecimal digits.
     pub(crate) fn show_key(&self, tree: TreeId, key: &[u8]) -> String {

@@ -17,6 +17,7 @@ pub(crate) mod for_people;
 mod journal;
 pub(crate) mod keys_in_use;
 mod losses;
+pub(crate) mod moment;
 mod pace;
 pub(crate) mod parts;
 pub(crate) mod purge_latch;

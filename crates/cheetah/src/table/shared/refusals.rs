@@ -2,6 +2,7 @@
 //!
 //! Locks     the text, for a moment; nothing is taken while it is held.
 
+use super::moment::Moment;
 use parking_lot::Mutex;
 
 /// Longest text that is kept; the rest of a longer one is cut off.
@@ -13,26 +14,23 @@ pub(crate) struct Refusals(Mutex<Option<Refusal>>);
 
 #[derive(Clone, Default, Debug)]
 struct Refusal {
-    at_ns: u64,
-    /// Date and time of day, if somebody knows them.
-    time: String,
+    moment: Moment,
     text: String,
 }
 
 impl Refusals {
-    /// Notes that something was refused at that time, in the words of whoever did so.
-    pub(crate) fn note(&self, at_ns: u64, time: String, text: &str) {
+    /// Notes that something was refused at that moment, in the words of whoever did so.
+    pub(crate) fn note(&self, moment: Moment, text: &str) {
         let mut latest = self.0.lock();
         let latest = latest.get_or_insert_with(Refusal::default);
-        latest.at_ns = at_ns;
-        latest.time = time;
+        latest.moment = moment;
         latest.text.clear();
         latest.text.push_str(beginning(text, REFUSAL_BYTES_MAX));
     }
 
-    /// The latest one; when it was, by the engine's clock and by that of people.
-    pub(crate) fn latest(&self) -> Option<(u64, String, String)> {
-        self.0.lock().as_ref().map(|refusal| (refusal.at_ns, refusal.time.clone(), refusal.text.clone()))
+    /// The latest one, and when it was.
+    pub(crate) fn latest(&self) -> Option<(Moment, String)> {
+        self.0.lock().as_ref().map(|refusal| (refusal.moment.clone(), refusal.text.clone()))
     }
 }
 
@@ -53,8 +51,9 @@ mod tests {
     fn the_latest_is_kept_and_long_ones_end_after_a_whole_character() {
         let refusals = Refusals::default();
         assert_eq!(refusals.latest(), None);
-        let note = |at_ns, text: &str| refusals.note(at_ns, "now".to_owned(), text);
-        let latest = |at_ns, text: &str| Some((at_ns, "now".to_owned(), text.to_owned()));
+        let moment = |at_ns| Moment { at_ns, time: "now".to_owned() };
+        let note = |at_ns, text: &str| refusals.note(moment(at_ns), text);
+        let latest = |at_ns, text: &str| Some((moment(at_ns), text.to_owned()));
         note(1, "one");
         note(2, "another");
         assert_eq!(refusals.latest(), latest(2, "another"));

@@ -96,7 +96,7 @@ impl LockedOn {
         }
     }
 
-    /// What it is on, within its index; none for a table.
+    /// Its place within its index, with keys as `show` shows them; none for a table.
     pub fn data(&self, show: ShowKey<'_>) -> Option<String> {
         match self {
             LockedOn::Table(_) => None,
@@ -107,7 +107,7 @@ impl LockedOn {
         }
     }
 
-    /// What it is on, in words.
+    /// Its place in words, with keys as `show` shows them.
     pub fn told(&self, show: ShowKey<'_>) -> String {
         match self {
             LockedOn::Table(table) => format!("table {table}"),
@@ -177,14 +177,14 @@ pub fn hex(key: &[u8]) -> String {
     Hex(key).to_string()
 }
 
-/// With keys in hexadecimal digits.
+/// In words, with keys in hexadecimal digits.
 impl fmt::Display for LockedOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.told(&hex))
     }
 }
 
-/// A range as in mathematics: `(0a, 0c]`.
+/// A range as in mathematics: `(0a, 0c]` with keys in hexadecimal digits.
 fn range(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>, show: ShowKey<'_>) -> String {
     let low = match low {
         Bound::Included(key) => format!("[{}", show(key)),
