@@ -55,7 +55,7 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
 
 /// Whether the table has no row for anybody: none that is committed, none that somebody has written
 /// and may commit, and none that somebody has deleted and may bring back, or that an older snapshot
-/// sees. Those that wait for purge count, too.
+/// sees. Rows that wait for purge count, too. May do I/O.
 pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
     let _usage = table.use_it()?;
     let counts = planted::is_on("keys: count the rows to see whether there are any");

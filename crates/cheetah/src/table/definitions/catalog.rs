@@ -288,8 +288,8 @@ impl Catalog {
         }
     }
 
-    /// The tables whose names begin so.
-    pub(crate) fn called(&self, prefix: &str) -> Vec<Arc<Table>> {
+    /// The tables whose names begin so, sorted by name.
+    pub(crate) fn by_prefix(&self, prefix: &str) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let from = tables.by_name.range(prefix.to_owned()..);
         from.take_while(|(name, _)| name.starts_with(prefix)).map(|(_, table)| Arc::clone(table)).collect()
@@ -575,7 +575,7 @@ impl Catalog {
     }
 
     /// Gives the first of `changed` another name, and all of them, it included, the constraints
-    /// that they have from then on. Their handles stay good. A path for each. Older snapshots than
+    /// that they have from then on. Their handles stay good. A path for each. Snapshots older than
     /// `stamp` know it by the name that it has had.
     pub(crate) fn rename_table(
         &self,

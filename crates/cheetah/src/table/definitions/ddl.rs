@@ -137,13 +137,13 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
     }
 }
 
-/// Notes that rows have gone from tables whose names begin so, in another way than by being
-/// deleted: snapshots that still have them are refused what is left (M2).
+/// Notes that the tables whose names begin so are what is left of a larger one, some of whose rows
+/// have gone without being deleted: older snapshots, which still have those, are refused them (M2).
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();
     if !planted::is_on("partitions: show what is left to older snapshots") {
-        core.catalog.called(prefix).iter().for_each(|table| table.set_known_since(stamp));
+        core.catalog.by_prefix(prefix).iter().for_each(|table| table.set_known_since(stamp));
     }
 }
 
@@ -290,7 +290,8 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) 
         Ddl::Alter(..) | Ddl::Rename(..) => {}
         Ddl::Create(def) => {
             let is_shown = planted::is_on("create: show the table to older snapshots");
-            core.catalog.create_table(mtr, path, def.clone(), if is_shown { 0 } else { stamp })?;
+            let known_since = if is_shown { 0 } else { stamp };
+            core.catalog.create_table(mtr, path, def.clone(), known_since)?;
         }
         Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
         Ddl::Truncate(table, def) => {

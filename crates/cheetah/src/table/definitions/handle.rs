@@ -61,10 +61,11 @@ pub(super) struct LastingState {
     row_count: AtomicU64,
     counts: Counts,
     known: KnownSince,
-    /// With which stamp it took the place of an empty table, if it did so: which one, if that is
-    /// kept for older snapshots; and the one that has taken this one's place (I7).
+    /// The stamp with which it took the place of an empty table; 0 if it did not (I7).
     replaced_at: AtomicU64,
+    /// The empty table, while that is kept for older snapshots.
     before: RwLock<Weak<Table>>,
+    /// The table that has taken this one's place.
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
@@ -324,7 +325,7 @@ impl Table {
         self.lasting.known.begin(stamp, &self.name());
     }
 
-    /// `TableChanged` for a snapshot that has had another table by its name, or none.
+    /// `TableChanged` for a snapshot of this stamp if another table had the name then, or none.
     pub(crate) fn check_known_at(self: &Arc<Self>, stamp: Option<u64>) -> Result<()> {
         let is_known = |stamp| self.newest().lasting.known.is_known_at(stamp);
         match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {

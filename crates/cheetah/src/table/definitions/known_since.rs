@@ -1,6 +1,6 @@
 //! Since when a table has the rows that it has, under the name that it has (M2).
 //!
-//! A snapshot is to find under a name what stood there when it was taken, or to hear that it cannot
+//! A snapshot finds under a name what stood there when it was taken, or is refused the table
 //! (`TableChanged`). Versions tell what rows of a table were like; they do not tell that the table
 //! was another one. So each table, and with it each partition, knows from which stamp on which name
 //! was its own.
@@ -9,8 +9,8 @@
 //!   K1  A table is known from the change of the catalog that has created it, or that has put
 //!       other rows in its place or taken some away; under a name from the change that gave it.
 //!       A statement that creates a table and fills it makes it known with its commit.
-//!   K2  Who gets a name again that it has had is known for both times, and not for the one in
-//!       between.
+//!   K2  A table that gets a name again that it has had is known for both times, and not for the
+//!       one in between.
 //!   K3  Only memory has this: no snapshot is older than the startup, after which all that is there
 //!       is known for ever. Prepared transactions that it finds read nothing, and what it rolls
 //!       back later has no snapshot that sees it.
@@ -24,14 +24,14 @@ const NAMES_MAX: usize = 8;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct KnownSince {
-    /// From when on it has been called as it is now: most snapshots are younger.
+    /// The last stamp of `names`: most snapshots are younger, and need no look at these.
     newest: AtomicU64,
-    /// From when on it had which name, in order; the last one is the one that it has.
+    /// The stamps from which on it had its names, in order; the last name is the one that it has.
     names: Mutex<Vec<(u64, String)>>,
 }
 
 impl KnownSince {
-    /// What has been called so ever since.
+    /// A table that is known by this name to all snapshots.
     pub(super) fn ever(name: &str) -> Self {
         Self { newest: AtomicU64::new(0), names: Mutex::new(vec![(0, name.to_owned())]) }
     }
@@ -49,7 +49,7 @@ impl KnownSince {
         });
     }
 
-    /// It stands for `other` from now on, for all who know that.
+    /// It stands for `other` from now on: all snapshots that know that one know it.
     pub(super) fn take_over(&self, other: &Self) {
         let theirs = other.names.lock().clone();
         self.change(|names| *names = theirs);
