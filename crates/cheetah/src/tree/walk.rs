@@ -33,7 +33,7 @@ pub struct Walk {
     /// Version of the page when the last step looked at it.
     version: u64,
     key: Vec<u8>,
-    /// The last record that a step has passed.
+    /// The key of the last record that a step has passed.
     passed: Vec<u8>,
     /// Where in the leaf the last step forward has found its record: the next one looks there
     /// first for the key that it goes on from.
@@ -72,8 +72,9 @@ impl Walk {
     }
 
     /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`, and
-    /// is not passed: `passes` is asked of each record before it in the same leaf. `f` gets the
-    /// last one that was passed, too. Both must be short and use no tree. Loads pages: may do I/O.
+    /// is not passed. `passes` says of each record before it in the same leaf whether it is. `f`
+    /// also gets the key of the last one that was passed. Both must be short and use no tree. Loads
+    /// pages: may do I/O.
     pub fn forward<R>(
         &mut self,
         key: &[u8],

@@ -1,10 +1,9 @@
 //! A scan that locks what it reads: ranges of its index, and the rows.
 //!
 //! Record by record: under the latch of the leaf it sees the next record that is not passed, and
-//! asks for its lock,
-//! with the range since the last one; if it has to wait, it looks again afterwards from where it
-//! was. From an entry of a secondary index it goes on to the row, locks that, and makes sure that
-//! the entry is still the row's.
+//! asks for its lock, with the range since the last one. If it has to wait, it looks again
+//! afterwards from where it was. From an entry of a secondary index it goes on to the row, locks
+//! that, and makes sure that the entry is still the row's.
 //!
 //! One row that is sought by its whole key, and whose leaf is not in memory, is judged under the
 //! lock of the leaf's page table entry instead of a latch.
@@ -18,8 +17,8 @@
 //!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
-//!   I5  Such records that follow each other in a leaf are passed in one step, under one latch, and
-//!       what they lie in is one range: of the gap only, as they are locked by nobody.
+//!   I5  Such records that follow each other in a leaf are passed in one step, under one latch. The
+//!       range that they lie in is locked by one request: as a gap, so nobody locks the records.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
@@ -387,7 +386,7 @@ impl LockingScan {
         Ok(step)
     }
 
-    /// The row that it is on is locked: whoever changes it need not ask for that again.
+    /// Notes that the row that it is on is locked: whoever changes it need not ask again.
     fn note_locked(&self) {
         if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
             return;

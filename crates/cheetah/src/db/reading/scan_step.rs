@@ -85,14 +85,14 @@ impl Asking<'_> {
     /// Whether a record is passed in any case: it is marked as deleted for good, or by the scan's
     /// own transaction.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
-        let (key, range) = (key, (Bound::Included(key), Bound::Included(key)));
+        let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()
             && !matches!(self.locker.writer_of(record.version), VersionWriter::Other(_))
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
     /// Keeps others from putting records into a range in which all records were passed (I5 of
-    /// [`super::locking_scan`]).
+    /// [`super::locking_scan`]). Errors as of a lock that is asked for.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
@@ -113,10 +113,15 @@ impl Asking<'_> {
     }
 
     /// Locks what is left of a leaf behind its last record that was not passed, up to where `step`
-    /// ends.
-    pub(in crate::db) fn lock_rest(&self, range: KeyRange<'_>, step: &ScanStep, passed: bool) -> Result<()> {
+    /// ends. `has_passed`: whether there are records in it, all of which were passed.
+    pub(in crate::db) fn lock_rest(
+        &self,
+        range: KeyRange<'_>,
+        step: &ScanStep,
+        has_passed: bool,
+    ) -> Result<()> {
         match step {
-            _ if passed => self.lock_run(range),
+            _ if has_passed => self.lock_run(range),
             ScanStep::Crossed => self.lock_passed(range),
             _ => self.lock_gap(range),
         }

@@ -34,7 +34,7 @@ pub(crate) struct Cover {
 /// The end of a range that is being lengthened (I4).
 #[derive(Debug)]
 struct GrowingEnd {
-    /// What ends there.
+    /// The range that ends there.
     cover: Cover,
     cut: Cut,
     /// The next cut behind it in the map; none where there is none.
@@ -42,12 +42,12 @@ struct GrowingEnd {
 }
 
 impl GrowingEnd {
-    /// Whether a range like `cover` may go on from it to where `low` begins.
-    fn is_before(&self, cover: Cover, low: &Cut) -> bool {
+    /// Whether it is the end of a range like `cover` at `low`, where the next one begins.
+    fn is_of(&self, cover: Cover, low: &Cut) -> bool {
         self.cover == cover && self.cut == *low
     }
 
-    /// Whether `cut` is in what has nothing behind the end.
+    /// Whether `cut` lies between the end and the next cut, where no range is.
     fn has_behind(&self, cut: &Cut) -> bool {
         self.cut <= *cut && self.next.as_ref().is_none_or(|next| cut < next)
     }
@@ -134,7 +134,7 @@ impl Ranges {
     /// Moves the end of a range of the same owner and level that ends where the new one begins, if
     /// there is nothing else in it: the steps of a scan. False when it is not so.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
-        if self.growing.as_ref().is_none_or(|end| !end.is_before(cover, &span.low)) {
+        if self.growing.as_ref().is_none_or(|end| !end.is_of(cover, &span.low)) {
             self.put_end_into_map();
             self.growing = self.take_end(cover, &span.low);
         }
@@ -160,6 +160,7 @@ impl Ranges {
         Some(GrowingEnd { cover, cut: at.clone(), next })
     }
 
+    /// Makes the growing end a cut like the others (I4).
     fn put_end_into_map(&mut self) {
         if let Some(end) = self.growing.take() {
             self.cuts.insert(end.cut, Vec::new());
@@ -246,7 +247,7 @@ mod tests {
 
     const KEYS: usize = 12;
 
-    /// What the ranges should be: who has what between each place and the next.
+    /// The ranges as they should be: the levels of owners between each place and the next.
     #[derive(Default)]
     struct Model([BTreeMap<u64, Level>; 2 * KEYS]);
 
