@@ -1,10 +1,9 @@
-//! Variables of a server that depend on each other, and what is taken when they do not fit. As
-//! InnoDB does, the engine takes values that it can work with and warns, rather than leave the
-//! server without its tables. A program that opens a database itself is refused instead
-//! ([`Config::validate`]).
+//! Variables of a server that depend on each other. When they do not fit, the engine takes values
+//! that it can work with and warns, as InnoDB does, rather than leave the server without its
+//! tables. A program that opens a database itself is refused instead ([`Config::validate`]).
 //!
 //! Invariants
-//!   I1  Each value by itself is in the range that the server allows; it is after that, too.
+//!   I1  Each value by itself is in the range that the server allows, before and after.
 //!   I2  Of two values that do not fit, the one that was not given changes: a value that is its
 //!       default counts as not given. If both were, the one changes that is derived from the other.
 //!   I3  What has been adjusted fits: nothing changes the second time.
@@ -21,9 +20,9 @@ pub(super) const LOG_FILES_MIN: u64 = 4;
 /// The variables that depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServerSettings {
-    /// `cheetah_log_file_size`.
+    /// `cheetah_log_file_size`: bytes that one file of the log has at most.
     pub log_file_bytes: u64,
-    /// `cheetah_log_size_max`.
+    /// `cheetah_log_size_max`: bytes that the log has at most.
     pub log_bytes_max: u64,
     /// `cheetah_ft_min_token_size`: characters of the shortest word of full-text indexes.
     pub word_chars_min: u32,
@@ -55,7 +54,7 @@ impl fmt::Display for Adjustment {
 }
 
 impl ServerSettings {
-    /// Changes values that do not fit each other, and tells which.
+    /// Changes values that do not fit each other. Returns which, with the reasons.
     pub fn adjust(&mut self) -> Vec<Adjustment> {
         self.adjust_log().into_iter().chain(self.adjust_words()).collect()
     }
@@ -103,7 +102,7 @@ mod tests {
     use crate::base::Config;
 
     const MIB: u64 = 1 << 20;
-    /// What the server allows for each alone.
+    /// The ranges that the server allows for each alone.
     const FILE_RANGE: (u64, u64) = (MIB, 1024 * MIB);
     const MAX_RANGE: (u64, u64) = (8 * MIB, u64::MAX / MIB * MIB);
 
@@ -136,10 +135,12 @@ mod tests {
             "cheetah_log_file_size is 16777216, not 67108864: at most a quarter of cheetah_log_size_max, \
              which is 67108864",
         );
-        let a_quarter = |max: u64| format!("a quarter of cheetah_log_size_max, which is {}", max * MIB);
         let file = |taken: u64, asked: u64, max: u64| {
-            let (taken, asked) = (taken * MIB, asked * MIB);
-            format!("cheetah_log_file_size is {taken}, not {asked}: at most {}", a_quarter(max))
+            let (taken, asked, max) = (taken * MIB, asked * MIB, max * MIB);
+            format!(
+                "cheetah_log_file_size is {taken}, not {asked}: at most a quarter of \
+                 cheetah_log_size_max, which is {max}"
+            )
         };
         check_log((64, 255), (63, 255), &file(63, 64, 255));
         check_log((64, 8), (2, 8), &file(2, 64, 8));

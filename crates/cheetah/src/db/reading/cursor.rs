@@ -43,7 +43,8 @@ pub struct Cursor {
     is_older: bool,
     /// The row in the newest row-format version, of a clustered index whose rows may have several.
     current: Vec<u8>,
-    /// Those of the rows behind it that were handed out with it.
+    /// In the same way, the rows behind it that were handed out with it; empty where a row is
+    /// stored in the newest version.
     converted: Vec<Vec<u8>>,
 }
 
@@ -175,8 +176,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// The row of the place where [`next_rows`](Self::next_rows) has stopped becomes `current`.
-    /// What was lent stays where it is.
+    /// Makes the row of the place where [`next_rows`](Self::next_rows) has stopped `current`. Rows
+    /// that were handed out stay where they are in memory.
     fn keep_last(&mut self, rows: usize) -> Result<()> {
         let last = rows.checked_sub(2).filter(|_| self.has_formats());
         let Some(last) = last.and_then(|last| self.converted.get_mut(last)) else { return Ok(()) };
@@ -383,24 +384,24 @@ impl Cursor {
     }
 }
 
-/// A stored row as one of the newest row-format version: itself, or what it becomes, in the room of
-/// that number. `None` if it is damaged.
+/// A stored row as one of the newest row-format version: itself, or, if it is older, converted into
+/// the buffer of that number. `None` if it is damaged.
 fn in_newest_format<'r>(
     table: &Table,
     stored: &'r [u8],
-    rooms: &'r mut Vec<Vec<u8>>,
+    buffers: &'r mut Vec<Vec<u8>>,
     no: usize,
 ) -> Option<&'r [u8]> {
-    if rooms.len() <= no {
-        rooms.resize_with(no + 1, Vec::new);
+    if buffers.len() <= no {
+        buffers.resize_with(no + 1, Vec::new);
     }
-    let room = rooms.get_mut(no)?;
-    room.clear();
+    let buffer = buffers.get_mut(no)?;
+    buffer.clear();
     match table.format_and_row(stored).ok()? {
         (None, row) => Some(row),
         (older, row) => {
-            table.put_in_format(older, row, room).ok()?;
-            Some(room)
+            table.put_in_format(older, row, buffer).ok()?;
+            Some(buffer)
         }
     }
 }

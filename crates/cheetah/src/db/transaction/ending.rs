@@ -1,5 +1,5 @@
-//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3, I5 and
-//! I6 of [`super::handle`]).
+//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3, I5 and I6 of
+//! [`super::handle`]).
 
 use crate::base::stages::Stage;
 use crate::base::{planted, Error, Result, SessionId, TableId};
@@ -43,7 +43,9 @@ impl Transaction {
     }
 
     fn commit_as(&mut self, durable: Durable) -> Result<()> {
-        if let Err(error) = self.check_loads_have_ended().and_then(|()| self.end_if(end::is_unchanged)) {
+        if let Err(error) =
+            self.check_loads_have_ended().and_then(|()| self.end_if_unchanged(end::is_unchanged))
+        {
             return Err(self.roll_back_instead(error));
         }
         if let Some(slot) = self.slot.clone() {
@@ -87,6 +89,7 @@ impl Transaction {
         self.filled.insert(table.id());
     }
 
+    /// From now on the tables that it has created and filled are known (K1 of `known_since.rs`).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if planted::is_on("create: show a table before all its rows") {
@@ -97,15 +100,18 @@ impl Transaction {
         }
     }
 
-    /// Ends what it has written if nothing of that is left, as `is_over` tells: then nobody waits
-    /// (I6). Locks stay.
-    pub(in crate::db) fn end_if(&mut self, is_over: impl Fn(&Core, &Slot) -> bool) -> Result<()> {
-        // It has ended, with what may have been a load alone.
+    /// Ends its changes if none of them is left, as `is_unchanged` tells: then nobody waits (I6).
+    /// Locks stay. Errors as of a rollback.
+    pub(in crate::db) fn end_if_unchanged(
+        &mut self,
+        is_unchanged: impl Fn(&Core, &Slot) -> bool,
+    ) -> Result<()> {
+        // Its end has been logged already, maybe of a load alone.
         if self.ordered.is_some() {
             return Ok(());
         }
         self.catch_up()?;
-        if let Some(slot) = self.slot.as_ref().filter(|slot| is_over(&self.core, slot)) {
+        if let Some(slot) = self.slot.as_ref().filter(|slot| is_unchanged(&self.core, slot)) {
             end::end_unchanged(&self.core, slot)?;
             self.slot = None;
             self.changed.forget();

@@ -22,7 +22,7 @@ impl Transaction {
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.check_loads_have_ended()?;
-        self.end_if(end::is_unlogged)?;
+        self.end_if_unchanged(end::is_unlogged)?;
         self.view.end();
         match self.slot.clone() {
             None => Ok(()),
