@@ -46,7 +46,8 @@ fn change_much(txn: &mut Transaction, table: &Arc<Table>) {
     }
 }
 
-/// What CHECK finds when `meanwhile` happens as it reads its first row; rows.
+/// The number of faults that CHECK finds, and of rows, when `meanwhile` happens as it reads its
+/// first row.
 fn findings_beside(db: &Db, table: &Arc<Table>, meanwhile: impl FnOnce()) -> (usize, u64) {
     let mut meanwhile = Some(meanwhile);
     let report = db.check_table_with(table, &mut |_, stored, entries| {

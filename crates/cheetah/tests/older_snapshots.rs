@@ -13,8 +13,8 @@ use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
 use support::*;
 
-/// What every kind of consistent read finds, which must be one and the same: rows, or that the
-/// table is refused.
+/// The number of rows that every kind of consistent read finds, or `None` if the table is refused.
+/// All kinds must agree.
 fn rows_of(old: &mut Transaction, db: &Db, name: &str) -> Option<u64> {
     let table = db.table(name).unwrap();
     let rows = unless_refused(all_rows(old, &table)).map(|rows| rows.len() as u64);
@@ -131,7 +131,8 @@ fn m2_what_is_left_of_a_table_is_refused_to_those_who_have_all_of_it() {
     assert_eq!(rows_of(&mut snapshot(&db), &db, "t#P#p0"), Some(3));
 }
 
-/// What a snapshot finds that was taken while a statement filled the table that it had created.
+/// The number of rows for a snapshot that was taken while a statement filled the table that it had
+/// created; `None` if it is refused the table.
 fn read_while_filled(rows: u64) -> Option<u64> {
     let db = open(&SimDisk::new()).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -141,7 +142,7 @@ fn read_while_filled(rows: u64) -> Option<u64> {
     (0..rows).for_each(|key| insert(&mut statement, &table, key, &Row::new(key, 10)).unwrap());
     statement.commit().unwrap();
     assert_eq!(rows_of(&mut snapshot(&db), &db, "t"), Some(rows));
-    // What the next one does is ordinary.
+    // The next statement's rows are ordinary ones.
     let mut newer = snapshot(&db);
     put_rows(&db, &table, rows..rows + 3);
     assert_eq!(rows_of(&mut newer, &db, "t"), Some(rows));

@@ -556,7 +556,7 @@ fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
     assert!(waits(add_one(&mut second, &table, 10)));
 }
 
-/// Whether a change of a row waits for its writer, when the one who changes it has locked it by a
+/// Whether a change of a row waits for its writer if its own transaction has locked the row by a
 /// scan before, and has given it back.
 fn waits_for_a_row_that_was_given_back() -> bool {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
@@ -574,7 +574,7 @@ fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
     assert!(!waits_for_a_row_that_was_given_back());
 }
 
-/// What the scan has locked stays so when the change of the row is rolled back.
+/// A row that a scan has locked stays so when the change of the row is rolled back.
 #[test]
 fn a_scanned_row_stays_locked_when_its_change_is_rolled_back_and_made_again() {
     for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
@@ -989,9 +989,9 @@ fn a_range_that_is_locked_while_a_row_is_on_its_way_stays_as_it_is() {
     assert!((0..50).any(|_| phantoms(20, bug) > 0), "the planted bug is found");
 }
 
-/// Rows of which those from `gone` on up to `until` have been deleted under an old snapshot, so
-/// that a scan of an index from either end passes many of them. Whether others can put one of them
-/// back while the scan's transaction is open: by index, forward and backward.
+/// Most rows of a table are deleted under an old snapshot, and a scan from either end of an index
+/// passes them. Whether others can put each of some of these back while the scan's transaction is
+/// open: by index, forward and backward.
 fn inserts_into_what_is_passed(isolation: Isolation) -> Vec<bool> {
     const ROWS: u64 = 300;
     let mut done = Vec::new();

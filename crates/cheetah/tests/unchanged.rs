@@ -107,8 +107,8 @@ fn a_prepared_transaction_that_changed_nothing_keeps_its_locks_to_its_end() {
     other.commit().unwrap();
 }
 
-/// What was taken back is in the log, but nobody waits for it; purge passes it, and a startup finds
-/// the rows as they were.
+/// Changes that were taken back are in the log, but nobody waits for them; purge passes them, and a
+/// startup finds the rows as they were.
 fn take_back() {
     let disk = SimDisk::new();
     let (db, table) = start(&disk);
