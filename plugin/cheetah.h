@@ -200,6 +200,7 @@ typedef struct CheetahTableSpec {
   int32_t compression_level;
   uint8_t compression;
   uint8_t hidden_key;
+  uint8_t is_temporary;
   CheetahEncryption encryption;
 } CheetahTableSpec;
 

@@ -39,6 +39,7 @@ static int create_in_engine(THD *thd, const std::string &name, TABLE *form, cons
   spec.extra = fingerprint.bytes();
   spec.auto_increment = form->found_next_number_field != nullptr ? info->auto_increment_value : 0;
   spec.hidden_key = codec.hidden_key();
+  spec.is_temporary = is_temporary_name(name);
   spec.compression = format.compression;
   spec.compression_level = format.compression_level;
   spec.encryption = encryption;

@@ -73,6 +73,7 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
         auto_increment: spec.auto_increment,
         extra,
         fulltext,
+        is_temporary: spec.is_temporary != 0,
         encryption: spec.encryption.get()?,
     })
 }

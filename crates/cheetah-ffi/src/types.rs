@@ -281,6 +281,8 @@ pub struct CheetahTableSpec {
     pub compression: u8,
     /// Whether the engine numbers the rows.
     pub hidden_key: u8,
+    /// Whether it goes with the process.
+    pub is_temporary: u8,
     /// Whether it is encrypted, and how.
     pub encryption: crate::CheetahEncryption,
 }

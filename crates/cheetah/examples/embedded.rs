@@ -62,6 +62,7 @@ fn people() -> TableSpec {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        is_temporary: false,
         encryption: Default::default(),
     }
 }

@@ -35,6 +35,7 @@
 //!     auto_increment: 1,
 //!     extra: Vec::new(),
 //!     fulltext: Vec::new(),
+//!     is_temporary: false,
 //!     encryption: Default::default(),
 //! })?;
 //!

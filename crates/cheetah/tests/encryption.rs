@@ -824,7 +824,11 @@ fn e16_a_plain_table_whose_key_never_existed_is_salvaged_and_closed() {
     let mut world = World::with_plain_log(1);
     let never = TableEncryption { wish: Encryption::Default, key_id: 77 };
     let db = world.open().unwrap();
-    let spec = cheetah::table::TableSpec { encryption: never, ..encrypted("t", Encryption::Default) };
+    let spec = cheetah::table::TableSpec {
+        is_temporary: false,
+        encryption: never,
+        ..encrypted("t", Encryption::Default)
+    };
     let (table, mut txn, mut rng) = (db.create_table(&spec).unwrap(), db.begin(), Rng::new(1));
     let rows: Rows = (0..20).map(|key| (key, row(key, &mut rng))).collect();
     rows.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());

@@ -72,6 +72,7 @@ pub(crate) fn table(name: &str, row_format: RowFormatVersion, indexes: Vec<Index
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        is_temporary: false,
         encryption: Default::default(),
     }
 }

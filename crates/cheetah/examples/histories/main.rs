@@ -288,6 +288,7 @@ fn spec(choice: &Choice) -> TableSpec {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: choice.has_words.then(words).into_iter().collect(),
+        is_temporary: false,
         encryption: Default::default(),
     }
 }

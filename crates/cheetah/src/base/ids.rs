@@ -59,6 +59,27 @@ impl PageId {
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 
+impl TableId {
+    /// What numbers of temporary tables have and others lack: by its number alone everybody knows
+    /// that a table is not logged (Y1 of docs/durability.md).
+    pub const TEMPORARY: TableId = TableId(1 << 31);
+
+    /// Whether it is that of a temporary table.
+    pub fn is_temporary(self) -> bool {
+        self.0 & Self::TEMPORARY.0 != 0
+    }
+
+    /// It as a number among all tables, temporary or not.
+    pub fn ordinal(self) -> TableId {
+        TableId(self.0 & !Self::TEMPORARY.0)
+    }
+
+    /// The number for a table that is temporary if `self` is, and the next among all.
+    pub fn numbered(self, next: TableId) -> TableId {
+        TableId(next.0 | self.0 & Self::TEMPORARY.0)
+    }
+}
+
 impl SessionId {
     /// No session.
     pub const NONE: SessionId = SessionId(0);

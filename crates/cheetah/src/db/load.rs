@@ -74,7 +74,8 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        if !table.is_untouched() || table.has_older_formats() {
+        // A log record gives the rows their place, and there is none of a temporary table.
+        if !table.is_untouched() || table.has_older_formats() || table.id().is_temporary() {
             return Ok(None);
         }
         self.unended_loads += 1;

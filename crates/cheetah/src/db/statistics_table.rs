@@ -47,6 +47,7 @@ pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        is_temporary: false,
         encryption: TableEncryption::default(),
     };
     // Another connection may have been faster.

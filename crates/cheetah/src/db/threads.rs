@@ -197,6 +197,7 @@ mod tests {
             auto_increment: 1,
             extra: Vec::new(),
             fulltext: Vec::new(),
+            is_temporary: false,
             encryption: Default::default(),
         };
         let table = db.create_table(&spec).unwrap();

@@ -30,6 +30,8 @@ pub struct Slot {
     rows: Mutex<BTreeMap<TableId, i64>>,
     /// Who has its locks; 0 while nobody is known.
     owner: AtomicU64,
+    /// Whether the log tells of it: not of what a transaction does with temporary tables.
+    is_logged: bool,
 }
 
 impl Slot {
@@ -41,6 +43,11 @@ impl Slot {
     /// Its state, locked.
     pub fn state(&self) -> MutexGuard<'_, TxnState> {
         self.state.lock()
+    }
+
+    /// Whether the log tells of it.
+    pub fn is_logged(&self) -> bool {
+        self.is_logged
     }
 
     /// Notes whose the locks of the rows are that it has written.
@@ -84,7 +91,7 @@ impl Slot {
         self.rows.lock().iter().for_each(|(&table, &difference)| f(table, difference));
     }
 
-    fn new(state: TxnState, leaves_garbage: bool) -> Arc<Self> {
+    fn new(state: TxnState, leaves_garbage: bool, is_logged: bool) -> Arc<Self> {
         let leaves_garbage = AtomicBool::new(leaves_garbage);
         Arc::new(Self {
             txn: state.txn,
@@ -92,6 +99,7 @@ impl Slot {
             leaves_garbage,
             rows: Mutex::default(),
             owner: AtomicU64::new(0),
+            is_logged,
         })
     }
 }
@@ -103,14 +111,21 @@ pub struct Active(Mutex<BTreeMap<TxnId, Arc<Slot>>>);
 impl Active {
     /// The transactions of an epoch's state.
     pub fn new(txns: &[TxnState]) -> Self {
-        let slot = |state: &TxnState| (state.txn, Slot::new(*state, true));
+        let slot = |state: &TxnState| (state.txn, Slot::new(*state, true, true));
         Self(Mutex::new(txns.iter().map(slot).collect()))
     }
 
     /// The slot of `txn`; listed when it is new.
     pub fn get_or_start(&self, txn: TxnId) -> Arc<Slot> {
-        let new = || Slot::new(TxnState { txn, ..TxnState::default() }, false);
+        let new = || Slot::new(TxnState { txn, ..TxnState::default() }, false, true);
         Arc::clone(self.0.lock().entry(txn).or_insert_with(new))
+    }
+
+    /// Lists the new transaction `txn`, of which the log does not tell.
+    pub fn start_unlogged(&self, txn: TxnId) -> Arc<Slot> {
+        let slot = Slot::new(TxnState { txn, ..TxnState::default() }, false, false);
+        self.0.lock().insert(txn, Arc::clone(&slot));
+        slot
     }
 
     /// The slot of a listed transaction.

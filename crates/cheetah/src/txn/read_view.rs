@@ -1,7 +1,7 @@
 //! What one transaction sees: its own changes, and what its snapshot has of others.
 
 use super::versions::{Reader, Versions};
-use crate::base::{planted, TxnId};
+use crate::base::{planted, TableId, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// See the module. Shared by a transaction and its cursors.
@@ -10,17 +10,30 @@ pub struct ReadView {
     reader: Reader,
     /// The transaction's number; 0 before it has written something.
     own: AtomicU64,
+    /// The number under which it has written temporary tables; 0 before that.
+    temporary: AtomicU64,
 }
 
 impl ReadView {
     /// The view of a new transaction; its snapshot is not open.
     pub fn new(versions: &Versions) -> Self {
-        Self { reader: versions.reader(), own: AtomicU64::new(0) }
+        Self { reader: versions.reader(), own: AtomicU64::new(0), temporary: AtomicU64::new(0) }
     }
 
     /// From now on the changes of `txn` are seen.
     pub fn belong_to(&self, txn: TxnId) {
         self.own.store(txn.0, Relaxed);
+    }
+
+    /// From now on the changes of `txn`, which are of temporary tables, are seen too.
+    pub fn belong_to_temporary(&self, txn: TxnId) {
+        self.temporary.store(txn.0, Relaxed);
+    }
+
+    /// Sees as its own what `other` does.
+    pub fn belong_as(&self, other: &Self) {
+        self.own.store(other.own.load(Relaxed), Relaxed);
+        self.temporary.store(other.temporary.load(Relaxed), Relaxed);
     }
 
     /// Opens the snapshot, unless it is open.
@@ -38,6 +51,7 @@ impl ReadView {
     /// Ends the transaction: nothing is its own any more.
     pub fn end(&self) {
         self.own.store(0, Relaxed);
+        self.temporary.store(0, Relaxed);
         if !planted::is_on("snapshot: keep it for the next transaction") {
             self.reader.close();
         }
@@ -53,9 +67,18 @@ impl ReadView {
         &self.reader
     }
 
-    /// The transaction's number, once it has written something.
-    pub fn own(&self) -> Option<TxnId> {
-        let own = self.own.load(Relaxed);
+    /// The number under which the transaction writes this table, once it has written one of its
+    /// kind.
+    pub fn own_of(&self, table: TableId) -> Option<TxnId> {
+        let own = if table.is_temporary() { &self.temporary } else { &self.own };
+        let own = own.load(Relaxed);
         (own != 0).then_some(TxnId(own))
+    }
+
+    /// `txn`, if that is the transaction's.
+    #[inline]
+    pub fn own_if(&self, txn: TxnId) -> Option<TxnId> {
+        let is_own = [&self.own, &self.temporary].iter().any(|own| own.load(Relaxed) == txn.0);
+        is_own.then_some(txn)
     }
 }

@@ -62,6 +62,7 @@ pub fn spec(name: &str) -> TableSpec {
         auto_increment: 1,
         extra: b"extra".to_vec(),
         fulltext: Vec::new(),
+        is_temporary: false,
         encryption: Default::default(),
     }
 }

@@ -292,8 +292,12 @@ impl Cursor {
     fn look_back(&self, older: &mut EntryVersion) -> Result<(bool, bool)> {
         let (Some(view), Some(record)) = (&self.view, self.inner.record()) else { return Ok((false, false)) };
         let _usage = self.table.use_it()?;
-        let view =
-            View { core: &self.locker.core, table: &self.table, reader: view.reader(), own: view.own() };
+        let view = View {
+            core: &self.locker.core,
+            table: &self.table,
+            reader: view.reader(),
+            own: view.own_of(self.table.id()),
+        };
         let key = self.inner.key();
         Ok(match self.index_no {
             0 => match view.row_version(key, record, &mut older.row)? {
@@ -411,8 +415,8 @@ fn in_newest_format<'r>(
 fn sees(view: Option<&ReadView>, index_no: usize, record: &RecordRef<'_>) -> Option<bool> {
     let as_it_is = match (view, record.version) {
         (None, _) | (_, None) => true,
-        (Some(view), Some((txn, _))) if index_no == 0 => view.reader().sees(txn, view.own()),
-        (Some(view), Some((txn, _))) => view.reader().is_decided(txn, view.own()),
+        (Some(view), Some((txn, _))) if index_no == 0 => view.reader().sees(txn, view.own_if(txn)),
+        (Some(view), Some((txn, _))) => view.reader().is_decided(txn, view.own_if(txn)),
     };
     as_it_is.then(|| !record.is_marked())
 }

@@ -159,7 +159,7 @@ impl Transaction {
         let Reading::View(view) = reading else { return Ok(None) };
         let table = moved.as_ref().unwrap_or(table);
         let _usage = table.use_it()?;
-        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+        let own = self.slot_of(table).and_then(|slot| slot.rows_of(table.id()));
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
@@ -187,7 +187,7 @@ impl Transaction {
     /// A snapshot of this moment, which has what the transaction has done so far.
     pub(in crate::db) fn new_view(&self) -> Arc<ReadView> {
         let view = ReadView::new(&self.core.transactions.versions);
-        self.view.own().into_iter().for_each(|own| view.belong_to(own));
+        view.belong_as(&self.view);
         view.open();
         Arc::new(view)
     }
@@ -203,7 +203,7 @@ impl Transaction {
         let table = table.newest();
         let _usage = table.use_it()?;
         let is_seen = |record: RecordRef<'_>| {
-            record.version.is_none_or(|(txn, _)| view.reader().sees(txn, self.view.own()))
+            record.version.is_none_or(|(txn, _)| view.reader().sees(txn, self.view.own_if(txn)))
         };
         Ok(!table.clustered().get(key, is_seen)?.unwrap_or(false))
     }

@@ -67,6 +67,7 @@ fn spec() -> TableSpec {
         auto_increment: 1,
         extra: Vec::new(),
         fulltext: Vec::new(),
+        is_temporary: false,
         encryption: Default::default(),
     }
 }

@@ -44,6 +44,7 @@ impl Fixture {
             auto_increment: 1,
             extra: Vec::new(),
             fulltext: Vec::new(),
+            is_temporary: false,
             encryption: Default::default(),
         };
         let table = db.create_table(&spec).unwrap();

@@ -48,6 +48,7 @@ impl World {
             auto_increment: 1,
             extra: Vec::new(),
             fulltext: Vec::new(),
+            is_temporary: false,
             encryption: Default::default(),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::base::stages::Stage;
 use crate::base::{planted, Error, Result, SessionId, TableId};
-use crate::db::Transaction;
+use crate::db::{Savepoint, Transaction};
 use crate::table::history::prepared;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::history::{end, rollback};
@@ -43,8 +43,10 @@ impl Transaction {
     }
 
     fn commit_as(&mut self, durable: Durable) -> Result<()> {
-        if let Err(error) =
-            self.check_loads_have_ended().and_then(|()| self.end_if_unchanged(end::is_unchanged))
+        if let Err(error) = self
+            .check_loads_have_ended()
+            .and_then(|()| self.end_if_unchanged(end::is_unchanged))
+            .and_then(|()| self.make_room_for_temporary())
         {
             return Err(self.roll_back_instead(error));
         }
@@ -55,8 +57,8 @@ impl Transaction {
             let log = || {
                 self.writer.release();
                 if planted::is_on("commit: lose the last change") {
-                    let undo_no = slot.state().undo_no;
-                    self.roll_back_to(undo_no.saturating_sub(1))?;
+                    let logged = slot.state().undo_no.saturating_sub(1);
+                    self.roll_back_to(Savepoint { logged, temporary: u64::MAX })?;
                 }
                 end::commit(&self.core, &slot)
             };
@@ -65,6 +67,7 @@ impl Transaction {
                 Err(error) => return Err(self.roll_back_instead(error)),
             };
             self.slot = None;
+            self.commit_temporary()?;
             self.view.end();
             self.changed.tell();
             self.release_locks();
@@ -75,6 +78,7 @@ impl Transaction {
             }
             self.clean_up();
         }
+        self.commit_temporary()?;
         self.writer.release();
         self.view.end();
         self.show_filled_tables();
@@ -98,6 +102,33 @@ impl Transaction {
         for table in filled.into_iter().filter_map(|id| self.core.catalog.by_id(id)) {
             table.set_known_since(self.core.transactions.versions.take_stamp());
         }
+    }
+
+    /// Whoever has decided about the rest waits for no room.
+    fn make_room_for_temporary(&self) -> Result<()> {
+        match &self.temporary {
+            Some(slot) if self.ordered.is_none() => end::make_room_to_end(&self.core, slot.txn()),
+            _ => Ok(()),
+        }
+    }
+
+    fn commit_temporary(&mut self) -> Result<()> {
+        let Some(slot) = self.temporary.take() else { return Ok(()) };
+        end::commit_temporary(&self.core, &slot)?;
+        self.clean_up();
+        Ok(())
+    }
+
+    /// Takes back what was done with temporary tables. After an error the background goes on.
+    pub(in crate::db) fn roll_back_temporary(&mut self) -> Result<()> {
+        let Some(slot) = self.temporary.take() else { return Ok(()) };
+        let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
+        self.writer.release();
+        done.map_err(|error| {
+            let (core, txn) = (&self.core, slot.txn());
+            core.unfinished.add_rollback(core, Arc::clone(&slot), core.list_found(&slot), error.to_string());
+            unfinished_error(txn, error)
+        })
     }
 
     /// Ends its changes if none of them is left, as `is_unchanged` tells: then nobody waits (I6).
@@ -142,6 +173,7 @@ impl Transaction {
         self.filled.clear();
         self.changed.forget();
         self.view.end();
+        let temporary = self.roll_back_temporary();
         if let Some(slot) = self.slot.take() {
             let core = Arc::clone(&self.core);
             let _stall = core.begin_stall(Stage::RollingBack);
@@ -159,7 +191,7 @@ impl Transaction {
             self.clean_up();
         }
         self.release_locks();
-        Ok(())
+        temporary
     }
 
     /// Leaves a long rollback to the background, with its locks, so that nobody has to wait for it

@@ -21,6 +21,8 @@
 //!   I6  Where a transaction has changed nothing, or has taken back all that it had changed,
 //!       nothing is committed: it ends as a rollback does, and nobody waits for that. A load that
 //!       comes with the commit is a change. Whoever prepares gets a promise if anything was logged.
+//!   I7  Temporary tables are written under a number of their own, which the log, and whoever
+//!       prepares, knows nothing of. Both parts go back to savepoints together, and end together.
 
 use super::Isolation;
 use crate::base::stages::Stage;
@@ -47,6 +49,9 @@ pub struct Transaction {
     pub(in crate::db) core: Arc<Core>,
     pub(in crate::db) locker: Arc<Locker>,
     pub(in crate::db) slot: Option<Arc<Slot>>,
+    /// Under which it writes temporary tables: a transaction of its own, of which the log does not
+    /// tell, and which ends with this one (I7).
+    pub(in crate::db) temporary: Option<Arc<Slot>>,
     pub(in crate::db) view: Arc<ReadView>,
     /// Tables that it has locked, in the order of their numbers: there are thousands where a table
     /// has as many partitions.
@@ -64,7 +69,7 @@ pub struct Transaction {
     /// Counted so that it asks now and then whether its statement is to end.
     pub(in crate::db) postings_written: usize,
     /// What comes after this undo record is to be rolled back first (I4).
-    pub(in crate::db) back_to: Option<u64>,
+    pub(in crate::db) back_to: Option<Savepoint>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of
     /// [`commit`](Self::commit).
     pub(in crate::db) ordered: Option<Result<Lsn>>,
@@ -87,9 +92,19 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// A point to come back to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Savepoint(u64);
+/// A point to come back to: how many undo records there are of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Savepoint {
+    pub(in crate::db) logged: u64,
+    pub(in crate::db) temporary: u64,
+}
+
+impl Savepoint {
+    /// The earlier one.
+    fn min(self, other: Self) -> Self {
+        Self { logged: self.logged.min(other.logged), temporary: self.temporary.min(other.temporary) }
+    }
+}
 
 impl Transaction {
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
@@ -101,6 +116,7 @@ impl Transaction {
             core,
             locker,
             slot: None,
+            temporary: None,
             view,
             locks: Vec::new(),
             listed,
@@ -248,10 +264,9 @@ impl Transaction {
     /// `Unsupported` for a change of the table's indexes when the transaction has written
     /// something, in whatever table.
     pub(in crate::db) fn check_has_not_written(&self, table: &Table) -> Result<()> {
-        let has_written = self.slot.as_ref().is_some_and(|slot| slot.state().undo_no > 0);
-        match has_written {
-            false => Ok(()),
-            true => Err(Error::Unsupported {
+        match self.here() == Savepoint::default() {
+            true => Ok(()),
+            false => Err(Error::Unsupported {
                 place: format!("indexes of table '{}'", table.name()),
                 detail: "they cannot be built or disabled by a transaction that has written; commit first"
                     .into(),
@@ -372,7 +387,7 @@ impl Transaction {
 
     /// Whether it may have changed rows of the table.
     pub(in crate::db) fn may_have_changed(&self, table: &Arc<Table>) -> bool {
-        self.slot.is_some() && self.holds(table.newest().id(), TableMode::IntentExclusive)
+        self.slot_of(table).is_some() && self.holds(table.newest().id(), TableMode::IntentExclusive)
     }
 
     /// Whether the whole table is its own: rows need no locks.
@@ -387,7 +402,8 @@ impl Transaction {
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::IntentExclusive)?;
         let table = table.newest();
-        let slot = self.slot();
+        let is_temporary = table.id().is_temporary();
+        let slot = if is_temporary { self.temporary_slot() } else { self.slot() };
         let before = slot.state().undo_no;
         let has_whole = self.has_whole(table, LockMode::Exclusive);
         let duplicates = self.duplicates;
@@ -399,10 +415,12 @@ impl Transaction {
         let done = self.writer.run(on, request);
         let undo_no = slot.state().undo_no;
         locker.note_undo_records(undo_no);
-        if done.is_ok() {
-            self.changed.note(table, Some(before));
-        } else if undo_no > before {
-            self.back_to = Some(before);
+        match done {
+            Ok(()) if is_temporary => {}
+            Ok(()) => self.changed.note(table, Some(before)),
+            Err(_) if undo_no == before => {}
+            Err(_) if is_temporary => self.back_to = Some(Savepoint { temporary: before, ..self.here() }),
+            Err(_) => self.back_to = Some(Savepoint { logged: before, ..self.here() }),
         }
         done
     }
@@ -420,27 +438,68 @@ impl Transaction {
         Arc::clone(slot)
     }
 
-    /// Rolls back what is left of a statement that could not be rolled back when it failed (I4).
-    pub(in crate::db) fn catch_up(&mut self) -> Result<()> {
-        self.back_to.map_or(Ok(()), |undo_no| self.roll_back_to(undo_no))
+    /// As [`slot`](Self::slot), for temporary tables.
+    fn temporary_slot(&mut self) -> Arc<Slot> {
+        let Self { core, locker, view, temporary, .. } = self;
+        let slot = temporary.get_or_insert_with(|| {
+            let slot = core.transactions.active.start_unlogged(core.transactions.versions.start());
+            slot.belong_to(locker.owner);
+            view.belong_to_temporary(slot.txn());
+            slot
+        });
+        Arc::clone(slot)
     }
 
-    pub(in crate::db) fn roll_back_to(&mut self, undo_no: u64) -> Result<()> {
-        let Some(slot) = self.slot.clone() else { return Ok(()) };
-        let undo_no = self.back_to.map_or(undo_no, |earlier| earlier.min(undo_no));
-        self.back_to = Some(undo_no);
-        let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
-        let whole = whole.collect::<Vec<_>>();
+    /// The place under which it has written tables of that kind, if it has.
+    pub(in crate::db) fn slot_of(&self, table: &Table) -> Option<&Arc<Slot>> {
+        if table.id().is_temporary() {
+            self.temporary.as_ref()
+        } else {
+            self.slot.as_ref()
+        }
+    }
+
+    /// How many undo records it has now.
+    fn here(&self) -> Savepoint {
+        let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.state().undo_no);
+        Savepoint { logged: count(&self.slot), temporary: count(&self.temporary) }
+    }
+
+    /// Rolls back what is left of a statement that could not be rolled back when it failed (I4).
+    pub(in crate::db) fn catch_up(&mut self) -> Result<()> {
+        self.back_to.map_or(Ok(()), |point| self.roll_back_to(point))
+    }
+
+    pub(in crate::db) fn roll_back_to(&mut self, point: Savepoint) -> Result<()> {
+        if self.slot.is_none() && self.temporary.is_none() {
+            return Ok(());
+        }
+        let point = self.back_to.map_or(point, |earlier| earlier.min(point));
+        self.back_to = Some(point);
         let core = Arc::clone(&self.core);
         let _stall = core.begin_stall(Stage::RollingBack);
         self.locker.forget_scanned();
-        let done = rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer);
+        let done = self.roll_back_slots(point);
         self.writer.release();
-        done.map_err(|error| unfinished_error(slot.txn(), error))?;
-        self.changed.forget_since(undo_no);
+        done?;
+        self.changed.forget_since(point.logged);
         self.back_to = None;
         if !planted::is_on("deadlock: count what was rolled back") {
-            self.locker.note_undo_records(slot.state().undo_no);
+            let here = self.here();
+            self.locker.note_undo_records(here.logged + here.temporary);
+        }
+        Ok(())
+    }
+
+    fn roll_back_slots(&mut self, point: Savepoint) -> Result<()> {
+        let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
+        let whole = whole.collect::<Vec<_>>();
+        let keeps = planted::is_on("temporary: come back to no savepoint");
+        let temporary = self.temporary.clone().filter(|_| !keeps);
+        for (slot, undo_no) in [(self.slot.clone(), point.logged), (temporary, point.temporary)] {
+            let Some(slot) = slot else { continue };
+            rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer)
+                .map_err(|error| unfinished_error(slot.txn(), error))?;
         }
         Ok(())
     }
@@ -477,8 +536,7 @@ impl Transaction {
     /// The present point. Pages that were kept at hand for the statement stay so: its next row may
     /// need them, and a savepoint may be taken for each.
     pub fn savepoint(&self) -> Savepoint {
-        let undo_no = self.slot.as_ref().map_or(0, |slot| slot.state().undo_no);
-        Savepoint(self.back_to.unwrap_or(undo_no))
+        self.back_to.unwrap_or_else(|| self.here())
     }
 
     /// Rolls back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the
@@ -486,6 +544,7 @@ impl Transaction {
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
         let too_many = u64::from(planted::is_on("savepoint: roll back one change more"));
-        self.roll_back_to((savepoint.0 + too_few).saturating_sub(too_many))
+        let logged = (savepoint.logged + too_few).saturating_sub(too_many);
+        self.roll_back_to(Savepoint { logged, ..savepoint })
     }
 }

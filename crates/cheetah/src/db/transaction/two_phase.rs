@@ -53,10 +53,13 @@ impl Transaction {
 
     /// Lets go of a prepared transaction, which goes on waiting with its locks.
     pub(in crate::db) fn detach(&mut self) {
+        // Nobody sees the tables any more.
+        let _ = self.roll_back_temporary();
         let Some(slot) = self.slot.take() else { return };
         let xid = slot.state().xid;
         if let Some(xid) = xid {
-            let (listed, tables) = self.give_up_locks();
+            let (listed, mut tables) = self.give_up_locks();
+            tables.retain(|table| !table.is_temporary());
             let changed = std::mem::take(&mut self.changed);
             self.core.prepared.add(slot, xid, listed, tables, changed);
         }

@@ -17,6 +17,8 @@
 //!   I6  What has followed a copy to a new name (ALTER TABLE .. RENAME) is known until its original
 //!       goes, or is called as before: then it comes back. Only memory has this. Log records of
 //!       renames say what becomes of constraints, so that redo does not need it.
+//!   I7  A temporary table is in memory only. To an epoch its trees are dropped ones, so a startup
+//!       frees what a crash leaves of them.
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
 //!           outside.
 
@@ -316,17 +318,27 @@ impl Catalog {
         state.catalog_root = self.tree.def().root;
         state.next_table = tables.next_table;
         state.next_tree = tables.next_tree;
-        state.tables = tables.by_name.values().map(|table| table.counters()).collect();
+        if planted::is_on("temporary: forget their numbers") {
+            let last = tables.by_id.keys().filter(|id| !id.is_temporary()).max();
+            state.next_table = last.map_or(TableId(1), |last| TableId(last.0 + 1));
+        }
+        let (temporary, lasting): (Vec<_>, Vec<_>) =
+            tables.by_name.values().partition(|table| table.id().is_temporary());
+        state.tables = lasting.iter().map(|table| table.counters()).collect();
         state.quarantined = fences(&tables)
+            .filter(|(table, _)| !table.id().is_temporary())
             .map(|(table, reason)| QuarantinedTable { table: table.id(), reason: reason.into() })
             .collect();
-        state.dropped_trees = tables.dropped.iter().map(|dropped| dropped.tree).collect();
+        let dropped = tables.dropped.iter().map(|dropped| dropped.tree);
+        let temporary = temporary.iter().filter(|_| !planted::is_on("temporary: forget their trees"));
+        let temporary = temporary.flat_map(|table| table.indexes()).map(|index| index.tree);
+        state.dropped_trees = dropped.chain(temporary).collect();
     }
 
-    /// Gives a definition its numbers.
+    /// Gives a definition its numbers. That of its table stays one of a temporary one, if it is.
     pub(crate) fn number(&self, def: &mut TableDef) {
         let mut tables = self.tables.write();
-        def.id = tables.next_table;
+        def.id = def.id.numbered(tables.next_table);
         tables.next_table.0 += 1;
         for index in &mut def.indexes {
             index.tree = tables.next_tree;
@@ -696,6 +708,9 @@ impl Catalog {
     }
 
     fn put_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
+        if def.id.is_temporary() && !planted::is_on("temporary: write their definitions") {
+            return Ok(());
+        }
         let mut bytes = Vec::new();
         def.encode(&mut bytes);
         let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
@@ -714,6 +729,9 @@ impl Catalog {
     }
 
     fn remove_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, table: TableId) -> Result<()> {
+        if table.is_temporary() {
+            return Ok(());
+        }
         for piece_no in 0..=u16::MAX {
             if self.tree.remove(mtr, path, &piece_key(table, piece_no))? == Removed::Absent {
                 break;
@@ -736,7 +754,7 @@ impl Tables {
     }
 
     fn add(&mut self, table: Arc<Table>) -> Result<()> {
-        self.next_table = self.next_table.max(TableId(table.id().0 + 1));
+        self.next_table = self.next_table.max(TableId(table.id().ordinal().0 + 1));
         for index in table.indexes() {
             self.next_tree = self.next_tree.max(TreeId(index.tree.0 + 1));
         }

@@ -15,6 +15,7 @@
 //!       it can be loaded. That is decided when nobody works on it any more.
 //!   I6  The end of a load is the exception to I1: it has no record, and is durable by a
 //!       checkpoint.
+//!   I7  What is done with a temporary table is neither logged nor made durable.
 
 use super::catalog::Catalog;
 use super::foreign_keys::{self, Constrained, Constraints, Referenced};
@@ -22,7 +23,7 @@ use super::fulltext;
 use super::handle::{class_of, stored_key_bytes_max, StillTable, Table};
 use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
-use crate::base::{planted, reach, Error, PageId, Result, TableId, TreeId};
+use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::foreign_key::Description;
 use crate::format::log_record::LogRecord;
@@ -184,6 +185,9 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
     let end = {
         let mtr = core.pool.enter();
         table.set_auto_increment(next);
+        if table.id().is_temporary() {
+            return Ok(());
+        }
         core.journal.append(&mtr, &record)?
     };
     core.journal.sync(end)
@@ -221,6 +225,8 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         reach::mark("catalog change redone");
     }
     let (ids, pages) = extent(&ddl);
+    // I7: no statement changes temporary tables and others.
+    let is_temporary = ids.iter().any(|id| id.is_temporary());
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
     ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
@@ -241,13 +247,16 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let end = {
         let mtr = core.pool.enter();
         core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
-        core.journal.append(&mtr, &record)?
+        match is_temporary {
+            true => Lsn(0),
+            false => core.journal.append(&mtr, &record)?,
+        }
     };
     held.into_iter().for_each(StillTable::replaced);
     if let Ddl::Drop(table) | Ddl::Truncate(table, _) = &ddl {
         core.forget_statistics(table);
     }
-    if planted::is_on("ddl: return before the log is durable") {
+    if is_temporary || planted::is_on("ddl: return before the log is durable") {
         return Ok(());
     }
     core.journal.sync(end)
@@ -379,7 +388,7 @@ pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<Tabl
         root: PageId::NONE,
     };
     let def = TableDef {
-        id: TableId::default(),
+        id: if spec.is_temporary { TableId::TEMPORARY } else { TableId::default() },
         name: spec.name.clone(),
         compression: spec.compression,
         encryption: spec.encryption,

@@ -93,7 +93,8 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
         root: PageId::NONE,
     };
     let mut def = TableDef {
-        id: TableId::default(),
+        // Temporary if its table is.
+        id: base.id,
         name: String::new(),
         compression: base.compression,
         encryption: base.encryption,

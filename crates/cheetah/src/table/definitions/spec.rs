@@ -25,6 +25,9 @@ pub struct TableSpec {
     pub extra: Vec<u8>,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextSpec>,
+    /// Whether it goes with this process: nothing of it is logged, and a startup finds nothing of
+    /// it.
+    pub is_temporary: bool,
     /// Whether its pages are encrypted. Its key comes into use with the table.
     pub encryption: TableEncryption,
 }

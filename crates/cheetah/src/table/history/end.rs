@@ -45,6 +45,12 @@ pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     end_in_place(core, slot, outcome)
 }
 
+/// Commits what a transaction has done with temporary tables, in the room that the caller has made.
+/// Fails only with the engine.
+pub(crate) fn commit_temporary(core: &Core, slot: &Slot) -> Result<()> {
+    end_in_place(core, slot, Outcome::Committed).map(drop)
+}
+
 /// Whether nothing is left of what the transaction has written, and nothing comes with its commit.
 /// A promise is something.
 pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
@@ -90,6 +96,7 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     }
     let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
+            _ if !slot.is_logged() => Lsn(0),
             Outcome::Committed => append(core, &mtr, &LogRecord::Commit(slot.txn(), stamp))?,
             Outcome::Aborted => append(core, &mtr, &LogRecord::Abort(slot.txn()))?,
         };

@@ -237,7 +237,7 @@ fn apply_backward(
     let mtr = change::enter(&core.pool, table, &writer.change, &mut writer.paths)?;
     let logs_late = planted::is_on("rollback: log when the row is free already");
     if !logs_late {
-        log_undo(core, &mtr, &writer.buffers)?;
+        log_undo(core, &mtr, slot, &writer.buffers)?;
     }
     let own = (head.txn, UndoPtr(0));
     let applied = change::apply(&mtr, table, &writer.change, &mut writer.paths, Some(own));
@@ -245,7 +245,7 @@ fn apply_backward(
     slot.count_rows(table.id(), writer.change.rows());
     if logs_late {
         std::thread::yield_now();
-        log_undo(core, &mtr, &writer.buffers)?;
+        log_undo(core, &mtr, slot, &writer.buffers)?;
     }
     step_back(&mut slot.state(), head);
     Ok(())
@@ -277,7 +277,7 @@ fn roll_back_pages_of(
     reach::mark("large value rolled back");
     core.make_room(Need::Back, pages.len())?;
     let mtr = core.pool.enter();
-    log_undo(core, &mtr, buffers)?;
+    log_undo(core, &mtr, slot, buffers)?;
     pages.iter().for_each(|&page| core.pool.free(&mtr, page));
     step_back(&mut slot.state(), head);
     Ok(())
@@ -287,14 +287,14 @@ fn roll_back_pages_of(
 fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
     core.make_room(Need::Back, 0)?;
     let mtr = core.pool.enter();
-    log_undo(core, &mtr, buffers)?;
+    log_undo(core, &mtr, slot, buffers)?;
     step_back(&mut slot.state(), head);
     Ok(())
 }
 
-/// Logs that the newest record is rolled back (I1).
-fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, buffers: &Buffers) -> Result<()> {
-    if !planted::is_on("txn: roll back without logging it") {
+/// Logs that the newest record is rolled back (I1), of a transaction that is logged.
+fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffers) -> Result<()> {
+    if slot.is_logged() && !planted::is_on("txn: roll back without logging it") {
         core.journal.append(mtr, &buffers.log)?;
     }
     Ok(())

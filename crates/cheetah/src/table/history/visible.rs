@@ -256,7 +256,7 @@ pub(crate) fn read_row(
     let Some((flags, version)) = table.clustered().get(key, copied)? else { return Ok(false) };
     let newest = RecordRef { flags, version, payload: &[] };
     let Some(view) = view else { return Ok(!newest.is_marked()) };
-    let view = View { core, table, reader: view.reader(), own: view.own() };
+    let view = View { core, table, reader: view.reader(), own: view.own_of(table.id()) };
     Ok(view.row_version(key, newest, row)? != Found::Absent)
 }
 

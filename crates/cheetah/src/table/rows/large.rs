@@ -138,7 +138,7 @@ pub(crate) fn write_step(
     undo_record::put_blob(&mut buffers.undo, &blob);
     undo_record::finish(&mut buffers.undo);
     core.transactions.undo.append(&mtr, &mut state, &buffers.undo);
-    if !planted::is_on("large: keep the pieces out of the log") {
+    if slot.is_logged() && !planted::is_on("large: keep the pieces out of the log") {
         core.journal.append(&mtr, &buffers.log)?;
     }
     // The background compresses and writes them beside whoever waits for the log. Those of a table

@@ -227,7 +227,7 @@ impl Locker {
     /// Whose a version is; of a record that is under its latch (I2).
     pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
         let Some((txn, _)) = version else { return VersionWriter::Ended };
-        if self.view.own() == Some(txn) {
+        if self.view.own_if(txn).is_some() {
             return VersionWriter::Own;
         }
         match self.core.transactions.versions.has_ended(txn) {
@@ -249,7 +249,7 @@ impl Locker {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
         match self.view.stamp() {
             _ if planted::is_on("snapshot isolation: do not look for changes") => Ok(()),
-            Some(_) if !self.view.reader().sees(txn, self.view.own()) => Err(Error::RecordChanged),
+            Some(_) if !self.view.reader().sees(txn, self.view.own_if(txn)) => Err(Error::RecordChanged),
             _ => Ok(()),
         }
     }
