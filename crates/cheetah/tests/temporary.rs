@@ -1,13 +1,13 @@
 //! Temporary tables: nothing of them is logged or waited for, they go back to savepoints and end
-//! with their transaction, and after any power cut nothing is left of them (Y1 to
-//! Y5 of docs/durability.md).
+//! with their transaction, and after any power cut nothing is left of them (W1 to
+//! W5 of docs/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
 mod support;
 
 use cheetah::base::planted::plant;
-use cheetah::base::{Error, Xid};
+use cheetah::base::{Config, Error, Xid};
 use cheetah::db::{Db, Read, Transaction};
 use cheetah::table::{Table, TableSpec};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
@@ -187,7 +187,8 @@ fn workload(disk: &SimDisk) {
 
 fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     let text = |error: Error| error.to_string();
-    let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
+    let db = Db::open_early(env(image), Config::tiny());
+    let db = db.map_err(|error| format!("the database does not open: {error}"))?;
     if db.table_names() != ["t"] {
         return Err(format!("tables are left: {:?}", db.table_names()));
     }

@@ -92,7 +92,12 @@ impl Checker<'_> {
     }
 
     fn seen(&self) -> View<'_> {
-        View { core: self.core(), table: self.table, reader: self.view.reader(), own: self.view.own() }
+        View {
+            core: self.core(),
+            table: self.table,
+            reader: self.view.reader(),
+            own: self.view.own_of(self.table.id()),
+        }
     }
 
     /// Checks an index, and visits what the snapshot sees there: key and payload. Ends with the

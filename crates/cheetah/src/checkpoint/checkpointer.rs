@@ -1,6 +1,6 @@
 //! The steps of a checkpoint, in their order.
 
-use super::due::{Quiet, Reason};
+use super::due::{Changes, Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::{Operation, Reason as StallReason};
@@ -11,7 +11,7 @@ use crate::page_map::MapStore;
 use crate::pool::{EndedEpoch, EpochState, Pool};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Pages between two syncs of a checkpoint that is written in steps.
@@ -38,6 +38,8 @@ pub(crate) struct CheckpointParts {
     pub(crate) has_threads: Arc<AtomicBool>,
     /// I/O operations a second that the background may use.
     pub(crate) io_capacity: Arc<AtomicU32>,
+    /// Counts changes that the log does not tell of.
+    pub(crate) unlogged: Arc<AtomicU64>,
     /// Most log that there may be since a checkpoint.
     pub(crate) log_bytes_max: u64,
     /// Time after which a changed database gets a checkpoint.
@@ -123,23 +125,23 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// K4. Ends when the log grows, or somebody waits for a checkpoint.
+    /// K4. Ends when something is changed, or somebody waits for a checkpoint.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
-        let log_end = self.log_end();
+        let changes = self.changes();
         let pause_ns = STEP_PAGES as u64 * 1_000_000_000 / u64::from(parts.io_capacity.load(Relaxed)).max(1);
         let mut goes_on = |done: usize| {
             if done % STEP_PAGES == STEP_PAGES - 1 && parts.has_threads.load(Relaxed) {
                 parts.clock.sleep_ns(pause_ns);
             }
-            self.log_end() == log_end && !self.is_hurried()
+            self.changes() == changes && !self.is_hurried()
         };
         let errors = parts.health.background_errors();
         match parts.pool.fold_waiting(&mut goes_on) {
             Ok(()) => errors.clear("bringing changes into their leaves"),
             Err(error) => {
                 errors.note("bringing changes into their leaves", &error);
-                self.quiet.lock().failed_at = Some(log_end);
+                self.quiet.lock().failed_at = Some(changes);
             }
         }
     }
@@ -260,6 +262,11 @@ impl Checkpointer {
     /// End of the log; 0 during redo.
     pub(crate) fn log_end(&self) -> Lsn {
         self.parts.log.get().map_or(Lsn(0), Log::end)
+    }
+
+    /// What grows with every change: the end of the log, and how many it does not tell of.
+    pub(super) fn changes(&self) -> Changes {
+        (self.log_end(), self.parts.unlogged.load(Relaxed))
     }
 
     /// Log since the last checkpoint, in bytes.

@@ -31,13 +31,16 @@ pub(crate) enum Reason {
     Idle,
 }
 
-/// Since when the log has not grown.
+/// See [`Checkpointer::changes`].
+pub(super) type Changes = (Lsn, u64);
+
+/// Since when nothing has been changed.
 #[derive(Default, Debug)]
 pub(super) struct Quiet {
-    end: Lsn,
+    changes: Changes,
     since_ns: u64,
-    /// With the log ending there, not all that waits could be brought into its leaves.
-    pub(super) failed_at: Option<Lsn>,
+    /// After these, not all that waits could be brought into its leaves.
+    pub(super) failed_at: Option<Changes>,
 }
 
 impl Checkpointer {
@@ -47,8 +50,8 @@ impl Checkpointer {
         let last = *self.last.lock();
         let now_ns = self.parts.clock.now_ns();
         let since_ns = now_ns.saturating_sub(last.at_ns);
-        // Asked each time, so that it knows when the log has grown.
-        let is_quiet = self.is_quiet(log.end(), now_ns);
+        // Asked each time, so that it knows when something was changed.
+        let is_quiet = self.is_quiet(now_ns);
         if self.log_percent() >= LOG_PERCENT {
             return Some(Reason::Log);
         }
@@ -85,13 +88,14 @@ impl Checkpointer {
         u64::try_from(since).unwrap_or(0)
     }
 
-    /// Whether the log has ended at `end` for a while, and the database has not come to rest in
-    /// vain since.
-    fn is_quiet(&self, end: Lsn, now_ns: u64) -> bool {
+    /// Whether nothing has been changed for a while, and the database has not come to rest in vain
+    /// since.
+    fn is_quiet(&self, now_ns: u64) -> bool {
+        let changes = self.changes();
         let mut quiet = self.quiet.lock();
-        if quiet.end != end {
-            *quiet = Quiet { end, since_ns: now_ns, failed_at: None };
+        if quiet.changes != changes {
+            *quiet = Quiet { changes, since_ns: now_ns, failed_at: None };
         }
-        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS && quiet.failed_at != Some(end)
+        now_ns.saturating_sub(quiet.since_ns) >= IDLE_NS && quiet.failed_at != Some(changes)
     }
 }

@@ -92,6 +92,7 @@ impl Background {
         let core = &self.core;
         Signs {
             log_end: core.journal.end(),
+            unlogged: core.pace.unlogged(),
             horizon: core.transactions.versions.horizon(),
             reads: core.pool.reads_count(),
             in_progress: (core.health.stalls().lasting_count() + core.unfinished.rollbacks_count()) as u64,

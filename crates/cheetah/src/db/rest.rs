@@ -49,6 +49,8 @@ struct State {
 pub(in crate::db) struct Signs {
     /// Where the log ends: something has been changed.
     pub(in crate::db) log_end: Lsn,
+    /// Changes of which the log does not tell: of temporary tables.
+    pub(in crate::db) unlogged: u64,
     /// The horizon of snapshots: purge may go on.
     pub(in crate::db) horizon: u64,
     /// Pages that were read: some may have to leave memory.

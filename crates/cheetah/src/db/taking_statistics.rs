@@ -95,7 +95,7 @@ pub(super) fn write(
     table: &Table,
     found: &[(usize, IndexStatistics)],
 ) -> Result<()> {
-    if table.statistics_options().is_temporary {
+    if table.id().is_temporary() || table.statistics_options().is_temporary {
         return Ok(());
     }
     // One of so many comes without statistics after the next startup.

@@ -208,7 +208,7 @@ impl Parts {
         }
         let log = Arc::new(OnceLock::new());
         let pace = Pace::new(self.config.io_capacity);
-        let (has_threads, io_capacity) = pace.shared();
+        let (has_threads, io_capacity, unlogged) = pace.shared();
         let parts = CheckpointParts {
             health: Arc::clone(&self.health),
             clock: Arc::clone(&self.clock),
@@ -217,6 +217,7 @@ impl Parts {
             log: Arc::clone(&log),
             has_threads,
             io_capacity,
+            unlogged,
             log_bytes_max: self.config.log_bytes_max,
             interval_ns: self.config.checkpoint_interval_ns,
         };

@@ -32,7 +32,7 @@ impl Transaction {
         // A table that takes its place from now on is not looked at.
         let table = table.newest();
         let view = self.new_view();
-        let own = self.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+        let own = self.slot_of(table).and_then(|slot| slot.rows_of(table.id()));
         let stamp = view.stamp();
         let counted = stamp.and_then(|stamp| match planted::is_on("check: count what is newest") {
             true => Some(table.row_count()),

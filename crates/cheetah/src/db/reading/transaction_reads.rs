@@ -177,7 +177,7 @@ impl Transaction {
     /// has taken since, when its transaction has written rows beside the loaded ones: these have no
     /// versions, so it cannot see the ones without the others.
     fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
-        let slot = self.slot.as_ref().filter(|_| seen.has_moved());
+        let slot = self.slot_of(seen).filter(|_| seen.has_moved());
         match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
             Some(_) => Err(Error::TableChanged(seen.name())),
             None => Ok(()),

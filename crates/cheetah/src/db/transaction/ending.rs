@@ -7,6 +7,7 @@ use crate::db::{Savepoint, Transaction};
 use crate::table::history::prepared;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::history::{end, rollback};
+use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
 use crate::table::Table;
 use crate::txn::{Listed, Phase, ReadView, Slot};
@@ -50,6 +51,7 @@ impl Transaction {
         {
             return Err(self.roll_back_instead(error));
         }
+        let is_temporary_alone = self.slot.is_none() && self.temporary.is_some();
         if let Some(slot) = self.slot.clone() {
             self.listed.set_phase(Phase::Committing);
             let ordered = self.ordered.take();
@@ -79,6 +81,9 @@ impl Transaction {
             self.clean_up();
         }
         self.commit_temporary()?;
+        if is_temporary_alone {
+            Counters::add(&self.core.counters.commits);
+        }
         self.writer.release();
         self.view.end();
         self.show_filled_tables();
@@ -104,10 +109,17 @@ impl Transaction {
         }
     }
 
-    /// Whoever has decided about the rest waits for no room.
+    /// Whoever has decided about the rest waits for no room, and a promise is not refused for it.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
-            Some(slot) if self.ordered.is_none() => end::make_room_to_end(&self.core, slot.txn()),
+            Some(slot) if self.ordered.is_none() => {
+                let room = end::make_room_to_end(&self.core, slot.txn());
+                if self.is_prepared() {
+                    Ok(())
+                } else {
+                    room
+                }
+            }
             _ => Ok(()),
         }
     }
@@ -115,19 +127,26 @@ impl Transaction {
     fn commit_temporary(&mut self) -> Result<()> {
         let Some(slot) = self.temporary.take() else { return Ok(()) };
         end::commit_temporary(&self.core, &slot)?;
+        self.changed.tell();
         self.clean_up();
         Ok(())
     }
 
-    /// Takes back what was done with temporary tables. After an error the background goes on.
+    /// Takes back what was done with temporary tables. After an error their rows are partly taken
+    /// back, and nobody reads them any more: the background only ends the transaction.
     pub(in crate::db) fn roll_back_temporary(&mut self) -> Result<()> {
         let Some(slot) = self.temporary.take() else { return Ok(()) };
-        let done = rollback::roll_back(&self.core, &slot, &mut self.writer);
+        let core = Arc::clone(&self.core);
+        let _stall = core.begin_stall(Stage::RollingBack);
+        self.locker.forget_scanned();
+        let done = rollback::roll_back(&core, &slot, &mut self.writer);
         self.writer.release();
         done.map_err(|error| {
-            let (core, txn) = (&self.core, slot.txn());
-            core.unfinished.add_rollback(core, Arc::clone(&slot), core.list_found(&slot), error.to_string());
-            unfinished_error(txn, error)
+            slot.for_each_count(|table, _| {
+                core.catalog.by_id(table).into_iter().for_each(|table| table.quarantine(error.to_string()));
+            });
+            core.unfinished.add_rollback(&core, Arc::clone(&slot), core.list_found(&slot), error.to_string());
+            unfinished_error(slot.txn(), error)
         })
     }
 

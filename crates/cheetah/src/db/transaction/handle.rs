@@ -414,9 +414,14 @@ impl Transaction {
         let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
         let done = self.writer.run(on, request);
         let undo_no = slot.state().undo_no;
-        locker.note_undo_records(undo_no);
+        let here = self.here();
+        self.locker.note_undo_records(here.logged + here.temporary);
+        if is_temporary {
+            self.core.pace.note_unlogged();
+        }
         match done {
-            Ok(()) if is_temporary => {}
+            // No savepoint takes back that a temporary table was changed.
+            Ok(()) if is_temporary => self.changed.note(table, None),
             Ok(()) => self.changed.note(table, Some(before)),
             Err(_) if undo_no == before => {}
             Err(_) if is_temporary => self.back_to = Some(Savepoint { temporary: before, ..self.here() }),

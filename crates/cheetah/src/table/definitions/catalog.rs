@@ -169,6 +169,9 @@ impl Catalog {
         };
         let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
         for def in definitions {
+            if def.id.is_temporary() {
+                return Err(Error::corrupt("catalog", format!("'{}' is called temporary there", def.name)));
+            }
             let counters = counters.get(&def.id).copied().unwrap_or_default();
             register(pool, &def);
             tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
@@ -336,14 +339,14 @@ impl Catalog {
     }
 
     /// Gives a definition its numbers. That of its table stays one of a temporary one, if it is.
-    pub(crate) fn number(&self, def: &mut TableDef) {
+    /// `Limit` when all have been given out.
+    pub(crate) fn number(&self, def: &mut TableDef) -> Result<()> {
         let mut tables = self.tables.write();
-        def.id = def.id.numbered(tables.next_table);
-        tables.next_table.0 += 1;
-        for index in &mut def.indexes {
-            index.tree = tables.next_tree;
-            tables.next_tree.0 += 1;
-        }
+        def.id = def.id.numbered(tables.next_table()?);
+        def.indexes.iter_mut().try_for_each(|index| {
+            index.tree = tables.next_tree()?;
+            Ok(())
+        })
     }
 
     /// Pins the catalog pages that changing `table` will need.
@@ -398,8 +401,7 @@ impl Catalog {
         {
             let mut tables = self.tables.write();
             for index in &mut def.indexes {
-                index.tree = tables.next_tree;
-                tables.next_tree.0 += 1;
+                index.tree = tables.next_tree()?;
             }
         }
         let trees = self.create_trees(mtr, &mut def)?;
@@ -424,7 +426,7 @@ impl Catalog {
         let mut def = TableDef { name: table.name(), indexes: vec![clustered], ..table.def().clone() };
         let mut trees = vec![Arc::clone(table.clustered())];
         for IndexSpec { name, unique, max_key_bytes, row_format } in specs {
-            let (id, number) = (self.next_tree(), def.next_number);
+            let (id, number) = (self.tables.write().next_tree()?, def.next_number);
             let (name, row_format, root) = (name.clone(), row_format.clone(), PageId::NONE);
             let (unique, max_key_bytes) = (*unique, *max_key_bytes);
             def.indexes.push(IndexDef {
@@ -452,13 +454,6 @@ impl Catalog {
             self.tables.write().dropped.extend(dropped_trees(&built).skip(1));
         }
         Ok(built)
-    }
-
-    fn next_tree(&self) -> TreeId {
-        let mut tables = self.tables.write();
-        let next = tables.next_tree;
-        tables.next_tree.0 += 1;
-        next
     }
 
     /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had
@@ -741,6 +736,11 @@ impl Catalog {
     }
 }
 
+/// Numbers are given out once, so that nothing old is taken for something new.
+fn numbers_used_up(what: &'static str, limit: u64) -> Error {
+    Error::Limit { what, actual: limit, limit }
+}
+
 impl Tables {
     /// The tables, copies among them, that have a constraint whose parent has that name.
     pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
@@ -751,6 +751,25 @@ impl Tables {
     /// The table of that name, or the one that has left it to a copy (I5).
     pub(super) fn parent(&self, name: &str) -> Option<Arc<Table>> {
         self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
+    }
+
+    /// A number for a table, temporary or not; `Limit` after the last one.
+    fn next_table(&mut self) -> Result<TableId> {
+        let next = self.next_table;
+        if next.is_temporary() {
+            return Err(numbers_used_up("tables created so far", u64::from(TableId::TEMPORARY.0)));
+        }
+        self.next_table.0 += 1;
+        Ok(next)
+    }
+
+    /// A number for a tree; `Limit` after the last one.
+    fn next_tree(&mut self) -> Result<TreeId> {
+        let next = self.next_tree;
+        let after = next.0.checked_add(1);
+        let after = after.ok_or_else(|| numbers_used_up("indexes created so far", u64::from(u32::MAX)))?;
+        self.next_tree = TreeId(after);
+        Ok(next)
     }
 
     fn add(&mut self, table: Arc<Table>) -> Result<()> {

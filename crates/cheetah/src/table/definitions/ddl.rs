@@ -90,7 +90,7 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     foreign_keys::check(&core.catalog, &mut def, constraints, None)?;
     def.fulltext = fulltext::create(core, &def, &spec.fulltext)?;
     let postings = def.fulltext.clone();
-    core.catalog.number(&mut def);
+    core.catalog.number(&mut def)?;
     change(core, Ddl::Create(def)).inspect_err(|_| fulltext::drop_postings(core, &postings))?;
     core.catalog.by_name(&spec.name)
 }
@@ -100,7 +100,7 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
 pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table>> {
     core.use_keys_of_defined(&def)?;
     let _ddl = core.catalog.lock_ddl();
-    core.catalog.number(&mut def);
+    core.catalog.number(&mut def)?;
     if fulltext::is_posting_name(&def.name) {
         def.name = fulltext::posting_name(def.id);
     }
@@ -167,7 +167,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
     }
     let postings = def.fulltext.clone();
     let changed_at = table.changed_at();
-    core.catalog.number(&mut def);
+    core.catalog.number(&mut def)?;
     let emptied = fulltext::drop_behind(core, &before, || change(core, Ddl::Truncate(table, def)));
     emptied.inspect_err(|_| fulltext::drop_postings(core, &postings))?;
     core.catalog.by_name(name).inspect(|table| table.set_changed_at(changed_at))
@@ -225,7 +225,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         reach::mark("catalog change redone");
     }
     let (ids, pages) = extent(&ddl);
-    // I7: no statement changes temporary tables and others.
+    // I7: they have no constraints, so no change is of them and of others.
     let is_temporary = ids.iter().any(|id| id.is_temporary());
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
@@ -248,7 +248,10 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         let mtr = core.pool.enter();
         core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
         match is_temporary {
-            true => Lsn(0),
+            true => {
+                core.pace.note_unlogged();
+                Lsn(0)
+            }
             false => core.journal.append(&mtr, &record)?,
         }
     };

@@ -415,9 +415,13 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
 }
 
 /// What a definition says of columns and constraints is what its row in the catalog can have (I1
-/// and I3 of [`crate::format::foreign_key`]).
+/// and I3 of [`crate::format::foreign_key`]). A temporary table has none: what happens to it is not
+/// logged.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
+    if def.id.is_temporary() && !def.foreign_keys.is_empty() {
+        return add("a temporary table has no constraints");
+    }
     let Description { columns, keys } = &def.description;
     if keys.len() != (if columns.is_empty() { 0 } else { def.indexes.len() }) {
         return add("a description of other indexes");

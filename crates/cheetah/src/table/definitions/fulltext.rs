@@ -112,7 +112,7 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
         fulltext: Vec::new(),
     };
     class_of(&core.pool, stored_key_bytes_max(&def, 0))?;
-    core.catalog.number(&mut def);
+    core.catalog.number(&mut def)?;
     def.name = posting_name(def.id);
     let name = def.name.clone();
     ddl::change(core, Ddl::Create(def))?;

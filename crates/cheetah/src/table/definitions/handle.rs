@@ -493,12 +493,16 @@ impl Table {
     }
 
     /// The damage because of which the table is quarantined: met when the database was opened, now
-    /// or earlier. Reads and writes are refused; dropping and emptying the table work.
+    /// or earlier, or when changes of a temporary table were taken back. Reads and writes are refused; dropping and emptying the table work.
     pub fn quarantine_reason(&self) -> Option<&str> {
         self.lasting.quarantine.get().map(String::as_str)
     }
 
     fn quarantined(&self, damage: &str) -> Error {
+        if self.id().is_temporary() {
+            let detail = format!("changes could not be taken back, because of {damage}; drop or truncate it");
+            return Error::corrupt(format!("temporary table '{}'", self.name()), detail);
+        }
         let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \
                       restore it from a backup; other tables are not affected";
         let detail = format!("quarantined when the database was opened, because of {damage}; {advice}");

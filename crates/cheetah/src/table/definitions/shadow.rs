@@ -47,7 +47,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
     let (auto_increment, foreign_keys) = (1, Vec::new());
     let mut def = TableDef { name: name.clone(), auto_increment, foreign_keys, ..target.definition() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
-    core.catalog.number(&mut def);
+    core.catalog.number(&mut def)?;
     ddl::change(core, Ddl::Create(def))?;
     core.catalog.by_name(&name).map(Some)
 }

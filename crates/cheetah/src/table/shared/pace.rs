@@ -1,6 +1,6 @@
 //! Limits of background work, which settings and threads change.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// Shared with the checkpoints.
@@ -8,12 +8,17 @@ use std::sync::Arc;
 pub(crate) struct Pace {
     has_threads: Arc<AtomicBool>,
     io_capacity: Arc<AtomicU32>,
+    unlogged: Arc<AtomicU64>,
 }
 
 impl Pace {
     /// Without threads, and with so many I/O operations a second.
     pub(crate) fn new(io_capacity: u32) -> Self {
-        Self { has_threads: Arc::default(), io_capacity: Arc::new(AtomicU32::new(io_capacity)) }
+        Self {
+            has_threads: Arc::default(),
+            io_capacity: Arc::new(AtomicU32::new(io_capacity)),
+            unlogged: Arc::default(),
+        }
     }
 
     /// Whether threads of the background are there, to make a checkpoint when writers wait for one.
@@ -36,8 +41,18 @@ impl Pace {
         self.io_capacity.store(operations_per_second, Relaxed);
     }
 
-    /// Both, as the checkpoints read them.
-    pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>) {
-        (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity))
+    /// Notes a change that the log does not tell of: of a temporary table.
+    pub(crate) fn note_unlogged(&self) {
+        self.unlogged.fetch_add(1, Relaxed);
+    }
+
+    /// How many of these there were.
+    pub(crate) fn unlogged(&self) -> u64 {
+        self.unlogged.load(Relaxed)
+    }
+
+    /// The threads, the operations a second and the unlogged changes, as the checkpoints read them.
+    pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>, Arc<AtomicU64>) {
+        (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity), Arc::clone(&self.unlogged))
     }
 }

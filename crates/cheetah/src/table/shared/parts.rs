@@ -126,7 +126,10 @@ impl Core {
 
     /// Has the statistics of a table removed that has gone.
     pub(crate) fn forget_statistics(&self, table: &Table) {
-        if table.has_had_statistics() && !planted::is_on("statistics: keep those of a dropped table") {
+        if table.has_had_statistics()
+            && !table.id().is_temporary()
+            && !planted::is_on("statistics: keep those of a dropped table")
+        {
             self.statistics.forget(table.id());
         }
     }
