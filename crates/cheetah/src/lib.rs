@@ -36,6 +36,7 @@
 //!     extra: Vec::new(),
 //!     fulltext: Vec::new(),
 //!     is_temporary: false,
+//!     is_temporary: false,
 //!     encryption: Default::default(),
 //! })?;
 //!

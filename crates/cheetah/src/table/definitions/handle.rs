@@ -493,7 +493,8 @@ impl Table {
     }
 
     /// The damage because of which the table is quarantined: met when the database was opened, now
-    /// or earlier, or when changes of a temporary table were taken back. Reads and writes are refused; dropping and emptying the table work.
+    /// or earlier, or when changes of a temporary table were taken back. Reads and writes are
+    /// refused; dropping and emptying the table work.
     pub fn quarantine_reason(&self) -> Option<&str> {
         self.lasting.quarantine.get().map(String::as_str)
     }
