@@ -954,8 +954,8 @@ int32_t cheetah_enable_indexes(CheetahTxn *txn, const CheetahTable *table, Cheet
 /* Full-text indexes, counted from 0: `index` is the table's name and bytes. A word is its weights
    and the index's end; no word may be the beginning of another one, or longer than
    cheetah_word_bytes_max. Its ordinal is that among all words of the row, and `column` that of the
-   index. Writers of words come with those of rows, and lock as they do. Words of loaded rows are
-   loaded beside them. */
+   index. The words of a row are written behind the row, by the same transaction, even if there are
+   none: others are kept out by the row's lock. Words of loaded rows are loaded beside them. */
 uint32_t cheetah_word_bytes_max(void);
 size_t cheetah_fulltext_count(const CheetahTable *table);
 int32_t cheetah_fulltext_index(const CheetahTable *table, size_t no, CheetahFulltextSpec *index);

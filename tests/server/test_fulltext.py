@@ -5,7 +5,7 @@ import random
 
 import pymysql
 import pytest
-from servers import Client, check_table, crash, kill_under
+from servers import Client, check_table, crash, kill_under, wait_until
 from test_replication import replicated
 
 # Of one length, and none a part of two others: so LIKE finds whole words.
@@ -182,3 +182,43 @@ def test_views_name_the_tables_of_words(server):
                           f"FROM information_schema.{view}")
         of_words = [name for schema, name in rows if schema == "" and name.startswith("#fulltext/")]
         assert of_words and ("d", "w") in rows, rows
+
+
+def removed_rows(server) -> int:
+    """Rows that have gone, and whose words have not."""
+    found = server.sql("SELECT TABLE_ROWS FROM information_schema.CHEETAH_TABLES "
+                       "WHERE TABLE_NAME = '#removed_words'")
+    return int(found[0][0]) if found else 0
+
+
+def test_words_of_deleted_rows_go_in_the_background(server):
+    server.sql("CREATE TABLE r (id INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH", "d")
+    rows = ("SELECT d.seq, GROUP_CONCAT(CONCAT('word', (d.seq * w.seq) % 97) SEPARATOR ' ') "
+            "FROM seq_1_to_300 d, seq_1_to_40 w GROUP BY d.seq")
+    server.sql(f"INSERT INTO r {rows}", "d")
+    connection = server.connect("d")
+    cursor = connection.cursor()
+    count = "SELECT COUNT(*) FROM r WHERE MATCH (b) AGAINST ('word7')"
+
+    def found() -> int:
+        cursor.execute(count)
+        return int(cursor.fetchall()[0][0])
+
+    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    every = found()
+    server.sql("DELETE FROM r WHERE id > 100", "d")
+    like = "SELECT COUNT(*) FROM r WHERE CONCAT(' ', b, ' ') LIKE '% word7 %'"
+    for _ in range(2):
+        assert server.value(count, "d") == server.value(like, "d")
+        assert found() == every, "a snapshot from before"
+        wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
+    cursor.execute("COMMIT")
+    assert found() == int(server.value(like, "d")) < every
+    cursor.execute("DELETE FROM r WHERE id > 50")
+    cursor.execute(f"INSERT INTO r {rows} HAVING d.seq > 80")
+    cursor.execute(f"REPLACE INTO r {rows} HAVING d.seq > 250")
+    cursor.execute("COMMIT")
+    assert server.value(count, "d") == server.value(like, "d")
+    wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
+    check_table(server, "d.r")
+    connection.close()

@@ -153,6 +153,11 @@ fn decoders_survive_mutated_bytes_statistics() {
     survive("statistics row", &statistics_rows(), 20_000, |_| {}, decoded::statistics_row);
 }
 
+#[test]
+fn decoders_survive_mutated_bytes_removed_words() {
+    survive("removed words", &[removed_words()], 20_000, |_| {}, decoded::removed_words);
+}
+
 /// Two undo pages, no transactions, a table, a dropped tree.
 const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
 

@@ -7,121 +7,17 @@ mod support;
 
 use cheetah::base::planted::plant;
 use cheetah::base::{reach, Error, Result};
-use cheetah::db::{
-    Db, Found, Mode, OnLocked, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList,
-};
+use cheetah::db::{Db, Found, OnLocked, Read, RowWords, Transaction};
 use cheetah::table::{
-    Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRow, SecondaryEntry,
-    Table, TableSpec,
+    Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, IndexFrom, NewRow, SecondaryEntry, Table,
 };
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::steps::{self, survives};
+use support::words::*;
 use support::*;
-
-/// Behind each word.
-const END: &[u8] = &[0];
-const WORDS: [&str; 8] = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"];
-
-fn with_words(name: &str, indexes: &[&str]) -> TableSpec {
-    let index =
-        |name: &&str| FulltextSpec { name: (*name).into(), max_word_bytes: 12, extra: b"rules".to_vec() };
-    TableSpec { fulltext: indexes.iter().map(index).collect(), ..spec(name) }
-}
-
-/// The words of a text, which are between spaces.
-fn list_of(text: &[u8]) -> WordList {
-    let mut list = WordList::default();
-    for (ordinal, word) in text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).enumerate() {
-        list.add(&[word, END].concat(), Position { ordinal: ordinal as u32, column: 0 });
-    }
-    list
-}
-
-/// Texts of searches: the words of rows are in their text.
-struct Spaces;
-
-impl Texts for Spaces {
-    fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()> {
-        let mut words = text.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        words.try_for_each(|weights| each(Word { weights, kind: WordKind::Indexed }))
-    }
-
-    fn words_of(
-        &mut self,
-        _: &[u8],
-        row: &[u8],
-        each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
-    ) -> Result<()> {
-        let mut ordinal = 0;
-        self.split(&Row::parse(row).0.text, &mut |word| {
-            ordinal += 1;
-            each(word, Position { ordinal: ordinal - 1, column: 0 })
-        })
-    }
-}
-
-/// The keys of the rows that have one of the words of `text`, in ascending order.
-fn found(txn: &mut Transaction, table: &Arc<Table>, index_no: usize, text: &str) -> Result<Vec<u64>> {
-    found_as(txn, table, (index_no, Read::Consistent), text)
-}
-
-fn search_for(text: &str, index_no: usize, read: Read) -> Search<'_> {
-    let mode = Mode::NaturalLanguage;
-    Search { index_no, text: text.as_bytes(), mode, end: END, limit_bytes: 1 << 20, read }
-}
-
-/// As `found`, for rows that will be read so.
-fn found_as(
-    txn: &mut Transaction,
-    table: &Arc<Table>,
-    (index_no, read): (usize, Read),
-    text: &str,
-) -> Result<Vec<u64>> {
-    let search = search_for(text, index_no, read);
-    let mut matches = txn.search(table, &search, &mut Spaces)?.matches;
-    let mut keys = Vec::new();
-    while let Some((key, _)) = matches.get(keys.len()) {
-        keys.push(u64::from_be_bytes(key.try_into().unwrap()));
-    }
-    keys.sort_unstable();
-    Ok(keys)
-}
-
-fn postings(db: &Db, table: &Table) -> Vec<Arc<Table>> {
-    (0..table.fulltext().len()).map(|no| db.postings(table, no).unwrap()).collect()
-}
-
-fn row_of(number: u64, text: &str) -> Row {
-    Row { number, name: format!("name{}", number % 7).into_bytes(), text: text.as_bytes().to_vec() }
-}
-
-fn put(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, text: &str) {
-    insert(txn, table, key, &row_of(key, text)).unwrap();
-    for index in postings(db, table) {
-        let row = RowWords { key: &key.to_be_bytes(), words: &mut list_of(text.as_bytes()) };
-        txn.insert_words(&index, row).unwrap();
-    }
-}
-
-fn take(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, text: &str) {
-    delete(txn, table, key, &row_of(key, text)).unwrap();
-    for index in postings(db, table) {
-        let row = RowWords { key: &key.to_be_bytes(), words: &mut list_of(text.as_bytes()) };
-        txn.delete_words(&index, row).unwrap();
-    }
-}
-
-fn change(db: &Db, txn: &mut Transaction, table: &Arc<Table>, key: u64, (old, new): (&str, &str)) {
-    update(txn, table, key, &row_of(key, old), key, &row_of(key, new)).unwrap();
-    for index in postings(db, table) {
-        let before = RowWords { key: &key.to_be_bytes(), words: &mut list_of(old.as_bytes()) };
-        let after = RowWords { key: &key.to_be_bytes(), words: &mut list_of(new.as_bytes()) };
-        txn.change_words(&index, before, after).unwrap();
-    }
-}
 
 /// A table with three rows.
 fn some_rows() -> (Db, Arc<Table>) {
@@ -133,11 +29,6 @@ fn some_rows() -> (Db, Arc<Table>) {
     }
     txn.commit().unwrap();
     (db, table)
-}
-
-fn some_text(rng: &mut Rng) -> String {
-    let words = (0..rng.below(5)).map(|_| WORDS[rng.below(8) as usize]);
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Loads the rows of an empty table, and their words, for the commit of one transaction; `false` if
@@ -292,6 +183,7 @@ impl steps::Model for Model {
     fn check(&self, db: &Db) -> std::result::Result<(), String> {
         let names = db.table_names();
         let (hidden, seen): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.starts_with('#'));
+        let hidden: Vec<_> = hidden.into_iter().filter(|name| name.starts_with("#fulltext/")).collect();
         if !seen.iter().copied().eq(self.tables.keys()) {
             return Err(format!("tables {seen:?}, expected {:?}", self.tables.keys()));
         }
@@ -330,12 +222,6 @@ impl steps::Model for Model {
         }
         Ok(())
     }
-}
-
-fn keys_with(rows: &BTreeMap<u64, String>, words: &str) -> Vec<u64> {
-    let has =
-        |text: &str| text.split(' ').any(|word| !word.is_empty() && words.split(' ').any(|it| it == word));
-    rows.iter().filter(|(_, text)| has(text)).map(|(key, _)| *key).collect()
 }
 
 #[test]

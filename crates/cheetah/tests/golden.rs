@@ -21,6 +21,7 @@ use cheetah::format::log_record::LogRecord;
 use cheetah::format::manifest::Manifest;
 use cheetah::format::page::{PageBuf, PageView};
 use cheetah::format::parity::{parity_at, Parity, PARITY_BYTES};
+use cheetah::format::removed_words;
 use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::FormatChange;
 use cheetah::format::state::State;
@@ -253,6 +254,27 @@ fn what_is_closed_is_written_as_when_it_came_and_opened() {
     assert_eq!(control[32], 1, "older versions need to know it to read the database");
     let row = TableDef::decode(written.last().unwrap()).unwrap();
     assert_eq!(row.encryption.key_id, 5);
+}
+
+/// Catalog row format 7, which is that of one table, and the layout of its rows, version 1.
+#[test]
+fn removed_words_are_written_as_when_they_came() {
+    let path = folder(NOW).with_file_name("removed_words.txt");
+    let [key, row] = samples::row_of_removed_words();
+    let written = [samples::catalog_row_of_removed_words(), key, row];
+    let text = written.iter().map(|bytes| hex(bytes) + "\n").collect::<String>();
+    if is_blessing() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(written[0][0], 7, "older versions need to know it to find the right words");
+    assert_eq!(TableDef::decode(&written[0]).unwrap().name, removed_words::REMOVED_WORDS);
+    let mut words = Vec::new();
+    let read = removed_words::each_word(&samples::removed_words(), |word| {
+        words.push(word.to_vec());
+        Ok(())
+    });
+    assert_eq!((read.is_ok(), words.len(), &words[1][..]), (true, 4, &b"ancient\0"[..]));
 }
 
 /// Manifest format 1.

@@ -61,7 +61,7 @@ impl PageId {
 
 impl TableId {
     /// What numbers of temporary tables have and others lack: by its number alone everybody knows
-    /// that a table is not logged (W1 of docs/durability.md).
+    /// that a table is not logged (Y1 of docs/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
     /// Whether it is that of a temporary table.

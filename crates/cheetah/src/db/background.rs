@@ -1,6 +1,7 @@
 //! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
 //! them.
 
+use super::fulltext::{drop_if_empty, WorkingOff};
 use super::rest::{Rest, Signs};
 use super::rotation::KeyRotation;
 use super::statistics_table::is_internal;
@@ -37,9 +38,10 @@ pub(in crate::db) struct Background {
     holes_due_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
+    working_off: WorkingOff,
     pub(in crate::db) rest: Rest,
-    /// Somebody waits for the background to end: statistics are given up.
-    hurries: AtomicBool,
+    /// Somebody waits for the background to end: statistics are given up, and words left.
+    hurries: Arc<AtomicBool>,
 }
 
 impl Background {
@@ -50,8 +52,9 @@ impl Background {
             holes_due_at_ns: Mutex::new(0),
             waiting_snapshot: WaitingSnapshot::default(),
             key_rotation: KeyRotation::default(),
+            working_off: WorkingOff::default(),
             rest: Rest::default(),
-            hurries: AtomicBool::new(false),
+            hurries: Arc::default(),
         }
     }
 
@@ -111,6 +114,7 @@ impl Background {
             Self::statistics_step,
             Self::scrub_step,
             Self::key_step,
+            Self::words_step,
             Self::watch_step,
         ];
         let done = steps.map(|step| step(self));
@@ -236,6 +240,13 @@ impl Background {
         while core.trim_undo() {}
     }
 
+    /// Drops what older versions of the engine do not know, if nothing is in it. At a close, when
+    /// what is no longer needed has gone.
+    pub(in crate::db) fn leave_nothing_new(&self) {
+        let _ = self.noted("dropping the table of removed words", drop_if_empty(&self.core).map(|()| true));
+        while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
+    }
+
     /// Passes a result on, after noting an error and what works again. A full disk does not end the
     /// background: it goes on when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
@@ -285,6 +296,11 @@ impl Background {
         self.noted("rotating encryption keys", self.key_rotation.step(&self.core))
     }
 
+    /// Deletes the words of a row that has gone, if there is one.
+    pub(in crate::db) fn words_step(&self) -> Result<bool> {
+        self.noted("deleting words of removed rows", self.working_off.step(&self.core, &self.hurries))
+    }
+
     /// Reads an image, or a block of a change file, if that is due, to find damage; at the end of a
     /// pass, the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
@@ -311,8 +327,8 @@ impl Background {
         Ok(true)
     }
 
-    /// From now on nobody waits for a pause of a checkpoint, and no statistics are taken, until
-    /// [`Self::end_hurry`].
+    /// From now on nobody waits for a pause of a checkpoint, and neither are statistics taken nor
+    /// words deleted, until [`Self::end_hurry`].
     pub(in crate::db) fn hurry(&self) {
         self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();

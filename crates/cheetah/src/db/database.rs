@@ -98,6 +98,7 @@ impl Db {
         self.stop_threads();
         self.0.background.waiting_snapshot.clear();
         self.0.background.finish_frees();
+        self.0.background.leave_nothing_new();
         self.0.core.checkpoint()
     }
 

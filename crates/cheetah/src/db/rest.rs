@@ -7,7 +7,7 @@
 //! Invariants
 //!   I1  Whatever gives the background work changes a *sign*, or is followed by a
 //!       [call](Rest::call). Every turn looks at the signs, so rest ends within a second of it.
-//!   I2  Every thread has a turn every ten seconds, for work that only the time makes due.
+//!   I2  Every thread has a turn every eleven seconds, for work that only the time makes due.
 //!   I3  No thread rests while another one is held up, or a rollback is left to the background.
 //!   I4  A call is not lost: a thread decides to rest, and falls asleep, under the mutex under
 //!       which calls are noted. The cleaner sleeps elsewhere: a call ends its next sleep, too.

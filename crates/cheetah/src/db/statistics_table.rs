@@ -1,6 +1,7 @@
 //! The table of the engine's own that keeps the statistics of indexes.
 //! Invariants: I1 and I2 at the head of [`super::taking_statistics`].
 
+use super::fulltext::is_removed_words;
 use super::{Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::format::catalog::{parse_piece_key, TableEncryption};
@@ -16,10 +17,10 @@ use std::sync::Arc;
 /// Name of the statistics table; no database of the server can be called so.
 const NAME: &str = "#statistics";
 
-/// Whether the table is the engine's own: it gets no dictionaries, as nobody could take them away
-/// again.
+/// Whether the table is one of the engine's own whose rows come and go: it gets no dictionaries, as
+/// nobody could take them away again.
 pub(in crate::db) fn is_internal(table: &Table) -> bool {
-    table.name() == NAME
+    table.name() == NAME || is_removed_words(table)
 }
 
 /// The table, if there is one.

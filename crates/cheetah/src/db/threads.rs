@@ -69,7 +69,7 @@ impl Job {
     }
 }
 
-const JOBS: [Job; 10] = [
+const JOBS: [Job; 11] = [
     Job { woken_by: WokenBy::CallsAndWriters, ..Job::new("cheetah-clean", Background::clean_step) },
     Job::new("cheetah-undo", Background::rollback_step),
     Job::new("cheetah-purge", Background::free_step),
@@ -79,6 +79,7 @@ const JOBS: [Job; 10] = [
     Job::new("cheetah-stats", Background::statistics_step),
     Job { leads_to_more: false, ..Job::new("cheetah-scrub", Background::scrub_step) },
     Job::new("cheetah-keys", Background::key_step),
+    Job::new("cheetah-words", Background::words_step),
     Job::new("cheetah-watch", Background::watch_step),
 ];
 

@@ -10,7 +10,8 @@
 //!   I4  A definition whose rows have one row-format version is written as version 2: only those
 //!       with several need a reader that knows of them; those that describe their columns or have
 //!       constraints, version 4; those with full-text indexes, version 5; those that say something
-//!       about encryption, version 6.
+//!       about encryption, version 6. That of the table of removed words is version 7, so that
+//!       nobody opens the database who would find those words.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/format.md, "Catalog rows".
@@ -19,6 +20,7 @@ use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
 use super::foreign_key::{Description, ForeignKeyDef};
 use super::image::{Codec, Compression};
 use super::record_fields::{count, number_u32, text};
+use super::removed_words::REMOVED_WORDS;
 use super::row::RowFormatVersion;
 use super::row_format_versions::{OlderFormatVersion, FORMAT_VERSIONS_MAX};
 use super::varint;
@@ -26,7 +28,10 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
+/// Rows of this version have all that a definition tells, and are not of the table of removed
+/// words.
+const VERSION_OF_ENCRYPTION: u8 = 6;
 /// Rows of this version tell of full-text indexes, and not of encryption.
 const VERSION_OF_FULLTEXT: u8 = 5;
 /// Rows of this version tell of columns and constraints, and not of full-text indexes.
@@ -179,7 +184,8 @@ impl TableDef {
     fn version(&self) -> u8 {
         let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
         match (is_plain, self.older_formats.is_empty()) {
-            _ if self.encryption != TableEncryption::default() => VERSION,
+            _ if self.name == REMOVED_WORDS => VERSION,
+            _ if self.encryption != TableEncryption::default() => VERSION_OF_ENCRYPTION,
             _ if !self.fulltext.is_empty() => VERSION_OF_FULLTEXT,
             (true, true) => VERSION_OF_ONE_FORMAT,
             (true, false) => VERSION_OF_FORMATS,
@@ -229,7 +235,7 @@ impl TableDef {
                 put_prefixed(out, &index.extra);
             }
         }
-        if version == VERSION {
+        if version >= VERSION_OF_ENCRYPTION {
             self.encryption.encode(out);
         }
     }
@@ -285,7 +291,7 @@ impl TableDef {
             if version >= VERSION_OF_FULLTEXT {
                 def.fulltext = (0..count(fields)?).map(|_| decode_fulltext(fields)).collect::<Parsed<_>>()?;
             }
-            if version == VERSION {
+            if version >= VERSION_OF_ENCRYPTION {
                 def.encryption = TableEncryption::decode(fields)?;
             }
             ensure(def.version() == version, "a description of nothing")?;
@@ -484,6 +490,10 @@ mod tests {
         bytes.clear();
         sample_with_encryption().encode(&mut bytes);
         assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (sample_with_encryption(), 6));
+        bytes.clear();
+        let removed_words = TableDef { name: REMOVED_WORDS.into(), ..sample() };
+        removed_words.encode(&mut bytes);
+        assert_eq!((TableDef::decode(&bytes).unwrap(), bytes[0]), (removed_words, 7));
     }
 
     #[test]
@@ -500,7 +510,7 @@ mod tests {
             other[at] ^= 0xff;
             let _ = TableDef::decode(&other);
         }
-        bytes[0] = 7;
+        bytes[0] = 8;
         assert!(matches!(TableDef::decode(&bytes), Err(Error::Unsupported { .. })));
     }
 

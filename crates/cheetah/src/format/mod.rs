@@ -24,6 +24,7 @@ pub mod map_block;
 pub mod page;
 pub mod parity;
 mod record_fields;
+pub mod removed_words;
 pub mod row;
 pub mod row_format_versions;
 pub mod segment_header;

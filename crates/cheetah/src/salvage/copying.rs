@@ -3,17 +3,20 @@
 //! Invariants
 //!   I1  Posting tables come before the tables whose full-text indexes name them: a startup drops
 //!       those that no definition names.
+//!       Postings of rows that have gone are left out, and what is noted of those is not copied.
 //!   I2  Rows are loaded, which builds full pages without a log. A key that comes twice can only be
 //!       damage that no checksum tells; then rows are inserted one by one, and the first counts.
 
-use super::rows::each_row;
+use super::rows::{each_row, TakeRow};
 use super::TableReport;
-use crate::base::{Error, PageId, Result};
+use crate::base::{planted, Error, PageId, Result};
 use crate::db::{Db, Transaction};
 use crate::format::catalog::TableDef;
+use crate::format::removed_words::{put_key, REMOVED_WORDS};
+use crate::table::definitions::fulltext::{is_posting_name, row_key_of};
 use crate::table::shared::parts::Core;
 use crate::table::{NewRow, Table};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rows inserted in one transaction.
@@ -27,13 +30,14 @@ pub(super) fn copy_all(
     new: &Db,
     heard: &mut dyn FnMut(&TableReport),
 ) -> Result<Vec<TableReport>> {
-    let mut reports = Vec::new();
+    let (mut reports, removals) = (Vec::new(), Removals::read(core)?);
     for name in core.catalog.names() {
         // Shadow tables are of transactions that have not committed; statistics are taken again.
         let is_own = name.starts_with(OWN_PREFIX);
         let Ok(table) = core.catalog.by_name(&name) else { continue };
         if !is_own {
-            let report = copy_with_postings(core, &table, new).or_else(|error| give_up(&name, error, new))?;
+            let report = copy_with_postings((core, &removals), &table, new)
+                .or_else(|error| give_up(&name, error, new))?;
             heard(&report);
             reports.push(report);
         }
@@ -53,7 +57,64 @@ fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
     Ok(TableReport { name: name.to_owned(), failure: Some(error.to_string()), ..TableReport::default() })
 }
 
-fn copy_with_postings(core: &Core, table: &Arc<Table>, new: &Db) -> Result<TableReport> {
+/// Rows that have gone, but for postings of theirs.
+struct Removals {
+    /// Their keys in the table that notes them.
+    keys: HashSet<Vec<u8>>,
+    /// Some cannot be read.
+    are_lost: bool,
+}
+
+impl Removals {
+    fn read(core: &Core) -> Result<Self> {
+        let mut keys = HashSet::new();
+        let Ok(table) = core.catalog.by_name(REMOVED_WORDS) else {
+            return Ok(Self { keys, are_lost: false });
+        };
+        let mut report = TableReport::default();
+        each_row(core, &table, &mut report, &mut |key, _| {
+            keys.insert(key.to_vec());
+            Ok(())
+        })?;
+        let changes_lost = core.losses.as_ref().and_then(|losses| losses.of_table(table.id())).is_some();
+        let are_lost = changes_lost || table.quarantine_reason().is_some() || !report.is_whole();
+        Ok(Self { keys, are_lost })
+    }
+
+    /// Whether that row of a posting table is a word of a row that has gone.
+    fn have(&self, postings: &Table, key: &[u8], row: &[u8]) -> bool {
+        if self.keys.is_empty() || planted::is_on("salvage: copy words of removed rows") {
+            return false;
+        }
+        let mut removal = Vec::new();
+        row_key_of(postings, key, row).is_some_and(|row_key| {
+            put_key(postings.id(), row_key, &mut removal);
+            self.keys.contains(&removal)
+        })
+    }
+}
+
+/// The rows of a table that its copy gets: of postings those of rows that have not gone.
+fn each_kept(
+    (core, removals): Source<'_>,
+    table: &Table,
+    report: &mut TableReport,
+    take: &mut TakeRow<'_>,
+) -> Result<()> {
+    if !is_posting_name(&table.name()) {
+        return each_row(core, table, report, take);
+    }
+    each_row(core, table, report, &mut |key, row| match removals.have(table, key, row) {
+        true => Ok(()),
+        false => take(key, row),
+    })
+}
+
+/// What is copied from, and the rows whose words are left out.
+type Source<'f> = (&'f Core, &'f Removals);
+
+fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<TableReport> {
+    let (core, removals) = from;
     let mut def = definition(table);
     let mut names = HashMap::new();
     let mut lacks_postings = false;
@@ -62,8 +123,8 @@ fn copy_with_postings(core: &Core, table: &Arc<Table>, new: &Db) -> Result<Table
             let detail = format!("the postings of full-text index '{}' are not in the catalog", index.name);
             return Ok(TableReport { name: table.name(), failure: Some(detail), ..TableReport::default() });
         };
-        let (report, copy) = copy(core, &postings, definition(&postings), new)?;
-        lacks_postings |= !report.is_whole();
+        let (report, copy) = copy(from, &postings, definition(&postings), new)?;
+        lacks_postings |= !report.is_whole() || removals.are_lost;
         names.insert(index.postings.clone(), copy.name());
     }
     for index in &mut def.fulltext {
@@ -71,7 +132,7 @@ fn copy_with_postings(core: &Core, table: &Arc<Table>, new: &Db) -> Result<Table
             index.postings.clone_from(name);
         }
     }
-    let (mut report, _) = copy(core, table, def, new)?;
+    let (mut report, _) = copy(from, table, def, new)?;
     report.lacks_postings = lacks_postings;
     Ok(report)
 }
@@ -90,7 +151,8 @@ fn definition(table: &Arc<Table>) -> TableDef {
 }
 
 /// Copies one table; the answer has the new one as it is afterwards.
-fn copy(core: &Core, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(TableReport, Arc<Table>)> {
+fn copy(from: Source<'_>, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(TableReport, Arc<Table>)> {
+    let core = from.0;
     let lost = core.losses.as_ref().and_then(|losses| losses.of_table(table.id()));
     let (changes_lost, change_lost_why) = lost.map_or_else(Default::default, |lost| (lost.count, lost.why));
     let fresh = TableReport {
@@ -104,14 +166,14 @@ fn copy(core: &Core, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(Tab
     let mut report = fresh.clone();
     let to = new.create_defined(def.clone())?;
     to.note_hidden_key(&table.next_hidden_key());
-    let loaded = load(core, table, &to, new, &mut report);
+    let loaded = load(from, table, &to, new, &mut report);
     let to = match loaded {
         Err(Error::DuplicateKey { .. }) => {
             report = fresh;
             new.drop_table(&to.name())?;
             let to = new.create_defined(def)?;
             to.note_hidden_key(&table.next_hidden_key());
-            insert(core, table, &to, new, &mut report)?;
+            insert(from, table, &to, new, &mut report)?;
             to
         }
         loaded => loaded?,
@@ -120,7 +182,7 @@ fn copy(core: &Core, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(Tab
 }
 
 fn load(
-    core: &Core,
+    from: Source<'_>,
     table: &Arc<Table>,
     to: &Arc<Table>,
     new: &Db,
@@ -128,11 +190,11 @@ fn load(
 ) -> Result<Arc<Table>> {
     let mut transaction = new.begin();
     let Some(mut load) = transaction.begin_load(to)? else {
-        insert(core, table, to, new, report)?;
+        insert(from, table, to, new, report)?;
         return Ok(Arc::clone(to));
     };
     let mut rows = 0;
-    each_row(core, table, report, &mut |key, row| {
+    each_kept(from, table, report, &mut |key, row| {
         rows += 1;
         transaction.load(&mut load, &NewRow { key, row, secondary: &[] })
     })?;
@@ -144,7 +206,7 @@ fn load(
 
 /// Inserts rows one by one; one whose key is there already is lost.
 fn insert(
-    core: &Core,
+    from: Source<'_>,
     table: &Arc<Table>,
     to: &Arc<Table>,
     new: &Db,
@@ -152,7 +214,7 @@ fn insert(
 ) -> Result<()> {
     let mut transaction: Transaction = new.begin();
     let (mut rows, mut twice) = (0, 0);
-    each_row(core, table, report, &mut |key, row| {
+    each_kept(from, table, report, &mut |key, row| {
         match transaction.insert(to, &NewRow { key, row, secondary: &[] }) {
             Err(Error::DuplicateKey { .. }) => {
                 twice += 1;

@@ -10,6 +10,7 @@ use cheetah::format::change_file::{self, SavedChanges};
 use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
 use cheetah::format::log_record::LogRecord;
 use cheetah::format::manifest::Manifest;
+use cheetah::format::removed_words;
 use cheetah::format::row::{Locator, LOCATOR_BYTES};
 use cheetah::format::state::State;
 use cheetah::format::statistics::IndexStatistics;
@@ -47,6 +48,25 @@ pub(crate) fn statistics_row(bytes: &[u8]) {
         let mut again = Vec::new();
         statistics.encode(&mut again);
         assert_eq!(IndexStatistics::decode(&again).ok(), Some(statistics));
+    }
+}
+
+/// The words of a row that has gone, and the key under which they are.
+pub(crate) fn removed_words(bytes: &[u8]) {
+    let mut again = (Vec::new(), Vec::new());
+    let read = removed_words::each_word(bytes, |word| {
+        removed_words::put_word(&again.0, word, &mut again.1);
+        again.0 = word.to_vec();
+        Ok(())
+    });
+    match read {
+        Ok(()) => assert_eq!(again.1, bytes),
+        Err(_) => assert!(bytes.starts_with(&again.1)),
+    }
+    if let Ok((table, row_key)) = removed_words::parse_key(bytes) {
+        let mut key = Vec::new();
+        removed_words::put_key(table, row_key, &mut key);
+        assert_eq!(key, bytes);
     }
 }
 

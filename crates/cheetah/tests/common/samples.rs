@@ -11,6 +11,7 @@ use cheetah::format::manifest::{Made, Manifest, ManifestFile};
 use cheetah::format::page::{
     build_content, build_page, encode_buffered, BufferedChange, PageBuf, PageKind, RecordFlags, RecordRef,
 };
+use cheetah::format::removed_words;
 use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
 use cheetah::format::row_format_versions::{BitRun, FormatChange, OlderFormatVersion};
 use cheetah::format::state::{
@@ -257,6 +258,32 @@ pub(crate) fn catalog_rows() -> Vec<Vec<u8>> {
     let mut with_fulltext = Vec::new();
     TableDef { fulltext: vec![index], ..constrained }.encode(&mut with_fulltext);
     vec![row, piece_key(TableId(7), 1).to_vec(), with_formats, with_constraints, with_fulltext]
+}
+
+/// The definition of the table of removed words.
+pub(crate) fn catalog_row_of_removed_words() -> Vec<u8> {
+    let mut row = Vec::new();
+    TableDef { name: removed_words::REMOVED_WORDS.into(), ..table_def() }.encode(&mut row);
+    row
+}
+
+/// Words of a row that has gone.
+pub(crate) fn removed_words() -> Vec<u8> {
+    let words: [&[u8]; 4] = [b"an\0", b"ancient\0", b"and\0", b"city\0"];
+    let (mut last, mut bytes) = (&b""[..], Vec::new());
+    for word in words {
+        removed_words::put_word(last, word, &mut bytes);
+        last = word;
+    }
+    bytes
+}
+
+/// A row of the table of removed words, and its key.
+pub(crate) fn row_of_removed_words() -> [Vec<u8>; 2] {
+    let (mut key, mut row) = (Vec::new(), Vec::new());
+    removed_words::put_key(TableId(7), b"row", &mut key);
+    removed_words::put_row(&removed_words(), &mut row);
+    [key, row]
 }
 
 /// A table with two indexes.

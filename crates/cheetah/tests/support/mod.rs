@@ -10,6 +10,7 @@ pub mod families;
 pub mod full_disk;
 pub mod history;
 pub mod steps;
+pub mod words;
 pub mod workload;
 
 use cheetah::base::{Config, Result};

@@ -1,6 +1,7 @@
 //! Whether an index has the words of its rows.
 
 use super::postings::{put_whole_row, PostingRoom};
+use super::removed::Passed;
 use super::{Texts, WordList};
 use crate::base::hash::HashSum;
 use crate::base::Result;
@@ -25,9 +26,10 @@ impl Tally {
 }
 
 impl Transaction {
-    /// Compares the postings of a full-text index with the words of the rows: what is wrong, or
-    /// `None`. Both as they are now, with what this transaction has changed; locks nothing. `end`:
-    /// as of [`Search`]. Reads all of both; errors as of [`cursor`](Self::cursor) without locks.
+    /// Compares the postings of a full-text index with the words of the rows, and those of rows
+    /// that have gone with what is noted of these: what is wrong, or `None`. All as it is now, with
+    /// what this transaction has changed; locks nothing. `end`: as of [`Search`]. Reads all of it;
+    /// errors as of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,
@@ -61,17 +63,29 @@ impl Transaction {
             found = rows.next()?;
         }
         let (mut tally, name) = (Tally::default(), table.fulltext_index(index_no)?.name.clone());
-        let mut reader = self.reader(table, index_no, (end, Some(view)), texts)?;
+        let mut reader = self.reader(table, index_no, (end, Some(Arc::clone(&view))), texts)?;
         reader.read_all(&mut |key, positions| {
             tally.add(key, positions.bytes());
             Ok(())
         })?;
+        let (passed, postings) = (reader.passed, reader.number_seen(&view));
         let text = format!(
             "full-text index '{name}' has {} words of rows, {} are expected{}; drop it and add it again",
             tally.count,
             expected.count,
             if tally.count == expected.count { ", and others" } else { "" }
         );
-        Ok((tally != expected).then_some(text))
+        if tally != expected {
+            return Ok(Some(text));
+        }
+        let named = Passed::named(self, postings, &view)?;
+        let text = format!(
+            "full-text index '{name}' has {} words of rows that have gone, {} are expected{}; drop it and add it \
+             again",
+            passed.count,
+            named.count,
+            if passed.count == named.count { ", and others" } else { "" }
+        );
+        Ok((passed != named).then_some(text))
     }
 }

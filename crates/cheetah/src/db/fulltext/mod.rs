@@ -7,15 +7,18 @@
 //! crash, purge and snapshots treat them as all rows.
 //!
 //! `words` are those of a row, `writing` makes postings of them, `postings` reads these,
-//! `searching` finds rows, and `checking` compares an index with its rows.
+//! `searching` finds rows, and `checking` compares an index with its rows. Postings of rows that
+//! have gone are deleted later: `removed`.
 
 mod checking;
 mod postings;
+mod removed;
 mod searching;
 mod words;
 mod writing;
 
 pub(in crate::db) use postings::PostingRoom;
 pub use postings::{NewPostings, Texts};
+pub(in crate::db) use removed::{drop_if_empty, is_removed_words, RemovalRoom, WorkingOff};
 pub use searching::{Found, Search};
 pub use words::{RowWords, WordList};

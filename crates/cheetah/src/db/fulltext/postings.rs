@@ -1,8 +1,9 @@
 //! Postings as rows of the index's own table: how they are built and read.
 
+use super::removed::{Passed, Removals};
 use super::words::WordPlace;
 use super::WordList;
-use crate::base::{planted, Error, Result};
+use crate::base::{planted, Error, Result, TableId};
 use crate::db::reading::HowToRead;
 use crate::db::{Cursor, Isolation, OnLocked, Read, SeekEnd, Transaction};
 use crate::format::row::{build_row, RowView, VarValue};
@@ -108,6 +109,7 @@ impl Transaction {
             newest: None,
             texts,
             looked_at: 0,
+            passed: Passed::default(),
             value,
             whole_row,
         };
@@ -139,6 +141,8 @@ pub(super) struct PostingReader<'r> {
     texts: &'r mut dyn Texts,
     /// Postings that it has looked at.
     looked_at: usize,
+    /// Those of rows that have gone.
+    pub(super) passed: Passed,
     /// Positions that a posting does not hold itself.
     value: Vec<u8>,
     /// The row whose words were asked for last.
@@ -153,6 +157,11 @@ impl PostingReader<'_> {
         }
     }
 
+    /// The number of the posting table that `view` sees.
+    pub(super) fn number_seen(&self, view: &ReadView) -> TableId {
+        self.postings.seen_at(view.stamp()).unwrap_or_else(|| Arc::clone(&self.postings)).id()
+    }
+
     /// The postings whose keys begin so, as the search sees them.
     fn seen<'w>(&mut self, beginning: &'w [u8]) -> Result<Walk<'w>> {
         let postings = Arc::clone(&self.postings);
@@ -161,7 +170,13 @@ impl PostingReader<'_> {
     }
 
     fn walk<'w>(&mut self, how: HowToRead, beginning: &'w [u8]) -> Result<Walk<'w>> {
-        Walk::begin(self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?, beginning)
+        let postings = how.1.as_ref().unwrap_or(&self.postings).id();
+        let removals = Removals::begin(self.txn, postings, &how.0)?;
+        let cursor = self.txn.cursor_as(&self.postings, 0, how, OnLocked::Wait)?;
+        let mut walk = Walk { cursor, beginning, removals, found: false };
+        walk.found = walk.cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
+        self.pass_over(&mut walk)?;
+        Ok(walk)
     }
 
     /// Calls `each(row's key, positions)` for all postings whose keys begin so.
@@ -190,7 +205,7 @@ impl PostingReader<'_> {
             while seen.key().is_some() {
                 self.look()?;
                 self.hand_out(&seen.cursor, each)?;
-                seen.next()?;
+                self.next(&mut seen)?;
             }
             return Ok(());
         };
@@ -206,11 +221,34 @@ impl PostingReader<'_> {
                 _ => {}
             }
             if order != Ordering::Greater {
-                seen.next()?;
+                self.next(&mut seen)?;
             }
             if order != Ordering::Less {
-                current.next()?;
+                self.next(&mut current)?;
             }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        walk.found = walk.cursor.next()?;
+        self.pass_over(walk)
+    }
+
+    /// Goes on to a posting of a row that has not gone.
+    fn pass_over(&mut self, walk: &mut Walk<'_>) -> Result<()> {
+        if walk.removals.are_none() {
+            return Ok(());
+        }
+        while walk.key().is_some() {
+            let (word_bytes, _) = parse(&self.postings, &walk.cursor)?;
+            let key = walk.cursor.key();
+            if !walk.removals.have(self.txn, key.get(word_bytes..).unwrap_or_default())? {
+                return Ok(());
+            }
+            self.look()?;
+            self.passed.add(key);
+            walk.found = walk.cursor.next()?;
         }
         Ok(())
     }
@@ -244,26 +282,17 @@ impl PostingReader<'_> {
     }
 }
 
-/// The postings whose keys begin so, in their order.
+/// The postings whose keys begin so, in their order, but those of rows that have gone.
 struct Walk<'w> {
     cursor: Cursor,
     beginning: &'w [u8],
+    removals: Removals,
     found: bool,
 }
 
-impl<'w> Walk<'w> {
-    fn begin(mut cursor: Cursor, beginning: &'w [u8]) -> Result<Self> {
-        let found = cursor.seek_to(SeekMode::AtLeast, beginning, SeekEnd::Prefix)?;
-        Ok(Self { cursor, beginning, found })
-    }
-
+impl Walk<'_> {
     fn key(&self) -> Option<&[u8]> {
         (self.found && self.cursor.key().starts_with(self.beginning)).then(|| self.cursor.key())
-    }
-
-    fn next(&mut self) -> Result<()> {
-        self.found = self.cursor.next()?;
-        Ok(())
     }
 }
 

@@ -18,24 +18,26 @@ enum Write {
 }
 
 impl Transaction {
-    /// Writes the words of a new row. `postings`: see [`Db::postings`](crate::db::Db::postings).
-    /// Waits, and errors, as of [`insert`](Self::insert); also `Interrupted` without a wait. After
-    /// an error some words may be written: a savepoint takes them back. `Limit` for a word that is
-    /// longer than the index was created for.
+    /// Writes the words of a new row, which the transaction has written, even if there are none.
+    /// `postings`: see [`Db::postings`](crate::db::Db::postings). Waits, and errors, as of
+    /// [`insert`](Self::insert); also `Interrupted` without a wait. After an error some words may
+    /// be written: a savepoint takes them back. `Limit` for a word that is longer than the index
+    /// was created for.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
-        let done = self.write_all(postings, &row, Write::Insert);
+        let done = self.write_words(|txn| txn.insert_new(postings, &row));
         row.words.clear();
         done
     }
 
-    /// Takes back the words of a row that goes. Otherwise as [`insert_words`](Self::insert_words).
+    /// Takes back the words of a row that the transaction has deleted. Many stay for a while, where
+    /// no search finds them. Otherwise as [`insert_words`](Self::insert_words).
     pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         if planted::is_on("full text: keep the words of a row that goes") {
             return Ok(());
         }
         row.words.sort();
-        let done = self.write_all(postings, &row, Write::Delete);
+        let done = self.write_words(|txn| txn.delete_old(postings, &row));
         row.words.clear();
         done
     }
@@ -50,15 +52,36 @@ impl Transaction {
     ) -> Result<()> {
         old.words.sort();
         new.words.sort();
-        let done = match old.key == new.key {
-            true => self.write_changes(postings, &old, &new),
-            false => self
-                .write_all(postings, &old, Write::Delete)
-                .and_then(|()| self.write_all(postings, &new, Write::Insert)),
-        };
+        let done = self.write_words(|txn| match old.key == new.key {
+            true => txn.write_changes(postings, &old, &new),
+            false => txn.delete_old(postings, &old).and_then(|()| txn.insert_new(postings, &new)),
+        });
         old.words.clear();
         new.words.clear();
         done
+    }
+
+    /// Writes postings of rows that the transaction has locked. Under snapshot isolation these are
+    /// refused if they have changed since. Of their postings the background may have deleted some
+    /// since, which is no reason.
+    fn write_words(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let locker = Arc::clone(&self.locker);
+        let refuses = locker.suspend_refusals();
+        let done = write(self);
+        locker.resume_refusals(refuses);
+        done
+    }
+
+    fn insert_new(&mut self, postings: &Arc<Table>, row: &RowWords<'_>) -> Result<()> {
+        self.take_removal_back(postings, row.key)?;
+        self.write_all(postings, row, Write::Insert)
+    }
+
+    fn delete_old(&mut self, postings: &Arc<Table>, row: &RowWords<'_>) -> Result<()> {
+        match self.record_removal(postings, row)? {
+            true => Ok(()),
+            false => self.write_all(postings, row, Write::Delete),
+        }
     }
 
     /// Of a row that keeps its key.
@@ -108,10 +131,7 @@ impl Transaction {
         places: &[WordPlace],
         what: Write,
     ) -> Result<()> {
-        self.postings_written = self.postings_written.wrapping_add(1);
-        if self.postings_written % POSTINGS_PER_QUESTION == 0 {
-            self.locker.check_interrupted()?;
-        }
+        self.count_posting_written()?;
         let mut room = std::mem::take(&mut self.posting_room);
         room.build(row.key, row.words, places);
         let done = match what {
@@ -121,6 +141,15 @@ impl Transaction {
         };
         self.posting_room = room;
         done
+    }
+
+    /// Counts a posting that is written. `Interrupted` when the statement is to end.
+    pub(super) fn count_posting_written(&mut self) -> Result<()> {
+        self.postings_written = self.postings_written.wrapping_add(1);
+        match self.postings_written % POSTINGS_PER_QUESTION {
+            0 => self.locker.check_interrupted(),
+            _ => Ok(()),
+        }
     }
 }
 

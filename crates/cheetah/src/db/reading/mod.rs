@@ -10,5 +10,5 @@ mod scan_step;
 mod transaction_reads;
 
 pub use cursor::Cursor;
-pub(in crate::db) use how_to_read::HowToRead;
+pub(in crate::db) use how_to_read::{HowToRead, Reading};
 pub use locking_scan::SeekEnd;

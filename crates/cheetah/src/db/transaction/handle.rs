@@ -27,7 +27,7 @@
 use super::Isolation;
 use crate::base::stages::Stage;
 use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
-use crate::db::fulltext::PostingRoom;
+use crate::db::fulltext::{PostingRoom, RemovalRoom};
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
 use crate::table::rows::locker::Locker;
@@ -66,6 +66,7 @@ pub struct Transaction {
     duplicates: LockMode,
     pub(in crate::db) writer: Writer,
     pub(in crate::db) posting_room: PostingRoom,
+    pub(in crate::db) removal_room: RemovalRoom,
     /// Counted so that it asks now and then whether its statement is to end.
     pub(in crate::db) postings_written: usize,
     /// What comes after this undo record is to be rolled back first (I4).
@@ -125,6 +126,7 @@ impl Transaction {
             duplicates: LockMode::Shared,
             writer: Writer::default(),
             posting_room: PostingRoom::default(),
+            removal_room: RemovalRoom::default(),
             postings_written: 0,
             back_to: None,
             ordered: None,
@@ -312,7 +314,12 @@ impl Transaction {
     /// Locks a whole table exclusively to the end of the transaction unless somebody has to be
     /// waited for; whether it is locked. Then changes of it need no locks of rows.
     pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
-        let (newest, mode) = (table.newest(), TableMode::Exclusive);
+        self.try_lock_table_as(table, TableMode::Exclusive)
+    }
+
+    /// As [`try_lock_table`](Self::try_lock_table), in any mode.
+    pub(in crate::db) fn try_lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<bool> {
+        let newest = table.newest();
         if !self.holds(newest.id(), mode) {
             self.note_begin();
             if !self.locker.try_lock_table(newest.id(), mode)? {

@@ -19,7 +19,7 @@ use super::spec::FulltextSpec;
 use crate::base::{planted, reach, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
 use crate::format::foreign_key::Description;
-use crate::format::row::RowFormatVersion;
+use crate::format::row::{RowFormatVersion, RowView};
 use crate::table::shared::parts::Core;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,6 +41,12 @@ pub(super) fn posting_name(table: TableId) -> String {
 /// and where the word stands.
 pub(crate) fn posting_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
+}
+
+/// The clustered key of the row to which a posting belongs; `None` if it is none.
+pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Option<&'k [u8]> {
+    let fixed = RowView::parse(postings.row_format(), row).ok()?.fixed();
+    key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
 }
 
 /// Creates empty posting tables for indexes of the table of `base`. The catalog's changes are

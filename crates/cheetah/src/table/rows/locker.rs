@@ -243,6 +243,17 @@ impl Locker {
         tell_watching(&self.view, refuses);
     }
 
+    /// Has no row refused until [`resume_refusals`](Self::resume_refusals): for records that follow
+    /// rows which are asked themselves. Returns what that is to be given.
+    pub(crate) fn suspend_refusals(&self) -> bool {
+        self.refuses_changed.swap(false, Relaxed)
+    }
+
+    /// See [`suspend_refusals`](Self::suspend_refusals).
+    pub(crate) fn resume_refusals(&self, refuses: bool) {
+        self.refuses_changed.store(refuses, Relaxed);
+    }
+
     /// `RecordChanged` for the version of a row that has been locked, and that the transaction's
     /// snapshot does not see, where such rows are refused.
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {

@@ -1,0 +1,191 @@
+//! Postings of rows that have gone, as a search meets them.
+
+use super::table::{existing, existing_or_new};
+use crate::base::hash::HashSum;
+use crate::base::{planted, Result, TableId};
+use crate::db::reading::{HowToRead, Reading};
+use crate::db::{Cursor, OnLocked, SeekMode, Transaction};
+use crate::format::removed_words::{each_word, key_prefix, parse_key};
+use crate::table::Table;
+use crate::txn::{LockMode, ReadView, TableMode};
+use std::sync::Arc;
+
+/// Removals that are passed one by one before a search for the next one.
+const STEPS_MAX: usize = 8;
+
+/// The removals of a posting table, as a walk through its postings sees them.
+pub(in crate::db::fulltext) struct Removals {
+    /// A removal's key: the table's number, and what is asked for.
+    key: Vec<u8>,
+    prefix_bytes: usize,
+    source: Source,
+}
+
+/// Where they are looked up.
+enum Source {
+    /// There are none.
+    Nowhere,
+    /// As a view sees them, or as they are now in a table that is locked as a whole.
+    Seen(Box<Seen>),
+    /// With a lock of each, or of its place (W5).
+    Locked(Arc<Table>, LockMode),
+}
+
+/// A cursor over removals. None lies from `from` up to where the cursor is.
+struct Seen {
+    cursor: Cursor,
+    found: bool,
+    from: Vec<u8>,
+}
+
+impl Removals {
+    /// Those of the table of number `postings`, for whoever reads it so.
+    pub(in crate::db::fulltext) fn begin(
+        txn: &mut Transaction,
+        postings: TableId,
+        reading: &Reading,
+    ) -> Result<Self> {
+        let key = key_prefix(postings).to_vec();
+        let source = match reading {
+            _ if planted::is_on("full text: find the words of removed rows") => Source::Nowhere,
+            Reading::View(view) => match seen_by(txn, view) {
+                Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
+                None => Source::Nowhere,
+            },
+            // Nobody else writes removals of words in it, the background included (W4).
+            Reading::Newest => match existing(&txn.core) {
+                Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
+                None => Source::Nowhere,
+            },
+            Reading::Rows(_) if planted::is_on("full text: lock postings without their removals") => {
+                Source::Nowhere
+            }
+            Reading::Rows(mode) => {
+                let table = existing_or_new(&txn.core)?;
+                let intention = match mode {
+                    LockMode::Shared => TableMode::IntentShared,
+                    LockMode::Exclusive => TableMode::IntentExclusive,
+                };
+                txn.lock_table_as(&table, intention)?;
+                Source::Locked(table, *mode)
+            }
+        };
+        Ok(Self { prefix_bytes: key.len(), key, source })
+    }
+
+    /// Whether there is none for any row.
+    pub(in crate::db::fulltext) fn are_none(&self) -> bool {
+        matches!(self.source, Source::Nowhere)
+    }
+
+    /// Whether the row of that key has gone. Cheap for keys that rise. May do I/O, and wait for a
+    /// lock: errors as of [`Transaction::get`].
+    pub(in crate::db::fulltext) fn have(&mut self, txn: &mut Transaction, row_key: &[u8]) -> Result<bool> {
+        self.key.truncate(self.prefix_bytes);
+        self.key.extend_from_slice(row_key);
+        match &mut self.source {
+            Source::Nowhere => Ok(false),
+            Source::Seen(seen) => seen.have(&self.key),
+            Source::Locked(table, mode) => {
+                let how: HowToRead = (Reading::Rows(*mode), None);
+                txn.get_as(table, &self.key, how, OnLocked::Wait, &mut Vec::new())
+            }
+        }
+    }
+}
+
+impl Seen {
+    fn begin(
+        txn: &mut Transaction,
+        table: &Arc<Table>,
+        reading: Reading,
+        prefix: &[u8],
+    ) -> Result<Box<Self>> {
+        let cursor = txn.cursor_as(table, 0, (reading, None), OnLocked::Wait)?;
+        let mut seen = Self { cursor, found: false, from: Vec::new() };
+        seen.seek(prefix)?;
+        Ok(Box::new(seen))
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.found = self.cursor.seek(SeekMode::AtLeast, key)?;
+        self.note_from(key);
+        Ok(())
+    }
+
+    fn note_from(&mut self, key: &[u8]) {
+        self.from.clear();
+        self.from.extend_from_slice(key);
+    }
+
+    /// The next one at or behind `from`.
+    fn next_key(&self) -> Option<&[u8]> {
+        self.found.then(|| self.cursor.key())
+    }
+
+    fn have(&mut self, key: &[u8]) -> Result<bool> {
+        if key < self.from.as_slice() {
+            self.seek(key)?;
+        }
+        let is_behind = |seen: &Self| seen.next_key().is_some_and(|next| next < key);
+        if is_behind(self) {
+            for _ in 0..STEPS_MAX {
+                self.found = self.cursor.next()?;
+                if !is_behind(self) {
+                    break;
+                }
+            }
+            match is_behind(self) {
+                true => self.seek(key)?,
+                false => self.note_from(key),
+            }
+        }
+        Ok(self.next_key() == Some(key))
+    }
+}
+
+/// The table of removals, if a view may see any in it: not if that is from before the table (W8).
+fn seen_by(txn: &Transaction, view: &ReadView) -> Option<Arc<Table>> {
+    let table = existing(&txn.core)?;
+    let own = txn.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
+    let counted = view.stamp().and_then(|stamp| table.counts().count(stamp, own));
+    (counted != Some(0)).then_some(table)
+}
+
+/// Postings that were passed over, or that removals name: their number and sum.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::db::fulltext) struct Passed {
+    pub(in crate::db::fulltext) count: u64,
+    sum: HashSum,
+}
+
+impl Passed {
+    pub(in crate::db::fulltext) fn add(&mut self, posting: &[u8]) {
+        self.count += 1;
+        self.sum.add([posting, &[], &[]]);
+    }
+
+    /// Those that removals of the table of number `postings` name, as `view` sees them. May do I/O.
+    pub(in crate::db::fulltext) fn named(
+        txn: &mut Transaction,
+        postings: TableId,
+        view: &Arc<ReadView>,
+    ) -> Result<Self> {
+        let mut named = Self::default();
+        let Some(table) = existing(&txn.core) else { return Ok(named) };
+        let how = (Reading::View(Arc::clone(view)), None);
+        let mut cursor = txn.cursor_as(&table, 0, how, OnLocked::Wait)?;
+        let prefix = key_prefix(postings);
+        let mut found = cursor.seek(SeekMode::AtLeast, &prefix)?;
+        while found && cursor.key().starts_with(&prefix) {
+            txn.locker.check_interrupted()?;
+            let (_, row_key) = parse_key(cursor.key())?;
+            each_word(&txn.words_of_removal(&table, cursor.row())?, |word| {
+                named.add(&[word, row_key].concat());
+                Ok(())
+            })?;
+            found = cursor.next()?;
+        }
+        Ok(named)
+    }
+}
