@@ -12,7 +12,8 @@ STATEMENTS = [
     "INSERT INTO x (v, b) VALUES (1, 'a'), (2, REPEAT('b', 50000))",
     "UPDATE x SET v = v + 1",
     "DELETE FROM x WHERE v = 2",
-    "ALTER TABLE x ADD COLUMN c INT DEFAULT 5, ADD FULLTEXT KEY f (b)",
+    "ALTER TABLE x ADD COLUMN c INT DEFAULT 5, ADD KEY c (c)",
+    "ALTER TABLE x ADD FULLTEXT KEY f (b)",
     "INSERT INTO x (v, b) VALUES (7, 'some words')",
     "ALTER TABLE x AUTO_INCREMENT = 100",
     "BEGIN", "INSERT INTO x (v) VALUES (8)", "SAVEPOINT s", "UPDATE x SET v = 9", "ROLLBACK TO s",
@@ -23,6 +24,8 @@ STATEMENTS = [
     "RENAME TABLE y TO z",
     "DROP TEMPORARY TABLE x, z",
 ]
+# InnoDB refuses this for temporary tables.
+OF_CHEETAH_ALONE = "ADD FULLTEXT"
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
@@ -37,13 +40,15 @@ def test_no_statement_on_them_syncs_the_log(server, mode):
             cursor.execute(f"SET default_storage_engine = {engine}")
             for _ in range(TIMES):
                 for number, statement in enumerate(STATEMENTS):
+                    if engine == "InnoDB" and OF_CHEETAH_ALONE in statement:
+                        continue
                     before = count()
                     cursor.execute(statement)
                     key = engine, number
                     least[key] = min(least.get(key, 1 << 30), count() - before)
     for number, statement in enumerate(STATEMENTS):
-        note(f"{least['CHEETAH', number]} syncs of Cheetah, {least['InnoDB', number]} of InnoDB: "
-             f"{statement}")
+        note(f"{least['CHEETAH', number]} syncs of Cheetah, {least.get(('InnoDB', number), '-')} of "
+             f"InnoDB: {statement}")
     assert not [statement for number, statement in enumerate(STATEMENTS)
                 if least["CHEETAH", number] > 0]
 
@@ -63,7 +68,7 @@ def test_a_kill_leaves_nothing_of_them(server, crash):
                 server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
             cursor.execute("INSERT INTO t VALUES (100)")
             crash(server)
-        assert server.sql("SELECT COUNT(*), MAX(a) FROM d.t") == ((number + 1, number),)
+        assert server.sql("SELECT COUNT(*), MAX(a) FROM d.t") == [(number + 1, number)]
         wait_until(lambda: server.sql("SHOW GLOBAL STATUS LIKE 'Cheetah_dropped_trees'")
-                   == (("Cheetah_dropped_trees", "0"),), "trees of temporary tables are left")
+                   == [("Cheetah_dropped_trees", "0")], "trees of temporary tables are left")
     assert server.sql("CHECK TABLE d.t EXTENDED")[-1][-1] == "OK"
