@@ -47,8 +47,8 @@ def test_no_statement_on_them_syncs_the_log(server, mode):
                     key = engine, number
                     least[key] = min(least.get(key, 1 << 30), count() - before)
     for number, statement in enumerate(STATEMENTS):
-        note(f"{least['CHEETAH', number]} syncs of Cheetah, {least.get(('InnoDB', number), '-')} of "
-             f"InnoDB: {statement}")
+        of_innodb = least.get(("InnoDB", number), "-")
+        note(f"{least['CHEETAH', number]} syncs of Cheetah, {of_innodb} of InnoDB: {statement}")
     assert not [statement for number, statement in enumerate(STATEMENTS)
                 if least["CHEETAH", number] > 0]
 
