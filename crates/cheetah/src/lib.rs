@@ -36,7 +36,6 @@
 //!     extra: Vec::new(),
 //!     fulltext: Vec::new(),
 //!     is_temporary: false,
-//!     is_temporary: false,
 //!     encryption: Default::default(),
 //! })?;
 //!
