@@ -38,7 +38,7 @@ ENDED = "error: this step was ended"
 
 # About twice what the longest one takes on two processors. A step that hangs is ended, and says
 # what it was at.
-STEP_MINUTES = 20
+STEP_MINUTES = 30
 
 POLL_SECONDS = 0.1
 
