@@ -51,7 +51,7 @@ def test_counts_are_summed_and_a_failure_without_a_count_counts(tmp_path):
     assert testall.skips(report) == ["b: no mounts here"]
 
 
-@pytest.mark.parametrize(("words", "seconds"), [([], 1200), (["--step-minutes", "60"], 3600)])
+@pytest.mark.parametrize(("words", "seconds"), [([], 1800), (["--step-minutes", "60"], 3600)])
 def test_what_a_step_may_take_is_said_in_minutes(words, seconds, tmp_path, monkeypatch):
     monkeypatch.setattr(testall, "LOGS", tmp_path)
     monkeypatch.setattr(testall, "STEPS", [testall.Step("quick", ["true"]),
