@@ -3,7 +3,7 @@
 A handful of names stand for whatever was made last under them: tables, temporary ones, sequences,
 views, partitioned and system-versioned tables, copies of one another. Statements are drawn without
 a look at what a name is. Both engines must give the same answer or the same error, and the server
-must survive. What is in a table is known by SELECT alone, so nothing here asks for sizes. Left out
+must survive. SELECT alone tells the rows of a table, so nothing here asks for sizes. Left out
 are FULLTEXT keys, which InnoDB does not have in temporary tables, and foreign keys, which Cheetah
 does not have in system-versioned ones: each has a test of its own. A transaction is begun only
 where none is open: to InnoDB a sequence that was read is one.

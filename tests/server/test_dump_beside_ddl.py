@@ -163,7 +163,7 @@ class Dumps:
         return allowed, found
 
     def read(self, cursor, name: str, allowed: list) -> str:
-        """The digest of a table. What tells less than that is compared with `allowed`."""
+        """The digest of a table. An answer that tells less is compared with `allowed`."""
         way = self.rng.randrange(7)
         if way == 0:
             count = fetched(cursor, f"SELECT COUNT(*) FROM {name}")[0][0]

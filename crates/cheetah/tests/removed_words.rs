@@ -128,12 +128,12 @@ struct Writer {
 
 struct Open {
     txn: Transaction,
-    /// What it is to see.
+    /// The rows that it is to see.
     seen: Texts,
     saved: Vec<(Savepoint, Texts)>,
 }
 
-/// What two writers and some readers do to rows, while the background works, at random.
+/// Two writers and some readers work on rows at random, while the background works.
 struct Play {
     db: Db,
     table: Arc<Table>,
@@ -494,7 +494,7 @@ fn a_row_that_comes_back_is_not_refused_because_of_the_background() {
     txn.take_snapshot().unwrap();
     all_background(&db);
     put(&db, &mut txn, &table, 1, LONG);
-    // What others have changed is.
+    // Changes of others are.
     let mut other = db.begin();
     change(&db, &mut other, &table, 2, (LONG, "fox"));
     other.commit().unwrap();
@@ -503,8 +503,8 @@ fn a_row_that_comes_back_is_not_refused_because_of_the_background() {
     assert_eq!((now(&db, &table, "ant fox"), differs(&db, &table)), (vec![1, 2], None));
 }
 
-#[test]
-fn a_database_that_is_closed_without_removals_opens_with_older_versions() {
+/// A database that was closed when the row 1 of two had gone, and the background had not worked.
+fn closed_with_a_removal() -> SimDisk {
     let disk = SimDisk::new();
     let (db, table) = with_rows(&disk, &[1, 2]);
     let mut txn = db.begin();
@@ -513,6 +513,12 @@ fn a_database_that_is_closed_without_removals_opens_with_older_versions() {
     drop((txn, table));
     db.close().unwrap();
     drop(db);
+    disk
+}
+
+#[test]
+fn a_database_that_is_closed_without_removals_opens_with_older_versions() {
+    let disk = closed_with_a_removal();
     let db = open(&disk).unwrap();
     assert_eq!(removals(&db), 1);
     all_background(&db);
@@ -537,14 +543,7 @@ fn a_salvage_leaves_out_the_words_of_removed_rows() {
         let table = db.table("db/a").unwrap();
         (differs(&db, &table), removals(&db))
     };
-    let disk = SimDisk::new();
-    let (db, table) = with_rows(&disk, &[1, 2]);
-    let mut txn = db.begin();
-    take(&db, &mut txn, &table, 1, LONG);
-    txn.commit().unwrap();
-    drop((txn, table));
-    db.close().unwrap();
-    drop(db);
+    let disk = closed_with_a_removal();
     assert_eq!(salvaged(&disk), (None, 0));
     let bug = plant("salvage: copy words of removed rows");
     assert!(salvaged(&disk).0.is_some() && bug.reached_count() > 0);

@@ -192,7 +192,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> Result<(), String> {
     if db.table_names() != ["t"] {
         return Err(format!("tables are left: {:?}", db.table_names()));
     }
-    // What a startup has to take back must not touch tables of now.
+    // Changes that a startup has to take back must not touch tables of now.
     let x = create(&db);
     let mut txn = db.begin();
     put(&mut txn, &x, &[2, 3, 1000]);

@@ -60,8 +60,8 @@ impl PageId {
 }
 
 impl TableId {
-    /// What numbers of temporary tables have and others lack: by its number alone everybody knows
-    /// that a table is not logged (Y1 of docs/durability.md).
+    /// The bit that numbers of temporary tables have and others lack: its number alone tells that a
+    /// table is not logged (Y1 of docs/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
     /// Whether it is that of a temporary table.

@@ -264,7 +264,8 @@ impl Checkpointer {
         self.parts.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// What grows with every change: the end of the log, and how many it does not tell of.
+    /// Two numbers of which every change moves one: the end of the log, and the count of changes
+    /// that are not logged.
     pub(super) fn changes(&self) -> Changes {
         (self.log_end(), self.parts.unlogged.load(Relaxed))
     }

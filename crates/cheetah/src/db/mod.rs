@@ -1,9 +1,10 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
 //! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build`,
-//! `statistics`, `fulltext` and `backup` are calls of their own. `statistics_table` is the engine's
-//! own table, in which statistics of indexes are kept, and `taking_statistics` takes them. The
-//! background's work is in `background`, its threads in `threads`.
+//! `statistics`, `fulltext` and `backup` are calls of their own. `own_tables` makes tables of the
+//! engine's own; `statistics_table` is the one in which statistics of indexes are kept, and
+//! `taking_statistics` takes them. The background's work is in `background`, its threads in
+//! `threads`.
 
 mod background;
 mod backup;
@@ -11,6 +12,7 @@ mod build;
 mod database;
 mod fulltext;
 mod load;
+mod own_tables;
 mod reading;
 mod rest;
 mod rotation;

@@ -2,15 +2,13 @@
 //! Invariants: I1 and I2 at the head of [`super::taking_statistics`].
 
 use super::fulltext::is_removed_words;
-use super::{Read, Transaction};
+use super::{own_tables, Read, Transaction};
 use crate::base::{Error, ErrorKind, Result, TableId};
-use crate::format::catalog::{parse_piece_key, TableEncryption};
-use crate::format::image::Compression;
+use crate::format::catalog::parse_piece_key;
 use crate::format::row::RowFormatVersion;
 use crate::format::statistics::{statistics_key, IndexStatistics, KEY_BYTES};
-use crate::table::definitions::ddl;
 use crate::table::shared::parts::Core;
-use crate::table::{Constraints, IndexSpec, NewRow, Table, TableSpec};
+use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
@@ -25,34 +23,12 @@ pub(in crate::db) fn is_internal(table: &Table) -> bool {
 
 /// The table, if there is one.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
-    core.catalog.by_name(NAME).ok()
+    own_tables::existing(core, NAME)
 }
 
-/// The table, which is created when there is none.
+/// The table, which is created when there is none: blocks for I/O then.
 pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
-    if let Some(table) = existing(core) {
-        return Ok(table);
-    }
-    let clustered = IndexSpec {
-        name: "PRIMARY".to_owned(),
-        unique: true,
-        max_key_bytes: KEY_BYTES as u32,
-        row_format: RowFormatVersion::opaque(),
-    };
-    let spec = TableSpec {
-        name: NAME.to_owned(),
-        row_format: RowFormatVersion::opaque(),
-        indexes: vec![clustered],
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-        fulltext: Vec::new(),
-        is_temporary: false,
-        encryption: TableEncryption::default(),
-    };
-    // Another connection may have been faster.
-    ddl::create_table(core, &spec, &Constraints::default()).or_else(|_| core.catalog.by_name(NAME))
+    own_tables::existing_or_new(core, NAME, RowFormatVersion::opaque(), KEY_BYTES as u32)
 }
 
 /// Puts statistics of indexes, by their numbers, into the table; those of other indexes of the same

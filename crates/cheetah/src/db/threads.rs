@@ -49,7 +49,7 @@ type Step = fn(&Background) -> Result<bool>;
 struct Job {
     name: &'static str,
     step: Step,
-    /// What wakes it before its time, after a step that had nothing to do.
+    /// The event that wakes it before its time, after a step that had nothing to do.
     woken_by: WokenBy,
     /// Whether a step that did something may have made work for others.
     leads_to_more: bool,

@@ -110,7 +110,7 @@ fn each_kept(
     })
 }
 
-/// What is copied from, and the rows whose words are left out.
+/// The source of the copy, and the rows whose words are left out.
 type Source<'f> = (&'f Core, &'f Removals);
 
 fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<TableReport> {

@@ -51,7 +51,6 @@ impl Transaction {
         {
             return Err(self.roll_back_instead(error));
         }
-        let is_temporary_alone = self.slot.is_none() && self.temporary.is_some();
         if let Some(slot) = self.slot.clone() {
             self.listed.set_phase(Phase::Committing);
             let ordered = self.ordered.take();
@@ -70,6 +69,8 @@ impl Transaction {
             };
             self.slot = None;
             self.commit_temporary()?;
+            // Before others get the locks, and before anything is waited for.
+            self.show_filled_tables();
             self.view.end();
             self.changed.tell();
             self.release_locks();
@@ -79,11 +80,10 @@ impl Transaction {
                 Durable::AsUsersAsk => self.core.journal.flush_at_commit(end)?,
             }
             self.clean_up();
-        }
-        self.commit_temporary()?;
-        if is_temporary_alone {
+        } else if self.temporary.is_some() {
             Counters::add(&self.core.counters.commits);
         }
+        self.commit_temporary()?;
         self.writer.release();
         self.view.end();
         self.show_filled_tables();
@@ -109,7 +109,7 @@ impl Transaction {
         }
     }
 
-    /// Whoever has decided about the rest waits for no room, and a promise is not refused for it.
+    /// A commit that is decided waits for no room, and a promise is not refused for it.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
             Some(slot) if self.ordered.is_none() => {

@@ -20,7 +20,8 @@
 //!       can wait. A commit that is refused before is a rollback.
 //!   I6  Where a transaction has changed nothing, or has taken back all that it had changed,
 //!       nothing is committed: it ends as a rollback does, and nobody waits for that. A load that
-//!       comes with the commit is a change. Whoever prepares gets a promise if anything was logged.
+//!       comes with the commit is a change. One that prepares gives a promise if anything was
+//!       logged.
 //!   I7  Temporary tables are written under a number of their own, which the log, and whoever
 //!       prepares, knows nothing of. Both parts go back to savepoints together, and end together.
 

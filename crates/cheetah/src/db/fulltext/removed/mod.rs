@@ -1,14 +1,14 @@
 //! Rows that have gone, and whose postings are deleted later.
 //!
-//! Whoever removes a row with more than one word writes one row into a table of the engine's
-//! own, a *removal*: the row's key in that posting table, with its words. Searches pass over the
-//! postings of rows whose removal they see; the background deletes these, and the removal with
-//! them. (docs/decisions/0058-removed-words.md)
+//! A transaction that removes a row with more than one word writes one row into a table of the
+//! engine's own, a *removal*: the row's key in that posting table, with its words. Searches pass
+//! over the postings of rows whose removal they see; the background deletes these, and the removal
+//! with them. (docs/decisions/0058-removed-words.md)
 //!
 //! Invariants
 //!   W1  A removal has all words of a row that has gone, and all postings of that row are those.
-//!       Whoever writes one removes the row in the same transaction; whoever deletes one deletes
-//!       these postings in the same transaction. So in each view the postings of a row are void
+//!       The transaction that writes one removes the row, too; the one that deletes one deletes
+//!       these postings, too. So in each view the postings of a row are void
 //!       exactly if it has a removal there.
 //!   W2  Who writes words of a row has locked that row before, or its table, to the end of the
 //!       transaction. So one transaction at a time brings or takes removals of a row, but for the

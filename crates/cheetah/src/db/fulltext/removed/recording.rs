@@ -30,7 +30,7 @@ impl Transaction {
             return Ok(false);
         }
         let removed = existing_or_new(&self.core)?;
-        // Whoever has locked the whole posting table finds no words come or go.
+        // So no words come or go for a transaction that has locked the whole posting table.
         self.lock_table_as(postings, TableMode::IntentExclusive)?;
         let mut room = std::mem::take(&mut self.removal_room);
         let fits = room.build(postings.newest(), row, &removed);

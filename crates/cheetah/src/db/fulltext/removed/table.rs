@@ -1,15 +1,13 @@
 //! The table of removals.
 
-use crate::base::{Error, Result};
-use crate::format::catalog::TableEncryption;
-use crate::format::image::Compression;
+use crate::base::Result;
+use crate::db::own_tables;
 use crate::format::page::max_key_bytes;
 use crate::format::removed_words::{row_format, REMOVED_WORDS};
-use crate::format::row::RowFormatVersion;
 use crate::pool::PageClass;
 use crate::table::definitions::ddl;
 use crate::table::shared::parts::Core;
-use crate::table::{Constraints, IndexSpec, Referenced, Table, TableSpec};
+use crate::table::{Referenced, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
@@ -20,19 +18,15 @@ pub(in crate::db) fn is_removed_words(table: &Table) -> bool {
 
 /// The table, if there is one.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
-    core.catalog.by_name(REMOVED_WORDS).ok()
+    own_tables::existing(core, REMOVED_WORDS)
 }
 
 /// The table, which is created when there is none: blocks for I/O then.
 pub(super) fn existing_or_new(core: &Core) -> Result<Arc<Table>> {
-    if let Some(table) = existing(core) {
-        return Ok(table);
-    }
-    match ddl::create_table(core, &spec(core), &Constraints::default()) {
-        // Another connection was faster.
-        Err(Error::TableExists(_)) => core.catalog.by_name(REMOVED_WORDS),
-        created => created,
-    }
+    let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
+    // Keys that fit pages of the usual size. Words of rows with longer keys are deleted at once.
+    let max_key_bytes = max_key_bytes(page_bytes).min(page_bytes / 8) as u32;
+    own_tables::existing_or_new(core, REMOVED_WORDS, row_format(), max_key_bytes)
 }
 
 /// Drops the table if nothing is in its tree, not even what was deleted: older versions of the
@@ -46,28 +40,5 @@ pub(in crate::db) fn drop_if_empty(core: &Core) -> Result<()> {
     match is_empty {
         true => ddl::drop_table(core, REMOVED_WORDS, Referenced::Ignored),
         false => Ok(()),
-    }
-}
-
-fn spec(core: &Core) -> TableSpec {
-    let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
-    let clustered = IndexSpec {
-        name: "PRIMARY".to_owned(),
-        unique: true,
-        // What fits pages of the usual size. Words of rows with longer keys are deleted at once.
-        max_key_bytes: max_key_bytes(page_bytes).min(page_bytes / 8) as u32,
-        row_format: RowFormatVersion::opaque(),
-    };
-    TableSpec {
-        name: REMOVED_WORDS.to_owned(),
-        row_format: row_format(),
-        indexes: vec![clustered],
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-        fulltext: Vec::new(),
-        is_temporary: false,
-        encryption: TableEncryption::default(),
     }
 }

@@ -32,7 +32,7 @@ pub(in crate::db) struct WorkingOff {
     next: Mutex<Vec<u8>>,
 }
 
-/// What became of a removal.
+/// The fate of a removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worked {
     /// It is done.

@@ -13,7 +13,7 @@
 //!   I4  The end of the range that was lengthened last is a cut that may stand beside the map, so
 //!       that a scan moves it step by step without a change of the map. Between it and the cut
 //!       before it in the map there is only that range, and behind it nothing up to the next cut.
-//!       Whatever else changes puts it into the map first.
+//!       Any other change puts it into the map first.
 
 use crate::txn::locks::key::{Cut, KeySpan};
 use crate::txn::locks::modes::Level;

@@ -1,0 +1,52 @@
+//! Tables of the engine's own, which are made when they are needed first. No database of the server
+//! can be called as they are, so nobody else can make or drop one.
+
+use crate::base::{Error, Result};
+use crate::format::catalog::TableEncryption;
+use crate::format::image::Compression;
+use crate::format::row::RowFormatVersion;
+use crate::table::definitions::ddl;
+use crate::table::shared::parts::Core;
+use crate::table::{Constraints, IndexSpec, Table, TableSpec};
+use std::sync::Arc;
+
+/// The table of that name, if there is one.
+pub(in crate::db) fn existing(core: &Core, name: &str) -> Option<Arc<Table>> {
+    core.catalog.by_name(name).ok()
+}
+
+/// The table of that name, which is created with such rows and keys of at most `max_key_bytes` when
+/// there is none: blocks for I/O then.
+pub(in crate::db) fn existing_or_new(
+    core: &Core,
+    name: &str,
+    row_format: RowFormatVersion,
+    max_key_bytes: u32,
+) -> Result<Arc<Table>> {
+    if let Some(table) = existing(core, name) {
+        return Ok(table);
+    }
+    let clustered = IndexSpec {
+        name: "PRIMARY".to_owned(),
+        unique: true,
+        max_key_bytes,
+        row_format: RowFormatVersion::opaque(),
+    };
+    let spec = TableSpec {
+        name: name.to_owned(),
+        row_format,
+        indexes: vec![clustered],
+        compression: Compression::default(),
+        hidden_key: false,
+        auto_increment: 1,
+        extra: Vec::new(),
+        fulltext: Vec::new(),
+        is_temporary: false,
+        encryption: TableEncryption::default(),
+    };
+    match ddl::create_table(core, &spec, &Constraints::default()) {
+        // Another connection was faster.
+        Err(Error::TableExists(_)) => core.catalog.by_name(name),
+        created => created,
+    }
+}
