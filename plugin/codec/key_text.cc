@@ -84,14 +84,25 @@ static std::string time_text(CheetahBytes value, uint decimals) {
   return quoted(time, decimals);
 }
 
+// Moment 0 stands for '0000-00-00 00:00:00'.
 static std::string timestamp_text(CheetahBytes value, uint decimals) {
   timeval moment;
   my_timestamp_from_binary(&moment, value.data, decimals);
-  time_t seconds = moment.tv_sec;
-  tm parts;
-  char text[32];
-  gmtime_r(&seconds, &parts);
-  return std::string(text, strftime(text, sizeof(text), "'%Y-%m-%d %H:%M:%S' UTC", &parts));
+  MYSQL_TIME time{};
+  time.time_type = MYSQL_TIMESTAMP_DATETIME;
+  if (moment.tv_sec != 0 || moment.tv_usec != 0) {
+    time_t seconds = moment.tv_sec;
+    tm parts;
+    gmtime_r(&seconds, &parts);
+    time.year = static_cast<uint>(parts.tm_year + 1900);
+    time.month = static_cast<uint>(parts.tm_mon + 1);
+    time.day = static_cast<uint>(parts.tm_mday);
+    time.hour = static_cast<uint>(parts.tm_hour);
+    time.minute = static_cast<uint>(parts.tm_min);
+    time.second = static_cast<uint>(parts.tm_sec);
+    time.second_part = static_cast<ulong>(moment.tv_usec);
+  }
+  return quoted(time, decimals) + " UTC";
 }
 
 static std::string decimal_text(CheetahBytes value, uint decimals, uint precision) {
