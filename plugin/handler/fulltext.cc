@@ -161,13 +161,15 @@ int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matc
   return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
 }
 
-// CHEETAH_ROW_NOT_FOUND, and rank 0, if the row does not match.
-int32_t ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
-  if (begin_unlocked(false) != 0) return CHEETAH_FATAL;
+// Rank 0 if the row does not match.
+int ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
+  int error = begin_unlocked(false);
+  if (error != 0) return error;
   size_t no = codec_.fulltext_index(search->key_no);
   SearchTexts texts(this, &codec_.fulltext()[no]);
   CheetahSearch asked = texts.ask(search->text, mode_of(search->flags), static_cast<uint8_t>(read_));
-  return cheetah_rank_now(txn_, engine_table_.get(), no, &asked, search->matches.get(), key, rank);
+  int32_t code = cheetah_rank_now(txn_, engine_table_.get(), no, &asked, search->matches.get(), key, rank);
+  return code == CHEETAH_ROW_NOT_FOUND ? 0 : handler_error(code, ha_thd());
 }
 
 int ha_cheetah::ft_init() {
@@ -199,10 +201,8 @@ int ha_cheetah::ft_read(uchar *record) {
 
 float ha_cheetah::rank_of_key(FulltextSearch *search, CheetahBytes key) {
   float rank = 0;
-  int32_t code = rank_now(search, key, &rank);
-  if (code == CHEETAH_OK || code == CHEETAH_ROW_NOT_FOUND) return rank;
-  int error = handler_error(code, ha_thd());
-  if (!ha_thd()->is_error()) print_error(error, MYF(0));
+  int error = rank_now(search, key, &rank);
+  if (error != 0 && !ha_thd()->is_error()) print_error(error, MYF(0));
   return rank;
 }
 

@@ -252,7 +252,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   friend class cheetah::SearchTexts;
   int decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *record);
   int search_words(const cheetah::FulltextSearch &search, CheetahMatches **matches);
-  int32_t rank_now(cheetah::FulltextSearch *search, CheetahBytes key, float *rank);
+  int rank_now(cheetah::FulltextSearch *search, CheetahBytes key, float *rank);
   float rank_of_key(cheetah::FulltextSearch *search, CheetahBytes key);
   static CheetahWords *words(cheetah::WordList *list);
   int insert_words(const uchar *record);
