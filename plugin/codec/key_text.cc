@@ -6,10 +6,10 @@
 
 #include <compat56.h>
 #include <cstdio>
-#include <ctime>
 #include <decimal.h>
 #include <my_time.h>
 #include <string>
+#include <tztime.h>
 
 namespace cheetah {
 
@@ -88,18 +88,11 @@ static std::string time_text(CheetahBytes value, uint decimals) {
 static std::string timestamp_text(CheetahBytes value, uint decimals) {
   timeval moment;
   my_timestamp_from_binary(&moment, value.data, decimals);
-  MYSQL_TIME time{};
-  time.time_type = MYSQL_TIMESTAMP_DATETIME;
-  if (moment.tv_sec != 0 || moment.tv_usec != 0) {
-    time_t seconds = moment.tv_sec;
-    tm parts;
-    gmtime_r(&seconds, &parts);
-    time.year = static_cast<uint>(parts.tm_year + 1900);
-    time.month = static_cast<uint>(parts.tm_mon + 1);
-    time.day = static_cast<uint>(parts.tm_mday);
-    time.hour = static_cast<uint>(parts.tm_hour);
-    time.minute = static_cast<uint>(parts.tm_min);
-    time.second = static_cast<uint>(parts.tm_sec);
+  MYSQL_TIME time;
+  if (moment.tv_sec == 0 && moment.tv_usec == 0) {
+    set_zero_time(&time, MYSQL_TIMESTAMP_DATETIME);
+  } else {
+    my_tz_UTC->gmt_sec_to_TIME(&time, moment.tv_sec);
     time.second_part = static_cast<ulong>(moment.tv_usec);
   }
   return quoted(time, decimals) + " UTC";
