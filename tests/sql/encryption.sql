@@ -67,10 +67,7 @@ CREATE TABLE yes_key_2 (a INT PRIMARY KEY, b VARCHAR(100)) ENCRYPTED=YES ENCRYPT
 ALTER TABLE closed EXCHANGE PARTITION p0 WITH TABLE open_text;
 ALTER TABLE closed EXCHANGE PARTITION p0 WITH TABLE by_default_2;
 ALTER TABLE closed EXCHANGE PARTITION p0 WITH TABLE yes_key_3;
--- The server looks into the table that is gone when it tells its query cache of this (all engines).
-SET GLOBAL query_cache_type = 0;
 ALTER TABLE closed CONVERT TABLE open_text TO PARTITION p2 VALUES LESS THAN MAXVALUE;
-SET GLOBAL query_cache_type = 1;
 SELECT * FROM closed;
 SET cheetah_default_encryption_key_id = 3;
 ALTER TABLE closed EXCHANGE PARTITION p0 WITH TABLE yes_key_2;
@@ -79,10 +76,11 @@ SELECT * FROM closed;
 SELECT * FROM yes_key_2;
 ALTER TABLE closed CONVERT PARTITION p1 TO TABLE came_out;
 SHOW CREATE TABLE came_out;
--- The server looks into the table that is gone when it tells its query cache of this (all engines).
+-- With its query cache on, the server may end here, on InnoDB too (docs/limits.md).
 SET GLOBAL query_cache_type = 0;
 ALTER TABLE closed CONVERT TABLE came_out TO PARTITION p1 VALUES LESS THAN (200);
 SET GLOBAL query_cache_type = 1;
+SET SESSION query_cache_type = 1;
 SELECT * FROM closed;
 DROP TABLE closed, open_text, by_default_2, yes_key_3, yes_key_2;
 -- What does not concern it stays instant.
