@@ -1,4 +1,5 @@
-//! The catalog: which tables there are, in memory and in the catalog tree.
+//! The catalog: which tables there are, in memory ([`super::tables`]) and in the catalog tree
+//! ([`super::definition_pieces`]).
 //!
 //! Invariants
 //!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any
@@ -22,68 +23,26 @@
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
 //!           outside.
 
+use super::definition_pieces::{
+    create_tree, open_tree, put_definition, read_definitions, readable_definitions, remove_definition,
+};
 use super::foreign_keys::{is_intermediate, Constrained};
 use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
+use super::tables::{dropped_trees, fences, Dropped, Followed, Tables};
 use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
-use crate::format::catalog::{parse_piece_key, piece_key, Encryption, IndexDef, TableDef, TableEncryption};
-use crate::format::page::{max_payload_bytes, RecordRef};
+use crate::format::catalog::{piece_key, Encryption, IndexDef, TableDef, TableEncryption};
 use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
 use crate::keys::Closing;
-use crate::pool::{self, MiniTransaction, PageClass, Pool};
-use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
+use crate::pool::{self, MiniTransaction, Pool};
+use crate::tree::{Path, Tree};
 use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, OnceLock, Weak};
-
-/// Length of the catalog's keys.
-const KEY_BYTES: usize = 6;
-
-/// A tree of a dropped table or index, or one that is being built.
-#[derive(Debug)]
-struct Dropped {
-    tree: TreeId,
-    /// Handles that may still read its pages, or whoever builds it.
-    table: Weak<Table>,
-}
-
-/// The tables, under their lock.
-#[derive(Default, Debug)]
-pub(super) struct Tables {
-    by_name: BTreeMap<String, Arc<Table>>,
-    by_id: HashMap<TableId, Arc<Table>>,
-    dropped: Vec<Dropped>,
-    next_table: TableId,
-    next_tree: TreeId,
-    /// Tables that loads fill for transactions ([`super::shadow`]).
-    shadow: BTreeMap<TxnId, Vec<TableId>>,
-    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may
-    /// need them.
-    replaced: Vec<(u64, Arc<Table>)>,
-    /// Those that have constraints, by the names of their parents.
-    children: BTreeMap<String, BTreeSet<TableId>>,
-    /// Tables whose copies are about to take their names, by these.
-    away: BTreeMap<String, Arc<Table>>,
-    /// Constraints that have followed copies to other names than those of their originals, by the
-    /// numbers of these.
-    followed: HashMap<TableId, Followed>,
-}
-
-/// Constraints that have followed a copy to another name than that of its original: when the
-/// statement fails after that, the original gets its name back, and they follow it there (I6).
-#[derive(Clone, Debug)]
-pub(super) struct Followed {
-    /// The name of the original, which they referred to.
-    pub(super) from: String,
-    /// The name of the copy.
-    pub(super) to: String,
-    /// Each with its child.
-    pub(super) constraints: Vec<(TableId, String)>,
-}
 
 /// The catalog.
 #[derive(Debug)]
@@ -115,7 +74,7 @@ impl std::fmt::Debug for ShowNames {
 impl Catalog {
     /// The catalog of a new database.
     pub(crate) fn create(pool: &Arc<Pool>, mtr: &MiniTransaction<'_>) -> Result<Self> {
-        let tree = Arc::new(Tree::create(pool, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES)?);
+        let tree = create_tree(pool, mtr)?;
         let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
         Ok(Self::with(pool, tree, tables))
     }
@@ -363,7 +322,7 @@ impl Catalog {
         stamp: u64,
     ) -> Result<Arc<Table>> {
         let trees = self.create_trees(mtr, &mut def)?;
-        self.put_definition(mtr, path, &def)?;
+        put_definition(&self.tree, mtr, path, &def)?;
         let table = Arc::new(Table::new(def, trees, TableState::default()));
         table.set_known_since(stamp);
         self.change(|tables| -> Result<()> {
@@ -466,11 +425,11 @@ impl Catalog {
         loaded: &Arc<Table>,
     ) -> Result<()> {
         let name = table.name();
-        self.remove_definition(mtr, path, table.id())?;
+        remove_definition(&self.tree, mtr, path, table.id())?;
         let foreign_keys = table.foreign_keys().as_ref().clone();
         loaded.set_foreign_keys(foreign_keys);
         loaded.rename(&name);
-        self.put_definition(mtr, path, &loaded.definition())?;
+        put_definition(&self.tree, mtr, path, &loaded.definition())?;
         let is_built = |dropped: &Dropped| loaded.indexes().iter().any(|index| index.tree == dropped.tree);
         self.change(|tables| {
             tables.dropped.retain(|dropped| !is_built(dropped));
@@ -488,7 +447,7 @@ impl Catalog {
         path: &mut Path,
         table: &Arc<Table>,
     ) -> Result<()> {
-        self.remove_definition(mtr, path, table.id())?;
+        remove_definition(&self.tree, mtr, path, table.id())?;
         self.change(|tables| {
             tables.unlink(table);
             tables.by_name.remove(&table.name());
@@ -515,11 +474,11 @@ impl Catalog {
         loaded: &Table,
     ) -> Result<()> {
         let [path, loaded_path] = paths;
-        self.remove_definition(mtr, path, table.id())?;
-        self.remove_definition(mtr, loaded_path, loaded.id())?;
+        remove_definition(&self.tree, mtr, path, table.id())?;
+        remove_definition(&self.tree, mtr, loaded_path, loaded.id())?;
         let foreign_keys = table.foreign_keys().as_ref().clone();
         let def = TableDef { name: table.name(), foreign_keys, ..loaded.def().clone() };
-        self.put_definition(mtr, loaded_path, &def)
+        put_definition(&self.tree, mtr, loaded_path, &def)
     }
 
     /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more
@@ -594,7 +553,7 @@ impl Catalog {
     ) -> Result<()> {
         let takes_its_place = !is_intermediate(name);
         for (no, (path, (table, constraints))) in paths.iter_mut().zip(changed).enumerate() {
-            self.remove_definition(mtr, path, table.id())?;
+            remove_definition(&self.tree, mtr, path, table.id())?;
             let mut def = table.definition_with_constraints(constraints);
             if no == 0 {
                 name.clone_into(&mut def.name);
@@ -602,7 +561,7 @@ impl Catalog {
                     def.copy_of.clear();
                 }
             }
-            self.put_definition(mtr, path, &def)?;
+            put_definition(&self.tree, mtr, path, &def)?;
         }
         self.change(|tables| {
             let Some(((renamed, _), followers)) = changed.split_first() else { return };
@@ -622,8 +581,8 @@ impl Catalog {
         changed: &[Constrained],
     ) -> Result<()> {
         for (path, (table, constraints)) in paths.iter_mut().zip(changed) {
-            self.remove_definition(mtr, path, table.id())?;
-            self.put_definition(mtr, path, &table.definition_with_constraints(constraints))?;
+            remove_definition(&self.tree, mtr, path, table.id())?;
+            put_definition(&self.tree, mtr, path, &table.definition_with_constraints(constraints))?;
         }
         self.change(|tables| tables.constrain(changed));
         Ok(())
@@ -647,8 +606,8 @@ impl Catalog {
             let same = table.trees().iter().find(|known| known.def().id == index.tree);
             index.root = same.map_or(index.root, |known| known.def().root);
         }
-        self.remove_definition(mtr, path, table.id())?;
-        self.put_definition(mtr, path, &def)?;
+        remove_definition(&self.tree, mtr, path, table.id())?;
+        put_definition(&self.tree, mtr, path, &def)?;
         register(&self.pool, &def);
         let opened = open_trees(&self.pool, &def)?;
         let known = |tree: Arc<Tree>| {
@@ -701,170 +660,6 @@ impl Catalog {
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
         self.pool.forget_tree(tree);
     }
-
-    fn put_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, def: &TableDef) -> Result<()> {
-        if def.id.is_temporary() && !planted::is_on("temporary: write their definitions") {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        def.encode(&mut bytes);
-        let piece_bytes = max_payload_bytes(self.tree.page_bytes(), KEY_BYTES);
-        for (piece_no, piece) in bytes.chunks(piece_bytes).enumerate() {
-            let limit = (piece_bytes * (usize::from(u16::MAX) + 1)) as u64;
-            let too_long =
-                Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
-            let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
-            if self.tree.insert(mtr, path, &key, RecordRef::frozen(piece))? != Changed::Done {
-                let detail =
-                    format!("piece {piece_no} of the definition of table {} is there already", def.id);
-                return Err(Error::corrupt("catalog", detail));
-            }
-        }
-        Ok(())
-    }
-
-    fn remove_definition(&self, mtr: &MiniTransaction<'_>, path: &mut Path, table: TableId) -> Result<()> {
-        if table.is_temporary() {
-            return Ok(());
-        }
-        for piece_no in 0..=u16::MAX {
-            if self.tree.remove(mtr, path, &piece_key(table, piece_no))? == Removed::Absent {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Numbers are given out once, so that nothing old is taken for something new.
-fn numbers_used_up(what: &'static str, limit: u64) -> Error {
-    Error::Limit { what, actual: limit, limit }
-}
-
-impl Tables {
-    /// The tables, copies among them, that have a constraint whose parent has that name.
-    pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
-        let ids = self.children.get(parent).into_iter().flatten();
-        ids.filter_map(|id| self.by_id.get(id).cloned()).collect()
-    }
-
-    /// The table of that name, or the one that has left it to a copy (I5).
-    pub(super) fn parent(&self, name: &str) -> Option<Arc<Table>> {
-        self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
-    }
-
-    /// A number for a table, temporary or not; `Limit` after the last one.
-    fn next_table(&mut self) -> Result<TableId> {
-        let next = self.next_table;
-        if next.is_temporary() {
-            return Err(numbers_used_up("tables created so far", u64::from(TableId::TEMPORARY.0)));
-        }
-        self.next_table.0 += 1;
-        Ok(next)
-    }
-
-    /// A number for a tree; `Limit` after the last one.
-    fn next_tree(&mut self) -> Result<TreeId> {
-        let next = self.next_tree;
-        let after = next.0.checked_add(1);
-        let after = after.ok_or_else(|| numbers_used_up("indexes created so far", u64::from(u32::MAX)))?;
-        self.next_tree = TreeId(after);
-        Ok(next)
-    }
-
-    fn add(&mut self, table: Arc<Table>) -> Result<()> {
-        self.next_table = self.next_table.max(TableId(table.id().ordinal().0 + 1));
-        for index in table.indexes() {
-            self.next_tree = self.next_tree.max(TreeId(index.tree.0 + 1));
-        }
-        let name = table.name();
-        if self.by_name.contains_key(&name) {
-            return Err(Error::corrupt("catalog", format!("two tables are called '{name}'")));
-        }
-        if let Some((txn, _)) = shadow_name::parse(&name) {
-            self.shadow.entry(txn).or_default().push(table.id());
-        }
-        self.link(&table);
-        self.away.remove(&name);
-        self.by_name.insert(name, Arc::clone(&table));
-        self.by_id.insert(table.id(), table);
-        Ok(())
-    }
-
-    fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool, stamp: u64) {
-        let before = table.name();
-        self.by_name.remove(&before);
-        if !takes_its_place && !is_intermediate(&before) {
-            self.away.insert(before, Arc::clone(table));
-        }
-        if takes_its_place {
-            table.has_its_place();
-            self.away.remove(name);
-            self.away.retain(|_, away| away.id() != table.id());
-        }
-        table.rename_at(stamp, name);
-        self.by_name.insert(name.to_owned(), Arc::clone(table));
-    }
-
-    /// Gives tables the constraints that they have from now on.
-    fn constrain(&mut self, changed: &[Constrained]) {
-        for (table, constraints) in changed {
-            self.unlink(table);
-            table.set_foreign_keys(constraints.clone());
-            self.link(table);
-        }
-    }
-
-    /// Notes what follows a copy that gets another name than its original has had, or comes back
-    /// (I6). They still have the constraints of before.
-    fn note_followers(&mut self, renamed: &Table, name: &str, followers: &[Constrained]) {
-        let from = renamed.copy_of();
-        self.followed.remove(&renamed.id());
-        let original = self.away.get(&from).map(|original| original.id());
-        let Some(original) = original.filter(|_| !is_intermediate(name) && name != from) else { return };
-        let mut constraints = Vec::new();
-        for (child, _) in followers {
-            let had = child.foreign_keys();
-            let of_original = had.iter().filter(|constraint| constraint.parent == from);
-            constraints.extend(of_original.map(|constraint| (child.id(), constraint.name.clone())));
-        }
-        self.followed.insert(original, Followed { from, to: name.to_owned(), constraints });
-    }
-
-    /// Notes the parents of a table.
-    fn link(&mut self, table: &Table) {
-        for constraint in table.foreign_keys().iter() {
-            self.children.entry(constraint.parent.clone()).or_default().insert(table.id());
-        }
-    }
-
-    /// Forgets them.
-    fn unlink(&mut self, table: &Table) {
-        for constraint in table.foreign_keys().iter() {
-            if let Some(ids) = self.children.get_mut(&constraint.parent) {
-                ids.remove(&table.id());
-                if ids.is_empty() {
-                    self.children.remove(&constraint.parent);
-                }
-            }
-        }
-    }
-
-    /// A shadow table is so no more.
-    fn show(&mut self, table: &Table) {
-        self.shadow.retain(|_, ids| {
-            ids.retain(|id| *id != table.id());
-            !ids.is_empty()
-        });
-    }
-}
-
-fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
-    table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
-}
-
-fn fences(tables: &Tables) -> impl Iterator<Item = (&Arc<Table>, &str)> {
-    tables.by_name.values().filter_map(|table| Some((table, table.quarantine_reason()?)))
 }
 
 /// Tells the pool how the pages of a table are encoded.
@@ -889,70 +684,4 @@ pub(in crate::table) fn closing_of(def: &TableDef) -> Closing {
         Encryption::Yes => Closing::With(key_id),
         Encryption::No => Closing::Never,
     }
-}
-
-fn open_tree(pool: &Arc<Pool>, state: &State) -> Result<Arc<Tree>> {
-    let (id, root) = (TreeId::CATALOG, state.catalog_root);
-    let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
-    Tree::open(pool, def).map(Arc::new)
-}
-
-/// The definitions of a damaged catalog all of whose pieces can be read.
-fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String)) -> Result<Vec<TableDef>> {
-    let mut pieces: BTreeMap<TableId, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
-    let gaps = tree.readable_leaves(&mut |leaf| {
-        for slot in 0..leaf.count() {
-            let (table, piece_no) = parse_piece_key(&leaf.key(slot))?;
-            pieces.entry(table).or_default().insert(piece_no, leaf.record(slot).payload.to_vec());
-        }
-        Ok(())
-    })?;
-    for gap in gaps {
-        note(format!("a part of the catalog is lost, and with it the tables that it described: {}", gap.why));
-    }
-    let mut definitions = Vec::new();
-    for (table, pieces) in pieces {
-        let follows = pieces.keys().copied().eq(0..pieces.len() as u16);
-        let decoded = TableDef::decode(&pieces.into_values().collect::<Vec<_>>().concat());
-        match decoded {
-            Ok(def) if follows && def.id == table => definitions.push(def),
-            Err(error @ Error::Unsupported { .. }) => return Err(error),
-            _ => note(format!("the definition of table {table} is lost, and its rows with it")),
-        }
-    }
-    Ok(definitions)
-}
-
-/// Puts the pieces of all definitions together.
-fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
-    let mut definitions = Vec::new();
-    let mut current: Option<(TableId, u16, Vec<u8>)> = None;
-    let mut cursor = tree.cursor();
-    let mut found = cursor.seek(SeekMode::First, b"")?;
-    while found {
-        let (table, piece_no) = parse_piece_key(cursor.key())?;
-        let piece = cursor.record().map_or(&[][..], |record| record.payload);
-        match &mut current {
-            Some((id, last, bytes)) if *id == table && *last + 1 == piece_no => {
-                *last = piece_no;
-                bytes.extend_from_slice(piece);
-            }
-            _ if piece_no == 0 => {
-                if let Some((_, _, bytes)) = current.replace((table, 0, piece.to_vec())) {
-                    definitions.push(TableDef::decode(&bytes)?);
-                }
-            }
-            _ => {
-                return Err(Error::corrupt(
-                    "catalog",
-                    format!("table {table} lacks a piece before {piece_no}"),
-                ))
-            }
-        }
-        found = cursor.next()?;
-    }
-    if let Some((_, _, bytes)) = current {
-        definitions.push(TableDef::decode(&bytes)?);
-    }
-    Ok(definitions)
 }

@@ -8,8 +8,9 @@
 //!     that have left their names to those. A copy refers to nobody by constraints that it has
 //!     inherited; the other one stays the child, and serves as the parent, that it was (F5).
 
-use super::catalog::{Catalog, Followed, Tables};
+use super::catalog::Catalog;
 use super::handle::Table;
+use super::tables::{Followed, Tables};
 use crate::base::{planted, ConstraintProblem, Error, Result, TableId};
 use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
