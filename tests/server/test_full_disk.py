@@ -1,13 +1,187 @@
-"""A disk fills up during a load: an error, no loss; with space again the server goes on."""
+"""A file system fills up: each way out of it works, and space is back within seconds.
 
+The whole data folder lies on it, as most servers have it: binary log, definitions and the tables of
+the server, too. Its own space is never reserved for root, who the server of these tests may be.
+"""
+
+import os
+import shutil
 import subprocess
+import time
 
 import pymysql
 import pytest
 from cheetah_tools.say import Failure
 from servers import check_table, crash, is_root
 
+MIB = 1 << 20
 BALLAST_BYTES = 40 << 20
+SECONDS_UNTIL_BACK = 20
+ROWS = 3000
+PIECE = 500
+# MiB with a short log, and with --large, where the log is as long as usual.
+DISKS = {"tmpfs": (260, 600), "ext4": (320, 600), "xfs": (400, 700), "btrfs": (500, 700)}
+MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"],
+        "btrfs": ["mkfs.btrfs", "-q", "-f"]}
+
+
+class FullDisk:
+    """A server whose data lies on a small file system of its own."""
+
+    def __init__(self, server, kind: str, mib: int):
+        self.server, self.kind, self.place = server, kind, server.folder / "data"
+        self.rows = {}
+        aside = server.folder / "aside"
+        self.place.rename(aside)
+        self.place.mkdir()
+        self._mount(mib)
+        shutil.copytree(aside, self.place, symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(aside)
+
+    def _mount(self, mib: int) -> None:
+        if self.kind == "tmpfs":
+            words = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", self.place]
+        else:
+            image = self.server.folder / "image"
+            with open(image, "wb") as file:
+                file.truncate(mib * MIB)
+            if not shutil.which(MAKE[self.kind][0]):
+                pytest.skip(f"{MAKE[self.kind][0]} is not on this machine")
+            subprocess.run([*MAKE[self.kind], image], check=True, capture_output=True)
+            words = ["mount", "-o", "loop", image, self.place]
+        if subprocess.run(words, capture_output=True, check=False).returncode:
+            pytest.skip(f"no {self.kind} can be mounted here")
+
+    def free(self) -> int:
+        """Bytes that users may still write, as the file system says."""
+        stat = os.statvfs(self.place)
+        return stat.f_bavail * stat.f_frsize
+
+    def try_sql(self, statement: str) -> str:
+        """The error of a statement; empty when it succeeds."""
+        try:
+            self.server.sql(statement, "d")
+        except (pymysql.MySQLError, Failure) as failure:
+            assert not self.server.died(), f"{statement}: the server has ended\n{failure}"
+            return str(failure)
+        return ""
+
+    def create(self, table: str) -> None:
+        """A table as most are: with a number, texts and bytes."""
+        self.server.sql(f"CREATE TABLE d.{table} (id INT PRIMARY KEY AUTO_INCREMENT, "
+                        "s VARCHAR(200), b MEDIUMBLOB, KEY(s)) ENGINE=CHEETAH")
+        self.rows[table] = 0
+
+    def insert(self, table: str, count: int) -> bool:
+        """Insert rows that hardly compress; whether there was room."""
+        error = self.try_sql(
+            f"INSERT INTO {table} (s, b) SELECT MD5(RAND()), CONCAT(RANDOM_BYTES(1000), "
+            f"RANDOM_BYTES(1000), RANDOM_BYTES(1000)) FROM seq_1_to_{count}")
+        self.rows[table] += 0 if error else count
+        assert not error or is_full(error), error
+        return not error
+
+    def fill(self, table: str) -> None:
+        """Insert until even few rows are refused."""
+        for count in (ROWS, ROWS, ROWS // 10, 10):
+            for _ in range(200):
+                if not self.insert(table, count):
+                    break
+        self.check()
+
+    def delete(self, table: str, count: int) -> None:
+        """Delete rows, a few at a time."""
+        begun = time.monotonic()
+        for done in range(0, count, PIECE):
+            self.delete_piece(table, min(PIECE, count - done))
+        print(f"DELETE of {count}: {time.monotonic() - begun:.1f} s")
+
+    def delete_piece(self, table: str, count: int) -> None:
+        """Delete rows; soon, if not at once."""
+        begun = time.monotonic()
+        while error := self.try_sql(f"DELETE FROM {table} ORDER BY id LIMIT {count}"):
+            assert is_full(error), error
+            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, f"no DELETE of {count}: {error}"
+            time.sleep(0.2)
+        self.rows[table] -= min(count, self.rows[table])
+
+    def wait_for(self, bytes_free: int, after: str) -> None:
+        """Wait until so much is free."""
+        begun = time.monotonic()
+        while self.free() < bytes_free:
+            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, \
+                f"{after}: {self.free() >> 10} KiB free instead of {bytes_free >> 10}"
+            time.sleep(0.1)
+        print(f"{after}: {self.free() >> 20} MiB free after {time.monotonic() - begun:.1f} s")
+
+    def check(self) -> None:
+        """What was acknowledged is there, and nothing else."""
+        for table, count in self.rows.items():
+            assert self.server.value(f"SELECT COUNT(*) FROM d.{table}") == count, table
+
+
+def is_full(error: str) -> bool:
+    """Whether an error says that the disk is full."""
+    return "1114" in error or "1021" in error or "No space" in error
+
+
+@pytest.fixture(params=DISKS)
+def disk(request, new_server, large):
+    """A small file system of some kind, with two tables."""
+    if not is_root():
+        pytest.skip("needs root to mount a small file system")
+    kind, mib = request.param, DISKS[request.param][large]
+    options = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M",
+               "loose_cheetah_buffer_pool_size": "32M",
+               "loose_cheetah_log_size_max": "1G" if large else "64M",
+               "loose_cheetah_log_file_size": "64M" if large else "4M"}
+    server = new_server(options)
+    server.start()
+    server.stop()
+    made = FullDisk(server, kind, mib)
+    try:
+        server.start()
+        server.sql("CREATE DATABASE d")
+        for table in "kept", "grows":
+            made.create(table)
+        made.insert("kept", ROWS)
+        yield made
+    finally:
+        server.kill()
+        subprocess.run(["umount", made.place], check=False)
+        (server.folder / "image").unlink(missing_ok=True)
+
+
+def test_each_way_out_of_a_full_disk(disk):
+    """DELETE of few and of many, a kill and a restart, TRUNCATE and DROP."""
+    server = disk.server
+    disk.fill("grows")
+    print(f"full: {disk.rows}, {disk.free() >> 10} KiB free")
+    time.sleep(3)
+    print(f"3 s later: {disk.free() >> 10} KiB free")
+    disk.delete("grows", 10)
+    crash(server)
+    disk.check()
+    server.restart()
+    disk.check()
+    whole = disk.rows["grows"] * 3000
+    disk.delete("grows", disk.rows["grows"] // 2)
+    disk.wait_for(whole // 4, "DELETE of the half")
+    disk.fill("grows")
+    server.sql("TRUNCATE d.grows")
+    disk.rows["grows"] = 0
+    disk.wait_for(whole * 3 // 4, "TRUNCATE")
+    disk.fill("grows")
+    server.sql("DROP TABLE d.grows")
+    del disk.rows["grows"]
+    disk.wait_for(whole * 3 // 4, "DROP")
+    crash(server)
+    disk.create("again")
+    assert disk.insert("again", ROWS)
+    disk.check()
+    for table in disk.rows:
+        check_table(server, f"d.{table}")
+    server.stop()
 
 
 def test_load_into_a_full_disk(new_server):

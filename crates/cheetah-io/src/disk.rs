@@ -120,6 +120,15 @@ pub trait Disk: Send + Sync {
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
+    /// Bytes of the whole disk, used or not.
+    fn total_bytes(&self) -> io::Result<u64>;
+    /// Has files that are created in `dir` from now on written in place, where a file system would
+    /// write each change elsewhere: what is allocated is then enough. A hint that never fails.
+    fn write_in_place(&self, _dir: &str) {}
+    /// Has the space of removed files come back now, where a file system leaves that until later.
+    fn settle(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Creates the directory `path`, durably, as the root of another disk: for copies of files.
     /// `AlreadyExists` when there is something, `InvalidInput` when the path is not absolute, or
     /// leads into this disk or into `outside_of`. Into this disk's directory `snapshots` it may

@@ -182,6 +182,10 @@ impl Disk for OverlayDisk {
         self.above.disk.free_bytes()
     }
 
+    fn total_bytes(&self) -> io::Result<u64> {
+        self.above.disk.total_bytes()
+    }
+
     fn create_disk(&self, path: &Path, _outside_of: &Path) -> io::Result<Arc<dyn Disk>> {
         Err(no_copies(&path.display().to_string()))
     }

@@ -10,7 +10,7 @@
 
 use crate::direct::{Buffers, DirectFile};
 use crate::disk::{DirLock, Disk, File, SNAPSHOTS};
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, IFlags};
 use rustix::io::Errno;
 use std::fs;
 use std::io;
@@ -146,6 +146,24 @@ impl Disk for PosixDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(&self.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn total_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(&self.root)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
+
+    fn write_in_place(&self, dir: &str) {
+        let Ok(dir) = self.resolve_dir(dir).and_then(fs::File::open) else { return };
+        // Of the file systems in use, btrfs has it.
+        if let Ok(flags) = rustix::fs::ioctl_getflags(&dir) {
+            let _ = rustix::fs::ioctl_setflags(&dir, flags | IFlags::NOCOW);
+        }
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        let root = fs::File::open(&self.root)?;
+        rustix::fs::syncfs(&root).map_err(io::Error::from)
     }
 
     fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>> {

@@ -8,13 +8,16 @@
 //!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is
 //!       coded.
 //!
-//! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]).
+//! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]), and
+//! the owner of free space ([`space`]).
 //!
 //! Errors    Fatal only, of the barriers.
 
 pub mod pins;
+pub mod space;
 
 use self::pins::{Pin, Pins};
+use self::space::Space;
 use crate::base::{Error, Health, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::Mutex;
@@ -61,17 +64,24 @@ pub struct Durable {
     health: Arc<Health>,
     trace: Mutex<Option<Vec<(Barrier, String)>>>,
     pins: Pins,
+    space: Space,
 }
 
 impl Durable {
     /// The barriers of `disk`; a failed one closes `health`.
     pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
-        Self { disk, health, trace: Mutex::new(None), pins: Pins::default() }
+        let space = Space::new(Arc::clone(&disk));
+        Self { disk, health, trace: Mutex::new(None), pins: Pins::default(), space }
     }
 
     /// The disk.
     pub fn disk(&self) -> &dyn Disk {
         &*self.disk
+    }
+
+    /// The free space of the disk.
+    pub fn space(&self) -> &Space {
+        &self.space
     }
 
     /// The latch that a failed barrier closes.
@@ -125,7 +135,11 @@ impl Durable {
     /// Unlinks a file that the database needs no more; or, when a pin names it, holds it until none
     /// does. Whether it is gone.
     pub fn let_go(&self, path: &str) -> io::Result<bool> {
-        self.pins.let_go(self.disk(), path)
+        self.pins.let_go(self.disk(), path).inspect(|is_gone| {
+            if *is_gone {
+                self.space.freed();
+            }
+        })
     }
 
     /// Whether a pin names the file.

@@ -101,7 +101,7 @@ fn a_failing_device_never_takes_what_was_acknowledged() {
 #[test]
 fn a_disk_that_fills_up_at_any_moment_takes_nothing_and_lets_everything_be_rolled_back() {
     let mut filled = 0;
-    for budget_kib in (0..400).step_by(8) {
+    for budget_kib in (0..400).step_by(2) {
         let (disk, contents) = start();
         disk.set_space(Some(disk.used_bytes() + (budget_kib << 10)));
         let shape = Shape { seed: budget_kib, steps: 200, sessions: 2, ddl: true };

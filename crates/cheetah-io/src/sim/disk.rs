@@ -451,6 +451,10 @@ impl Disk for SimDisk {
         Ok(state.free_blocks().saturating_mul(super::content::BLOCK_BYTES))
     }
 
+    fn total_bytes(&self) -> io::Result<u64> {
+        Ok(self.powered()?.space_bytes.unwrap_or(u64::MAX))
+    }
+
     fn create_disk(&self, path: &Path, _outside_of: &Path) -> io::Result<Arc<dyn Disk>> {
         let path = path.to_string_lossy().trim_start_matches('/').to_owned();
         let mut begun = self.begin(Op::CreateDisk, &path, format_args!(""))?;

@@ -265,7 +265,7 @@ impl Error {
     /// Wraps an I/O error with what was tried; "no space" becomes [`Error::DiskFull`].
     pub fn io(op: &'static str, path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();
-        if source.kind() == io::ErrorKind::StorageFull {
+        if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return Error::DiskFull(format!("{op} of {path}"));
         }
         Error::Io { op, path, source }

@@ -8,7 +8,7 @@ use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::log::Log;
 use crate::page_map::MapStore;
-use crate::pool::{EndedEpoch, EpochState, Pool};
+use crate::pool::{EndedEpoch, EpochState, Pool, Reserve};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -56,6 +56,8 @@ pub(crate) struct Checkpointer {
     pub(super) last: Mutex<LastCheckpoint>,
     pub(super) quiet: Mutex<Quiet>,
     steps: Latency,
+    /// When the disk was last looked at.
+    pub(super) space_looked_at_ns: AtomicU64,
 }
 
 /// When the last checkpoint was, and where.
@@ -63,6 +65,8 @@ pub(crate) struct Checkpointer {
 pub(super) struct LastCheckpoint {
     pub(super) lsn: Lsn,
     pub(super) at_ns: u64,
+    /// When one has failed since then.
+    pub(super) failed_at_ns: u64,
     /// The pool's outdated bytes at its end, or at the end of the startup.
     pub(super) outdated_bytes: i64,
 }
@@ -70,9 +74,10 @@ pub(super) struct LastCheckpoint {
 impl Checkpointer {
     /// The last checkpoint is the epoch that a startup begins with; its log ends at `lsn`.
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
-        let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), outdated_bytes: 0 };
+        let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), failed_at_ns: 0, outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
-        Self { parts, one, hurried, last: Mutex::new(last), quiet, steps: Latency::default() }
+        let (steps, space_looked_at_ns) = (Latency::default(), AtomicU64::new(0));
+        Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
     /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; what
@@ -113,12 +118,13 @@ impl Checkpointer {
     }
 
     /// A checkpoint whose pages are written at an even pace; at once when nobody else could make
-    /// writers go on, or when it is to give memory back.
+    /// writers go on, or when it is to give memory or space back.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if why == Reason::Idle && !planted::is_on("checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();
         }
-        if !self.parts.has_threads.load(Relaxed) || self.parts.pool.remembers_too_much() {
+        let is_urgent = why == Reason::Space || self.parts.pool.remembers_too_much();
+        if is_urgent || !self.parts.has_threads.load(Relaxed) {
             return self.checkpoint(above);
         }
         let mut pace = Pace::start(self);
@@ -173,6 +179,28 @@ impl Checkpointer {
         self.parts.health.check()?;
         // It may end before the background merges them.
         self.merge_map_if_there_is_room()?;
+        let done = self.check_space().and_then(|()| self.run_in_space(above, write));
+        if done.is_err() {
+            self.last.lock().failed_at_ns = self.parts.clock.now_ns();
+        }
+        done
+    }
+
+    /// `DiskFull` when what is changed does not fit: it would take the rest of the disk in vain
+    /// (O1). Nobody is refused during redo.
+    fn check_space(&self) -> Result<()> {
+        let Self { parts, .. } = self;
+        match parts.log.get() {
+            None => Ok(()),
+            Some(_) => parts.pool.space().check_to_write(parts.pool.checkpoint_bytes(), Reserve::Nothing),
+        }
+    }
+
+    fn run_in_space(
+        &self,
+        above: &dyn StateAtSwitch,
+        write: impl FnOnce(&mut EndedEpoch<'_>) -> Result<()>,
+    ) -> Result<()> {
         let switch = self.begin_step();
         let (ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
         drop(switch);
@@ -181,6 +209,7 @@ impl Checkpointer {
         *self.last.lock() = LastCheckpoint {
             lsn: state.lsn,
             at_ns: self.parts.clock.now_ns(),
+            failed_at_ns: 0,
             outdated_bytes: self.parts.pool.outdated_bytes(),
         };
         self.recycle_log(&state)

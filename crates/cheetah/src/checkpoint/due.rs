@@ -2,6 +2,7 @@
 
 use super::checkpointer::{Checkpointer, LastCheckpoint};
 use crate::base::Lsn;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Log since the last checkpoint, as a part of what there may be, that starts the next one.
 const LOG_PERCENT: u64 = 25;
@@ -16,6 +17,13 @@ const OUTDATED_PART: u64 = 3;
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
+/// How often the disk is looked at, and the least time between two checkpoints for space: after one
+/// that has failed, the second.
+const SPACE_LOOK_NS: u64 = 250_000_000;
+const SPACE_RETRY_NS: u64 = 1_000_000_000;
+/// Part of the reserve that is worth a checkpoint.
+const SPACE_PART: u64 = 16;
+
 /// Why a checkpoint is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
@@ -25,6 +33,8 @@ pub(crate) enum Reason {
     Memory,
     /// Many images that only a checkpoint lets go are no longer needed.
     OutdatedImages,
+    /// The disk has little space, and a checkpoint gives some back.
+    Space,
     /// Something has changed, and the last one is old.
     Age,
     /// Something has changed, but not for a while.
@@ -59,6 +69,9 @@ impl Checkpointer {
             return Some(Reason::Memory);
         }
         let outdated_bytes = self.outdated_bytes();
+        if self.is_space_wanted(&last, now_ns, outdated_bytes) {
+            return Some(Reason::Space);
+        }
         let live_bytes = self.parts.pool.live_bytes();
         if outdated_bytes > OUTDATED_BYTES_MIN.max(live_bytes / OUTDATED_PART) {
             return Some(Reason::OutdatedImages);
@@ -72,6 +85,23 @@ impl Checkpointer {
             (false, true) if has_changed() => Some(Reason::Age),
             _ => None,
         }
+    }
+
+    /// Whether the disk has little space, and a checkpoint would give some back: old images and old
+    /// log. Looks at the disk now and then.
+    fn is_space_wanted(&self, last: &LastCheckpoint, now_ns: u64, outdated_bytes: u64) -> bool {
+        let pool = &self.parts.pool;
+        if now_ns.saturating_sub(self.space_looked_at_ns.load(Relaxed)) >= SPACE_LOOK_NS {
+            self.space_looked_at_ns.store(now_ns, Relaxed);
+            pool.space().look(pool.promised_bytes());
+        }
+        let rests = now_ns.saturating_sub(last.at_ns) < SPACE_LOOK_NS
+            || now_ns.saturating_sub(last.failed_at_ns) < SPACE_RETRY_NS;
+        if rests || !pool.space().is_short() {
+            return false;
+        }
+        let gain_bytes = outdated_bytes.saturating_add(self.log_bytes());
+        gain_bytes > pool.space().reserve_bytes() / SPACE_PART || pool.gains_by_checkpoint()
     }
 
     /// Whether so much is outdated that a checkpoint in progress must not make pauses.

@@ -15,6 +15,7 @@
 
 use super::tail::Opening;
 use crate::base::{planted, reach, Error, Lsn, Result};
+use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::encryption::KeyName;
 use crate::format::log_frame::{FileHeader, HEADER_BYTES};
@@ -165,6 +166,9 @@ impl Files {
     /// Whether one more file of this length is to be kept.
     fn has_use_for(&self, bytes: u64) -> bool {
         let FileLimits { least_bytes, most_bytes } = self.limits;
+        if self.durable.space().is_short() {
+            return self.reserve.is_empty() && bytes <= 2 * least_bytes;
+        }
         // With little to log, an old file at a time is let go.
         let is_small = self.usual_bytes <= least_bytes && least_bytes < most_bytes;
         fits(bytes, self.usual_bytes) && self.reserve.len() < if is_small { 1 } else { self.reserve_max }
@@ -175,7 +179,12 @@ impl Files {
             self.reserve.push(ReserveFile { path, bytes, may_be_plain });
             return Ok(());
         }
-        self.disk().unlink(&path).map_err(|e| Error::io("unlink", path, e))
+        self.remove(&path)
+    }
+
+    fn remove(&self, path: &str) -> Result<()> {
+        self.durable.space().freed();
+        self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e))
     }
 
     /// The last of the files in use.
@@ -191,11 +200,17 @@ impl Files {
 
     /// Makes sure that a file is ready beside those `taken_count` that have been taken, of `bytes`,
     /// or on a full disk at least of `least_bytes`. Returns what it has room for, at most `bytes`.
-    /// `DiskFull` when there is no space for one.
-    pub(super) fn make_ready(&mut self, taken_count: u64, bytes: u64, least_bytes: u64) -> Result<u64> {
+    /// `DiskFull` when there is no space for one beside the part of the reserve that `stays`.
+    pub(super) fn make_ready(
+        &mut self,
+        taken_count: u64,
+        bytes: u64,
+        least_bytes: u64,
+        stays: Reserve,
+    ) -> Result<u64> {
         self.usual_bytes = bytes;
         while self.ready.len() as u64 <= taken_count - self.begun_count {
-            let file = self.find(bytes, least_bytes)?;
+            let file = self.find(bytes, least_bytes, stays)?;
             self.ready.push_back(file);
         }
         Ok(self.ready.back().map_or(0, |file| file.bytes.min(bytes)))
@@ -218,12 +233,12 @@ impl Files {
 
     /// A file of the reserve for `bytes`, or a new one. On a full disk any that is long enough, or
     /// one of half that length and so on, down to `least_bytes`.
-    pub(super) fn find(&mut self, mut bytes: u64, least_bytes: u64) -> Result<ReserveFile> {
+    pub(super) fn find(&mut self, mut bytes: u64, least_bytes: u64, stays: Reserve) -> Result<ReserveFile> {
         loop {
             if let Some(file) = self.take_reserve(|file| fits(file.bytes, bytes)) {
                 return Ok(file);
             }
-            let full = match self.create_reserve(bytes) {
+            let full = match self.create_reserve(bytes, stays) {
                 Err(full @ Error::DiskFull(_)) => full,
                 other => return other,
             };
@@ -242,14 +257,19 @@ impl Files {
         found.map(|position| self.reserve.swap_remove(position))
     }
 
-    fn create_reserve(&mut self, bytes: u64) -> Result<ReserveFile> {
+    fn create_reserve(&mut self, bytes: u64, stays: Reserve) -> Result<ReserveFile> {
+        self.durable.space().take(bytes, stays)?;
         let path = format!("{DIR}/{RESERVE_PREFIX}{}", self.reserve_next);
         self.reserve_next += 1;
         let file = self.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         if let Err(error) = file.allocate(bytes) {
             // Nothing relies on the file; if it cannot even be removed, the next startup does it.
             let _ = self.disk().unlink(&path);
-            return Err(Error::io("allocate", path, error));
+            let error = Error::io("allocate", path, error);
+            if matches!(error, Error::DiskFull(_)) {
+                self.durable.space().was_refused();
+            }
+            return Err(error);
         }
         Ok(ReserveFile { path, bytes, may_be_plain: false })
     }
@@ -259,7 +279,7 @@ impl Files {
         let Opening { header, bytes, is_ready } = opening;
         let reserve = match is_ready {
             true => self.begin_ready(),
-            false => self.find(*bytes, *bytes)?,
+            false => self.find(*bytes, *bytes, Reserve::Nothing)?,
         };
         let file = self.disk().open(&reserve.path).map_err(|e| Error::io("open", &reserve.path, e))?;
         if header.closed.is_some() && reserve.may_be_plain {
@@ -322,7 +342,7 @@ impl Files {
         }
         let bytes = self.disk().open(path).and_then(|f| f.len()).map_err(|e| Error::io("open", path, e))?;
         if !self.has_use_for(bytes) || self.must_go(may_be_plain) {
-            return self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e));
+            return self.remove(path);
         }
         let target = format!("{DIR}/{RESERVE_PREFIX}{}", self.reserve_next);
         self.reserve_next += 1;

@@ -2,6 +2,7 @@
 
 use super::writer::Log;
 use crate::base::{planted, Error, Result};
+use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 
 /// How often the log looks how much has been logged.
@@ -59,7 +60,7 @@ impl Log {
         let bytes = self.tail.lock().wanted_bytes();
         // A plain file of the reserve must not be made ready (E6).
         files.trim()?;
-        let shorter = files.find(bytes, bytes)?;
+        let shorter = files.find(bytes, bytes, Reserve::Whole)?;
         {
             let mut tail = self.tail.lock();
             if !files.exchange_ready(tail.taken_count(), shorter, bytes) {

@@ -5,6 +5,7 @@ use super::crash_tests::fails;
 use super::tests::{body, read, setup};
 use super::*;
 use crate::base::{Error, Lsn};
+use crate::durable::space::Reserve;
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
 
@@ -169,7 +170,7 @@ fn what_rolls_back_does_with_a_shorter_file_when_the_disk_is_full() {
     }
     disk.set_space(Some(disk.used_bytes() + LEAST_BYTES));
     assert!(matches!(busy.wait_for_space(&|| false), Err(Error::DiskFull(_))));
-    busy.prepare_short_reserve().unwrap();
+    busy.prepare_short_reserve(Reserve::Nothing).unwrap();
     for _ in 0..MOST_BYTES / 409 {
         busy.append(1, &[1; 400]).unwrap();
     }

@@ -5,6 +5,7 @@ use super::writer::Log;
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
 use crate::base::{brake, Error, Lsn, Result};
+use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ const FULL_PERCENT: u64 = 95;
 const DELAY_NS_MAX: u64 = 1_000_000;
 /// How often a waiting writer looks whether it has been interrupted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Where space is short, a file takes this part of what is left above the reserve.
+const SHORT_PART: u64 = 8;
 
 /// What a writer has to do before it may log something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +56,8 @@ impl Log {
 
     /// Waits until there is room. To be called before the gate is entered, never inside.
     ///
-    /// `DiskFull` when there is no space for the file that comes next, `Interrupted` when
+    /// `DiskFull` when there is no space for the file that comes next, or what is written would be
+    /// refused anyway while it waits; `Interrupted` when
     /// `interrupted` says so. A single-threaded caller looks at [`Log::space`] first and makes a
     /// checkpoint itself: nobody else would.
     pub fn wait_for_space(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
@@ -72,18 +76,20 @@ impl Log {
     }
 
     /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no
-    /// space for it. Outside the gate; [`wait_for_space`](Self::wait_for_space) does it too.
+    /// space for it beside the reserve. Outside the gate; [`wait_for_space`](Self::wait_for_space)
+    /// does it too.
     pub fn prepare_reserve(&self) -> Result<()> {
-        self.make_ready(false)
+        self.make_ready(Reserve::Whole)
     }
 
     /// As [`prepare_reserve`](Self::prepare_reserve), but does with a shorter file where there is
-    /// no space for one of the usual length: for what must go on when the disk is full.
-    pub fn prepare_short_reserve(&self) -> Result<()> {
-        self.make_ready(true)
+    /// no space for one of the usual length, and takes it from the reserve, of which so much
+    /// `stays`: for what must go on when the disk is full.
+    pub fn prepare_short_reserve(&self, stays: Reserve) -> Result<()> {
+        self.make_ready(stays)
     }
 
-    fn make_ready(&self, may_be_short: bool) -> Result<()> {
+    fn make_ready(&self, stays: Reserve) -> Result<()> {
         if self.reserve_is_ready.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -93,8 +99,9 @@ impl Log {
                 let tail = self.tail.lock();
                 (tail.taken_count(), tail.wanted_bytes(), tail.least_bytes())
             };
-            let least = if may_be_short { least } else { wanted };
-            let bytes = files.make_ready(taken_count, wanted, least)?;
+            let wanted = self.length_for_space(wanted, least);
+            let least = if stays == Reserve::Whole { wanted } else { least };
+            let bytes = files.make_ready(taken_count, wanted, least, stays)?;
             let mut tail = self.tail.lock();
             // Otherwise somebody else had made it ready before, and it has been taken meanwhile.
             if tail.taken_count() == taken_count {
@@ -102,6 +109,15 @@ impl Log {
                 self.reserve_is_ready.store(true, Ordering::Release);
                 return Ok(());
             }
+        }
+    }
+
+    /// Length of the next file: where space is short, little of what is left.
+    fn length_for_space(&self, wanted: u64, least: u64) -> u64 {
+        let space = self.durable.space();
+        match space.is_short() {
+            true => wanted.min((space.room_above(Reserve::Whole) / SHORT_PART).max(least)),
+            false => wanted,
         }
     }
 
@@ -113,6 +129,8 @@ impl Log {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
+            // No checkpoint may succeed, and nobody would make room.
+            self.durable.space().take(0, Reserve::Whole)?;
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
         }
         Ok(())

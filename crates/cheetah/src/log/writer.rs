@@ -150,6 +150,7 @@ impl Log {
         let disk = setup.durable.disk();
         disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
         setup.durable.directory_barrier("")?;
+        disk.write_in_place(DIR);
         // Left over from a creation that did not finish. Their sequence numbers are not used again.
         let left_over = sequences(disk)?;
         for sequence in &left_over {
@@ -171,6 +172,7 @@ impl Log {
                 "the file is newer than the control file: parts of different copies of a database are mixed";
             return Err(Error::corrupt(path_of(last), detail));
         }
+        setup.durable.disk().write_in_place(DIR);
         let files = setup.files(recovered.live.clone())?;
         if !planted::is_on("log: serve an unsynced tail") {
             rewrite(&setup.durable, &path_of(last), recovered.last_file_bytes)?;

@@ -6,6 +6,7 @@ use super::control_file::ControlFile;
 use super::map_file::{self, BlockWriter, MapFile, PLACE};
 use super::{load, merge, Change, Identity, Loaded, MapEntry};
 use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
+use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, KEYS_MAX, PARTS_MAX};
 use crate::format::encryption::KeyName;
@@ -23,6 +24,8 @@ const LOG_SEGMENT_PART: u64 = 64;
 const LOG_STATES_MAX: u64 = 4;
 /// Log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
+/// So few files before the end of the list, nothing is more urgent than a merge.
+const PARTS_SPARE: usize = 4;
 /// What helps against damage of a file and its copy, while the database is open.
 const WHILE_IT_RUNS: &str = "until it is closed the database knows all pages: dump its tables now";
 /// Roughly what a change takes during a merge.
@@ -337,6 +340,7 @@ impl MapStore {
             (inner.control.clone(), inner.take_number(), inner.findings_count)
         };
         self.durable.health().check()?;
+        self.take_space_to_merge(&merged)?;
         let (file, base) = merge::write_base(&self.durable, &merged, number, self.merge_held_max.max(16))?;
         file.sync(&self.durable)?;
         self.durable.directory_barrier("")?;
@@ -354,6 +358,15 @@ impl MapStore {
             self.durable.health().background_errors().clear(PLACE);
         }
         Ok(true)
+    }
+
+    /// `DiskFull` when a base, twice, would leave too little to others, who give space back. Near
+    /// the end of the list of files it may take what there is: no epoch could be committed any
+    /// more.
+    fn take_space_to_merge(&self, merged: &ControlBlock) -> Result<()> {
+        let bytes = 2 * merged.parts().map(MapPart::bytes).sum::<u64>();
+        let is_last = merged.parts().count() + PARTS_SPARE >= PARTS_MAX;
+        self.durable.space().take(bytes, if is_last { Reserve::Nothing } else { Reserve::Quarter })
     }
 
     fn is_merge_due(&self, inner: &Inner) -> bool {

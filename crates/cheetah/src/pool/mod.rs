@@ -53,7 +53,7 @@ mod stress_tests;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use crate::segment::Reserve;
+pub use crate::durable::space::Reserve;
 pub use buffer_pool::{Pool, PoolParts};
 pub use buffering::{Size, Ticket};
 pub use dictionaries::{DictionaryDue, LentTree};

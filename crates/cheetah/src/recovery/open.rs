@@ -45,7 +45,7 @@ use crate::table::shared::keys_in_use::use_keys;
 use crate::table::shared::parts::Core;
 use crate::table::shared::purge_latch::PurgeLatches;
 use crate::table::shared::refusals::Refusals;
-use crate::table::shared::room::StepsOnFullDisk;
+use crate::table::shared::room::{ignore_disk_full, Reliefs};
 use crate::table::shared::unique_keys::UniqueKeys;
 use crate::table::shared::{Journal, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::txn::{Active, LockLimits, LockTable, UndoLog, UndoStart, Versions};
@@ -237,7 +237,7 @@ impl Parts {
             counters: Counters::default(),
             startup: Startup::default(),
             pace,
-            steps_on_full_disk: StepsOnFullDisk::default(),
+            reliefs: Reliefs::default(),
             unfinished: Unfinished::default(),
             prepared: Prepared::default(),
             purge: Purge::default(),
@@ -271,8 +271,9 @@ fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) 
 
 /// Rolls back what is open, purges, and makes an epoch of the result.
 fn finish(core: &Core) -> Result<()> {
-    core.unfinished.finish(core)?;
-    core.purge.finish(core)?;
+    // On a full disk the rest is left to the background.
+    ignore_disk_full(core.unfinished.finish(core))?;
+    ignore_disk_full(core.purge.finish(core))?;
     while core.trim_undo() {}
     core.checkpoint()
 }

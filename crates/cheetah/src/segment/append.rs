@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// A segment number takes 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
+/// Segments that begin while space is short are this part of the reserve, but at least so long.
+const SHORT_PART: u64 = 8;
+const SHORT_BYTES_MIN: u64 = 1 << 20;
 
 /// One stream: the segment that it appends to, and what of it is not in the file yet.
 pub(super) struct OpenStream {
@@ -74,6 +77,7 @@ impl Segments {
             if u64::from(offset) + u64::from(image_bytes) <= segment.full_bytes {
                 let location = seal(image, segment.file.id, offset);
                 let write = self.put(stream, offset, image)?;
+                self.durable.space().appended(u64::from(offset + image_bytes - segment.end));
                 segment.end = offset + image_bytes;
                 return Ok((location, write));
             }
@@ -96,13 +100,23 @@ impl Segments {
         self.files.write().insert(file.id, file.clone());
         self.table.lock().add_open(file.clone());
         self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
+        self.durable.space().appended(u64::from(offset + image_bytes));
         // Numbers are not given out again: from a half of them on they are used sparingly.
         let full_bytes = match file.id.0 > SEGMENT_MAX / 2 {
             true => self.segment_bytes,
-            false => self.table.lock().full_bytes(self.segment_bytes),
+            false => self.table.lock().full_bytes(self.longest_bytes()),
         };
         *open = Some(OpenSegment { file, end: offset + image_bytes, full_bytes });
         Ok((location, write))
+    }
+
+    /// Where space is short, short segments: there is no room to collect a long one.
+    fn longest_bytes(&self) -> u64 {
+        let space = self.durable.space();
+        match space.is_short() {
+            true => self.segment_bytes.min((space.reserve_bytes() / SHORT_PART).max(SHORT_BYTES_MIN)),
+            false => self.segment_bytes,
+        }
     }
 
     fn put(&self, stream: Stream, offset: u32, image: &[u8]) -> Result<PendingWrite<'_>> {
@@ -158,12 +172,12 @@ impl Segments {
     /// Writes the full half of a tail; without locks that readers take (T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
-            file.write_at(start, bytes)?;
+            file.write_at(start, bytes).inspect_err(|error| self.note_refused(error))?;
             if planted::is_on("segment: sync what is appended") {
                 let (open, _) = file.opened(&self.durable, true)?;
                 self.durable.segment_barrier(&*open, &file.path)?;
             }
-            self.space.wrote(bytes.len() as u64);
+            self.durable.space().landed(bytes.len() as u64);
             self.table.lock().wrote(file.id);
             Ok(())
         })?;
@@ -171,6 +185,12 @@ impl Segments {
             self.table.lock().seal(file.id);
         }
         Ok(())
+    }
+
+    fn note_refused(&self, error: &Error) {
+        if matches!(error, Error::DiskFull(_)) {
+            self.durable.space().was_refused();
+        }
     }
 
     /// Writes all to the files that was appended to the stream before the call.

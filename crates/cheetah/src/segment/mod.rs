@@ -37,7 +37,6 @@ mod placement;
 mod scan;
 mod segment_file;
 mod segments;
-mod space;
 mod table;
 mod tail;
 #[cfg(test)]
@@ -51,7 +50,6 @@ pub use crate::format::{ImageRef, Location, MapEntry};
 pub use fill::fill_target;
 pub use scan::Image;
 pub use segments::{Segments, Unlinked};
-pub use space::Reserve;
 pub use table::{NamedSegment, SegmentStat, Totals};
 
 /// What kind of images a segment takes. Images that die together should lie together.

@@ -5,16 +5,15 @@
 //!   `open` of a stream      one append; across I/O only while a segment is created or a failed
 //!                           write is repeated.
 //!   `halves`, `table`, `files`, `handle`, `handles`: one at a time, never across I/O (T7).
-//!   `space`                 as these, but it asks the file system.
 
 use super::append::OpenStream;
 use super::handles::{Handles, HANDLES_MAX};
 use super::segment_file::{self, SegmentFile, DIR};
-use super::space::{Reserve, Space};
 use super::table::{NamedSegment, SegmentStat, Table, Totals};
 use super::{scan, Image, ImageRef, Location, Stream};
 use crate::base::hash::FastMap;
 use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
+use crate::durable::space::{Reserve, SpaceSizes};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::image;
@@ -34,7 +33,6 @@ pub struct Segments {
     pub(super) identity: Identity,
     pub(super) segment_bytes: u64,
     half_bytes: usize,
-    pub(super) space: Space,
     pub(super) next_segment: AtomicU32,
     pub(super) streams: [OpenStream; 3],
     pub(super) table: Mutex<Table>,
@@ -79,7 +77,8 @@ impl Segments {
             table.add_sealed(file, bytes);
             next = next.max(id.0 + 1);
         }
-        let space = Space::new(durable.disk(), config.segment_bytes, table.totals().file_bytes)?;
+        let (segment_bytes, log_file_bytes) = (config.segment_bytes, config.log_file_bytes_min);
+        durable.space().begin(SpaceSizes { segment_bytes, log_file_bytes })?;
         let share_bytes = Shares::of(config.buffer_pool_bytes).tails_bytes_max();
         let half_bytes = TAIL_BYTES_MAX.min(share_bytes / Stream::ALL.len()) / 2;
         Ok(Self {
@@ -87,7 +86,6 @@ impl Segments {
             identity,
             segment_bytes: config.segment_bytes,
             half_bytes,
-            space,
             next_segment: AtomicU32::new(next),
             streams: Stream::ALL.map(|_| OpenStream::new(half_bytes)),
             table: Mutex::new(table),
@@ -103,6 +101,7 @@ impl Segments {
     /// not name, that is what a crash or an interrupted removal has left.
     pub fn end_startup(&self, committed: Epoch) -> Result<Unlinked> {
         self.is_map_retained.store(true, Ordering::Release);
+        self.durable.space().end_startup();
         self.remove_dead(committed)
     }
 
@@ -282,9 +281,12 @@ impl Segments {
         self.table.lock().named(committed, next_segment)
     }
 
-    /// The segment that garbage collection should empty next, if any is worth it.
+    /// The segment that garbage collection should empty next, if any is worth it, and the copies of
+    /// its images fit on the disk.
     pub fn victim(&self) -> Option<SegmentId> {
-        self.table.lock().victim(self.segment_bytes)
+        let space = self.durable.space();
+        let room_bytes = space.is_short().then(|| space.room_above(Reserve::Last));
+        self.table.lock().victim(self.segment_bytes, room_bytes)
     }
 
     /// Whether more commits would free a segment or make one a victim, even if nothing else
@@ -311,11 +313,10 @@ impl Segments {
         scan::scan(&file, &*self.handle(&file)?, end, visit)
     }
 
-    /// `Err(DiskFull)` unless `needed_bytes` can be written and so much of the reserve still stays
-    /// free. Cheap: the file system is asked only now and then.
+    /// As [`Space::check`](crate::durable::space::Space::check).
     #[inline]
-    pub fn check_space(&self, needed_bytes: u64, reserve: Reserve) -> Result<()> {
-        self.space.check(self.durable.disk(), needed_bytes, reserve)
+    pub fn check_space(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
+        self.durable.space().check(promised_bytes, bytes, stays)
     }
 
     /// The disk, with its barriers.
@@ -330,7 +331,7 @@ impl Segments {
 
     /// Notes bytes that were written to the disk, but not to a segment.
     pub fn wrote_beside(&self, bytes: u64) {
-        self.space.wrote(bytes);
+        self.durable.space().wrote(bytes);
     }
 
     /// Bytes that the file system still takes.

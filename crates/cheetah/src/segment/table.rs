@@ -109,6 +109,10 @@ impl Row {
         !self.open && !self.quarantined && self.live_bytes > 0
     }
 
+    fn needed_part(&self) -> f64 {
+        self.live_bytes as f64 / self.end.max(1) as f64
+    }
+
     fn is_worth_it(&self) -> bool {
         self.garbage_bytes() > self.end / GAIN_PART
     }
@@ -246,17 +250,24 @@ impl Table {
         segment_bytes.min((live_bytes / SEGMENTS_MIN).max(FULL_BYTES_MIN))
     }
 
-    /// The segment whose collection gains most for its cost, if any gains anything.
-    pub(super) fn victim(&self, segment_bytes: u64) -> Option<SegmentId> {
+    /// The segment whose collection gains most for its cost, if any gains anything. Where space is
+    /// short, there is room for so many copied bytes, and nothing counts but what is gained now.
+    pub(super) fn victim(&self, segment_bytes: u64, room_bytes: Option<u64>) -> Option<SegmentId> {
         let takes_any = planted::is_on("segment: collect what was sealed a moment ago");
-        let candidate =
-            |row: &&Row| row.is_collectable() && (row.victim_from <= self.commits_count || takes_any);
+        let candidate = |row: &&Row| {
+            let is_old = row.victim_from <= self.commits_count || takes_any;
+            is_old && row.is_collectable() && room_bytes.is_none_or(|room| row.live_bytes <= room)
+        };
         let rows = || self.rows.values().filter(candidate);
         let small = |row: &Row| row.end < segment_bytes.min(FULL_BYTES_MIN) / SMALL_PART;
         if rows().filter(|row| small(row)).count() > SMALL_COUNT_MAX {
             return rows().filter(|row| small(row)).min_by_key(|row| row.end).map(|row| row.file.id);
         }
-        let best = rows().max_by(|a, b| self.benefit(a).total_cmp(&self.benefit(b)))?;
+        let benefit = |row: &Row| match room_bytes {
+            None => self.benefit(row),
+            Some(_) => -row.needed_part(),
+        };
+        let best = rows().max_by(|a, b| benefit(a).total_cmp(&benefit(b)))?;
         best.is_worth_it().then_some(best.file.id)
     }
 
@@ -279,7 +290,7 @@ impl Table {
     /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay
     /// gained, for the cost of reading and writing what is live.
     fn benefit(&self, row: &Row) -> f64 {
-        let u = row.live_bytes as f64 / row.end.max(1) as f64;
+        let u = row.needed_part();
         let age = (self.appended_bytes - row.sealed_at + 1) as f64;
         (1.0 - u) / (1.0 + u) * age
     }

@@ -48,7 +48,7 @@ impl Version {
     }
 
     /// What is there once all have ended, as `commits` says.
-    fn settled(&self, commits: impl Fn(u64) -> bool) -> Contents {
+    pub fn settled(&self, commits: impl Fn(u64) -> bool) -> Contents {
         let numbers = self.prepared.keys();
         numbers.fold(self.clone(), |version, no| version.after(*no, commits(*no))).contents
     }

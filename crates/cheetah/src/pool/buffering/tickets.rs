@@ -179,8 +179,8 @@ impl Pool {
 
     /// Whether the disk has room for all pages that are changed or for which something waits (B12).
     pub(super) fn waiting_has_space(&self) -> bool {
-        let on_disk = 2 * (self.dirty_bytes() + self.buffered_page_bytes());
-        self.segments.check_space(on_disk as u64, Reserve::Whole).is_ok()
+        let promised = self.promised_bytes();
+        self.segments.check_space(promised, promised, Reserve::Whole).is_ok()
     }
 }
 

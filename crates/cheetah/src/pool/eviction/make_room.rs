@@ -3,16 +3,20 @@
 use super::s3_fifo::Candidate;
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
-use crate::base::{planted, Result};
+use crate::base::{planted, Error, Result};
+use crate::durable::space::{Reserve, Space};
 use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
-use crate::segment::Reserve;
 use std::sync::Arc;
 
 /// References to a frame that nobody uses: the page table's and the candidate's.
 const OWN_REFERENCES: usize = 2;
 /// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
 const LOOKS_FOR_READ: usize = 16;
+
+/// A checkpoint takes so much beside pages: ends of segments, and blocks of the map in two files,
+/// as file systems round them up.
+const CHECKPOINT_BYTES: u64 = 32 << 10;
 
 /// Why a thread makes room.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,10 +42,40 @@ impl Pool {
         self.check_space_beside(0, reserve)
     }
 
+    /// The same for so many bytes more.
+    pub fn check_space_for(&self, bytes: u64, reserve: Reserve) -> Result<()> {
+        self.segments.check_space(self.promised_bytes(), bytes, reserve)
+    }
+
     /// The same for so many bytes more, whatever the health.
     fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
-        let bytes_to_write = self.dirty_bytes() + self.buffered_page_bytes() + bytes;
-        self.segments.check_space(bytes_to_write as u64, reserve)
+        self.segments.check_space(self.promised_bytes(), bytes as u64, reserve)
+    }
+
+    /// The free space of the disk.
+    pub fn space(&self) -> &Space {
+        self.segments.durable().space()
+    }
+
+    /// About what a checkpoint has to write now: the changed pages, at the length that images have
+    /// on average, and the entries of the map.
+    pub fn checkpoint_bytes(&self) -> u64 {
+        let pages = self.numbers.lock().end().0.max(1);
+        let live_bytes = self.segments.totals().live_bytes;
+        let image_bytes = match live_bytes {
+            0 => u64::from(self.page_bytes),
+            live_bytes => (live_bytes / pages).clamp(1, self.page_bytes.into()),
+        };
+        let changed = (self.dirty_bytes() + self.buffered_page_bytes()) as u64 / u64::from(self.page_bytes);
+        changed.saturating_mul(image_bytes).saturating_add(self.map_bytes() as u64)
+    }
+
+    /// Bytes that are to be written for what is changed in memory, and for the map.
+    pub fn promised_bytes(&self) -> u64 {
+        if planted::is_on("space: promise changed pages nothing") {
+            return 0;
+        }
+        (self.dirty_bytes() + self.buffered_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
     }
 
     /// Whether the disk takes so many more bytes beside all that is changed in memory and the
@@ -115,39 +149,46 @@ impl Pool {
         purpose: Purpose,
     ) -> Result<()> {
         let mut stall = None;
+        // Not every page is tried when one cannot be written.
+        let mut full = Ok(());
         for _ in 0..looks {
             if self.buffers.has_room(class, bytes) {
                 return Ok(());
             }
             let Some(candidate) = self.queues.candidate() else { continue };
             let from = candidate.frame.class;
-            self.evict(candidate, purpose, &mut stall)?;
+            match self.evict(candidate, purpose, full.is_ok(), &mut stall) {
+                // One that need not be written may come.
+                Err(error @ Error::DiskFull(_)) => full = Err(error),
+                evicted => evicted?,
+            }
             if from != class {
                 self.buffers.drop_free(from, bytes);
             }
         }
-        Ok(())
+        full
     }
 
-    /// Evicts a candidate, after writing it when it is dirty and this thread may take the time. A
-    /// stall begins with the first page that is written.
+    /// Evicts a candidate, after writing it when it is dirty, and this thread may write and take
+    /// the time. A stall begins with the first page that is written.
     fn evict<'p>(
         &'p self,
         candidate: Candidate,
         purpose: Purpose,
+        may_write: bool,
         stall: &mut Option<Stall<'p>>,
     ) -> Result<()> {
         let mut fate = self.evict_clean(&candidate);
         let mut written = Ok(true);
-        if matches!(fate, Fate::Dirty) {
+        if matches!(fate, Fate::Dirty) && purpose == Purpose::Needed {
             self.cleaner.call();
         }
-        if matches!(fate, Fate::Dirty) && !mtr::is_inside() {
+        if matches!(fate, Fate::Dirty) && may_write && !mtr::is_inside() {
             self.counters.foreground_writes.one();
             if purpose == Purpose::Needed {
                 stall.get_or_insert_with(|| self.health.stalls().begin(Stage::Memory, &*self.clock));
             }
-            written = self.try_write_out(&candidate.frame);
+            written = self.check_space_to_clean(purpose).and_then(|()| self.try_write_out(&candidate.frame));
             if matches!(written, Ok(true)) {
                 fate = self.evict_clean(&candidate);
             }
@@ -156,6 +197,14 @@ impl Pool {
             self.queues.put_back(candidate);
         }
         written.map(drop)
+    }
+
+    /// What is written ahead of need leaves a checkpoint the end of the reserve.
+    pub(in crate::pool) fn check_space_to_clean(&self, purpose: Purpose) -> Result<()> {
+        match purpose {
+            Purpose::Needed => Ok(()),
+            Purpose::Cleaning => self.space().check_to_write(self.page_bytes.into(), Reserve::Last),
+        }
     }
 
     fn evict_clean(&self, candidate: &Candidate) -> Fate {

@@ -3,6 +3,7 @@
 
 use super::collection::{Collection, Listing};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result};
+use crate::durable::space::Reserve;
 use crate::format::{ImageRef, Location};
 use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
@@ -31,7 +32,8 @@ impl Pool {
         if !self.list_images(&mut collection, LOOKS_MAX) {
             return Ok(true);
         }
-        let moved = self.move_images(&mut collection, since.budget(device))?;
+        let budget = since.budget(device, self.space().is_short());
+        let moved = self.move_images(&mut collection, budget)?;
         if moved == 0 && since.written_bytes == 0 {
             self.segments.seal_sparse()?;
             collection.waits_for_commit = self.segments.waits_for_commit();
@@ -114,6 +116,8 @@ impl Pool {
         if !self.is_movable(&self.table.entry(image.pid), image, self.epoch()) {
             return Ok(0);
         }
+        let copy_bytes = u64::from(image.location.stored_bytes);
+        self.segments.check_space(self.promised_bytes(), copy_bytes, Reserve::Last)?;
         let copied = self.scratch.with_buffer(|bytes| {
             self.segments.read(image, bytes)?;
             self.segments.append(Stream::Cold, bytes)

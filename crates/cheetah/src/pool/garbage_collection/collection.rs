@@ -56,9 +56,10 @@ impl Since {
         (u128::from(bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1))) as u64
     }
 
-    /// Bytes that may be moved (I2).
-    pub(super) fn budget(&self, device_bytes_per_s: u64) -> u64 {
-        let idle = u128::from(device_bytes_per_s / IDLE_SHARE) * u128::from(self.elapsed_ns) / 1_000_000_000;
+    /// Bytes that may be moved (I2). Where space is short, nothing is more urgent.
+    pub(super) fn budget(&self, device_bytes_per_s: u64, is_short: bool) -> u64 {
+        let device = if is_short { device_bytes_per_s } else { device_bytes_per_s / IDLE_SHARE };
+        let idle = u128::from(device) * u128::from(self.elapsed_ns) / 1_000_000_000;
         self.written_bytes * MOVED_PER_WRITTEN + idle as u64
     }
 }

@@ -34,6 +34,7 @@ pub(in crate::pool) struct EpochChanges {
     shards: Box<[Mutex<Shard>]>,
     dirty_count: AtomicUsize,
     dirty_bytes: AtomicUsize,
+    moved_count: AtomicUsize,
 }
 
 impl Default for EpochChanges {
@@ -46,7 +47,8 @@ impl EpochChanges {
     /// None, in so many shards, at least one.
     pub(in crate::pool) fn with_shards(count: usize) -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(count).collect();
-        Self { shards, dirty_count: AtomicUsize::new(0), dirty_bytes: AtomicUsize::new(0) }
+        let zero = || AtomicUsize::new(0);
+        Self { shards, dirty_count: zero(), dirty_bytes: zero(), moved_count: zero() }
     }
 
     /// Notes that a page of `bytes` bytes is dirty.
@@ -115,7 +117,11 @@ impl EpochChanges {
     }
 
     pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
-        self.with(pid, |shard| shard.moved.insert(pid, entry));
+        self.with(pid, |shard| {
+            if shard.moved.insert(pid, entry).is_none() {
+                self.moved_count.fetch_add(1, Relaxed);
+            }
+        });
     }
 
     pub(in crate::pool) fn moved(&self, pid: PageId) -> Option<Option<MapEntry>> {
@@ -140,6 +146,11 @@ impl EpochChanges {
     /// Number of dirty pages.
     pub(in crate::pool) fn dirty_count(&self) -> usize {
         self.dirty_count.load(Relaxed)
+    }
+
+    /// Number of pages that have moved.
+    pub(in crate::pool) fn moved_count(&self) -> usize {
+        self.moved_count.load(Relaxed)
     }
 
     /// Bytes of the dirty pages in memory.
@@ -169,6 +180,7 @@ impl EpochChanges {
         self.each(|shard| {
             let count = shard.moved.len();
             shard.moved.clear();
+            self.moved_count.fetch_sub(count, Relaxed);
             shard.moved.shrink_to(2 * count);
             shard.buffered.shrink_to(2 * count);
         });
@@ -178,7 +190,10 @@ impl EpochChanges {
     pub(in crate::pool) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
         for (pid, entry) in older {
             self.with(pid, |shard| {
-                shard.moved.entry(pid).or_insert(entry);
+                shard.moved.entry(pid).or_insert_with(|| {
+                    self.moved_count.fetch_add(1, Relaxed);
+                    entry
+                });
             });
         }
     }

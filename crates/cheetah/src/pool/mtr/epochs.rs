@@ -52,6 +52,11 @@ impl Epochs {
         self.changes.iter().map(EpochChanges::dirty_bytes).sum()
     }
 
+    /// Pages that have moved in either epoch.
+    pub(super) fn moved_count(&self) -> usize {
+        self.changes.iter().map(EpochChanges::moved_count).sum()
+    }
+
     /// Bytes in memory of what both epochs have changed.
     pub(in crate::pool) fn changes_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::bytes).sum()

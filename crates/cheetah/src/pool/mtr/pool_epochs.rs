@@ -5,6 +5,9 @@ use super::mini_transaction::MiniTransaction;
 use crate::base::{Epoch, TxnId};
 use crate::pool::Pool;
 
+/// Of a page in one copy of the map, at most: numbers of three bytes, and a checksum.
+const MAP_BYTES_PER_PAGE: usize = 2 * 20;
+
 impl Pool {
     /// The epoch of the mini-transactions that are open now.
     pub fn epoch(&self) -> Epoch {
@@ -41,5 +44,10 @@ impl Pool {
     /// but for a header.
     pub(in crate::pool) fn dirty_bytes(&self) -> usize {
         self.epochs.dirty_bytes()
+    }
+
+    /// About what the two copies of the map take for the pages that are dirty or have moved.
+    pub(in crate::pool) fn map_bytes(&self) -> usize {
+        MAP_BYTES_PER_PAGE * (self.epochs.dirty_count() + self.epochs.moved_count())
     }
 }

@@ -2,12 +2,13 @@
 
 use super::progress::RotationPass;
 use crate::base::{planted, reach, Error, PageId, Result};
+use crate::durable::space::Reserve;
 use crate::format::encryption::{Key, KeyName};
 use crate::format::image::{reclose, ImageHeader};
 use crate::format::ImageRef;
 use crate::pool::images::codec;
 use crate::pool::Pool;
-use crate::segment::{Reserve, Stream};
+use crate::segment::Stream;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -130,6 +130,7 @@ impl Pool {
         for pid in pids {
             let frame = self.table.entry(pid).frame().cloned();
             if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
+                self.check_space_to_clean(Purpose::Cleaning)?;
                 written += usize::from(self.try_write_out(&frame)?);
             }
         }

@@ -258,7 +258,7 @@ pub(in crate::table) fn remove_marked(
         return Ok(0);
     }
     change::prepare(table, change, paths)?;
-    core.make_room(Need::Back, 4 * change.steps_count())?;
+    core.make_room(Need::Purge, 4 * change.steps_count())?;
     let mtr = change::enter(&core.pool, table, change, paths)?;
     core.health.must("purging a row", change::apply(&mtr, table, change, paths, None))?;
     Ok(change.steps_count())
@@ -267,7 +267,7 @@ pub(in crate::table) fn remove_marked(
 /// Merges leaves that became small when what waited for them was applied; whether there were any.
 fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     for done in 0..MERGES_PER_STEP {
-        if !core.pool.has_small_leaves() || core.make_room(Need::Back, PAGES_PER_MERGE).is_err() {
+        if !core.pool.has_small_leaves() || core.make_room(Need::Purge, PAGES_PER_MERGE).is_err() {
             return done > 0;
         }
         let Some((tree, key)) = core.pool.next_small_leaf() else { return done > 0 };

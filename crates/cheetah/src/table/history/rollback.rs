@@ -207,7 +207,7 @@ fn roll_back_row_of(
     writer.paths.forget_tickets();
     writer.change.plan_backward(table, row, &|version| core.is_settled(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
-    core.make_room(Need::Back, 4 * writer.change.steps_count())?;
+    core.make_room(Need::RollBack, 4 * writer.change.steps_count())?;
     apply_backward(core, slot, head, table, writer)?;
     drop(latch);
     if let Some((owner, tree)) = locks {
@@ -275,7 +275,7 @@ fn roll_back_pages_of(
 ) -> Result<()> {
     large::check_owner(core, table.blob_owner(), pages)?;
     reach::mark("large value rolled back");
-    core.make_room(Need::Back, pages.len())?;
+    core.make_room(Need::RollBack, pages.len())?;
     let mtr = core.pool.enter();
     log_undo(core, &mtr, slot, buffers)?;
     pages.iter().for_each(|&page| core.pool.free(&mtr, page));

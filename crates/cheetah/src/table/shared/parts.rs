@@ -6,7 +6,7 @@ use super::deadlocks::Deadlocks;
 use super::for_people::ForPeople;
 use super::purge_latch::PurgeLatches;
 use super::refusals::Refusals;
-use super::room::StepsOnFullDisk;
+use super::room::Reliefs;
 use super::unique_keys::UniqueKeys;
 use super::{Dropping, Journal, Losses, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::base::stages::Stage;
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     pub(crate) startup: Startup,
     pub(crate) pace: Pace,
-    pub(crate) steps_on_full_disk: StepsOnFullDisk,
+    pub(crate) reliefs: Reliefs,
     /// What transactions have left to the background.
     pub(crate) unfinished: Unfinished,
     /// Transactions that wait for somebody else's decision, and nobody holds.

@@ -2,26 +2,42 @@
 //!
 //! Invariants
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
-//!   - What rolls back, or gives space back, gets room on a full disk too (H3).
+//!   - What rolls back, or gives space back, gets room on a full disk too (H3, O1).
+//!   - Who would be refused, or has used up some of the reserve, gives space back first.
 
 use super::parts::Core;
 use crate::base::stages::Stage;
 use crate::base::{brake, planted, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// Steps of a rollback on a full disk between two attempts to give space back.
-const STEPS_BETWEEN_RELIEFS: u64 = 32;
+/// Space is given back each time this part of the reserve has been used up.
+const RELIEF_PART: u64 = 16;
+/// So much of the reserve is to be free again then, and so many segments are collected for that.
+const RELIEF_GOAL_PART: u64 = 4;
+const RELIEF_ROUNDS: usize = 16;
 
-/// Steps of rollbacks on a full disk.
-#[derive(Default, Debug)]
-pub(crate) struct StepsOnFullDisk(AtomicU64);
+/// Attempts to give space back while the disk is full.
+#[derive(Debug)]
+pub(crate) struct Reliefs {
+    /// What was left after the last one.
+    left_bytes: AtomicI64,
+}
 
-impl StepsOnFullDisk {
-    /// Counts a step; true when it should give space back.
-    fn count_step(&self) -> bool {
-        self.0.fetch_add(1, Relaxed) % STEPS_BETWEEN_RELIEFS == 0
+impl Default for Reliefs {
+    fn default() -> Self {
+        Self { left_bytes: AtomicI64::new(i64::MAX) }
+    }
+}
+
+impl Reliefs {
+    /// Whether more than `step_bytes` have been used up since the last attempt. Of several threads
+    /// that ask at once, one makes the next.
+    fn is_due(&self, left_bytes: i64, step_bytes: u64) -> bool {
+        let before = self.left_bytes.load(Relaxed);
+        left_bytes < before.saturating_sub_unsigned(step_bytes)
+            && self.left_bytes.compare_exchange(before, left_bytes, Relaxed, Relaxed).is_ok()
     }
 }
 
@@ -33,8 +49,26 @@ pub(crate) enum Need {
     /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those
     /// who roll back (H3).
     Delete,
-    /// It rolls back or gives back: must succeed on a full disk, from the reserve (H3).
+    /// It purges what was deleted: may use another quarter.
+    Purge,
+    /// It rolls back: must succeed on a full disk, from the reserve (H3). It waits only while not
+    /// even collecting garbage gives space back, and leaves that its part.
+    RollBack,
+    /// It ends a transaction, drops or frees.
     Back,
+}
+
+impl Need {
+    /// How much of the reserve must stay.
+    fn stays(self) -> Reserve {
+        match self {
+            Need::New => Reserve::Whole,
+            Need::Delete => Reserve::Half,
+            Need::Purge => Reserve::Quarter,
+            Need::RollBack => Reserve::Eighth,
+            Need::Back => Reserve::Nothing,
+        }
+    }
 }
 
 impl Core {
@@ -60,7 +94,7 @@ impl Core {
         if log.space() == Space::Full && !self.pace.has_threads() {
             match need {
                 Need::New => self.checkpoint()?,
-                Need::Delete | Need::Back => ignore_disk_full(self.checkpoint())?,
+                _ => ignore_disk_full(self.checkpoint())?,
             }
         }
         match need {
@@ -69,7 +103,8 @@ impl Core {
                 log.wait_for_space(interrupted)
             }
             Need::Delete if !is_full => log.wait_for_space(interrupted),
-            Need::Delete | Need::Back => self.find_log_file(log),
+            Need::Back => self.find_log_file(log, Reserve::Nothing),
+            _ => self.find_log_file(log, Reserve::Last),
         }
     }
 
@@ -79,18 +114,47 @@ impl Core {
     /// that out with its room in memory; during redo everything is let pass.
     fn relieve_disk(&self, need: Need) -> Result<bool> {
         let is_redo = self.journal.log().is_none();
-        if is_redo || need == Need::New || self.pool.check_space(Reserve::Whole).is_ok() {
+        if is_redo || need == Need::New {
             return Ok(false);
         }
-        if self.steps_on_full_disk.count_step() {
-            ignore_disk_full(self.checkpoint())?;
-            ignore_disk_full(self.pool.collect(self.config.segment_bytes).map(drop))?;
-            ignore_disk_full(self.checkpoint())?;
+        if self.pool.check_space(Reserve::Whole).is_ok() {
+            self.reliefs.left_bytes.store(i64::MAX, Relaxed);
+            return Ok(false);
         }
-        if need == Need::Delete {
-            self.pool.check_space(Reserve::Half)?;
+        let step_bytes = self.pool.space().reserve_bytes() / RELIEF_PART;
+        self.give_space_back(need, step_bytes)?;
+        if self.pool.check_space(need.stays()).is_err() {
+            self.give_space_back(need, 0)?;
+            match need {
+                Need::Back => {}
+                _ => self.pool.check_space(need.stays())?,
+            }
         }
         Ok(true)
+    }
+
+    /// Gives space back until the need has some room again, if more than `step_bytes` have been
+    /// used up since that was tried last.
+    fn give_space_back(&self, need: Need, step_bytes: u64) -> Result<()> {
+        let space = self.pool.space();
+        if !self.reliefs.is_due(space.left_beside_promised(), step_bytes) {
+            return Ok(());
+        }
+        ignore_disk_full(self.checkpoint())?;
+        for _ in 0..RELIEF_ROUNDS {
+            if self.pool.check_space_for(space.reserve_bytes() / RELIEF_GOAL_PART, need.stays()).is_ok() {
+                break;
+            }
+            match self.pool.collect(self.config.segment_bytes) {
+                Ok(0) | Err(Error::DiskFull(_)) => break,
+                moved => drop(moved?),
+            }
+            ignore_disk_full(self.checkpoint())?;
+        }
+        // A second one makes what was sealed before the first a victim.
+        ignore_disk_full(self.checkpoint())?;
+        self.reliefs.left_bytes.store(space.left_beside_promised(), Relaxed);
+        Ok(())
     }
 
     fn make_room_in_memory(&self, need: Need, pages: usize) -> Result<()> {
@@ -117,19 +181,20 @@ impl Core {
     /// Sees to it that a file waits for when the current one of the log is full. What rolls back
     /// does not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
     /// nobody would make room.
-    fn find_log_file(&self, log: &Log) -> Result<()> {
-        match log.prepare_short_reserve() {
+    fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
+        match log.prepare_short_reserve(stays) {
             // A checkpoint lets go of old files, and those are used again.
             Err(Error::DiskFull(_)) => {
                 ignore_disk_full(self.checkpoint())?;
-                ignore_disk_full(log.prepare_short_reserve())
+                ignore_disk_full(log.prepare_short_reserve(stays))
             }
             other => other,
         }
     }
 }
 
-fn ignore_disk_full(result: Result<()>) -> Result<()> {
+/// For who does without on a full disk.
+pub(crate) fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::DiskFull(_)) => Ok(()),
         other => other,

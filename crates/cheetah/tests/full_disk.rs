@@ -1,0 +1,296 @@
+//! A disk that fills up, at every size around the limits: each way out of it works, at once or when
+//! the background has worked for a while, and no power cut meanwhile takes anything, or keeps the
+//! database from opening on that disk.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+
+mod support;
+
+use cheetah::base::planted::plant;
+use cheetah::base::{Config, Error, Result};
+use cheetah::db::{Db, Env, Transaction};
+use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
+use cheetah_io::Rng;
+use std::cell::RefCell;
+use std::sync::Arc;
+use support::workload::{verify, Contents, Version};
+use support::{delete, insert, spec, Row, Rows};
+
+const KIB: u64 = 1 << 10;
+/// Rows of the table that stays, and of a transaction.
+const KEPT_ROWS: u64 = 30;
+const TRANSACTION_ROWS: u64 = 4;
+/// Refused transactions after which a disk is full.
+const REFUSALS: u64 = 20;
+/// Steps of the background, of 20 ms each, within which space has to be there: ten seconds.
+const STEPS_MAX: u64 = 500;
+const STEP_NS: u64 = 20_000_000;
+/// So few transactions fit at least; otherwise there is nothing to give back.
+const GROWTH_MIN: u64 = 5;
+
+/// A database on a full disk, and what it has to have.
+struct World<'d> {
+    disk: &'d SimDisk,
+    clock: Arc<SimClock>,
+    db: Db,
+    contents: Contents,
+    versions: &'d RefCell<Vec<Version>>,
+    rng: Rng,
+    next_key: u64,
+}
+
+/// Or what did not work.
+type Tried<T> = std::result::Result<T, String>;
+
+impl<'d> World<'d> {
+    fn open(disk: &'d SimDisk, contents: Contents, versions: &'d RefCell<Vec<Version>>) -> Result<Self> {
+        let clock = Arc::new(SimClock::default());
+        let env = Env { disk: Arc::new(disk.clone()), clock: clock.clone() };
+        *versions.borrow_mut() = vec![Version::of(contents.clone())];
+        let db = Db::open(env, Config::tiny())?;
+        disk.acknowledge(0);
+        Ok(Self { disk, clock, db, contents, versions, rng: Rng::new(7), next_key: 1000 })
+    }
+
+    fn background(&self) -> Result<()> {
+        self.clock.advance_ns(STEP_NS);
+        self.db.run_background().map(drop)
+    }
+
+    /// Repeats something that is refused until it is not.
+    fn soon(&mut self, what: &str, mut work: impl FnMut(&mut Self) -> Result<()>) -> Tried<()> {
+        for _ in 0..STEPS_MAX {
+            match work(self) {
+                Err(Error::DiskFull(_)) => self.background().map_err(|error| error.to_string())?,
+                done => return done.map_err(|error| format!("{what}: {error}")),
+            }
+        }
+        work(self).map_err(|error| format!("{what}: {error}; {:?}", self.db.background_errors()))
+    }
+
+    /// The contents are the newest version; to be called before the commit, which may be durable
+    /// before it returns.
+    fn note_version(&self, contents: Contents) {
+        self.versions.borrow_mut().push(Version::of(contents));
+    }
+
+    /// What was refused is no version. Anything else may be durable all the same.
+    fn take_back(&self, error: Error) -> Result<()> {
+        if matches!(error, Error::DiskFull(_)) {
+            self.versions.borrow_mut().pop();
+        }
+        Err(error)
+    }
+
+    fn acknowledge(&self) {
+        self.disk.acknowledge(self.versions.borrow().len() as u64 - 1);
+    }
+
+    /// A committed transaction that brings rows which do not compress.
+    fn insert(&mut self, name: &str) -> Result<()> {
+        let table = self.db.table(name)?;
+        let mut txn = self.db.begin();
+        let mut rows = self.contents[name].clone();
+        for key in self.next_key..self.next_key + TRANSACTION_ROWS {
+            let bytes = 100 + self.rng.below(900) as usize;
+            let row = Row { text: self.rng.bytes(bytes), ..Row::new(key, 0) };
+            if let Err(error) = insert(&mut txn, &table, key, &row) {
+                must_roll_back(txn)?;
+                return Err(error);
+            }
+            rows.insert(key, row);
+        }
+        let mut contents = self.contents.clone();
+        contents.insert(name.into(), rows);
+        self.note_version(contents.clone());
+        if let Err(error) = txn.commit() {
+            return self.take_back(error);
+        }
+        self.next_key += TRANSACTION_ROWS;
+        self.contents = contents;
+        self.acknowledge();
+        Ok(())
+    }
+
+    /// A committed transaction that deletes the oldest rows.
+    fn delete(&mut self, name: &str, count: usize) -> Result<()> {
+        let table = self.db.table(name)?;
+        let mut txn = self.db.begin();
+        let mut rows = self.contents[name].clone();
+        for (key, row) in self.contents[name].iter().take(count) {
+            if let Err(error) = delete(&mut txn, &table, *key, row) {
+                must_roll_back(txn)?;
+                return Err(error);
+            }
+            rows.remove(key);
+        }
+        let mut contents = self.contents.clone();
+        contents.insert(name.into(), rows);
+        self.note_version(contents.clone());
+        if let Err(error) = txn.commit() {
+            return self.take_back(error);
+        }
+        self.contents = contents;
+        self.acknowledge();
+        Ok(())
+    }
+
+    /// Inserts until that is refused again and again; how many transactions were not.
+    fn fill(&mut self, name: &str) -> Tried<u64> {
+        let (mut refused, mut count) = (0, 0);
+        let text = |error: Error| format!("INSERT into a full disk: {error}");
+        while refused < REFUSALS {
+            match self.insert(name) {
+                Ok(()) => count += 1,
+                Err(Error::DiskFull(_)) => {
+                    refused += 1;
+                    self.background().map_err(text)?;
+                }
+                Err(error) => return Err(text(error)),
+            }
+        }
+        (0..REFUSALS).try_for_each(|_| self.background()).map_err(text)?;
+        Ok(count)
+    }
+
+    fn create(&mut self, name: &str) -> Result<()> {
+        let mut contents = self.contents.clone();
+        contents.insert(name.into(), Rows::new());
+        self.note_version(contents.clone());
+        if let Err(error) = self.db.create_table(&spec(name)) {
+            return self.take_back(error);
+        }
+        self.contents = contents;
+        self.acknowledge();
+        Ok(())
+    }
+
+    fn drop_table(&mut self, name: &str) -> Result<()> {
+        let mut contents = self.contents.clone();
+        contents.remove(name);
+        self.note_version(contents.clone());
+        self.db.drop_table(name)?;
+        self.contents = contents;
+        self.acknowledge();
+        Ok(())
+    }
+
+    /// Fills the disk and leaves it in each way.
+    fn play(&mut self) -> Tried<()> {
+        let filled = self.fill("grows")?;
+        if filled < GROWTH_MIN {
+            return Ok(());
+        }
+        self.soon("DELETE of a few rows", |world| world.delete("grows", 3))?;
+        while self.contents["grows"].len() as u64 > filled * TRANSACTION_ROWS / 4 {
+            self.soon("DELETE of many rows", |world| world.delete("grows", 5))?;
+        }
+        (0..filled / 2).try_for_each(|_| self.soon("INSERT after DELETE", |world| world.insert("grows")))?;
+        self.fill("grows")?;
+        self.soon("DROP", |world| world.drop_table("grows"))?;
+        self.soon("CREATE after DROP", |world| world.create("again"))?;
+        (0..filled * 3 / 4)
+            .try_for_each(|_| self.soon("INSERT after DROP", |world| world.insert("again")))?;
+        match self.db.stopped() {
+            None => Ok(()),
+            Some(reason) => Err(format!("the engine has stopped: {reason}")),
+        }
+    }
+}
+
+/// A rollback is not refused on a full disk (H3).
+fn must_roll_back(mut txn: Transaction) -> Result<()> {
+    match txn.rollback() {
+        Err(full @ Error::DiskFull(_)) => Err(Error::corrupt("a rollback", full.to_string())),
+        other => other,
+    }
+}
+
+/// A disk with two tables, the one with some rows.
+fn start() -> (SimDisk, Contents) {
+    let disk = SimDisk::new();
+    let db = support::open(&disk).unwrap();
+    let mut contents = Contents::new();
+    for (name, count) in [("kept", KEPT_ROWS), ("grows", 0)] {
+        let table = db.create_table(&spec(name)).unwrap();
+        let mut txn = db.begin();
+        let rows = (0..count).map(|key| (key, Row::new(key, 300))).collect::<Rows>();
+        rows.iter().for_each(|(key, row)| insert(&mut txn, &table, *key, row).unwrap());
+        txn.commit().unwrap();
+        contents.insert(name.into(), rows);
+    }
+    db.close().unwrap();
+    (disk, contents)
+}
+
+/// Fills a disk with so much space and leaves it; whether rows were inserted.
+fn leave(free_bytes: u64) -> Tried<bool> {
+    let (disk, contents) = start();
+    disk.set_space(Some(disk.used_bytes() + free_bytes));
+    let versions = RefCell::default();
+    let mut world = World::open(&disk, contents, &versions).map_err(|error| error.to_string())?;
+    world.play()?;
+    drop(world);
+    let versions = versions.take();
+    let newest = versions.len() as u64 - 1;
+    verify(&disk, &versions, newest, false)?;
+    Ok(newest > 0)
+}
+
+#[test]
+fn h3_every_way_out_of_a_full_disk_of_any_size_works() {
+    let mut filled = 0;
+    for free_kib in (60..1400).step_by(20) {
+        match leave(free_kib * KIB) {
+            Ok(is_filled) => filled += u64::from(is_filled),
+            Err(trap) => panic!("{free_kib} KiB: {trap}"),
+        }
+    }
+    assert!(filled > 30, "{filled} disks");
+}
+
+#[test]
+fn h3_a_disk_on_which_changed_pages_are_promised_no_space_is_a_trap() {
+    let _bug = plant("space: promise changed pages nothing");
+    let trapped = (300..1400).step_by(20).filter(|free_kib| leave(free_kib * KIB).is_err()).count();
+    println!("{trapped} traps");
+    assert!(trapped > 0);
+}
+
+/// Cuts power in the middle of all that, before an operation of this number. Every image has what
+/// was acknowledged, opens on the full disk, and lets rows be deleted.
+fn cut_power(free_bytes: u64, at: u64) -> Tried<()> {
+    let (disk, contents) = start();
+    let space = disk.used_bytes() + free_bytes;
+    disk.set_space(Some(space));
+    disk.power_cut_at(disk.operations() + at);
+    let versions = RefCell::default();
+    if let Ok(mut world) = World::open(&disk, contents, &versions) {
+        // The power is gone before it is done, or it is done.
+        let _ = world.play();
+        std::mem::forget(world);
+    }
+    let versions = versions.take();
+    for policy in [CrashPolicy::SyncedOnly, CrashPolicy::Random(0.5), CrashPolicy::Everything] {
+        let image = disk.crash(policy, at);
+        image.set_space(Some(space));
+        let found = verify(&image, &versions, disk.acknowledged(), at % 2 == 1)?;
+        let now = RefCell::default();
+        let mut world = World::open(&image, versions[found].settled(|_| true), &now)
+            .map_err(|error| format!("once more: {error}"))?;
+        let name = ["grows", "again"].into_iter().find(|name| world.contents.contains_key(*name));
+        name.map_or(Ok(()), |name| world.soon("DELETE", |world| world.delete(name, 3)))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn h3_no_power_cut_on_a_full_disk_takes_anything_or_shuts_the_database() {
+    let mut rng = Rng::new(11);
+    for cut in 0..60 {
+        let free_bytes = (300 + 20 * (cut % 30)) * KIB;
+        let at = rng.below(free_bytes / 60);
+        let tried = cut_power(free_bytes, at);
+        tried.unwrap_or_else(|what| panic!("{free_bytes} free, cut before {at}: {what}"));
+    }
+}
