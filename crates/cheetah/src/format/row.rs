@@ -176,6 +176,11 @@ impl<'a> RowView<'a> {
         self.lengths
     }
 
+    /// The variable columns one after the other.
+    pub fn value_bytes(&self) -> &'a [u8] {
+        self.values
+    }
+
     /// The variable columns in order.
     pub fn values(&self) -> VarValues<'a> {
         VarValues { lengths: Reader::new(self.lengths), values: self.values }

@@ -108,26 +108,62 @@ impl FormatChange {
         row: &[u8],
         out: &mut Vec<u8>,
     ) -> Parsed<()> {
-        let (old, new) = (RowView::parse(from, row)?, RowView::parse(to, &self.defaults)?);
+        self.apply_to(from, to, &RowView::parse(from, row)?, out)
+    }
+
+    /// As [`apply`](Self::apply), for a row that has been found well formed.
+    pub fn apply_to(
+        &self,
+        from: &RowFormatVersion,
+        to: &RowFormatVersion,
+        old: &RowView<'_>,
+        out: &mut Vec<u8>,
+    ) -> Parsed<()> {
         let start = out.len();
-        out.extend_from_slice(new.nulls());
+        let null_bytes = usize::from(to.null_bytes);
+        let (nulls, defaults) = self.defaults.split_at_checked(null_bytes).unwrap_or_default();
+        out.extend_from_slice(nulls);
         let nulls = out.get_mut(start..).unwrap_or_default();
-        for run in &self.bits {
-            (0..run.count).for_each(|no| copy_bit(old.nulls(), run.from + no, nulls, run.to + no));
-        }
-        let (mut old_places, mut new_places) = (Places::of(&from.fixed), Places::of(&to.fixed));
-        for (no, was) in self.fixed.iter().enumerate() {
-            let kept = was.and_then(|was| old.fixed().get(old_places.find(usize::from(was))));
-            let value = kept.or_else(|| new.fixed().get(new_places.find(no)));
-            out.extend_from_slice(value.unwrap_or_default());
-        }
+        self.bits.iter().for_each(|run| copy_bits(old.nulls(), nulls, run));
+        self.put_fixed((from, old.fixed()), (to, defaults), out);
         ensure(
-            out.len() - start == new.nulls().len() + to.fixed_bytes()
+            out.len() - start == null_bytes + to.fixed_bytes()
                 && self.vars.len() == usize::from(to.var_count),
             "change of another row-format version",
         )?;
-        self.each_value(&old, &new, |value| varint::put(out, join_length(value)))?;
-        self.each_value(&old, &new, |value| out.extend_from_slice(value.bytes))
+        if self.vars.len() == usize::from(from.var_count) && are_in_place(&self.vars) {
+            out.extend_from_slice(old.lengths());
+            out.extend_from_slice(old.value_bytes());
+            return Ok(());
+        }
+        let new = RowView::parse(to, &self.defaults)?;
+        self.each_value(old, &new, |value| varint::put(out, join_length(value)))?;
+        self.each_value(old, &new, |value| out.extend_from_slice(value.bytes))
+    }
+
+    /// Appends the fixed columns: those that follow each other in both rows with one copy.
+    fn put_fixed(
+        &self,
+        (from, old): (&RowFormatVersion, &[u8]),
+        (to, defaults): (&RowFormatVersion, &[u8]),
+        out: &mut Vec<u8>,
+    ) {
+        let (mut old_places, mut new_places) = (Places::of(&from.fixed), Places::of(&to.fixed));
+        let mut rest = &self.fixed[..];
+        while let Some(first) = rest.first() {
+            let no = self.fixed.len() - rest.len();
+            let goes_on = |(at, was): &(usize, &Option<u16>)| match (first, was) {
+                (Some(first), Some(was)) => usize::from(*was) == usize::from(*first) + at,
+                (first, was) => first.is_none() && was.is_none(),
+            };
+            let count = rest.iter().enumerate().take_while(goes_on).count();
+            let columns = match first {
+                Some(first) => old.get(old_places.find(usize::from(*first), count)),
+                None => defaults.get(new_places.find(no, count)),
+            };
+            out.extend_from_slice(columns.unwrap_or_default());
+            rest = rest.get(count..).unwrap_or_default();
+        }
     }
 
     /// The variable values of the row that `old` becomes, in order.
@@ -210,9 +246,37 @@ pub fn format_of(
     newest: &RowFormatVersion,
     stored: &[u8],
 ) -> Parsed<(Option<usize>, Range<usize>)> {
-    let Some(first) = older.first() else { return Ok((None, 0..stored.len())) };
-    if RowView::parse(&first.row_format, stored).is_ok() {
-        return Ok((Some(0), 0..stored.len()));
+    match older.first() {
+        None => Ok((None, 0..stored.len())),
+        Some(first) => format_among(older, first, newest, stored).map(|(known, at, _)| (known, at)),
+    }
+}
+
+/// Puts a stored row into the newest row-format version: where it is in the stored bytes, or `None`
+/// if it is of an older one, and was appended to `out`.
+pub fn put_in_newest(
+    older: &[OlderFormatVersion],
+    newest: &RowFormatVersion,
+    stored: &[u8],
+    out: &mut Vec<u8>,
+) -> Parsed<Option<Range<usize>>> {
+    let Some(first) = older.first() else { return Ok(Some(0..stored.len())) };
+    let (known, at, row) = format_among(older, first, newest, stored)?;
+    match known.and_then(|known| older.get(known)) {
+        None => Ok(Some(at)),
+        Some(older) => older.change.apply_to(&older.row_format, newest, &row, out).map(|()| None),
+    }
+}
+
+/// As [`format_of`], with the row, where there are several row-format versions.
+fn format_among<'r>(
+    older: &[OlderFormatVersion],
+    first: &OlderFormatVersion,
+    newest: &RowFormatVersion,
+    stored: &'r [u8],
+) -> Parsed<(Option<usize>, Range<usize>, RowView<'r>)> {
+    if let Ok(row) = RowView::parse(&first.row_format, stored) {
+        return Ok((Some(0), 0..stored.len(), row));
     }
     let (&number, row) = stored.split_first().ok_or(Defect::new("row without a row-format version"))?;
     let number = usize::from(number);
@@ -222,13 +286,16 @@ pub fn format_of(
         _ => return Err(Defect::at("row of an unknown row-format version", number)),
     };
     let known = (number < older.len()).then_some(number);
-    let Err(defect) = RowView::parse(row_format, row) else { return Ok((known, 1..stored.len())) };
+    let defect = match RowView::parse(row_format, row) {
+        Ok(row) => return Ok((known, 1..stored.len(), row)),
+        Err(defect) => defect,
+    };
     // The zero is there only for bytes that would be a row of the first row-format version without
     // it.
     let unpadded =
         stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.row_format, stored).is_ok());
     let row = unpadded.and_then(|stored| stored.get(1..)).ok_or(defect)?;
-    RowView::parse(row_format, row).map(|_| (known, 1..stored.len() - 1))
+    RowView::parse(row_format, row).map(|row| (known, 1..stored.len() - 1, row))
 }
 
 /// Appends a row of the newest row-format version as it is stored, which `f` appends; where the row
@@ -285,7 +352,8 @@ impl<'w> Places<'w> {
         Self { widths, no: 0, at: 0 }
     }
 
-    fn find(&mut self, no: usize) -> Range<usize> {
+    /// Where `count` columns from `no` on are.
+    fn find(&mut self, no: usize, count: usize) -> Range<usize> {
         if no < self.no {
             (self.no, self.at) = (0, 0);
         }
@@ -294,7 +362,7 @@ impl<'w> Places<'w> {
         };
         self.at += bytes(self.widths.get(self.no..no));
         self.no = no;
-        self.at..self.at + bytes(self.widths.get(no..no + 1))
+        self.at..self.at + bytes(self.widths.get(no..no + count))
     }
 }
 
@@ -317,6 +385,24 @@ impl<'r> Values<'r> {
         let passed = no - self.no;
         self.no = no + 1;
         self.rest.nth(passed)
+    }
+}
+
+/// Whether each column is kept where it was.
+fn are_in_place(columns: &[Option<u16>]) -> bool {
+    columns.iter().enumerate().all(|(no, was)| was.is_some_and(|was| usize::from(was) == no))
+}
+
+/// Copies the bits of a run: byte by byte where they stay in their place.
+fn copy_bits(from: &[u8], to: &mut [u8], run: &BitRun) {
+    if run.from != run.to {
+        return (0..run.count).for_each(|no| copy_bit(from, run.from + no, to, run.to + no));
+    }
+    let (start, end) = (run.from as usize, (run.from + run.count) as usize);
+    for (at, (from, to)) in from.iter().zip(to).enumerate().take(end.div_ceil(8)).skip(start / 8) {
+        let below = |bit: usize| ((1u16 << bit.saturating_sub(8 * at).min(8)) - 1) as u8;
+        let mask = below(end) & !below(start);
+        *to = *to & !mask | from & mask;
     }
 }
 

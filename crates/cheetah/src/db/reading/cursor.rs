@@ -401,13 +401,7 @@ fn in_newest_format<'r>(
     }
     let buffer = buffers.get_mut(no)?;
     buffer.clear();
-    match table.format_and_row(stored).ok()? {
-        (None, row) => Some(row),
-        (older, row) => {
-            table.put_in_format(older, row, buffer).ok()?;
-            Some(buffer)
-        }
-    }
+    table.in_newest_format(stored, buffer).ok()
 }
 
 /// Whether the record, as it is, is an entry for the view; `None` when older versions have to tell.

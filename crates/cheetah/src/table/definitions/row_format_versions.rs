@@ -8,7 +8,7 @@ use crate::format::catalog::TableDef;
 use crate::format::page::max_payload_bytes;
 use crate::format::row::{RowFormatVersion, LOCATOR_BYTES};
 use crate::format::row_format_versions::{
-    format_of, FormatChange, OlderFormatVersion, FORMAT_MARK_BYTES, FORMAT_VERSIONS_MAX,
+    format_of, put_in_newest, FormatChange, OlderFormatVersion, FORMAT_MARK_BYTES, FORMAT_VERSIONS_MAX,
 };
 use crate::format::varint;
 use crate::table::rows::stored_row::{find_values, Value};
@@ -76,6 +76,23 @@ impl Table {
         reach::mark("row of an older row-format version");
         let changed = older.change.apply(&older.row_format, self.row_format(), row, out);
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
+    }
+
+    /// A stored row in the newest row-format version: itself, or as it was appended to `out`.
+    pub(crate) fn in_newest_format<'r>(&self, stored: &'r [u8], out: &'r mut Vec<u8>) -> Result<&'r [u8]> {
+        let start = out.len();
+        if planted::is_on("row-format version: hand out rows of older ones") {
+            return self.format_and_row(stored).map(|(_, row)| row);
+        }
+        let found = put_in_newest(self.older_formats(), self.row_format(), stored, out);
+        let row = match found.map_err(|defect| defect.in_place(self.place_of_rows()))? {
+            Some(at) => stored.get(at),
+            None => {
+                reach::mark("row of an older row-format version");
+                out.get(start..)
+            }
+        };
+        Ok(row.unwrap_or_default())
     }
 
     /// Which row-format version a stored row has, `None` for the newest, and its bytes in it.
