@@ -125,7 +125,11 @@ pub trait Disk: Send + Sync {
     /// Has files that are created in `dir` from now on written in place, where a file system would
     /// write each change elsewhere: what is allocated is then enough. A hint that never fails.
     fn write_in_place(&self, _dir: &str) {}
-    /// Has the space of removed files come back now, where a file system leaves that until later.
+    /// Whether the file system gives the space of removed files back later.
+    fn frees_later(&self) -> bool {
+        false
+    }
+    /// Has it give that back now.
     fn settle(&self) -> io::Result<()> {
         Ok(())
     }

@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// Files may be read by the group of the server, as those of other engines.
 const FILE_MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
+/// File systems that free removed files when they commit, which is seconds later: btrfs, bcachefs,
+/// ZFS.
+const FREES_LATER: [u64; 3] = [0x9123_683e, 0xca45_1a4e, 0x2fc1_2fc1];
 
 /// A directory of the real file system.
 #[derive(Debug)]
@@ -159,6 +162,11 @@ impl Disk for PosixDisk {
         if let Ok(flags) = rustix::fs::ioctl_getflags(&dir) {
             let _ = rustix::fs::ioctl_setflags(&dir, flags | IFlags::NOCOW);
         }
+    }
+
+    fn frees_later(&self) -> bool {
+        let magic = rustix::fs::statfs(&self.root).map_or(0, |stat| stat.f_type as u64);
+        FREES_LATER.contains(&(magic & 0xffff_ffff))
     }
 
     fn settle(&self) -> io::Result<()> {

@@ -191,7 +191,10 @@ impl Checkpointer {
     fn check_space(&self) -> Result<()> {
         let Self { parts, .. } = self;
         match parts.log.get() {
-            None => Ok(()),
+            None => {
+                parts.pool.space().look(parts.pool.promised_bytes());
+                Ok(())
+            }
             Some(_) => parts.pool.space().check_to_write(parts.pool.checkpoint_bytes(), Reserve::Nothing),
         }
     }

@@ -17,8 +17,8 @@ const OUTDATED_PART: u64 = 3;
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
-/// How often the disk is looked at, and the least time between two checkpoints for space: after one
-/// that has failed, the second.
+/// The disk is looked at so often, and a checkpoint for space is made no more often; and after one
+/// that has failed, so much later.
 const SPACE_LOOK_NS: u64 = 250_000_000;
 const SPACE_RETRY_NS: u64 = 1_000_000_000;
 /// Part of the reserve that is worth a checkpoint.

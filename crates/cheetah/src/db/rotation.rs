@@ -20,8 +20,8 @@ const ASK_EVERY_NS: u64 = 10_000_000_000;
 /// follows on another, as a sector that can never be read is left by all.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
-/// Least time between checkpoints on a full disk. If it were longer, garbage collection could use
-/// up the reserve in between.
+/// Least time between checkpoints that rotation asks for on a full disk: it goes on as soon as one
+/// has given something back.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
 /// How far the background is with the keys.

@@ -500,6 +500,20 @@ mod tests {
     }
 
     #[test]
+    fn bits_are_copied_byte_by_byte_as_one_by_one() {
+        let (from, to) = ([0b1011_0110, 0b0101_1001, 0b1110_0011], [0b0110_1100, 0b1001_0111, 0]);
+        for start in 0..24 {
+            for count in 1..=24 - start {
+                let run = BitRun { from: start, to: start, count };
+                let (mut at_once, mut one_by_one) = (to, to);
+                copy_bits(&from, &mut at_once, &run);
+                (start..start + count).for_each(|at| copy_bit(&from, at, &mut one_by_one, at));
+                assert_eq!(at_once, one_by_one, "{run:?}");
+            }
+        }
+    }
+
+    #[test]
     fn columns_go_where_they_belong_and_new_ones_have_their_defaults() {
         let (from, to) = (row_format(1, &[2, 4], 2), row_format(2, &[4, 1, 2], 2));
         let mut row = Vec::new();

@@ -245,10 +245,10 @@ impl Files {
             if let Some(longer) = self.take_reserve(|file| file.bytes >= bytes) {
                 return Ok(longer);
             }
-            bytes /= 2;
-            if bytes < least_bytes {
+            if bytes <= least_bytes {
                 return Err(full);
             }
+            bytes = (bytes / 2).max(least_bytes);
         }
     }
 
@@ -258,7 +258,11 @@ impl Files {
     }
 
     fn create_reserve(&mut self, bytes: u64, stays: Reserve) -> Result<ReserveFile> {
-        self.durable.space().take(bytes, stays)?;
+        match stays {
+            // What is written needs it, whatever else is promised.
+            Reserve::Nothing => self.durable.space().make_way(bytes),
+            _ => self.durable.space().take(bytes, stays)?,
+        }
         let path = format!("{DIR}/{RESERVE_PREFIX}{}", self.reserve_next);
         self.reserve_next += 1;
         let file = self.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
@@ -267,7 +271,7 @@ impl Files {
             let _ = self.disk().unlink(&path);
             let error = Error::io("allocate", path, error);
             if matches!(error, Error::DiskFull(_)) {
-                self.durable.space().was_refused();
+                self.durable.space().was_refused(bytes);
             }
             return Err(error);
         }

@@ -37,7 +37,7 @@ fn log_bytes(disk: &SimDisk) -> u64 {
 /// Operations that log so many bytes, in frames of 400.
 fn log(log: &Log, bytes: u64) {
     for _ in 0..bytes / 409 {
-        log.wait_for_space(&|| false).unwrap();
+        log.wait_for_space(Reserve::Whole, &|| false).unwrap();
         log.append(1, &[1; 400]).unwrap();
     }
     log.sync_to(log.end()).unwrap();
@@ -137,24 +137,24 @@ fn what_is_under_way_when_the_disk_is_full_has_a_file() {
         let disk = SimDisk::new();
         let log = Log::create(&sizes(&disk)).unwrap();
         for _ in 0..before {
-            log.wait_for_space(&|| false).unwrap();
+            log.wait_for_space(Reserve::Whole, &|| false).unwrap();
             log.append(1, &[1; 300]).unwrap();
         }
-        log.wait_for_space(&|| false).unwrap();
+        log.wait_for_space(Reserve::Whole, &|| false).unwrap();
         disk.set_space(Some(disk.used_bytes()));
         let mut count = before;
-        while log.wait_for_space(&|| false).is_ok() {
+        while log.wait_for_space(Reserve::Whole, &|| false).is_ok() {
             for _ in 0..8 {
                 log.append(1, &[2; 400]).unwrap();
             }
             count += 8;
         }
-        assert!(matches!(log.wait_for_space(&|| false), Err(Error::DiskFull(_))));
+        assert!(matches!(log.wait_for_space(Reserve::Whole, &|| false), Err(Error::DiskFull(_))));
         log.sync_to(log.end()).unwrap();
         let image = disk.crash(CrashPolicy::SyncedOnly, 0);
         assert_eq!(read(&image, Lsn(0), log.end()).unwrap().0.len(), count);
         disk.set_space(None);
-        log.wait_for_space(&|| false).unwrap();
+        log.wait_for_space(Reserve::Whole, &|| false).unwrap();
     }
 }
 
@@ -169,7 +169,7 @@ fn what_rolls_back_does_with_a_shorter_file_when_the_disk_is_full() {
         busy.sync_to(busy.end()).unwrap();
     }
     disk.set_space(Some(disk.used_bytes() + LEAST_BYTES));
-    assert!(matches!(busy.wait_for_space(&|| false), Err(Error::DiskFull(_))));
+    assert!(matches!(busy.wait_for_space(Reserve::Whole, &|| false), Err(Error::DiskFull(_))));
     busy.prepare_short_reserve(Reserve::Nothing).unwrap();
     for _ in 0..MOST_BYTES / 409 {
         busy.append(1, &[1; 400]).unwrap();

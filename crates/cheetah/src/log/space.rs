@@ -56,11 +56,11 @@ impl Log {
 
     /// Waits until there is room. To be called before the gate is entered, never inside.
     ///
-    /// `DiskFull` when there is no space for the file that comes next, or what is written would be
-    /// refused anyway while it waits; `Interrupted` when
+    /// `DiskFull` when there is no space for the file that comes next, or not so much of the
+    /// reserve `stays` while it waits: then no checkpoint may succeed. `Interrupted` when
     /// `interrupted` says so. A single-threaded caller looks at [`Log::space`] first and makes a
     /// checkpoint itself: nobody else would.
-    pub fn wait_for_space(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
+    pub fn wait_for_space(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
             Space::Plenty => {}
@@ -70,7 +70,7 @@ impl Log {
                     self.clock.sleep_ns(owed_ns);
                 }
             }
-            Space::Full => self.wait_for_recycling(interrupted)?,
+            Space::Full => self.wait_for_recycling(stays, interrupted)?,
         }
         self.prepare_reserve()
     }
@@ -112,16 +112,20 @@ impl Log {
         }
     }
 
-    /// Length of the next file: where space is short, little of what is left.
+    /// Length of the next file: where space is short, little of what is left; the least one doubled
+    /// some times.
     fn length_for_space(&self, wanted: u64, least: u64) -> u64 {
         let space = self.durable.space();
         match space.is_short() {
-            true => wanted.min((space.room_above(Reserve::Whole) / SHORT_PART).max(least)),
+            true => {
+                let most = (space.room_above(Reserve::Whole) / SHORT_PART).max(least);
+                wanted.min(least << (most / least).ilog2())
+            }
             false => wanted,
         }
     }
 
-    fn wait_for_recycling(&self, interrupted: &dyn Fn() -> bool) -> Result<()> {
+    fn wait_for_recycling(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         let _stall = self.begin_stall();
         let mut waiting = self.recycling.lock();
         while self.space() == Space::Full {
@@ -130,7 +134,7 @@ impl Log {
                 return Err(Error::Interrupted);
             }
             // No checkpoint may succeed, and nobody would make room.
-            self.durable.space().take(0, Reserve::Whole)?;
+            self.durable.space().check_beside_promised(stays)?;
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::stalls::Reason;
 use crate::base::{Config, Error, ErrorKind, Health, Lsn, Result};
+use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::keys::Keys;
@@ -194,17 +195,17 @@ fn a_full_log_slows_writers_then_stops_them_until_recycled() {
     let log = Log::create(&LogSetup { clock: Arc::new(clock.clone()), ..setup(&disk, 1) }).unwrap();
     let mut slowed = 0;
     while log.space() != Space::Full {
-        log.wait_for_space(&|| false).unwrap();
+        log.wait_for_space(Reserve::Whole, &|| false).unwrap();
         slowed += u64::from(log.space() != Space::Plenty);
         log.append(1, &[1; 100]).unwrap();
     }
     assert!(slowed > 10 && clock.now_ns() > 0);
     let stalls = || log.health().stalls().counts(Reason::LogSpace, clock.now_ns());
     let before = stalls().ended.count();
-    assert!(matches!(log.wait_for_space(&|| true), Err(Error::Interrupted)));
+    assert!(matches!(log.wait_for_space(Reserve::Whole, &|| true), Err(Error::Interrupted)));
     assert_eq!(stalls().ended.count(), before + 1, "a wait that is interrupted is a stall");
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| log.wait_for_space(&|| false));
+        let waiter = scope.spawn(|| log.wait_for_space(Reserve::Whole, &|| false));
         while stalls().current == 0 {
             std::thread::yield_now();
         }
@@ -235,11 +236,11 @@ fn waits_of_commits_and_syncs_are_timed_but_not_what_waits_for_nothing() {
 fn a_full_disk_refuses_statements_and_not_commits() {
     let disk = SimDisk::new();
     let log = Log::create(&setup(&disk, 1)).unwrap();
-    log.wait_for_space(&|| false).unwrap();
+    log.wait_for_space(Reserve::Whole, &|| false).unwrap();
     disk.set_space(Some(disk.used_bytes()));
     let mut refused = 0;
     for number in 0..60 {
-        match log.wait_for_space(&|| false) {
+        match log.wait_for_space(Reserve::Whole, &|| false) {
             Err(Error::DiskFull(_)) => refused += 1,
             other => {
                 other.unwrap();
@@ -250,7 +251,7 @@ fn a_full_disk_refuses_statements_and_not_commits() {
     }
     assert!(refused > 0);
     disk.set_space(None);
-    log.wait_for_space(&|| false).unwrap();
+    log.wait_for_space(Reserve::Whole, &|| false).unwrap();
 }
 
 #[test]
@@ -377,7 +378,7 @@ fn an_error_of_any_operation_is_clean_and_loses_nothing_acknowledged() {
         let (_, recovered) = read(disk, Lsn(0), Lsn(0))?;
         let log = Log::open(&setup(disk, 2), &recovered, Lsn(0))?;
         for number in 0..25 {
-            log.wait_for_space(&|| false)?;
+            log.wait_for_space(Reserve::Whole, &|| false)?;
             let end = log.append(1, &body(number))?.end;
             if number % 3 == 0 {
                 log.commit(end, FlushMode::Sync)?;

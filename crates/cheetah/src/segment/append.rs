@@ -172,7 +172,7 @@ impl Segments {
     /// Writes the full half of a tail; without locks that readers take (T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
-            file.write_at(start, bytes).inspect_err(|error| self.note_refused(error))?;
+            file.write_at(start, bytes).inspect_err(|error| self.note_refused(bytes, error))?;
             if planted::is_on("segment: sync what is appended") {
                 let (open, _) = file.opened(&self.durable, true)?;
                 self.durable.segment_barrier(&*open, &file.path)?;
@@ -187,9 +187,9 @@ impl Segments {
         Ok(())
     }
 
-    fn note_refused(&self, error: &Error) {
+    fn note_refused(&self, bytes: &[u8], error: &Error) {
         if matches!(error, Error::DiskFull(_)) {
-            self.durable.space().was_refused();
+            self.durable.space().was_refused(bytes.len() as u64);
         }
     }
 

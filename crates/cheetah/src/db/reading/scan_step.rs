@@ -91,8 +91,8 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Keeps others from a range in which all records were passed (I5 of [`super::locking_scan`]).
-    /// Errors as of a lock that is asked for.
+    /// Locks a range in which all records were passed, their places too (I5 of
+    /// [`super::locking_scan`]). Does not block. Errors as of a lock that is asked for.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
@@ -143,13 +143,12 @@ impl Asking<'_> {
         copied: &mut Copied,
     ) -> Result<ScanStep> {
         let Some(run) = run else { return self.judge(met, copied) };
-        let is_left_out = planted::is_on("scan: leave the records that it passes out");
-        if is_left_out {
+        if planted::is_on("scan: leave the records that it passes out") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         let step = self.judge(met, copied)?;
-        // Who lands has the range with the record.
-        if !matches!(step, ScanStep::Landed) || !self.locks_records() {
+        // A scan that lands has locked the run with the record.
+        if !matches!(step, ScanStep::Landed) {
             self.lock_run(run)?;
         }
         Ok(step)

@@ -8,7 +8,8 @@
 //!       written. Its length says nothing: any will do at a startup, which begins without it.
 //!   O4  A file system that says that there is room, and then refuses a write, is not believed
 //!       until the whole reserve could be allocated (a quota).
-//! Locks     `known`, a leaf; it asks the file system, and allocates.
+//! Locks     `known`, a leaf, taken under those of the log's files; held while the file system is
+//!           asked, and while the file of the reserve grows or shrinks.
 
 #[cfg(test)]
 mod tests;
@@ -17,15 +18,15 @@ use crate::base::{planted, Error, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The file system is asked again after so many bytes, or a sixteenth of the reserve: others write
-/// on the disk too.
+/// The file system is asked again after so many bytes, or a step of the reserve: others write on
+/// the disk too.
 const REFRESH_BYTES_MAX: u64 = 4 << 20;
 /// The reserve is allocated when less than so many times its bytes is left.
 const ALLOCATED_BELOW: u64 = 4;
-/// So many times the reserve, or less, is little.
+/// So many times the reserve, or less, beside what is promised, is little.
 const SHORT_BELOW: u64 = 3;
 /// The part of the reserve that may be written before the file system is asked again.
 const MARGIN_PART: u64 = 8;
@@ -35,8 +36,10 @@ const STEP_PART: u64 = 16;
 /// part of a disk that it may take for that.
 const RESERVE_LOG_FILES: u64 = 16;
 const RESERVE_PART_MAX: u64 = 2;
-/// The reserve is a sixteenth of the disk, or two segments, or of short ones so many bytes.
+/// Otherwise it is a sixteenth of the disk, but at most two segments, so that collection has one to
+/// copy and one to fill; or eight short ones, as far as they take no more than the last number.
 const RESERVE_PART: u64 = 16;
+const RESERVE_SEGMENTS: u64 = 2;
 const RESERVE_SHORT_SEGMENTS: u64 = 8;
 const RESERVE_BYTES_SHORT: u64 = 32 << 20;
 /// A file system that has refused a write says too much if it still says so.
@@ -76,10 +79,22 @@ impl SpaceSizes {
     /// The reserve on a disk of so many bytes.
     fn reserve_bytes(self, disk_bytes: u64) -> u64 {
         let Self { segment_bytes, log_file_bytes } = self;
-        let most = (2 * segment_bytes).max((RESERVE_SHORT_SEGMENTS * segment_bytes).min(RESERVE_BYTES_SHORT));
+        let most = (RESERVE_SEGMENTS * segment_bytes)
+            .max((RESERVE_SHORT_SEGMENTS * segment_bytes).min(RESERVE_BYTES_SHORT));
         let least = (RESERVE_LOG_FILES * log_file_bytes).min(disk_bytes / RESERVE_PART_MAX);
         (disk_bytes / RESERVE_PART).clamp(least, most.max(least))
     }
+}
+
+/// What somebody asks for.
+struct Wish {
+    /// What is promised besides; what was last told for `None`.
+    promised_bytes: Option<u64>,
+    bytes: u64,
+    /// What must stay of the reserve.
+    stays: Reserve,
+    /// Whether the bytes count as written if there is space.
+    takes: bool,
 }
 
 /// See the module.
@@ -88,7 +103,7 @@ pub struct Space {
     /// Bytes that were written or appended since the file system was asked.
     written_bytes: AtomicU64,
     /// Bytes that were appended, and are not in a file yet.
-    owed_bytes: AtomicU64,
+    owed_bytes: AtomicI64,
     /// Whether little was left when it was last looked at.
     is_short: AtomicBool,
     /// Whether files have gone since the file system was last made to settle that.
@@ -101,8 +116,11 @@ struct Known {
     reserve_bytes: u64,
     /// Free bytes with those of the file, less what was owed.
     left_bytes: u64,
+    /// As it was last told.
     promised_bytes: u64,
+    /// Whether the file system has been asked, and nothing has happened that it must be asked for.
     is_asked: bool,
+    /// Whether a startup may use all that is left.
     is_starting: bool,
     file: Option<Arc<dyn File>>,
     file_bytes: u64,
@@ -138,7 +156,7 @@ impl Space {
         Self {
             disk,
             written_bytes: AtomicU64::new(0),
-            owed_bytes: AtomicU64::new(0),
+            owed_bytes: AtomicI64::new(0),
             is_short: AtomicBool::new(false),
             has_freed: AtomicBool::new(false),
             known: Mutex::default(),
@@ -180,14 +198,16 @@ impl Space {
         if planted::is_on("space: count what is appended when it is written") {
             return;
         }
-        self.owed_bytes.fetch_add(bytes, Relaxed);
+        self.owed_bytes.fetch_add(bytes as i64, Relaxed);
         self.wrote(bytes);
     }
 
-    /// Notes that so many of the bytes that were appended are in their file.
+    /// Notes that so many of the bytes that were appended are in their file: perhaps before it is
+    /// noted that they were appended.
     pub fn landed(&self, bytes: u64) {
-        let less = |owed: u64| Some(owed.saturating_sub(bytes));
-        let _ = self.owed_bytes.fetch_update(Relaxed, Relaxed, less);
+        if !planted::is_on("space: count what is appended when it is written") {
+            self.owed_bytes.fetch_sub(bytes as i64, Relaxed);
+        }
     }
 
     /// Notes that a file has gone, or has become shorter.
@@ -195,13 +215,13 @@ impl Space {
         self.has_freed.store(true, Relaxed);
     }
 
-    /// Notes that a write has failed for lack of space: the file system is asked again, and doubted
-    /// if it says that there was room.
-    pub fn was_refused(&self) {
+    /// Notes that a write or an allocation of so many bytes has failed for lack of space: the file
+    /// system is asked again, and doubted if it says that there was room.
+    pub fn was_refused(&self, bytes: u64) {
         let mut known = self.known.lock();
         known.is_asked = false;
         let free_bytes = self.disk.free_bytes().unwrap_or(0);
-        if free_bytes > LIE_BYTES_MIN.max(known.promised_bytes) && !known.cannot_allocate {
+        if free_bytes > LIE_BYTES_MIN.max(2 * bytes) && !known.cannot_allocate {
             (known.is_doubted, known.has_lied) = (true, true);
         }
     }
@@ -210,55 +230,64 @@ impl Space {
     /// much of the reserve stays (O1). Cheap while there is room: the file system is asked only now
     /// and then.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
-        let mut known = self.known.lock();
-        known.promised_bytes = promised_bytes;
-        self.check_known(known, promised_bytes, bytes, stays)
+        self.known.lock().promised_bytes = promised_bytes;
+        self.decide(Wish { promised_bytes: Some(promised_bytes), bytes, stays, takes: false })
     }
 
     /// As [`check`](Self::check), for bytes that others have promised to write.
     pub fn check_to_write(&self, bytes: u64, stays: Reserve) -> Result<()> {
-        self.check_known(self.known.lock(), 0, bytes, stays)
+        self.decide(Wish { promised_bytes: Some(0), bytes, stays, takes: false })
     }
 
-    /// As [`check`](Self::check) beside what was last told to be promised, and counts the bytes as
-    /// written.
+    /// As [`check`](Self::check) of no bytes beside what was last told to be promised.
+    pub fn check_beside_promised(&self, stays: Reserve) -> Result<()> {
+        self.decide(Wish { promised_bytes: None, bytes: 0, stays, takes: false })
+    }
+
+    /// The same for `bytes`, which it counts as written: the caller allocates or writes them next.
     pub fn take(&self, bytes: u64, stays: Reserve) -> Result<()> {
-        let known = self.known.lock();
-        let promised_bytes = known.promised_bytes;
-        self.check_known(known, promised_bytes, bytes, stays)?;
-        self.wrote(bytes);
-        Ok(())
+        self.decide(Wish { promised_bytes: None, bytes, stays, takes: true })
     }
 
-    fn check_known(
-        &self,
-        mut known: MutexGuard<'_, Known>,
-        promised_bytes: u64,
-        bytes: u64,
-        stays: Reserve,
-    ) -> Result<()> {
-        let own_bytes = promised_bytes.saturating_add(bytes);
-        let needed_bytes = own_bytes.saturating_add(known.part(stays));
+    /// Counts bytes as written for which the caller must have space, whatever is promised, and has
+    /// the file of the reserve give way to them. Whether there is space shows when he writes.
+    pub fn make_way(&self, bytes: u64) {
+        let mut known = self.known.lock();
+        let _shows_when_he_writes = self.ask(&mut known, bytes);
+        self.wrote(bytes);
+    }
+
+    fn decide(&self, wish: Wish) -> Result<()> {
+        let mut decided = self.try_wish(&wish);
+        if decided.is_err() && self.has_freed.swap(false, Relaxed) && self.disk.frees_later() {
+            // No barrier: without it the space comes back all the same, but later.
+            let _ = self.disk.settle();
+            decided = self.try_wish(&wish);
+        }
+        decided
+    }
+
+    fn try_wish(&self, wish: &Wish) -> Result<()> {
+        let mut known = self.known.lock();
+        let own_bytes = wish.promised_bytes.unwrap_or(known.promised_bytes).saturating_add(wish.bytes);
+        let needed_bytes = own_bytes.saturating_add(known.part(wish.stays));
         let is_enough = |known: &Known| {
             let left_bytes = self.left_bytes(known);
             left_bytes >= needed_bytes && left_bytes - known.file_bytes.min(left_bytes) >= own_bytes
         };
         let refresh_bytes = REFRESH_BYTES_MAX.min(known.reserve_bytes / STEP_PART);
         let is_fresh = known.is_asked && self.written_bytes.load(Relaxed) <= refresh_bytes;
-        if is_fresh && is_enough(&known) {
-            return Ok(());
+        if !is_fresh || !is_enough(&known) {
+            self.ask(&mut known, wish.bytes)?;
         }
-        self.ask(&mut known, bytes)?;
-        let has_not = |known: &Known| self.left_bytes(known) < needed_bytes;
-        if has_not(&known) && self.has_freed.swap(false, Relaxed) {
-            // Without it the space comes back all the same, but later.
-            let _ = self.disk.settle();
-            self.ask(&mut known, bytes)?;
+        if !is_enough(&known) {
+            let left_bytes = self.left_bytes(&known);
+            return Err(Error::DiskFull(format!("{left_bytes} bytes free, {needed_bytes} needed")));
         }
-        if !has_not(&known) {
-            return Ok(());
+        if wish.takes {
+            self.wrote(wish.bytes);
         }
-        Err(Error::DiskFull(format!("{} bytes free, {needed_bytes} needed", self.left_bytes(&known))))
+        Ok(())
     }
 
     /// Bytes that are left beside what is promised; less than none when that does not fit.
@@ -285,7 +314,7 @@ impl Space {
     }
 
     /// Asks the file system, and lets the file of the reserve grow or give way. To be called by the
-    /// background about once a second. A disk that cannot be asked is left as it was known.
+    /// background several times a second. A disk that cannot be asked is left as it was known.
     pub fn look(&self, promised_bytes: u64) {
         let mut known = self.known.lock();
         known.promised_bytes = promised_bytes;
@@ -307,8 +336,6 @@ impl Space {
 
     /// Asks the file system; `bytes` are about to be written beside what is promised.
     fn ask(&self, known: &mut Known, bytes: u64) -> Result<()> {
-        // Before it is asked: what is written meanwhile is rather counted twice.
-        self.written_bytes.store(0, Relaxed);
         self.measure(known)?;
         if known.reserve_bytes > 0 && !known.is_starting {
             self.float(known, bytes)?;
@@ -319,12 +346,15 @@ impl Space {
     }
 
     fn measure(&self, known: &mut Known) -> Result<()> {
+        // Before the disk is asked: what is written or lands meanwhile is rather counted twice.
+        self.written_bytes.store(0, Relaxed);
+        let owed_bytes = u64::try_from(self.owed_bytes.load(Relaxed)).unwrap_or(0);
         let free_bytes = match known.is_doubted {
             true => 0,
             false => self.disk.free_bytes().map_err(|e| Error::io("free space", "", e))?,
         };
         let all_bytes = free_bytes.saturating_add(known.file_bytes);
-        known.left_bytes = all_bytes.saturating_sub(self.owed_bytes.load(Relaxed));
+        known.left_bytes = all_bytes.saturating_sub(owed_bytes);
         known.is_asked = true;
         Ok(())
     }
@@ -348,6 +378,9 @@ impl Space {
         if wanted != known.file_bytes && (is_end || wanted.abs_diff(known.file_bytes) >= step) {
             self.resize(known, wanted);
             self.measure(known)?;
+        }
+        if wanted == 0 {
+            self.remove_if_plenty(known);
         }
         Ok(())
     }
@@ -385,9 +418,14 @@ impl Space {
         let Ok(file_bytes) = allocated_bytes(Some(&*file)) else { return };
         known.cannot_allocate |= is_allocated && file_bytes < wanted;
         known.file_bytes = if known.cannot_allocate { 0 } else { file_bytes };
-        let is_plenty = wanted == 0 && known.left_bytes > known.reserve_bytes && !known.is_starting;
-        if is_plenty && self.disk.unlink(PATH).is_ok() {
-            known.file = None;
+    }
+
+    /// Removes the file of the reserve, if it is of no use.
+    fn remove_if_plenty(&self, known: &mut Known) {
+        if known.file.is_some() && known.file_bytes == 0 && known.left_bytes > known.reserve_bytes {
+            if let Ok(()) = self.disk.unlink(PATH) {
+                known.file = None;
+            }
         }
     }
 }

@@ -176,7 +176,7 @@ fn o4_a_disk_that_refuses_what_it_has_is_believed_when_the_reserve_could_be_allo
     // As a quota does.
     let full = || Effect::Fail(ErrorKind::StorageFull);
     disk.inject(Fault::on(Op::Allocate).effect(full()).after(2).forever());
-    space.was_refused();
+    space.was_refused(64 * KIB);
     assert!(space.check(0, 0, Reserve::Whole).is_err());
     // Of the reserve, as much is kept as there is.
     space.check(0, 0, Reserve::Last).unwrap();
@@ -186,12 +186,53 @@ fn o4_a_disk_that_refuses_what_it_has_is_believed_when_the_reserve_could_be_allo
 }
 
 #[test]
+fn o4_a_disk_that_refuses_more_than_it_has_tells_the_truth() {
+    let disk = SimDisk::new();
+    let space = space(&disk, 100 * MIB);
+    space.was_refused(60 * MIB);
+    space.check(0, 0, Reserve::Whole).unwrap();
+    assert_eq!(file_bytes(&disk), 0);
+}
+
+#[test]
+fn o2_what_lands_before_it_is_noted_as_appended_counts_once() {
+    let space = space(&SimDisk::new(), 600 * KIB);
+    for _ in 0..100 {
+        space.landed(100 * KIB);
+        space.appended(100 * KIB);
+        space.look(0);
+    }
+    assert_eq!(space.left_beside_promised(), 600 * KIB as i64);
+}
+
+#[test]
+fn of_several_that_take_at_once_no_more_get_it_than_fit() {
+    const THREADS: u64 = 4;
+    let disk = SimDisk::new();
+    let space = space(&disk, 1000 * KIB);
+    let take = |thread: u64| {
+        let takes = |no: &u64| {
+            let is_taken = space.take(4 * KIB, Reserve::Whole).is_ok();
+            is_taken && write(&disk, &format!("{thread}-{no}"), 4 * KIB).is_ok()
+        };
+        (0..100).take_while(takes).count() as u64
+    };
+    let taken = std::thread::scope(|scope| {
+        let threads = (0..THREADS).map(|thread| scope.spawn(move || take(thread))).collect::<Vec<_>>();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+    });
+    let fit = (1000 * KIB - RESERVE) / (4 * KIB);
+    // One that is taken and not written when the disk is asked is not seen.
+    assert!((fit - 40..fit + THREADS).contains(&taken), "{taken} of {fit}");
+}
+
+#[test]
 fn a_disk_that_cannot_allocate_is_counted_only() {
     let disk = SimDisk::new();
     disk.inject(Fault::on(Op::Allocate).effect(Effect::Ignore).forever());
     let space = space(&disk, 400 * KIB);
     space.check(0, 100 * KIB, Reserve::Whole).unwrap();
     assert!(space.check(0, 200 * KIB, Reserve::Whole).is_err());
-    space.was_refused();
+    space.was_refused(64 * KIB);
     space.check(0, 100 * KIB, Reserve::Whole).unwrap();
 }

@@ -58,9 +58,10 @@ impl Pool {
     }
 
     /// About what a checkpoint has to write now: the changed pages, at the length that images have
-    /// on average, and the entries of the map.
+    /// on average, and the entries of the map. Without the little that it takes besides: rather is
+    /// one tried in vain than none.
     pub fn checkpoint_bytes(&self) -> u64 {
-        let pages = self.numbers.lock().end().0.max(1);
+        let pages = self.numbers.lock().used_count().max(1);
         let live_bytes = self.segments.totals().live_bytes;
         let image_bytes = match live_bytes {
             0 => u64::from(self.page_bytes),

@@ -61,6 +61,12 @@ impl FreePageNumbers {
         });
     }
 
+    /// How many are in use.
+    pub(in crate::pool) fn used_count(&self) -> u64 {
+        let waiting = self.waiting.iter().map(|(_, pids)| pids.len()).sum::<usize>();
+        self.next - 1 - (self.free.len() + waiting) as u64
+    }
+
     /// All numbers below this one have been given out at some time.
     pub(in crate::pool) fn end(&self) -> PageId {
         PageId(self.next)
@@ -76,6 +82,8 @@ mod tests {
         let mut pids = FreePageNumbers::new(&[PageId(2), PageId(5)]);
         let taken: Vec<u64> = (0..5).map(|_| pids.take().0).collect();
         assert_eq!(taken, [1, 3, 4, 6, 7]);
+        pids.put(PageId(3), Epoch(1));
+        assert_eq!(pids.used_count(), 6);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::mini_transaction::MiniTransaction;
 use crate::base::{Epoch, TxnId};
 use crate::pool::Pool;
 
-/// Of a page in one copy of the map, at most: numbers of three bytes, and a checksum.
+/// Of a page in both copies of the map, at most: 20 bytes each, numbers and a checksum.
 const MAP_BYTES_PER_PAGE: usize = 2 * 20;
 
 impl Pool {

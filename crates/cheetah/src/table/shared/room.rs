@@ -3,14 +3,14 @@
 //! Invariants
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
 //!   - What rolls back, or gives space back, gets room on a full disk too (H3, O1).
-//!   - Who would be refused, or has used up some of the reserve, gives space back first.
+//!   - Work that would be refused, or has used up some of the reserve, gives space back first.
 
 use super::parts::Core;
 use crate::base::stages::Stage;
 use crate::base::{brake, planted, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use parking_lot::Mutex;
 
 /// Space is given back each time this part of the reserve has been used up.
 const RELIEF_PART: u64 = 16;
@@ -21,23 +21,14 @@ const RELIEF_ROUNDS: usize = 16;
 /// Attempts to give space back while the disk is full.
 #[derive(Debug)]
 pub(crate) struct Reliefs {
-    /// What was left after the last one.
-    left_bytes: AtomicI64,
+    /// What was left after the last one. Held over one: others who need space wait for it.
+    left_bytes: Mutex<i64>,
 }
 
 impl Default for Reliefs {
     fn default() -> Self {
-        Self { left_bytes: AtomicI64::new(i64::MAX) }
-    }
-}
-
-impl Reliefs {
-    /// Whether more than `step_bytes` have been used up since the last attempt. Of several threads
-    /// that ask at once, one makes the next.
-    fn is_due(&self, left_bytes: i64, step_bytes: u64) -> bool {
-        let before = self.left_bytes.load(Relaxed);
-        left_bytes < before.saturating_sub_unsigned(step_bytes)
-            && self.left_bytes.compare_exchange(before, left_bytes, Relaxed, Relaxed).is_ok()
+        // The first one is due at once.
+        Self { left_bytes: Mutex::new(i64::MAX) }
     }
 }
 
@@ -51,8 +42,8 @@ pub(crate) enum Need {
     Delete,
     /// It purges what was deleted: may use another quarter.
     Purge,
-    /// It rolls back: must succeed on a full disk, from the reserve (H3). It waits only while not
-    /// even collecting garbage gives space back, and leaves that its part.
+    /// It rolls back: must succeed on a full disk, from the reserve (H3). It is refused only when
+    /// a checkpoint and collection have just given nothing back; the background tries again.
     RollBack,
     /// It ends a transaction, drops or frees.
     Back,
@@ -100,9 +91,9 @@ impl Core {
         match need {
             Need::New => {
                 self.slow_down();
-                log.wait_for_space(interrupted)
+                log.wait_for_space(need.stays(), interrupted)
             }
-            Need::Delete if !is_full => log.wait_for_space(interrupted),
+            Need::Delete if !is_full => log.wait_for_space(need.stays(), interrupted),
             Need::Back => self.find_log_file(log, Reserve::Nothing),
             _ => self.find_log_file(log, Reserve::Last),
         }
@@ -118,7 +109,6 @@ impl Core {
             return Ok(false);
         }
         if self.pool.check_space(Reserve::Whole).is_ok() {
-            self.reliefs.left_bytes.store(i64::MAX, Relaxed);
             return Ok(false);
         }
         let step_bytes = self.pool.space().reserve_bytes() / RELIEF_PART;
@@ -137,7 +127,11 @@ impl Core {
     /// used up since that was tried last.
     fn give_space_back(&self, need: Need, step_bytes: u64) -> Result<()> {
         let space = self.pool.space();
-        if !self.reliefs.is_due(space.left_beside_promised(), step_bytes) {
+        let mut left_bytes = self.reliefs.left_bytes.lock();
+        let now = space.left_beside_promised();
+        if now >= left_bytes.saturating_sub_unsigned(step_bytes) {
+            // More may have come otherwise.
+            *left_bytes = now.max(*left_bytes);
             return Ok(());
         }
         ignore_disk_full(self.checkpoint())?;
@@ -153,7 +147,7 @@ impl Core {
         }
         // A second one makes what was sealed before the first a victim.
         ignore_disk_full(self.checkpoint())?;
-        self.reliefs.left_bytes.store(space.left_beside_promised(), Relaxed);
+        *left_bytes = space.left_beside_promised();
         Ok(())
     }
 
