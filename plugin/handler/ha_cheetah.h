@@ -384,6 +384,8 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
 
   // Reused from row to row.
   cheetah::Buffer scratch_;
+  // The table's tmp_set while virtual columns are computed.
+  std::vector<my_bitmap_map> kept_set_;
   cheetah::Buffer key_;
   cheetah::Buffer old_key_;
   cheetah::Buffer row_image_;

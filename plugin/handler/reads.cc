@@ -179,15 +179,20 @@ int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
   return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
 }
 
-// The server leaves virtual columns to the engine while it reads only the index.
+// The server leaves virtual columns to the engine while it reads only the index. To compute one, it
+// empties `tmp_set`, which a sort has made the table's read_set: what is in it stays.
 int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
+  MY_BITMAP &set = table->tmp_set;
+  size_t words = bitmap_buffer_size(set.n_bits) / sizeof(*set.bitmap);
+  kept_set_.assign(set.bitmap, set.bitmap + words);
+  bool failed = false;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {
     Field *field = part.field();
-    if (field->vcol_info != nullptr && !field->stored_in_db() && table->update_virtual_field(field, false)) {
-      return HA_ERR_INTERNAL_ERROR;
-    }
+    bool computed = field->vcol_info != nullptr && !field->stored_in_db();
+    failed = failed || (computed && table->update_virtual_field(field, false));
   }
-  return 0;
+  std::copy(kept_set_.begin(), kept_set_.end(), set.bitmap);
+  return failed ? HA_ERR_INTERNAL_ERROR : 0;
 }
 
 // "All parts" means those that the image has: parts of the primary key only when the server uses

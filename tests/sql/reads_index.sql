@@ -97,3 +97,14 @@ SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', 'a') OR
 SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k3, k4) WHERE c1 IN ('', x'00') OR c2 = 14;
 SELECT HEX(c1), c2 FROM beginnings FORCE INDEX (k4, k5) WHERE c3 IN ('abc', 'b', 'bcd') OR c2 = 1;
 DROP TABLE beginnings;
+-- The same of a virtual column before a beginning of a value, while the server sorts what it merges.
+CREATE TABLE made (id INT PRIMARY KEY, c1 BIGINT, c3 TEXT NOT NULL, c7 INT, g BIGINT AS (c1 % 7) VIRTUAL, KEY k10 (c3(24)), KEY k13 (c7), KEY k15 (g, c3(7)));
+INSERT INTO made (id, c1, c3, c7) VALUES (1, 22, '', NULL), (2, 0, '', NULL), (3, 0, 'a', 5), (4, 12, 'b   ', 17), (5, -6, '0c', NULL), (6, 2, 'y', NULL);
+SELECT id FROM made FORCE INDEX (k10, k15) WHERE g BETWEEN -3 AND 1 OR c3 <=> ' a0 ' ORDER BY id;
+SELECT id, g FROM made FORCE INDEX (k10, k13, k15) WHERE g BETWEEN -3 AND 1 OR c3 = 'y' OR c7 = 17 ORDER BY c1 DESC, id LIMIT 3;
+SELECT g, COUNT(*) FROM made FORCE INDEX (k10, k15) WHERE g BETWEEN -3 AND 1 OR c3 = 'y' GROUP BY g ORDER BY g;
+UPDATE made FORCE INDEX (k10, k15) SET c7 = 1 WHERE g BETWEEN -3 AND 1 OR c3 = 'y' ORDER BY c1, id LIMIT 2;
+SELECT id, g, c7 FROM made ORDER BY id;
+DELETE FROM made WHERE g BETWEEN -3 AND 1 OR c3 = 'y' ORDER BY id LIMIT 2;
+SELECT id, g, c7 FROM made ORDER BY id;
+DROP TABLE made;
