@@ -18,9 +18,7 @@
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
 //!   I5  Such records that follow each other in a leaf are passed in one step, under one latch. The
-//!       range that they lie in is locked with that of the next record that is not passed, the
-//!       places of the deleted ones among it. Who has locked such a place keeps it: whoever has
-//!       only the range waits for him before he puts a row there.
+//!       range that they lie in is locked by one request: as a gap, so nobody locks the records.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
@@ -279,9 +277,15 @@ impl LockingScan {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key < limit) => {
                     next.clear();
                     next.extend_from_slice(key);
-                    let run = passed.map(|passed| (low, Bound::Included(passed)));
+                    let low = match passed {
+                        None => low,
+                        Some(passed) => {
+                            asking.lock_run((low, Bound::Included(passed)))?;
+                            Bound::Excluded(passed)
+                        }
+                    };
                     let (range, is_alone) = ((low, Bound::Included(key)), !after && !crossed && from == key);
-                    return asking.judge_behind(run, Met { key, record, range, is_alone }, entry);
+                    return asking.judge(Met { key, record, range, is_alone }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
                     (Some(fence), ScanStep::Crossed)
@@ -328,9 +332,15 @@ impl LockingScan {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key >= limit) => {
                     next.clear();
                     next.extend_from_slice(key);
-                    let run = passed.map(|passed| (Bound::Included(passed), high));
+                    let high = match passed {
+                        None => high,
+                        Some(passed) => {
+                            asking.lock_run((Bound::Included(passed), high))?;
+                            Bound::Excluded(passed)
+                        }
+                    };
                     let range = (Bound::Included(key), high);
-                    return asking.judge_behind(run, Met { key, record, range, is_alone: false }, entry);
+                    return asking.judge(Met { key, record, range, is_alone: false }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence > limit) => {
                     (Some(fence), ScanStep::Crossed)

@@ -91,12 +91,12 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Locks a range in which all records were passed, their places too (I5 of
-    /// [`super::locking_scan`]). Does not block. Errors as of a lock that is asked for.
+    /// Keeps others from putting records into a range in which all records were passed (I5 of
+    /// [`super::locking_scan`]). Errors as of a lock that is asked for.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
-            false => self.lock_passed(range),
+            false => self.lock_gap(range),
         }
     }
 
@@ -105,9 +105,9 @@ impl Asking<'_> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// The same, for a range without records of others, but for those that are deleted. It becomes
-    /// one with what the scan locks before and behind it, so that a whole table takes the memory of
-    /// one range, however many leaves it has, and however many deleted records.
+    /// The same, for a range without records of others. It becomes one with what the scan locks
+    /// before and behind it, so that a whole table takes the memory of one range, however many
+    /// leaves it has.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
@@ -132,26 +132,6 @@ impl Asking<'_> {
             self.locker.ask(lock, Patience::None)?;
         }
         Ok(())
-    }
-
-    /// As [`judge`](Self::judge), for a record whose range begins with a run of records that were
-    /// passed.
-    pub(in crate::db) fn judge_behind(
-        &self,
-        run: Option<KeyRange<'_>>,
-        mut met: Met<'_>,
-        copied: &mut Copied,
-    ) -> Result<ScanStep> {
-        let Some(run) = run else { return self.judge(met, copied) };
-        if planted::is_on("scan: leave the records that it passes out") {
-            met.range = (Bound::Included(met.key), Bound::Included(met.key));
-        }
-        let step = self.judge(met, copied)?;
-        // A scan that lands has locked the run with the record.
-        if !matches!(step, ScanStep::Landed) {
-            self.lock_run(run)?;
-        }
-        Ok(step)
     }
 
     /// Asks for what a record needs, and copies it when the scan may stop there.

@@ -9,9 +9,8 @@
 //!       waits, and how long, is the caller's affair, so that a simulator can interleave
 //!       transactions.
 //!   I2  No two owners are granted the same record in modes that conflict. Who is granted a range
-//!       with records has only asked for the one at its end: he has seen that what he adds has no
-//!       other but deleted ones. Who has the place of such a one keeps it, and the owner of the
-//!       range waits for him before he puts a record there.
+//!       with records has only asked for the one at its end: he has seen that there is no other in
+//!       what he adds.
 //!   I3  First come, first served: who is in conflict with an earlier request that waits, waits
 //!       behind it, unless that one waits for him.
 //!   I4  Whoever waits is granted as soon as nothing is in his way; and in each cycle of waiters
