@@ -115,7 +115,7 @@ class FullDisk:
         print(f"{after}: {self.free() >> 20} MiB free after {time.monotonic() - begun:.1f} s")
 
     def check(self) -> None:
-        """What was acknowledged is there, and nothing else."""
+        """The acknowledged rows are there, and no others."""
         for table, count in self.rows.items():
             assert self.server.value(f"SELECT COUNT(*) FROM d.{table}") == count, table
 

@@ -74,7 +74,7 @@ impl<'d> World<'d> {
         self.versions.borrow_mut().push(Version::of(contents));
     }
 
-    /// What was refused is no version. Anything else may be durable all the same.
+    /// A refused change is no version. Any other may be durable all the same.
     fn take_back(&self, error: Error) -> Result<()> {
         if matches!(error, Error::DiskFull(_)) {
             self.versions.borrow_mut().pop();

@@ -259,7 +259,7 @@ impl Files {
 
     fn create_reserve(&mut self, bytes: u64, stays: Reserve) -> Result<ReserveFile> {
         match stays {
-            // What is written needs it, whatever else is promised.
+            // Frames that are written need it, whatever else is promised.
             Reserve::Nothing => self.durable.space().make_way(bytes),
             _ => self.durable.space().take(bytes, stays)?,
         }

@@ -400,8 +400,7 @@ fn in_newest_format<'r>(
         buffers.resize_with(no + 1, Vec::new);
     }
     let buffer = buffers.get_mut(no)?;
-    buffer.clear();
-    table.in_newest_format(stored, buffer).ok()
+    table.current_row(stored, buffer).ok()
 }
 
 /// Whether the record, as it is, is an entry for the view; `None` when older versions have to tell.

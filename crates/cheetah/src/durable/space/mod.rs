@@ -3,7 +3,7 @@
 //! Invariants (O1 to O5 of docs/durability.md)
 //!   O1  Work begins only if what is promised and its own bytes fit, and the part of the reserve
 //!       stays that others need to give space back.
-//!   O2  What is appended in memory counts as written from then on, not when it reaches its file.
+//!   O2  Appended bytes count as written from then on, not when they reach their file.
 //!   O3  While little is left, the reserve is allocated, in a file that gives way to what may be
 //!       written. Its length says nothing: any will do at a startup, which begins without it.
 //!   O4  A file system that says that there is room, and then refuses a write, is not believed
@@ -86,12 +86,22 @@ impl SpaceSizes {
     }
 }
 
-/// What somebody asks for.
+/// Bytes that must fit besides those of a [`Wish`].
+#[derive(Clone, Copy)]
+enum Promised {
+    /// So many, as of now.
+    Now(u64),
+    /// As many as were last told.
+    AsTold,
+    /// None: the bytes of the wish are among them.
+    Among,
+}
+
+/// A request for space.
 struct Wish {
-    /// What is promised besides; what was last told for `None`.
-    promised_bytes: Option<u64>,
+    promised: Promised,
     bytes: u64,
-    /// What must stay of the reserve.
+    /// This part of the reserve must stay.
     stays: Reserve,
     /// Whether the bytes count as written if there is space.
     takes: bool,
@@ -230,30 +240,29 @@ impl Space {
     /// much of the reserve stays (O1). Cheap while there is room: the file system is asked only now
     /// and then.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
-        self.known.lock().promised_bytes = promised_bytes;
-        self.decide(Wish { promised_bytes: Some(promised_bytes), bytes, stays, takes: false })
+        self.decide(Wish { promised: Promised::Now(promised_bytes), bytes, stays, takes: false })
     }
 
     /// As [`check`](Self::check), for bytes that others have promised to write.
     pub fn check_to_write(&self, bytes: u64, stays: Reserve) -> Result<()> {
-        self.decide(Wish { promised_bytes: Some(0), bytes, stays, takes: false })
+        self.decide(Wish { promised: Promised::Among, bytes, stays, takes: false })
     }
 
     /// As [`check`](Self::check) of no bytes beside what was last told to be promised.
     pub fn check_beside_promised(&self, stays: Reserve) -> Result<()> {
-        self.decide(Wish { promised_bytes: None, bytes: 0, stays, takes: false })
+        self.decide(Wish { promised: Promised::AsTold, bytes: 0, stays, takes: false })
     }
 
     /// The same for `bytes`, which it counts as written: the caller allocates or writes them next.
     pub fn take(&self, bytes: u64, stays: Reserve) -> Result<()> {
-        self.decide(Wish { promised_bytes: None, bytes, stays, takes: true })
+        self.decide(Wish { promised: Promised::AsTold, bytes, stays, takes: true })
     }
 
-    /// Counts bytes as written for which the caller must have space, whatever is promised, and has
-    /// the file of the reserve give way to them. Whether there is space shows when he writes.
+    /// Counts bytes as written that the caller must write, whatever is promised, and has the file
+    /// of the reserve give way to them. The write shows whether there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();
-        let _shows_when_he_writes = self.ask(&mut known, bytes);
+        let _the_write_shows_it = self.ask(&mut known, bytes);
         self.wrote(bytes);
     }
 
@@ -269,7 +278,11 @@ impl Space {
 
     fn try_wish(&self, wish: &Wish) -> Result<()> {
         let mut known = self.known.lock();
-        let own_bytes = wish.promised_bytes.unwrap_or(known.promised_bytes).saturating_add(wish.bytes);
+        if let Promised::Now(bytes) = wish.promised {
+            known.promised_bytes = bytes;
+        }
+        let promised_bytes = if let Promised::Among = wish.promised { 0 } else { known.promised_bytes };
+        let own_bytes = promised_bytes.saturating_add(wish.bytes);
         let needed_bytes = own_bytes.saturating_add(known.part(wish.stays));
         let is_enough = |known: &Known| {
             let left_bytes = self.left_bytes(known);
@@ -366,7 +379,7 @@ impl Space {
             known.is_doubted = known.file_bytes < known.reserve_bytes && !known.cannot_allocate;
             self.measure(known)?;
             if known.is_doubted {
-                // What is about to be written gets its part of what could be allocated.
+                // The bytes to be written get their part of those that could be allocated.
                 let wanted = known.file_bytes.saturating_sub(known.promised_bytes.saturating_add(bytes));
                 self.resize(known, wanted);
                 return Ok(());
@@ -401,8 +414,8 @@ impl Space {
         left_bytes.saturating_sub(own_bytes).min(reserve_bytes)
     }
 
-    /// Has the file take so many bytes, or as many as there are. An error leaves it as it is: who
-    /// writes meets it again.
+    /// Has the file take so many bytes, or as many as there are. An error leaves it as it is: a
+    /// write meets it again.
     fn resize(&self, known: &mut Known, wanted: u64) {
         if known.file.is_none() && wanted > 0 {
             known.file = self.disk.create(PATH).ok();
@@ -449,7 +462,7 @@ impl std::fmt::Debug for Space {
     }
 }
 
-/// What a file takes of the disk.
+/// Bytes of the disk that a file takes.
 fn allocated_bytes(file: Option<&dyn File>) -> Result<u64> {
     file.map_or(Ok(0), File::allocated_bytes).map_err(|e| Error::io("size", PATH, e))
 }

@@ -1,4 +1,4 @@
-//! What may be begun while little space is left, and the file that keeps the reserve. With the
+//! Work that may begin while little space is left, and the file that keeps the reserve. With the
 //! planted bugs that must be caught.
 
 use super::*;
@@ -77,7 +77,7 @@ fn o1_what_is_promised_is_left_to_those_who_promised_it() {
     assert_eq!(space.left_beside_promised(), 300 * KIB as i64);
     assert_eq!(space.room_above(Reserve::Whole), 44 * KIB);
     space.check_to_write(300 * KIB, Reserve::Whole).unwrap();
-    // What is taken counts at once, and comes back when it goes.
+    // Taken bytes count at once, and come back when they go.
     space.take(40 * KIB, Reserve::Whole).unwrap();
     write(&disk, "log", 40 * KIB).unwrap();
     assert!(space.take(8 * KIB, Reserve::Whole).is_err());
@@ -152,7 +152,7 @@ fn o3_a_disk_with_much_space_has_no_file_and_one_that_gets_more_none_any_more() 
     assert!(!disk.paths().contains(&PATH.to_owned()) && !space.is_short());
 }
 
-/// What is free for a startup on a disk that others have filled.
+/// Bytes that are free for a startup on a disk that others have filled.
 fn free_at_startup() -> u64 {
     let disk = SimDisk::new();
     drop(space(&disk, 300 * KIB));

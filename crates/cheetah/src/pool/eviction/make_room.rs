@@ -200,7 +200,7 @@ impl Pool {
         written.map(drop)
     }
 
-    /// What is written ahead of need leaves a checkpoint the end of the reserve.
+    /// Pages that are written ahead of need leave a checkpoint the end of the reserve.
     pub(in crate::pool) fn check_space_to_clean(&self, purpose: Purpose) -> Result<()> {
         match purpose {
             Purpose::Needed => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
-//!   - What rolls back, or gives space back, gets room on a full disk too (H3, O1).
+//!   - Work that rolls back, or gives space back, gets room on a full disk too (H3, O1).
 //!   - Work that would be refused, or has used up some of the reserve, gives space back first.
 
 use super::parts::Core;
@@ -21,7 +21,7 @@ const RELIEF_ROUNDS: usize = 16;
 /// Attempts to give space back while the disk is full.
 #[derive(Debug)]
 pub(crate) struct Reliefs {
-    /// What was left after the last one. Held over one: others who need space wait for it.
+    /// Bytes that were left after the last one. Held over one: others who need space wait for it.
     left_bytes: Mutex<i64>,
 }
 
