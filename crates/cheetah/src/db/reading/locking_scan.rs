@@ -18,7 +18,12 @@
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
 //!   I5  Such records that follow each other in a leaf are passed in one step, under one latch. The
-//!       range that they lie in is locked by one request: as a gap, so nobody locks the records.
+//!       range that they lie in is locked with that of the next record that is not passed, the
+//!       places of the deleted ones among it. An owner who has locked such a place keeps it: one
+//!       that has only the range waits for it before it puts a row there.
+//!   I6  A scan whose request is queued asks for nothing until that is answered. Somebody may wait
+//!       for what it would get, and would then wait for the scan, in a cycle that was looked for
+//!       before: nobody would see the deadlock.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
@@ -277,15 +282,9 @@ impl LockingScan {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key < limit) => {
                     next.clear();
                     next.extend_from_slice(key);
-                    let low = match passed {
-                        None => low,
-                        Some(passed) => {
-                            asking.lock_run((low, Bound::Included(passed)))?;
-                            Bound::Excluded(passed)
-                        }
-                    };
+                    let run = passed.map(|passed| (low, Bound::Included(passed)));
                     let (range, is_alone) = ((low, Bound::Included(key)), !after && !crossed && from == key);
-                    return asking.judge(Met { key, record, range, is_alone }, entry);
+                    return asking.judge_behind(run, Met { key, record, range, is_alone }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence < limit) => {
                     (Some(fence), ScanStep::Crossed)
@@ -332,15 +331,9 @@ impl LockingScan {
                 Sight::Record(key, record) if limit.is_none_or(|limit| key >= limit) => {
                     next.clear();
                     next.extend_from_slice(key);
-                    let high = match passed {
-                        None => high,
-                        Some(passed) => {
-                            asking.lock_run((Bound::Included(passed), high))?;
-                            Bound::Excluded(passed)
-                        }
-                    };
+                    let run = passed.map(|passed| (Bound::Included(passed), high));
                     let range = (Bound::Included(key), high);
-                    return asking.judge(Met { key, record, range, is_alone: false }, entry);
+                    return asking.judge_behind(run, Met { key, record, range, is_alone: false }, entry);
                 }
                 Sight::Fence(fence) if limit.is_none_or(|limit| fence > limit) => {
                     (Some(fence), ScanStep::Crossed)

@@ -91,12 +91,12 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Keeps others from putting records into a range in which all records were passed (I5 of
-    /// [`super::locking_scan`]). Errors as of a lock that is asked for.
+    /// Keeps others from a range in which all records were passed (I5 of [`super::locking_scan`]).
+    /// Errors as of a lock that is asked for.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
-            false => self.lock_gap(range),
+            false => self.lock_passed(range),
         }
     }
 
@@ -105,9 +105,9 @@ impl Asking<'_> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// The same, for a range without records of others. It becomes one with what the scan locks
-    /// before and behind it, so that a whole table takes the memory of one range, however many
-    /// leaves it has.
+    /// The same, for a range without records of others, but for those that are deleted. It becomes
+    /// one with what the scan locks before and behind it, so that a whole table takes the memory of
+    /// one range, however many leaves it has, and however many deleted records.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
@@ -132,6 +132,32 @@ impl Asking<'_> {
             self.locker.ask(lock, Patience::None)?;
         }
         Ok(())
+    }
+
+    /// As [`judge`](Self::judge), for a record whose range begins with a run of records that were
+    /// passed.
+    pub(in crate::db) fn judge_behind(
+        &self,
+        run: Option<KeyRange<'_>>,
+        mut met: Met<'_>,
+        copied: &mut Copied,
+    ) -> Result<ScanStep> {
+        let Some(run) = run else { return self.judge(met, copied) };
+        if planted::is_on("scan: leave the records that it passes out") {
+            met.range = (Bound::Included(met.key), Bound::Included(met.key));
+        }
+        let step = self.judge(met, copied)?;
+        // A scan that lands has the run with the record. One that waits is queued, and asks for
+        // nothing: it comes here again (I6).
+        let goes_on_without = match step {
+            ScanStep::Landed => !self.locks_records(),
+            ScanStep::Wait(_) => planted::is_on("scan: lock what it passed while it waits"),
+            _ => true,
+        };
+        if goes_on_without {
+            self.lock_run(run)?;
+        }
+        Ok(step)
     }
 
     /// Asks for what a record needs, and copies it when the scan may stop there.

@@ -7,7 +7,7 @@ use super::modes::Level;
 use super::pending_lock::{Outcome, PendingLock};
 use super::request::{wanted, Answer, Lock, Wait, Want};
 use super::Owner;
-use crate::base::{Error, Result, TreeId};
+use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
     /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters
@@ -82,6 +82,10 @@ impl LockTable {
         if span.is_empty() {
             return Ok(Answer::AlreadyHeld);
         }
+        debug_assert!(
+            planted::is_on("scan: lock what it passed while it waits") || !self.owners.is_queued(owner),
+            "an owner whose request is queued asks for nothing else: see `deadlock`"
+        );
         let shard = self.tree_shard(tree);
         let mut trees = shard.trees.write();
         if trees.get(tree).is_some_and(|shared| shared.ranges.has(owner, level, span)) {

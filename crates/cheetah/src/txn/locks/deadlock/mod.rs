@@ -2,7 +2,9 @@
 //!
 //! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an
 //! implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
-//! [`Waits`]. What those hold who wait does not go away, so a cycle that is found is one.
+//! [`Waits`]. What those hold who wait does not go away, so a cycle that is found is one. Nor do
+//! they get more, but by implicit locks: so none comes to be unseen. A caller whose request is
+//! queued asks for nothing else, not even for a range, which is always granted.
 
 pub(super) mod report;
 pub(super) mod victims;

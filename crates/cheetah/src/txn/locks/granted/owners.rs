@@ -226,6 +226,11 @@ impl Owners {
         }
     }
 
+    /// Whether a request of an owner is queued.
+    pub(crate) fn is_queued(&self, owner: Owner) -> bool {
+        self.shard(owner).lock().owners.get(&owner).is_some_and(|owned| owned.is_queued)
+    }
+
     fn if_known(&self, owner: Owner, change: impl FnOnce(&mut Owned)) {
         if let Some(owned) = self.shard(owner).lock().owners.get_mut(&owner) {
             change(owned);
