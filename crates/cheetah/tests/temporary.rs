@@ -160,6 +160,31 @@ fn others_wait_for_their_rows_and_the_owner_does_not() {
 }
 
 /// Both kinds, with checkpoints in the middle of transactions; each commit is acknowledged.
+/// How many trees wait for the background when a temporary table with `keys` has gone, of which
+/// somebody has a handle or not.
+fn left_behind(keys: &[u64], has_handle: bool) -> u64 {
+    let db = open(&SimDisk::new()).unwrap();
+    let table = create(&db);
+    let mut txn = db.begin();
+    put(&mut txn, &table, keys);
+    txn.commit().unwrap();
+    let handle = has_handle.then(|| Arc::clone(&table));
+    drop((txn, table));
+    db.drop_table(NAME).unwrap();
+    let left = status(&db, "dropped_trees");
+    drop(handle);
+    while db.run_background().unwrap() {}
+    assert_eq!(status(&db, "dropped_trees"), 0);
+    left
+}
+
+#[test]
+fn a_small_one_gives_its_pages_back_as_it_goes_and_others_in_the_background() {
+    assert_eq!(left_behind(&[1, 2], false), 0);
+    assert_eq!(left_behind(&[1, 2], true), 3);
+    assert_eq!(left_behind(&(0..40).collect::<Vec<_>>(), false), 3);
+}
+
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (t, x) = (db.table("t").unwrap(), create(&db));

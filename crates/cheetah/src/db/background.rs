@@ -7,10 +7,9 @@ use super::rotation::KeyRotation;
 use super::statistics_table::is_internal;
 use super::taking_statistics;
 use super::waiting_snapshot::WaitingSnapshot;
-use crate::base::{Error, PageId, Result};
+use crate::base::{Error, Result};
 use crate::pool::{DictionaryDue, Pool, Scrubbed};
 use crate::table::shared::parts::Core;
-use crate::table::shared::Dropping;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,8 +26,6 @@ const HOLES_PAUSES: u64 = 1000;
 /// Or this pause, where it took longer than that.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
-/// Pages of dropped trees freed by one step.
-const PAGES_PER_STEP: usize = 256;
 
 /// The steps of an open database.
 pub(in crate::db) struct Background {
@@ -216,18 +213,7 @@ impl Background {
 
     fn free_dropped_trees(&self) -> Result<bool> {
         let core = &self.core;
-        let mut dropping = core.dropping.lock();
-        if dropping.trees.is_empty() {
-            *dropping = Dropping { trees: core.catalog.trees_to_free(), next: PageId::NONE };
-        }
-        if dropping.trees.is_empty() {
-            return Ok(false);
-        }
-        match core.pool.free_trees_step(&dropping.trees, dropping.next, PAGES_PER_STEP)? {
-            Some(next) => dropping.next = next,
-            None => dropping.trees.drain().for_each(|tree| core.catalog.tree_is_free(tree)),
-        }
-        Ok(true)
+        core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
     /// Finishes, as far as that goes and does not take long, what transactions have left and what

@@ -109,7 +109,7 @@ impl Pool {
             let guess = PageClass::guess(entry.location.stored_bytes, config.page_bytes);
             table.entry(pid).open(entry, guess);
             let tree = trees.get(entry.tree);
-            tree.add_page(guess);
+            tree.add_page(pid, guess);
             tree.add_image(guess, entry.location.stored_bytes);
             used.push(pid);
         }

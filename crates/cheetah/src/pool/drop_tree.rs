@@ -48,18 +48,27 @@ impl Pool {
         found
     }
 
-    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of
-    /// looks, and where to go on.
+    /// Up to about `pages_max` pages of `trees`, which get no more pages, from number `from`
+    /// upwards, in a bounded number of looks, and where to go on. Looks only where those trees have
+    /// had pages, and no further than their last one: a small tree costs little in a large
+    /// database.
     pub(super) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,
         from: PageId,
         pages_max: usize,
     ) -> (Vec<PageId>, Option<PageId>) {
-        let end = self.numbers.lock().end();
+        let states = trees.iter().filter_map(|tree| self.trees.known(*tree)).collect::<Vec<_>>();
+        let left = states.iter().map(|state| state.bytes().pages).sum::<u64>();
+        let first = states.iter().map(|state| *state.numbers().start()).min().unwrap_or(u64::MAX);
+        let last = states.iter().map(|state| *state.numbers().end()).max().unwrap_or(0);
+        let start = from.0.max(first);
         let mut found = Vec::new();
-        for number in from.0.max(1)..end.0 {
-            if found.len() >= pages_max || number - from.0 >= LOOKS_MAX {
+        for number in start..=last {
+            if found.len() as u64 >= left {
+                break;
+            }
+            if found.len() >= pages_max || number - start >= LOOKS_MAX {
                 return (found, Some(PageId(number)));
             }
             let entry = self.table.existing(PageId(number));

@@ -454,12 +454,34 @@ fn trees_are_freed_by_owner_in_one_walk_of_small_steps() {
     while let Some(next) = db.pool.free_trees_step(&trees, from, 100).unwrap() {
         (from, steps) = (next, steps + 1);
     }
-    assert_eq!(steps, 3);
+    assert_eq!(steps, 2, "the third step finds the last page");
     assert_eq!((db.pool.tree_bytes(TREE), db.pool.tree_bytes(other)), Default::default());
     let left = |number: usize| (number % 3 == 2).then_some(number as u64);
     assert!(pids.iter().enumerate().all(|(number, pid)| db.value(*pid) == left(number)));
     db.checkpoint().unwrap();
     assert_eq!(db.pool.pages_of(&trees, PageId::NONE, 1), (vec![], None));
+}
+
+#[test]
+fn a_small_tree_is_freed_in_one_step_however_many_pages_others_have() {
+    let db = database();
+    let (other, trees) = (TreeId(TREE.0 + 1), HashSet::from([TREE]));
+    let add = |tree: TreeId| db.pool.allocate(&db.pool.enter(), tree, PageClass::Base).pid();
+    (0..60_000).for_each(|_| {
+        add(other);
+    });
+    let pids = [add(TREE), add(TREE)];
+    (0..60_000).for_each(|_| {
+        add(other);
+    });
+    assert_eq!(db.pool.pages_of(&trees, PageId::NONE, 10), (pids.to_vec(), None));
+    let (found, next) = db.pool.pages_of(&trees, PageId::NONE, 1);
+    assert_eq!((found.as_slice(), next), (&pids[..1], Some(pids[1])));
+    let from = next.unwrap();
+    assert_eq!(db.pool.free_trees_step(&trees, from, 10).unwrap(), None, "its end is its last page");
+    assert_eq!(db.pool.tree_bytes(TREE).pages, 1);
+    assert_eq!(db.pool.free_trees_step(&trees, PageId::NONE, 10).unwrap(), None);
+    assert_eq!(db.pool.tree_bytes(TREE).pages, 0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::pool::filters::KeyPart;
 use crate::pool::images::WorkCounters;
 use crate::pool::PageClass;
 use parking_lot::RwLock;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -95,6 +96,9 @@ pub(super) struct TreeState {
     /// With so many pages the background is told, and again when they have doubled.
     noted_at: AtomicU64,
     has_tried: AtomicBool,
+    /// Between these lie the numbers of all pages that it has had since the pool was opened.
+    first_number: AtomicU64,
+    last_number: AtomicU64,
     pages: SharedCounts,
     stored: SharedCounts,
     stored_bytes: AtomicU64,
@@ -111,6 +115,8 @@ impl Default for TreeState {
             trial_at: AtomicU64::new(PAGES_MIN),
             noted_at: AtomicU64::new(PAGES_MIN),
             has_tried: AtomicBool::new(false),
+            first_number: AtomicU64::new(u64::MAX),
+            last_number: AtomicU64::new(0),
             pages: SharedCounts::default(),
             stored: SharedCounts::default(),
             stored_bytes: AtomicU64::new(0),
@@ -203,8 +209,15 @@ impl TreeState {
         self.absent.load(Relaxed)
     }
 
-    pub(super) fn add_page(&self, class: PageClass) {
+    pub(super) fn add_page(&self, pid: PageId, class: PageClass) {
+        self.first_number.fetch_min(pid.0, Relaxed);
+        self.last_number.fetch_max(pid.0, Relaxed);
         self.pages.add(class);
+    }
+
+    /// Between which numbers its pages lie; none if it has had none.
+    pub(super) fn numbers(&self) -> RangeInclusive<u64> {
+        self.first_number.load(Relaxed)..=self.last_number.load(Relaxed)
     }
 
     pub(super) fn remove_page(&self, class: PageClass) {

@@ -26,7 +26,7 @@ impl Pool {
         entry.start(frame.clone());
         self.queues.add(&frame, EvictionTime::default());
         let state = self.trees.get(tree);
-        state.add_page(class);
+        state.add_page(pid, class);
         self.note_growth(tree, &state);
         self.counters.creates.one();
         PageRef(frame)

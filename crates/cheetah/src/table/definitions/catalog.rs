@@ -643,6 +643,12 @@ impl Catalog {
         tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
     }
 
+    /// Whether a tree is dropped, and its pages can be freed now.
+    pub(crate) fn may_be_freed(&self, tree: TreeId) -> bool {
+        let tables = self.tables.read();
+        tables.dropped.iter().any(|dropped| dropped.tree == tree && dropped.table.strong_count() == 0)
+    }
+
     /// Trees of tables, and those that are to be freed.
     pub(crate) fn trees(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();

@@ -31,6 +31,7 @@ use crate::pool::MiniTransaction;
 use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::tree::Path;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Longest name of a table or index.
@@ -116,7 +117,18 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     let table = core.catalog.by_name(name)?;
     foreign_keys::check_drop(&core.catalog, name, referenced)?;
     let postings = fulltext::postings_of(&table);
-    fulltext::drop_behind(core, &postings, || change(core, Ddl::Drop(table)))
+    let trees = trees_of_temporary(&table);
+    fulltext::drop_behind(core, &postings, || change(core, Ddl::Drop(table)))?;
+    if let Some(mut dropping) = core.dropping.try_lock() {
+        dropping.free_at_once(&trees, &core.catalog, &core.pool);
+    }
+    Ok(())
+}
+
+/// The trees of a temporary table; none of another one.
+fn trees_of_temporary(table: &Table) -> HashSet<TreeId> {
+    let indexes = table.indexes().iter().filter(|_| table.id().is_temporary());
+    indexes.map(|index| index.tree).collect()
 }
 
 /// Gives a table another name.
@@ -230,9 +242,12 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
     ids.iter().zip(&mut paths).try_for_each(|(&id, path)| core.catalog.prepare(id, path))?;
-    let mut altered = Vec::new();
+    let (mut altered, mut gone) = (Vec::new(), None);
     match &ddl {
-        Ddl::Drop(table) | Ddl::Truncate(table, _) => table.mark_dropped(),
+        Ddl::Drop(table) | Ddl::Truncate(table, _) => {
+            table.mark_dropped();
+            gone = Some(Arc::clone(table));
+        }
         Ddl::Alter(tables, _) => altered.extend(tables.iter().map(|(table, _)| Arc::clone(table))),
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
@@ -243,10 +258,12 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         ddl.leave_out_formats_of_no_row();
     }
     let mut record = Vec::new();
-    encode(&ddl, &mut record);
+    if !is_temporary {
+        encode(&ddl, &mut record);
+    }
     let end = {
         let mtr = core.pool.enter();
-        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, &ddl))?;
+        core.health.must("a change of the catalog", apply(core, &mtr, &mut paths, ddl))?;
         match is_temporary {
             true => {
                 core.pace.note_unlogged();
@@ -256,7 +273,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         }
     };
     held.into_iter().for_each(StillTable::replaced);
-    if let Ddl::Drop(table) | Ddl::Truncate(table, _) = &ddl {
+    if let Some(table) = &gone {
         core.forget_statistics(table);
     }
     if is_temporary || planted::is_on("ddl: return before the log is durable") {
@@ -284,13 +301,13 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 }
 
 /// `paths`: one for each table whose definition changes.
-fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) -> Result<()> {
+fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
     // Snapshots from before the change have another table there, or none (M2).
     let stamp = core.transactions.versions.take_stamp();
-    if let Ddl::Rename(name, changed) = ddl {
+    if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);
     }
-    if let Ddl::Alter(tables, following) = ddl {
+    if let Ddl::Alter(tables, following) = &ddl {
         let (paths, following_paths) = paths.split_at_mut(tables.len());
         for ((table, def), path) in tables.iter().zip(paths) {
             core.catalog.alter_table(mtr, path, table, def, stamp)?;
@@ -303,12 +320,12 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: &Ddl) 
         Ddl::Create(def) => {
             let is_shown = planted::is_on("create: show the table to older snapshots");
             let known_since = if is_shown { 0 } else { stamp };
-            core.catalog.create_table(mtr, path, def.clone(), known_since)?;
+            core.catalog.create_table(mtr, path, def, known_since)?;
         }
-        Ddl::Drop(table) => core.catalog.drop_table(mtr, path, table)?,
+        Ddl::Drop(table) => core.catalog.drop_table(mtr, path, &table)?,
         Ddl::Truncate(table, def) => {
-            core.catalog.drop_table(mtr, path, table)?;
-            core.catalog.create_table(mtr, path, def.clone(), stamp)?;
+            core.catalog.drop_table(mtr, path, &table)?;
+            core.catalog.create_table(mtr, path, def, stamp)?;
         }
     }
     Ok(())

@@ -317,6 +317,9 @@ pub(in crate::table) fn check(
     old: Option<&Arc<Table>>,
 ) -> Result<()> {
     check_whole(def)?;
+    if def.id.is_temporary() {
+        return Ok(());
+    }
     let kept: Vec<_> = def.indexes.iter().map(|index| !index.disabled).collect();
     let usable = |index_no: usize| kept.get(index_no).is_some_and(|&it| it);
     check_with(catalog, def, constraints, old, &usable)
