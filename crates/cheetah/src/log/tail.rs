@@ -67,6 +67,8 @@ pub(super) struct Tail {
     ready_bytes: Option<u64>,
     /// How many files that were ready have been taken.
     taken_count: u64,
+    /// Frames that callers have appended.
+    pushed_count: u64,
     end: Lsn,
     chain: u32,
     /// End of the last frame that is not a mark.
@@ -100,6 +102,7 @@ impl Tail {
             sizes,
             ready_bytes: None,
             taken_count: 0,
+            pushed_count: 0,
             end: header.start,
             chain: header.chain(),
             content_end: header.start,
@@ -146,6 +149,7 @@ impl Tail {
             self.sizes.note_full(self.header.start);
             self.start_file(frame_bytes as u64)?;
         }
+        self.pushed_count += 1;
         Ok(self.append(kind, body))
     }
 
@@ -205,6 +209,11 @@ impl Tail {
         self.sizes.look(self.end);
         let wanted = self.sizes.bytes();
         self.is_longer_than(wanted) || self.ready_bytes.is_some_and(|ready| ready > wanted)
+    }
+
+    /// Frames that callers have appended.
+    pub(super) fn pushed_count(&self) -> u64 {
+        self.pushed_count
     }
 
     /// How many files that were ready have been taken.

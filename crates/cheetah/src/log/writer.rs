@@ -103,7 +103,6 @@ pub struct LogStatus {
 
 #[derive(Default)]
 pub(super) struct Counters {
-    frames: AtomicU64,
     writes: AtomicU64,
     pub(super) syncs: AtomicU64,
     /// Waits of commits.
@@ -261,7 +260,6 @@ impl Log {
             file.start_writeback(0, self.bytes_max);
             tail = self.tail.lock();
         }
-        self.counters.frames.fetch_add(1, Ordering::Relaxed);
         let range = tail
             .push(kind, body)
             .map_err(|error| self.health().stop(format!("a new log file cannot be begun: {error}")))?;
@@ -377,7 +375,7 @@ impl Log {
             end: self.end(),
             durable_end: self.durable_end(),
             oldest_needed: self.oldest_needed(),
-            frames_count: self.counters.frames.load(Ordering::Relaxed),
+            frames_count: self.tail.lock().pushed_count(),
             writes_count: self.counters.writes.load(Ordering::Relaxed),
             syncs_count: self.counters.syncs.load(Ordering::Relaxed),
             files_count,

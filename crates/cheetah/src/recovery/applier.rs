@@ -142,7 +142,7 @@ impl Applier {
         let Self { writer, .. } = self;
         let slot = &txn.slot;
         let mut unclaimed = txn.unclaimed.lock();
-        let undo_no = slot.state().undo_no;
+        let undo_no = slot.undo_no();
         if table.quarantine_reason().is_none() {
             std::mem::swap(&mut *unclaimed, &mut writer.unclaimed);
             let applied = apply(slot, writer);
@@ -153,7 +153,7 @@ impl Applier {
             }
         }
         unclaimed.clear();
-        if slot.state().undo_no > undo_no {
+        if slot.undo_no() > undo_no {
             return Ok(());
         }
         let record = &mut writer.buffers.undo;

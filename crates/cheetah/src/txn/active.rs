@@ -7,6 +7,8 @@
 //!       log.
 //!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while
 //!       no mini-transaction runs, all slots can be read (the epoch switch does).
+//!   I3  The count of a slot's undo records can be read without its lock: whoever lets go of the
+//!       lock publishes it. The thread that writes for the transaction reads its own.
 //! Locks     the list, then one slot; then the undo log's.
 
 use super::Owner;
@@ -14,7 +16,8 @@ use crate::base::{Result, TableId, TxnId, UndoPtr};
 use crate::format::state::TxnState;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// A listed transaction.
@@ -22,12 +25,16 @@ use std::sync::Arc;
 pub struct Slot {
     txn: TxnId,
     state: Mutex<TxnState>,
+    /// How many undo records it has (I3).
+    undo_no: AtomicU64,
     /// Whether an undo record may name something that purge has to remove once the transaction has
     /// committed. Not part of the epoch state: a transaction that comes from there is looked
     /// through.
     leaves_garbage: AtomicBool,
     /// By how much it has changed the number of rows of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
+    /// A table that is among them; 0 while none is.
+    counted: AtomicU32,
     /// Who has its locks; 0 while nobody is known.
     owner: AtomicU64,
     /// Whether the log tells of it: not of what a transaction does with temporary tables.
@@ -41,8 +48,13 @@ impl Slot {
     }
 
     /// Its state, locked.
-    pub fn state(&self) -> MutexGuard<'_, TxnState> {
-        self.state.lock()
+    pub fn state(&self) -> StateGuard<'_> {
+        StateGuard { state: self.state.lock(), undo_no: &self.undo_no }
+    }
+
+    /// How many undo records it has.
+    pub fn undo_no(&self) -> u64 {
+        self.undo_no.load(Ordering::Relaxed)
     }
 
     /// Whether the log tells of it.
@@ -73,12 +85,19 @@ impl Slot {
 
     /// Notes that it has changed a table, and by how much the number of its rows.
     pub fn count_rows(&self, table: TableId, difference: i64) {
+        // An update counts nothing where the table is listed.
+        if difference == 0 && self.counted.load(Ordering::Relaxed) == table.0 {
+            return;
+        }
         *self.rows.lock().entry(table).or_default() += difference;
+        self.counted.store(table.0, Ordering::Relaxed);
     }
 
     /// Sets by how much it has changed the number of rows of each table, all of them.
     pub fn set_rows(&self, rows: BTreeMap<TableId, i64>) {
-        *self.rows.lock() = rows;
+        let mut own = self.rows.lock();
+        self.counted.store(0, Ordering::Relaxed);
+        *own = rows;
     }
 
     /// By how much it has changed the number of rows of a table, if it has changed that table.
@@ -95,12 +114,41 @@ impl Slot {
         let leaves_garbage = AtomicBool::new(leaves_garbage);
         Arc::new(Self {
             txn: state.txn,
+            undo_no: AtomicU64::new(state.undo_no),
             state: Mutex::new(state),
             leaves_garbage,
             rows: Mutex::default(),
+            counted: AtomicU32::new(0),
             owner: AtomicU64::new(0),
             is_logged,
         })
+    }
+}
+
+/// The state of a slot, locked.
+#[derive(Debug)]
+pub struct StateGuard<'a> {
+    state: MutexGuard<'a, TxnState>,
+    undo_no: &'a AtomicU64,
+}
+
+impl Deref for StateGuard<'_> {
+    type Target = TxnState;
+    fn deref(&self) -> &TxnState {
+        &self.state
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut TxnState {
+        &mut self.state
+    }
+}
+
+impl Drop for StateGuard<'_> {
+    /// Publishes the count of undo records (I3).
+    fn drop(&mut self) {
+        self.undo_no.store(self.state.undo_no, Ordering::Relaxed);
     }
 }
 

@@ -183,9 +183,9 @@ impl UndoLog {
     fn append_bytes(&self, mtr: &MiniTransaction<'_>, stream: &mut Stream, mut rest: &[u8]) {
         while !rest.is_empty() {
             let position = (stream.end.0 % self.page_capacity) as usize;
-            let page = self.page_for_append(mtr, stream);
             let taken = rest.len().min(self.page_capacity as usize - position);
             let (now, later) = rest.split_at(taken);
+            let page = self.page_for_append(mtr, stream);
             let appended = PageMut::new(&mut page.write(mtr)).append_content(now);
             assert!(appended.is_ok(), "I1: the last undo page ends where the log ends");
             rest = later;
@@ -193,22 +193,22 @@ impl UndoLog {
         }
     }
 
-    fn page_for_append(&self, mtr: &MiniTransaction<'_>, stream: &mut Stream) -> PageRef {
+    fn page_for_append<'s>(&self, mtr: &MiniTransaction<'_>, stream: &'s mut Stream) -> &'s PageRef {
         let page_no = stream.end.0 / self.page_capacity;
-        if page_no < stream.first_page + stream.pages.len() as u64 {
-            if let Some(last) = &stream.last {
-                return last.clone();
+        if page_no >= stream.first_page + stream.pages.len() as u64 {
+            stream.last = None;
+        }
+        let Stream { first_page, pages, last, .. } = stream;
+        last.get_or_insert_with(|| {
+            if pages.is_empty() {
+                *first_page = page_no;
             }
-        }
-        if stream.pages.is_empty() {
-            stream.first_page = page_no;
-        }
-        let page = self.pool.allocate(mtr, TreeId::UNDO, PageClass::Base);
-        let position = page_no * self.page_capacity;
-        build_content(&mut page.write(mtr), PageKind::Undo, TreeId::UNDO, PageId::NONE, position);
-        stream.pages.push_back(UndoPage { page: page.pid(), live: 0 });
-        stream.last = Some(page.clone());
-        page
+            let page = self.pool.allocate(mtr, TreeId::UNDO, PageClass::Base);
+            let position = page_no * self.page_capacity;
+            build_content(&mut page.write(mtr), PageKind::Undo, TreeId::UNDO, PageId::NONE, position);
+            pages.push_back(UndoPage { page: page.pid(), live: 0 });
+            page
+        })
     }
 
     /// Reads record number `undo_no` of a transaction at `at` into `record`, head included, and

@@ -31,7 +31,7 @@ use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
 use crate::table::history::visible::read_row;
-use crate::table::rows::locker::{Locked, Locker, Patience};
+use crate::table::rows::locker::{Locked, Locker, Patience, ScannedBy};
 use crate::table::Table;
 use crate::tree::{successor, SeekMode, Sight, Walk};
 use crate::txn::{LockMode, ReadView};
@@ -385,7 +385,7 @@ impl LockingScan {
             return;
         }
         let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
-        self.locker.note_scanned(self.table.clustered().def().id, clustered);
+        self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by);
     }
 
     /// Somebody else has locked the record of `next`: passes it, or looks at it.
@@ -401,7 +401,7 @@ impl LockingScan {
             return Ok(ScanStep::Passed);
         }
         entry.key.clone_from(next);
-        (entry.granted, entry.flags) = (0, RecordFlags::NONE);
+        (entry.granted, entry.flags, entry.by) = (0, RecordFlags::NONE, ScannedBy::Record);
         self.is_unlocked = true;
         Ok(ScanStep::Landed)
     }

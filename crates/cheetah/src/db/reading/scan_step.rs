@@ -4,7 +4,7 @@
 use crate::base::{planted, Result, TreeId, TxnId};
 use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
-use crate::table::rows::locker::{Asked, Locker, Patience, VersionWriter};
+use crate::table::rows::locker::{Asked, Locker, Patience, ScannedBy, VersionWriter};
 use crate::txn::{KeyRange, Lock, LockMode, PendingLock};
 use std::ops::Bound;
 
@@ -60,6 +60,8 @@ pub(in crate::db) struct Copied {
     /// How often the lock of the row was asked for and counted for this stop; not at all when an
     /// own version is the lock.
     pub(in crate::db) granted: u32,
+    /// What the row is locked by.
+    pub(in crate::db) by: ScannedBy,
 }
 
 impl Copied {
@@ -165,7 +167,7 @@ impl Asking<'_> {
         if planted::is_on("scan: leave the gap before a record") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
-        copied.granted = 0;
+        (copied.granted, copied.by) = (0, ScannedBy::Record);
         let writer = self.locker.writer_of(met.record.version);
         if met.record.is_marked() {
             match writer {
@@ -183,7 +185,11 @@ impl Asking<'_> {
             }
             VersionWriter::Ended if self.locks_records() => {
                 copied.granted = u32::from(self.is_clustered);
-                self.locker.ask(self.lock_of(&met), patience)?
+                let lock = self.lock_of(&met);
+                if self.is_clustered && matches!(lock, Lock::NextKey { .. }) {
+                    copied.by = ScannedBy::Range;
+                }
+                self.locker.ask(lock, patience)?
             }
             VersionWriter::Ended => Asked::Held,
         };

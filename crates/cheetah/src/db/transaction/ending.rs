@@ -58,7 +58,7 @@ impl Transaction {
             let log = || {
                 self.writer.release();
                 if planted::is_on("commit: lose the last change") {
-                    let logged = slot.state().undo_no.saturating_sub(1);
+                    let logged = slot.undo_no().saturating_sub(1);
                     self.roll_back_to(Savepoint { logged, temporary: u64::MAX })?;
                 }
                 end::commit(&self.core, &slot)

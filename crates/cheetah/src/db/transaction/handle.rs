@@ -411,17 +411,23 @@ impl Transaction {
         self.lock_table_as(table, TableMode::IntentExclusive)?;
         let table = table.newest();
         let is_temporary = table.id().is_temporary();
-        let slot = if is_temporary { self.temporary_slot() } else { self.slot() };
-        let before = slot.state().undo_no;
         let has_whole = self.has_whole(table, LockMode::Exclusive);
+        if is_temporary {
+            self.start_temporary();
+        } else {
+            self.start();
+        }
+        let own = if is_temporary { &self.temporary } else { &self.slot };
+        let slot = own.as_ref().expect("it has just been started");
+        let before = slot.undo_no();
         let duplicates = self.duplicates;
         let keeps_absent = duplicates == LockMode::Exclusive && self.isolation != Isolation::ReadCommitted;
         let locker = &*self.locker;
         let locks = (!has_whole).then_some(Locks { locker, duplicates, keeps_absent });
         let interrupted = || locker.is_interrupted();
-        let on = Target { core: &self.core, slot: &slot, table, locks, interrupted: &interrupted };
+        let on = Target { core: &self.core, slot, table, locks, interrupted: &interrupted };
         let done = self.writer.run(on, request);
-        let undo_no = slot.state().undo_no;
+        let undo_no = slot.undo_no();
         let here = self.here();
         self.locker.note_undo_records(here.logged + here.temporary);
         if is_temporary {
@@ -440,27 +446,29 @@ impl Transaction {
 
     /// Its place among the open transactions; it gets one when it writes first.
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
+        Arc::clone(self.start())
+    }
+
+    fn start(&mut self) -> &Arc<Slot> {
         let Self { core, locker, listed, view, slot, .. } = self;
-        let slot = slot.get_or_insert_with(|| {
+        slot.get_or_insert_with(|| {
             let slot = core.transactions.active.get_or_start(core.transactions.versions.start());
             slot.belong_to(locker.owner);
             view.belong_to(slot.txn());
             listed.set_txn(slot.txn());
             slot
-        });
-        Arc::clone(slot)
+        })
     }
 
-    /// As [`slot`](Self::slot), for temporary tables.
-    fn temporary_slot(&mut self) -> Arc<Slot> {
+    /// As [`start`](Self::start), for temporary tables.
+    fn start_temporary(&mut self) -> &Arc<Slot> {
         let Self { core, locker, view, temporary, .. } = self;
-        let slot = temporary.get_or_insert_with(|| {
+        temporary.get_or_insert_with(|| {
             let slot = core.transactions.active.start_unlogged(core.transactions.versions.start());
             slot.belong_to(locker.owner);
             view.belong_to_temporary(slot.txn());
             slot
-        });
-        Arc::clone(slot)
+        })
     }
 
     /// The place under which it has written tables of that kind, if it has.
@@ -474,7 +482,7 @@ impl Transaction {
 
     /// How many undo records it has now.
     fn here(&self) -> Savepoint {
-        let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.state().undo_no);
+        let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.undo_no());
         Savepoint { logged: count(&self.slot), temporary: count(&self.temporary) }
     }
 

@@ -84,6 +84,9 @@ impl Buffers {
         if self.in_use() + bytes > limit {
             return false;
         }
+        if self.memory.used(MemoryUse::Frames) + bytes <= limit {
+            return true;
+        }
         if self.free[class as usize].lock().len() * class.bytes(self.page_bytes) >= bytes {
             return true;
         }

@@ -116,7 +116,9 @@ impl DerefMut for WriteGuard<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         if !self.changed {
             self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());
-            self.frame.version.fetch_add(1, Ordering::Release);
+            // Nobody else moves it: this holds the exclusive latch.
+            let version = self.frame.version.load(Ordering::Relaxed);
+            self.frame.version.store(version + 1, Ordering::Release);
             self.changed = true;
             page_work::count(|work| work.pages_updated += 1);
         }

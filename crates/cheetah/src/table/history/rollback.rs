@@ -66,7 +66,7 @@ fn undo_down_to(
     writer: &mut Writer,
 ) -> Result<()> {
     writer.unclaimed.clear();
-    while slot.state().undo_no > undo_no {
+    while slot.undo_no() > undo_no {
         roll_back_newest(core, slot, rows, writer)?;
     }
     Ok(())
@@ -92,7 +92,7 @@ pub(crate) fn roll_back_some(
     records: usize,
 ) -> Result<bool> {
     prepared::withdraw(core, slot)?;
-    let undo_no = slot.state().undo_no;
+    let undo_no = slot.undo_no();
     let keep = undo_no.saturating_sub(records as u64);
     let left = u64::from(planted::is_on("rollback: leave the first change"));
     undo_down_to(core, slot, keep.max(left), Rows::AreFree, writer)?;

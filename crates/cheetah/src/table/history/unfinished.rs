@@ -42,7 +42,7 @@ impl Unfinished {
 
     /// Whether the rollback of a transaction is long, and there is somebody here to do it.
     pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
-        core.pace.has_threads() && slot.state().undo_no > RECORDS_WAITED_FOR
+        core.pace.has_threads() && slot.undo_no() > RECORDS_WAITED_FOR
     }
 
     /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was

@@ -585,7 +585,9 @@ pub(crate) fn apply(
     own: Version,
 ) -> Result<()> {
     change.steps.iter().try_for_each(|step| apply_step(mtr, table, change, step, paths, own))?;
-    table.count_rows(change.rows);
+    if change.rows != 0 {
+        table.count_rows(change.rows);
+    }
     Ok(())
 }
 

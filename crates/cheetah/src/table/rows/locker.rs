@@ -130,6 +130,17 @@ pub(crate) struct Locker {
 struct Scanned {
     tree: Option<TreeId>,
     key: Vec<u8>,
+    by: ScannedBy,
+}
+
+/// What a scan has locked a row by.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum ScannedBy {
+    /// A lock of that record.
+    #[default]
+    Record,
+    /// A range, in which it lies.
+    Range,
 }
 
 impl std::fmt::Debug for Locker {
@@ -190,17 +201,17 @@ impl Locker {
     }
 
     /// Notes that a scan has locked a row exclusively, which nobody has changed unseen (I4).
-    pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8]) {
+    pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8], by: ScannedBy) {
         let mut scanned = self.scanned.lock();
-        scanned.tree = Some(tree);
+        (scanned.tree, scanned.by) = (Some(tree), by);
         scanned.key.clear();
         scanned.key.extend_from_slice(key);
     }
 
-    /// Whether that is the row that a scan has locked last, and still has.
-    pub(crate) fn has_scanned(&self, tree: TreeId, key: &[u8]) -> bool {
+    /// How a scan has locked the row last, if no other one since then, and it still has it.
+    pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8]) -> Option<ScannedBy> {
         let scanned = self.scanned.lock();
-        scanned.tree == Some(tree) && scanned.key == key
+        (scanned.tree == Some(tree) && scanned.key == key).then_some(scanned.by)
     }
 
     /// Locks of rows may go: no row counts as scanned any more (I4).

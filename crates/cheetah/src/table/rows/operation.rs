@@ -22,6 +22,7 @@
 //!       it.
 
 use super::change::Change;
+use super::locker::ScannedBy;
 use super::operation_locks::{forget_locks, give_back_key, Obstacle};
 use super::request::{check_limits, RowRequest, Target};
 use super::writer::Writer;
@@ -80,25 +81,27 @@ impl Writer {
         let mut key_locks = 0;
         let done = self.run_until_done(on, &request, &mut key_locks);
         match done {
-            Ok(()) => forget_locks(on, &request),
+            Ok(gone_by) => forget_locks(on, &request, gone_by),
             Err(_) => give_back_key(on, &request, &mut key_locks),
         }
-        done
+        done.map(|_| ())
     }
 
-    /// `key_locks` counts the requests for the key of a new row that is not there.
+    /// `key_locks` counts the requests for the key of a new row that is not there. Returns how a
+    /// scan has locked the row that changes or goes, if that was not locked anew.
     fn run_until_done(
         &mut self,
         on: Target<'_>,
         request: &RowRequest<'_>,
         key_locks: &mut u32,
-    ) -> Result<()> {
+    ) -> Result<Option<ScannedBy>> {
         let mut times_gone = 0;
         loop {
-            let before = on.slot.state().undo_no;
-            *key_locks += u32::from(self.lock_rows(on, request)?);
+            let before = on.slot.undo_no();
+            let locks = self.lock_rows(on, request)?;
+            *key_locks += u32::from(locks.has_new_key);
             let obstacle = match self.attempt(on, request)? {
-                Attempt::Done => return Ok(()),
+                Attempt::Done => return Ok(locks.gone_by),
                 Attempt::Wait(obstacle) => obstacle,
                 Attempt::RollBack(obstacle) => {
                     reach::mark("row operation rolled back for a range");

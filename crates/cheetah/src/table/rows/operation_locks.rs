@@ -2,7 +2,7 @@
 //! same unique key, and ranges that others have locked. When it does what, and what it holds then,
 //! says [`super::operation`].
 
-use super::locker::{Asked, Locked, Patience, VersionWriter};
+use super::locker::{Asked, Locked, Patience, ScannedBy, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
 use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result, TreeId};
@@ -23,26 +23,44 @@ pub(in crate::table) enum Obstacle {
     Range(TreeId, Vec<u8>),
 }
 
+/// What [`Writer::lock_rows`] has come to.
+#[derive(Clone, Copy, Default, Debug)]
+pub(in crate::table) struct RowLocks {
+    /// How a scan has locked the row that changes or goes, if that was not locked anew.
+    pub(in crate::table) gone_by: Option<ScannedBy>,
+    /// Whether the lock of a new key was asked for, where there is no row.
+    pub(in crate::table) has_new_key: bool,
+}
+
 impl Writer {
-    /// Locks the rows of the old key and of the new one; whether by a request for a new key with no
-    /// row. Leaves the paths to them prepared, so that the operation searches for neither again.
-    /// Waits, with no latch held (I1 of [`super::locker`]).
-    pub(in crate::table) fn lock_rows(&mut self, on: Target<'_>, request: &RowRequest<'_>) -> Result<bool> {
-        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(false) };
+    /// Locks the rows of the old key and of the new one. Leaves the paths to them prepared, so that
+    /// the operation searches for neither again. Waits, with no latch held (I1 of
+    /// [`super::locker`]).
+    pub(in crate::table) fn lock_rows(
+        &mut self,
+        on: Target<'_>,
+        request: &RowRequest<'_>,
+    ) -> Result<RowLocks> {
+        let mut done = RowLocks::default();
+        let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(done) };
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
         let tree = on.table.clustered().def().id;
-        if let Some(key) = request.gone_key().filter(|key| !locker.has_scanned(tree, key)) {
-            let path = &mut self.paths.of(on.table, 0)?.old;
-            locker.lock_row(on.table, key, Some(path), Patience::Waits, |_| LockMode::Exclusive, see)?;
+        if let Some(key) = request.gone_key() {
+            done.gone_by = locker.scanned_by(tree, key);
+            if done.gone_by.is_none() {
+                let path = &mut self.paths.of(on.table, 0)?.old;
+                locker.lock_row(on.table, key, Some(path), Patience::Waits, |_| LockMode::Exclusive, see)?;
+            }
         }
-        let Some(key) = request.added_key() else { return Ok(false) };
+        let Some(key) = request.added_key() else { return Ok(done) };
         let mode = |record: Option<RecordRef<'_>>| match record {
             Some(record) if !record.is_marked() => duplicates,
             _ => LockMode::Exclusive,
         };
         let path = &mut self.paths.of(on.table, 0)?.new;
         let locked = locker.lock_row(on.table, key, Some(path), Patience::Waits, mode, see)?;
-        Ok(matches!(locked, Locked::Gone(Some(_))))
+        done.has_new_key = matches!(locked, Locked::Gone(Some(_)));
+        Ok(done)
     }
 
     /// Waits for what is in the way. `false` when that was a row which is gone.
@@ -183,11 +201,14 @@ pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: 
     Ok(())
 }
 
-/// Gives the locks of the rows back that the operation has changed (I2 of [`super::operation`]).
-pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>) {
+/// Gives the locks of the rows back that the operation has changed (I2 of [`super::operation`]),
+/// whose old row was locked by `gone_by` before. A range of a scan stays, and its rows have no
+/// other lock.
+pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>, gone_by: Option<ScannedBy>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;
-    for key in request.gone_key().into_iter().chain(request.added_key()) {
+    let gone = request.gone_key().filter(|_| gone_by != Some(ScannedBy::Range));
+    for key in gone.into_iter().chain(request.added_key()) {
         on.core.locks.forget_changed(locker.owner, tree, key);
     }
 }
