@@ -20,7 +20,8 @@ statements so far agree with it:
   one that it has not got with NOWAIT; Cheetah gives it back.
 - deleted: a row, or an entry, whose deletion has been committed before the one who has locked it
     came. InnoDB locks it as long as
-  it is not purged, Cheetah passes it, and locks the range around it where ranges are locked.
+  it is not purged, Cheetah passes it, and locks its place and the range around it where ranges are
+    locked.
 - entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, has waited
   in vain, or has passed it with SKIP LOCKED. Cheetah locks no entries.
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks

@@ -82,15 +82,14 @@ fn waits_count(db: &Db) -> u64 {
 }
 
 /// An insert waits for a gap, and holds a row. A scan passes deleted records around the place of
-/// the insert and waits for that row. Then the gap is given back, and the insert
-/// meets the scan's request for what it has passed, which is queued: a deadlock. Returns the
-/// results of the insert and of the scan.
+/// the insert and waits for that row. Then the gap is given back, and the insert meets the scan's
+/// request for what it has passed, which is queued: a deadlock. Returns the results of the insert
+/// and of the scan. With a `bug` of the scan they wait for half a second only.
 fn insert_among_what_a_waiting_scan_passes(bug: Option<&'static str>) -> (Result<()>, Result<bool>) {
     let (db, table, _old) = with_deleted(&[10, 20, 30, 40, 50], &[20, 30, 40]);
     let [mut keeper, mut writer, mut scanner] = [db.begin(), db.begin(), db.begin()];
-    for txn in [&mut writer, &mut scanner] {
-        txn.set_lock_wait(500_000_000);
-    }
+    let wait_ns = if bug.is_some() { 500_000_000 } else { 60_000_000_000 };
+    [&mut writer, &mut scanner].into_iter().for_each(|txn| txn.set_lock_wait(wait_ns));
     let key = |key: u64| key.to_be_bytes();
     let mut stored = Vec::new();
     assert!(!keeper.get(&table, &key(25), Read::Exclusive, &mut stored).unwrap());
@@ -125,4 +124,68 @@ fn a_scan_that_locks_what_it_passes_while_it_waits_is_caught() {
     let bug = Some("scan: lock what it passed while it waits");
     let (inserted, _) = insert_among_what_a_waiting_scan_passes(bug);
     assert!(matches!(inserted, Err(Error::LockTimeout)), "a deadlock that nobody sees: {inserted:?}");
+}
+
+/// Exclusively: with the key of a row that is not there, its place is locked all the same.
+fn lock_place(txn: &mut Transaction, table: &Arc<Table>, key: u64) {
+    let deleted = delete(txn, table, key, &row(key));
+    assert!(matches!(deleted, Err(Error::RowNotFound)), "{deleted:?}");
+}
+
+fn waits<T: std::fmt::Debug>(result: Result<T>) -> bool {
+    match result {
+        Ok(_) | Err(Error::RowNotFound) => false,
+        Err(Error::LockTimeout) => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn the_place_of_a_deleted_record_stays_with_whoever_has_locked_it_before_the_scan() {
+    let (db, table, _old) = with_deleted(&[10, 20, 30, 40, 50], &[20, 30, 40]);
+    let (mut scanner, mut other) = (db.begin(), db.begin());
+    [&mut scanner, &mut other].into_iter().for_each(|txn| txn.set_lock_wait(0));
+    lock_place(&mut other, &table, 30);
+    let mut cursor = scanner.cursor(&table, 0, Read::Exclusive).unwrap();
+    assert!(cursor.seek(SeekMode::AtLeast, &15u64.to_be_bytes()).unwrap());
+    assert_eq!(cursor.clustered_key(), 50u64.to_be_bytes());
+    drop(cursor);
+    assert!(waits(insert(&mut other, &table, 30, &row(30))), "the range is the scan's");
+    assert!(waits(insert(&mut scanner, &table, 30, &row(30))), "the place is the other's");
+    other.commit().unwrap();
+    insert(&mut scanner, &table, 30, &row(30)).unwrap();
+}
+
+#[test]
+fn places_behind_the_last_deleted_record_are_free_and_nobody_puts_rows_there() {
+    let rows = (1..=10).map(|key| 10 * key).collect::<Vec<_>>();
+    for (gone, mode, beyond) in [([80, 90, 100], SeekMode::First, 999), ([10, 20, 30], SeekMode::Last, 5)] {
+        let (db, table, _old) = with_deleted(&rows, &gone);
+        let (mut scanner, mut other) = (db.begin(), db.begin());
+        other.set_lock_wait(0);
+        let mut cursor = scanner.cursor(&table, 0, Read::Exclusive).unwrap();
+        let mut found = cursor.seek(mode, b"").unwrap();
+        while found {
+            found = if mode == SeekMode::First { cursor.next() } else { cursor.prev() }.unwrap();
+        }
+        assert!(waits(delete(&mut other, &table, gone[1], &row(gone[1]))), "{mode:?}");
+        assert!(!waits(delete(&mut other, &table, beyond, &row(beyond))), "{mode:?}");
+        assert!(waits(insert(&mut other, &table, beyond, &row(beyond))), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_scan_over_rows_and_deleted_records_by_turns_takes_the_memory_of_one_range() {
+    let (rows, gone) = ((0..3000).collect::<Vec<_>>(), (0..3000).step_by(2).collect::<Vec<_>>());
+    let (db, table, _old) = with_deleted(&rows, &gone);
+    let mut scanner = db.begin();
+    let mut cursor = scanner.cursor(&table, 0, Read::Exclusive).unwrap();
+    let mut found = cursor.seek(SeekMode::First, b"").unwrap();
+    let mut count = 0;
+    while found {
+        count += 1;
+        found = cursor.next().unwrap();
+    }
+    let used = db.status().iter().find(|(name, _)| *name == "memory_locks_bytes").unwrap().1;
+    assert!(count == 1500 && used < 2_000, "{count} rows took {used} bytes");
 }

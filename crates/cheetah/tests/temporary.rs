@@ -159,7 +159,6 @@ fn others_wait_for_their_rows_and_the_owner_does_not() {
     assert_eq!(read(&mut other, &x, 2).unwrap(), Some(row(5)));
 }
 
-/// Both kinds, with checkpoints in the middle of transactions; each commit is acknowledged.
 /// How many trees wait for the background when a temporary table with `keys` has gone, of which
 /// somebody has a handle or not.
 fn left_behind(keys: &[u64], has_handle: bool) -> u64 {
@@ -185,6 +184,7 @@ fn a_small_one_gives_its_pages_back_as_it_goes_and_others_in_the_background() {
     assert_eq!(left_behind(&(0..40).collect::<Vec<_>>(), false), 3);
 }
 
+/// Both kinds, with checkpoints in the middle of transactions; each commit is acknowledged.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let (t, x) = (db.table("t").unwrap(), create(&db));

@@ -59,12 +59,12 @@ impl Pool {
         pages_max: usize,
     ) -> (Vec<PageId>, Option<PageId>) {
         let states = trees.iter().filter_map(|tree| self.trees.known(*tree)).collect::<Vec<_>>();
-        let left = states.iter().map(|state| state.bytes().pages).sum::<u64>();
-        let first = states.iter().map(|state| *state.numbers().start()).min().unwrap_or(u64::MAX);
-        let last = states.iter().map(|state| *state.numbers().end()).max().unwrap_or(0);
-        let start = from.0.max(first);
+        let left = states.iter().map(|state| state.pages_count()).sum::<u64>();
+        let first = states.iter().map(|state| *state.numbers().start()).min().unwrap_or(PageId(u64::MAX));
+        let last = states.iter().map(|state| *state.numbers().end()).max().unwrap_or(PageId::NONE);
+        let start = from.max(first).0;
         let mut found = Vec::new();
-        for number in start..=last {
+        for number in start..=last.0 {
             if found.len() as u64 >= left {
                 break;
             }

@@ -99,6 +99,8 @@ pub(super) struct TreeState {
     /// Between these lie the numbers of all pages that it has had since the pool was opened.
     first_number: AtomicU64,
     last_number: AtomicU64,
+    /// All pages: exact at any time, as the sum of those by class is not while one is corrected.
+    pages_count: AtomicU64,
     pages: SharedCounts,
     stored: SharedCounts,
     stored_bytes: AtomicU64,
@@ -117,6 +119,7 @@ impl Default for TreeState {
             has_tried: AtomicBool::new(false),
             first_number: AtomicU64::new(u64::MAX),
             last_number: AtomicU64::new(0),
+            pages_count: AtomicU64::new(0),
             pages: SharedCounts::default(),
             stored: SharedCounts::default(),
             stored_bytes: AtomicU64::new(0),
@@ -137,10 +140,9 @@ impl TreeState {
     }
 
     pub(super) fn bytes(&self) -> TreeBytes {
-        let by_class = self.pages.get();
         TreeBytes {
-            pages: by_class.total(),
-            by_class,
+            pages: self.pages_count(),
+            by_class: self.pages.get(),
             stored_by_class: self.stored.get(),
             stored_bytes: self.stored_bytes.load(Relaxed),
         }
@@ -171,7 +173,7 @@ impl TreeState {
     }
 
     pub(super) fn is_trial_due(&self) -> bool {
-        self.pages.get().total() >= self.trial_at.load(Relaxed)
+        self.pages_count() >= self.trial_at.load(Relaxed)
     }
 
     pub(super) fn has_tried(&self) -> bool {
@@ -180,7 +182,7 @@ impl TreeState {
 
     /// Whether the first trial is due, or being made.
     pub(super) fn awaits_first_trial(&self) -> bool {
-        !self.has_tried() && self.pages.get().total() >= PAGES_MIN
+        !self.has_tried() && self.pages_count() >= PAGES_MIN
     }
 
     /// A trial has ended, whatever came of it; the next one is due with so many pages.
@@ -196,7 +198,7 @@ impl TreeState {
 
     /// Whether the background is to be told now that a trial is due.
     pub(super) fn note_growth(&self) -> bool {
-        let pages = self.pages.get().total();
+        let pages = self.pages_count();
         let at = self.noted_at.load(Relaxed);
         pages >= at && self.noted_at.compare_exchange(at, 2 * pages, Relaxed, Relaxed).is_ok()
     }
@@ -212,15 +214,22 @@ impl TreeState {
     pub(super) fn add_page(&self, pid: PageId, class: PageClass) {
         self.first_number.fetch_min(pid.0, Relaxed);
         self.last_number.fetch_max(pid.0, Relaxed);
+        self.pages_count.fetch_add(1, Relaxed);
         self.pages.add(class);
     }
 
-    /// Between which numbers its pages lie; none if it has had none.
-    pub(super) fn numbers(&self) -> RangeInclusive<u64> {
-        self.first_number.load(Relaxed)..=self.last_number.load(Relaxed)
+    /// All pages.
+    pub(super) fn pages_count(&self) -> u64 {
+        self.pages_count.load(Relaxed)
+    }
+
+    /// The numbers of its pages lie between these two; the range is empty if it has had none.
+    pub(super) fn numbers(&self) -> RangeInclusive<PageId> {
+        PageId(self.first_number.load(Relaxed))..=PageId(self.last_number.load(Relaxed))
     }
 
     pub(super) fn remove_page(&self, class: PageClass) {
+        self.pages_count.fetch_sub(1, Relaxed);
         self.pages.subtract(class);
     }
 

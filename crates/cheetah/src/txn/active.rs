@@ -33,8 +33,8 @@ pub struct Slot {
     leaves_garbage: AtomicBool,
     /// By how much it has changed the number of rows of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
-    /// A table that is among them; 0 while none is.
-    counted: AtomicU32,
+    /// A table that is among them; 0 while none is known.
+    listed_table: AtomicU32,
     /// Who has its locks; 0 while nobody is known.
     owner: AtomicU64,
     /// Whether the log tells of it: not of what a transaction does with temporary tables.
@@ -49,7 +49,7 @@ impl Slot {
 
     /// Its state, locked.
     pub fn state(&self) -> StateGuard<'_> {
-        StateGuard { state: self.state.lock(), undo_no: &self.undo_no }
+        StateGuard { state: self.state.lock(), published: &self.undo_no }
     }
 
     /// How many undo records it has.
@@ -86,17 +86,18 @@ impl Slot {
     /// Notes that it has changed a table, and by how much the number of its rows.
     pub fn count_rows(&self, table: TableId, difference: i64) {
         // An update counts nothing where the table is listed.
-        if difference == 0 && self.counted.load(Ordering::Relaxed) == table.0 {
+        if difference == 0 && self.listed_table.load(Ordering::Relaxed) == table.0 {
             return;
         }
-        *self.rows.lock().entry(table).or_default() += difference;
-        self.counted.store(table.0, Ordering::Relaxed);
+        let mut rows = self.rows.lock();
+        *rows.entry(table).or_default() += difference;
+        self.listed_table.store(table.0, Ordering::Relaxed);
     }
 
     /// Sets by how much it has changed the number of rows of each table, all of them.
     pub fn set_rows(&self, rows: BTreeMap<TableId, i64>) {
         let mut own = self.rows.lock();
-        self.counted.store(0, Ordering::Relaxed);
+        self.listed_table.store(0, Ordering::Relaxed);
         *own = rows;
     }
 
@@ -118,7 +119,7 @@ impl Slot {
             state: Mutex::new(state),
             leaves_garbage,
             rows: Mutex::default(),
-            counted: AtomicU32::new(0),
+            listed_table: AtomicU32::new(0),
             owner: AtomicU64::new(0),
             is_logged,
         })
@@ -129,7 +130,7 @@ impl Slot {
 #[derive(Debug)]
 pub struct StateGuard<'a> {
     state: MutexGuard<'a, TxnState>,
-    undo_no: &'a AtomicU64,
+    published: &'a AtomicU64,
 }
 
 impl Deref for StateGuard<'_> {
@@ -148,7 +149,7 @@ impl DerefMut for StateGuard<'_> {
 impl Drop for StateGuard<'_> {
     /// Publishes the count of undo records (I3).
     fn drop(&mut self) {
-        self.undo_no.store(self.state.undo_no, Ordering::Relaxed);
+        self.published.store(self.state.undo_no, Ordering::Relaxed);
     }
 }
 
@@ -243,5 +244,24 @@ mod tests {
             [3, 4, 5, 6].map(|table| slot.rows_of(TableId(table))),
             [Some(2), Some(-1), Some(0), None]
         );
+        slot.count_rows(TableId(5), 0);
+        assert_eq!(slot.rows_of(TableId(5)), Some(0));
+        slot.set_rows(BTreeMap::new());
+        slot.count_rows(TableId(5), 0);
+        assert_eq!(slot.rows_of(TableId(5)), Some(0), "a table that was listed before is listed again");
+    }
+
+    #[test]
+    fn whoever_lets_go_of_a_state_publishes_its_count_of_undo_records() {
+        let slot = Active::new(&[TxnState { txn: TxnId(1), undo_no: 7, ..TxnState::default() }]);
+        let slot = slot.get_or_start(TxnId(1));
+        assert_eq!(slot.undo_no(), 7);
+        let mut state = slot.state();
+        state.undo_no += 1;
+        assert_eq!(slot.undo_no(), 7);
+        drop(state);
+        assert_eq!(slot.undo_no(), 8);
+        slot.state().undo_no = 2;
+        assert_eq!(slot.undo_no(), 2);
     }
 }

@@ -294,8 +294,9 @@ impl LockingScan {
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
             if !planted::is_on("scan: leave the gap behind the last record") {
-                let range = (low, end.map_or(Bound::Unbounded, Bound::Excluded));
-                asking.lock_rest(range, &step, passed.is_some())?;
+                let high = end.map_or(Bound::Unbounded, Bound::Excluded);
+                let passed = passed.map(|last| [(low, Bound::Included(last)), (Bound::Excluded(last), high)]);
+                asking.lock_rest((low, high), &step, passed)?;
             }
             Ok(step)
         })?
@@ -342,8 +343,9 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            let range = (end.map_or(Bound::Unbounded, Bound::Included), high);
-            asking.lock_rest(range, &step, passed.is_some())?;
+            let low = end.map_or(Bound::Unbounded, Bound::Included);
+            let passed = passed.map(|last| [(Bound::Included(last), high), (low, Bound::Excluded(last))]);
+            asking.lock_rest((low, high), &step, passed)?;
             Ok(step)
         })?
     }

@@ -60,7 +60,7 @@ pub(in crate::db) struct Copied {
     /// How often the lock of the row was asked for and counted for this stop; not at all when an
     /// own version is the lock.
     pub(in crate::db) granted: u32,
-    /// What the row is locked by.
+    /// The kind of lock that the row has.
     pub(in crate::db) by: ScannedBy,
 }
 
@@ -115,17 +115,22 @@ impl Asking<'_> {
     }
 
     /// Locks what is left of a leaf behind its last record that was not passed, up to where `step`
-    /// ends. `has_passed`: whether there are records in it, all of which were passed.
+    /// ends. `passed`: the run of records in it, all of which were passed, and the gap behind that.
     pub(in crate::db) fn lock_rest(
         &self,
         range: KeyRange<'_>,
         step: &ScanStep,
-        has_passed: bool,
+        passed: Option<[KeyRange<'_>; 2]>,
     ) -> Result<()> {
-        match step {
-            _ if has_passed => self.lock_run(range),
-            ScanStep::Crossed => self.lock_passed(range),
-            _ => self.lock_gap(range),
+        match (step, passed) {
+            (ScanStep::Crossed, Some(_)) => self.lock_run(range),
+            (ScanStep::Crossed, None) => self.lock_passed(range),
+            // Rows may be asked for in the gap: others lock keys there that are in no index.
+            (_, Some([run, gap])) => {
+                self.lock_run(run)?;
+                self.lock_gap(gap)
+            }
+            (_, None) => self.lock_gap(range),
         }
     }
 
@@ -151,12 +156,12 @@ impl Asking<'_> {
         let step = self.judge(met, copied)?;
         // A scan that lands has the run with the record. One that waits is queued, and asks for
         // nothing: it comes here again (I6).
-        let goes_on_without = match step {
+        let lacks_run = match step {
             ScanStep::Landed => !self.locks_records(),
             ScanStep::Wait(_) => planted::is_on("scan: lock what it passed while it waits"),
             _ => true,
         };
-        if goes_on_without {
+        if lacks_run {
             self.lock_run(run)?;
         }
         Ok(step)

@@ -663,6 +663,7 @@ impl Catalog {
 
     /// Takes a tree without pages off the list.
     pub(crate) fn tree_is_free(&self, tree: TreeId) {
+        debug_assert_eq!(self.pool.tree_bytes(tree).pages, 0, "nobody would free the rest of {tree}");
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
         self.pool.forget_tree(tree);
     }

@@ -119,6 +119,9 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     let postings = fulltext::postings_of(&table);
     let trees = trees_of_temporary(&table);
     fulltext::drop_behind(core, &postings, || change(core, Ddl::Drop(table)))?;
+    if trees.is_empty() {
+        return Ok(());
+    }
     if let Some(mut dropping) = core.dropping.try_lock() {
         dropping.free_at_once(&trees, &core.catalog, &core.pool);
     }

@@ -133,7 +133,7 @@ struct Scanned {
     by: ScannedBy,
 }
 
-/// What a scan has locked a row by.
+/// The kind of lock by which a scan has a row.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum ScannedBy {
     /// A lock of that record.

@@ -84,7 +84,7 @@ impl Writer {
             Ok(gone_by) => forget_locks(on, &request, gone_by),
             Err(_) => give_back_key(on, &request, &mut key_locks),
         }
-        done.map(|_| ())
+        done.map(drop)
     }
 
     /// `key_locks` counts the requests for the key of a new row that is not there. Returns how a

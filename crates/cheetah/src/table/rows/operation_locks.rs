@@ -23,7 +23,7 @@ pub(in crate::table) enum Obstacle {
     Range(TreeId, Vec<u8>),
 }
 
-/// What [`Writer::lock_rows`] has come to.
+/// The locks that [`Writer::lock_rows`] has found or got.
 #[derive(Clone, Copy, Default, Debug)]
 pub(in crate::table) struct RowLocks {
     /// How a scan has locked the row that changes or goes, if that was not locked anew.
@@ -202,8 +202,9 @@ pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: 
 }
 
 /// Gives the locks of the rows back that the operation has changed (I2 of [`super::operation`]),
-/// whose old row was locked by `gone_by` before. A range of a scan stays, and its rows have no
-/// other lock.
+/// whose old row was locked by `gone_by` before. A row that a scan has in a range has no other
+/// lock, unless an earlier statement has locked it alone: that one stays to the end of the
+/// transaction.
 pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>, gone_by: Option<ScannedBy>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;

@@ -2,9 +2,11 @@
 //! temporary table goes.
 //!
 //! Invariants
-//!   - Pages of a tree are freed under the lock of the walk, by whoever finds it in no other walk:
-//!     none is freed twice.
-//!   - A tree is on the catalog's list until its last page is free.
+//!   I1  The pages of a tree are freed under the lock of [`Dropping`], and a tree that is in a walk
+//!       is freed by that walk alone: no page is freed twice.
+//!   I2  A tree is on the catalog's list until its last page is free.
+//! Locks     that of definitions, where a table is dropped; then that of [`Dropping`]; then the
+//!           catalog's.
 
 use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;
@@ -43,7 +45,8 @@ impl Dropping {
     }
 
     /// Frees the pages of trees that have just been dropped with a temporary table, if they are few
-    /// and nobody uses them. Otherwise, and after an error, the background does.
+    /// and nobody uses them. Otherwise, and after an error, the background does. Does I/O where
+    /// changes wait for a page, or where a checkpoint writes it.
     pub(crate) fn free_at_once(&mut self, trees: &HashSet<TreeId>, catalog: &Catalog, pool: &Pool) {
         let pages = trees.iter().map(|tree| pool.tree_bytes(*tree).pages).sum::<u64>();
         let is_free = |tree: &TreeId| !self.trees.contains(tree) && catalog.may_be_freed(*tree);

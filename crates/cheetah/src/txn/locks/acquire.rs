@@ -25,6 +25,10 @@ impl LockTable {
     }
 
     fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
+        debug_assert!(
+            !self.owners.is_queued(owner) || planted::is_on("scan: lock what it passed while it waits"),
+            "an owner whose request is queued asks for nothing else: see `deadlock`"
+        );
         match lock {
             Lock::Gap { tree, range, mode } => {
                 self.request_range(owner, tree, &KeySpan::new(range), Level::gap(mode))
@@ -82,10 +86,6 @@ impl LockTable {
         if span.is_empty() {
             return Ok(Answer::AlreadyHeld);
         }
-        debug_assert!(
-            planted::is_on("scan: lock what it passed while it waits") || !self.owners.is_queued(owner),
-            "an owner whose request is queued asks for nothing else: see `deadlock`"
-        );
         let shard = self.tree_shard(tree);
         let mut trees = shard.trees.write();
         if trees.get(tree).is_some_and(|shared| shared.ranges.has(owner, level, span)) {

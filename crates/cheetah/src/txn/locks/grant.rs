@@ -4,7 +4,9 @@
 //! it and wait.
 //! - A record, and the record of a next-key lock, with the same record of others, by the modes.
 //! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its
-//!   owner has seen that no other one lies in what it adds.
+//!   owner has seen that no other one lies in what it adds, but for deleted ones. If somebody else
+//!   has locked the place of such a one, both have it: who puts a row there asks for the record
+//!   itself, which the range does not give beside that lock, and for all ranges around it.
 //! - An insert intention, with ranges of others around the key, and with next-key requests of
 //!   others for such a range; but not with those for that very key who wait for the owner of the
 //!   intention.

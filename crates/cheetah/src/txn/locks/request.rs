@@ -47,9 +47,9 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// The same, with its records: there is none, or they are the owner's own. Becomes one with
-    /// what a scan locks by [`NextKey`](Self::NextKey) before and behind it. Always granted; the
-    /// gap only, where others have keys in it.
+    /// The same, with its records: there is none, or they are deleted, or the owner's own. Becomes
+    /// one with what a scan locks by [`NextKey`](Self::NextKey) before and behind it. Always
+    /// granted; the gap only, where others have keys in it.
     Range {
         /// The index.
         tree: TreeId,
