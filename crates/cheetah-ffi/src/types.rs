@@ -101,12 +101,15 @@ impl Code {
                 ConstraintProblem::NameIsTaken => Code::ConstraintExists,
                 ConstraintProblem::IsReferenced => Code::IsReferenced,
                 ConstraintProblem::IndexIsNeeded => Code::IndexIsNeeded,
+                _ => Code::Unsupported,
             },
             Error::Search { problem, .. } => match problem {
                 SearchProblem::Syntax => Code::SearchSyntax,
                 SearchProblem::TooManyWordsInPhrase => Code::SearchPhrase,
                 SearchProblem::TooDeep | SearchProblem::TooMuchMemory => Code::SearchMemory,
+                _ => Code::Unsupported,
             },
+            _ => Code::Unsupported,
         }
     }
 }

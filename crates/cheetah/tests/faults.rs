@@ -112,7 +112,7 @@ fn a_disk_that_fills_up_at_any_moment_takes_nothing_and_lets_everything_be_rolle
         };
         let ended = workload.run(&shape);
         if let Err(error) = &ended {
-            assert!(error.kind() == ErrorKind::Limit, "budget {budget_kib} KiB: {error}");
+            assert!(error.kind() == ErrorKind::Resource, "budget {budget_kib} KiB: {error}");
             filled += 1;
         }
         workload.roll_back_all().unwrap_or_else(|error| panic!("budget {budget_kib} KiB: {error}"));

@@ -1,8 +1,8 @@
 //! Errors of the engine. A message says what, where, and what to do; that of a conflict only what,
 //! as the caller knows the row and retries.
 //!
-//! Callers decide by [`Error::kind`]: a conflict is the transaction's, a limit is the statement's,
-//! corruption is the table's, and a fatal error is the engine's.
+//! Callers decide by [`Error::kind`] whether to try again, to change the request, to provide what
+//! is missing, to restore a table, or to open the database again.
 
 use super::TxnId;
 use std::io;
@@ -12,20 +12,28 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// What a caller can do about an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ErrorKind {
-    /// Another row or transaction is in the way; retrying may help.
-    Conflict,
-    /// Something is too large, too many, or not supported; the statement fails, the engine goes on.
-    Limit,
-    /// Bytes on disk are not what was written; whoever needs them fails, the rest goes on. A
+    /// Another transaction is or was in the way. The same request may succeed later, after
+    /// `Deadlock`, `RecordChanged`, `TableChanged` and `RolledBack` in a new transaction.
+    Retry,
+    /// The request cannot be done as it is, and has changed nothing: the caller changes it.
+    Caller,
+    /// Disk space, memory for locks, or an encryption key is missing. The same request succeeds
+    /// once it is there.
+    Resource,
+    /// The operating system refused an operation on a file. The engine goes on.
+    Io,
+    /// Bytes on disk are not what was written. A request that needs them fails, others go on. A
     /// startup that needs them quarantines the table.
     Corruption,
-    /// The engine has stopped; nothing works until it is opened again.
-    Fatal,
+    /// The engine has stopped. Nothing works until the database is opened again.
+    Stopped,
 }
 
 /// Why a constraint does not allow the change of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ConstraintProblem {
     /// The constraint cannot be: columns, indexes or the parent do not fit, or are not there.
     CannotAdd,
@@ -39,6 +47,7 @@ pub enum ConstraintProblem {
 
 /// Why a full-text query is not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SearchProblem {
     /// It cannot be understood.
     Syntax,
@@ -52,6 +61,7 @@ pub enum SearchProblem {
 
 /// An error of the engine.
 #[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// A unique key exists already.
     #[error("duplicate key in index {index_no}")]
@@ -206,30 +216,28 @@ impl Error {
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::DuplicateKey { .. }
-            | Error::TableExists(_)
-            | Error::NoSuchTable(_)
-            | Error::RowNotFound
-            | Error::LockTimeout
+            Error::LockTimeout
             | Error::Deadlock
             | Error::RecordChanged
             | Error::TableChanged(_)
             | Error::Locked
+            | Error::RollbackUnfinished { .. }
+            | Error::RolledBack(_) => ErrorKind::Retry,
+            Error::DuplicateKey { .. }
+            | Error::TableExists(_)
+            | Error::NoSuchTable(_)
+            | Error::RowNotFound
+            | Error::Interrupted
             | Error::UnknownXid(_)
-            | Error::Interrupted => ErrorKind::Conflict,
-            Error::Limit { .. }
-            | Error::LockTableFull
-            | Error::Setting { .. }
             | Error::Constraint { .. }
             | Error::Search { .. }
-            | Error::Key { .. }
-            | Error::DiskFull(_)
-            | Error::Unsupported { .. }
-            | Error::Io { .. }
-            | Error::RollbackUnfinished { .. }
-            | Error::RolledBack(_) => ErrorKind::Limit,
+            | Error::Limit { .. }
+            | Error::Setting { .. }
+            | Error::Unsupported { .. } => ErrorKind::Caller,
+            Error::LockTableFull | Error::Key { .. } | Error::DiskFull(_) => ErrorKind::Resource,
+            Error::Io { .. } => ErrorKind::Io,
             Error::Corruption { .. } => ErrorKind::Corruption,
-            Error::Fatal(_) => ErrorKind::Fatal,
+            Error::Fatal(_) => ErrorKind::Stopped,
         }
     }
 
@@ -287,8 +295,24 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use super::Error;
+    use super::{Error, ErrorKind};
     use std::io;
+
+    #[test]
+    fn the_kind_says_whether_the_same_request_may_succeed() {
+        let is_of = |kind, errors: Vec<Error>| {
+            errors.iter().for_each(|error| assert_eq!(error.kind(), kind, "{error}"));
+        };
+        is_of(ErrorKind::Retry, vec![Error::Deadlock, Error::LockTimeout, Error::Locked]);
+        is_of(
+            ErrorKind::Caller,
+            vec![Error::NoSuchTable("t".into()), Error::RowNotFound, Error::Interrupted],
+        );
+        is_of(ErrorKind::Resource, vec![Error::LockTableFull, Error::DiskFull("0 bytes".into())]);
+        is_of(ErrorKind::Io, vec![Error::io("read", "file", io::Error::from_raw_os_error(5))]);
+        is_of(ErrorKind::Resource, vec![Error::io("write", "file", io::ErrorKind::StorageFull.into())]);
+        is_of(ErrorKind::Stopped, vec![Error::Fatal("a sync failed".into())]);
+    }
 
     #[test]
     fn only_what_the_disk_says_of_a_file_makes_its_bytes_unreadable() {

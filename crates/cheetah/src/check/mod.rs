@@ -304,7 +304,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
     /// Reads a row, and adds its entries to the sums.
     fn sum_up(&mut self, key: &[u8], stored: &[u8], findings: &mut Vec<String>) -> Result<()> {
         if let Err(error) = self.read_row(stored) {
-            if error.kind() == ErrorKind::Fatal {
+            if error.kind() == ErrorKind::Stopped {
                 return Err(error);
             }
             self.unreadable += 1;
@@ -341,7 +341,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         findings: &mut Vec<String>,
     ) -> Result<()> {
         match self.read_row(stored) {
-            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(_) => return Ok(()), // it has been told
             Ok(()) => self.compute_entries(key)?,
         }

@@ -206,7 +206,7 @@ fn what_was_read_from_the_cache_after_a_failed_sync_is_made_durable_before_servi
     let log = Log::create(&setup(&disk, 1)).unwrap();
     disk.inject(Fault::on(Op::SyncData));
     let end = log.append(1, b"believed").unwrap().end;
-    assert_eq!(log.sync_to(end).unwrap_err().kind(), ErrorKind::Fatal);
+    assert_eq!(log.sync_to(end).unwrap_err().kind(), ErrorKind::Stopped);
     // The process restarts without a power cut and sees the frame in the cache.
     let (bodies, recovered) = read(&disk, Lsn(0), Lsn(0)).unwrap();
     assert_eq!(bodies, [b"believed".to_vec()]);

@@ -264,10 +264,10 @@ fn a_failed_write_or_sync_stops_the_log_for_good() {
             let end = log.append(1, &body(n)).map(|range| range.end);
             end.and_then(|end| log.commit(end, FlushMode::Sync)).err()
         });
-        assert_eq!(error.unwrap().kind(), ErrorKind::Fatal, "{op:?}");
+        assert_eq!(error.unwrap().kind(), ErrorKind::Stopped, "{op:?}");
         let calls = disk.calls();
-        assert_eq!(log.append(1, b"x").unwrap_err().kind(), ErrorKind::Fatal);
-        assert_eq!(log.sync_to(log.end()).unwrap_err().kind(), ErrorKind::Fatal);
+        assert_eq!(log.append(1, b"x").unwrap_err().kind(), ErrorKind::Stopped);
+        assert_eq!(log.sync_to(log.end()).unwrap_err().kind(), ErrorKind::Stopped);
         assert_eq!(disk.calls(), calls, "nothing is tried after {op:?} failed");
     }
 }

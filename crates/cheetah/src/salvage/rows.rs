@@ -46,7 +46,7 @@ pub(super) fn each_row(
             match read {
                 Ok(true) => take(&key, &rows.row)?,
                 Ok(false) => {}
-                Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
                 Err(error) => {
                     report.rows_lost += 1;
                     if report.row_lost_why.is_empty() {
@@ -83,7 +83,7 @@ impl RowReader<'_> {
         let pool = &self.view.core.pool;
         inline_row(row_format, stored, &self.values, &mut self.whole, |locator, value| {
             match large::read_value(pool, table.blob_owner(), locator, value) {
-                Err(error) if error.kind() != ErrorKind::Fatal => {
+                Err(error) if error.kind() != ErrorKind::Stopped => {
                     // Bytes of a value that is not whole must not be taken for it.
                     match planted::is_on("salvage: copy a value that is not whole") {
                         true => Ok(()),

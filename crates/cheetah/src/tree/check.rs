@@ -188,7 +188,7 @@ impl Walk<'_> {
         let unusable =
             |what: String, is_unreadable| Ok(Look { page, problems: vec![what], bytes: None, is_unreadable });
         let bytes = match self.copy_of(page) {
-            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return unusable(error.to_string(), true),
             Ok(None) => return unusable("named by a page of the tree, but free".into(), false),
             Ok(Some(bytes)) => bytes,

@@ -56,7 +56,7 @@ impl Walk<'_> {
     /// A copy of a page of the tree, or why there is none.
     fn copy_of(&self, page: PageId) -> Result<std::result::Result<Vec<u8>, String>> {
         let bytes = match self.tree.pool.fetch_for_scan(page) {
-            Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
             Err(error) => return Ok(Err(error.to_string())),
             Ok(None) => return Ok(Err(format!("page {page} is named, but free"))),
             Ok(Some(frame)) => frame.read().to_vec(),

@@ -15,7 +15,7 @@ fn run_on(disk: &SimDisk, history: &mut History, seed: u64, acknowledged: &mut u
     let mut rng = Rng::new(seed);
     let mut refusals = 0;
     let mut refused = |result: Result<()>| match result {
-        Err(error) if error.kind() == ErrorKind::Limit => {
+        Err(error) if matches!(error.kind(), ErrorKind::Resource | ErrorKind::Io) => {
             refusals += 1;
             Ok(())
         }
@@ -129,7 +129,7 @@ fn a_failed_sync_stops_everything_and_loses_nothing_acknowledged() {
             let mut history = empty_history();
             disk.inject(Fault::on(op).after(nth));
             let Err(error) = run(&disk, &mut history, 1, CHECKPOINTS) else { continue };
-            assert_eq!(error.kind(), ErrorKind::Fatal, "{op:?} {nth}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Stopped, "{op:?} {nth}: {error}");
             for seed in 0..8 {
                 let image = disk.crash(CrashPolicy::Random(0.5), seed);
                 verify(&image, &history, 0).unwrap_or_else(|e| panic!("{op:?} {nth}: {e}"));

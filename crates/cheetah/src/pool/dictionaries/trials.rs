@@ -148,7 +148,7 @@ impl Pool {
 
     fn unless_fatal(&self, tried: Result<bool>) -> Result<()> {
         match tried {
-            Err(error) if error.kind() == ErrorKind::Fatal => Err(error),
+            Err(error) if error.kind() == ErrorKind::Stopped => Err(error),
             Err(error) => {
                 self.health.background_errors().note("making dictionaries", &error);
                 Ok(())
@@ -209,7 +209,7 @@ impl Pool {
         for pid in rounds.take(SAMPLE_PAGES) {
             let page = match self.fetch_for_scan(*pid) {
                 Ok(Some(page)) => page,
-                Err(error) if error.kind() == ErrorKind::Fatal => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
                 // It is gone, or whoever needs it meets the error.
                 Ok(None) | Err(_) => continue,
             };

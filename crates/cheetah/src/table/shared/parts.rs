@@ -105,7 +105,7 @@ impl Core {
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         if let Some(losses) = &self.losses {
             // Room for the copy is no matter of the damage.
-            if error.kind() == ErrorKind::Fatal || matches!(error, Error::DiskFull(_)) {
+            if error.kind() == ErrorKind::Stopped || matches!(error, Error::DiskFull(_)) {
                 return Err(error);
             }
             losses.note_change(table, &error);
