@@ -85,6 +85,14 @@ def test_damaged_map_is_named(prepared):
     starts_without_engine(server, "map")
 
 
+def read_what_can_be_read(server) -> None:
+    """InnoDB's table, and those of Cheetah, with errors or without."""
+    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
+    for name in ("one", "two"):
+        with contextlib.suppress(pymysql.MySQLError, Failure):
+            server.sql(f"SELECT a, MD5(b) FROM d.{name}")
+
+
 def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
     """A segment is moved away and brought back. Its pages may be needed by the startup, or only by
     who reads the tables."""
@@ -93,14 +101,16 @@ def test_missing_segment_is_named_and_other_tables_stay_readable(prepared):
     place = segments[0]
     aside = server.folder / "aside.seg"
     shutil.move(place, aside)
-    server.start()
-    assert server.value("SELECT COUNT(*) FROM d.other") == 2, "InnoDB's table cannot be read"
-    for name in ("one", "two"):
-        with contextlib.suppress(pymysql.MySQLError, Failure):
-            server.sql(f"SELECT a, MD5(b) FROM d.{name}")
-    text = server.log.read_text(errors="replace")
-    assert place.stem in text or place.name in text, f"the log does not name {place.name}"
-    server.stop()
+    try:
+        server.start()
+    except Failure:
+        # It has pages of the catalog, or of the undo log where the shutdown had no time to purge.
+        starts_without_engine(server, place.name)
+    else:
+        read_what_can_be_read(server)
+        text = server.log.read_text(errors="replace")
+        assert place.stem in text or place.name in text, f"the log does not name {place.name}"
+        server.stop()
     shutil.move(aside, place)
     server.start()
     assert server.value("SELECT COUNT(*) FROM d.one") + server.value(
