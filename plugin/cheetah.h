@@ -801,8 +801,10 @@ uint64_t cheetah_row_count(const CheetahTable *table);
 uint64_t cheetah_changed_at(const CheetahTable *table);
 uint64_t cheetah_auto_increment(const CheetahTable *table);
 /* Moves the counter past `used`, to the next number that increment and offset allow. It may go
-   beyond the column's largest number: that is how the server learns that all are used up. */
-void cheetah_advance_auto_increment(const CheetahTable *table, uint64_t used, uint64_t increment, uint64_t offset);
+   beyond the column's largest number: that is how the server learns that all are used up. `bulk` as
+   in cheetah_reserve_auto_increment. */
+int32_t cheetah_advance_auto_increment(CheetahTxn *txn, const CheetahTable *table, uint64_t used, uint64_t increment,
+                                       uint64_t offset, uint8_t bulk);
 /* Takes numbers from the counter, of those that increment and offset allow; `count` is 0 when there
    are none up to `largest`. Waits for statements that take numbers one after the other; `bulk`
    makes the transaction one of these until the statement ends. */

@@ -269,7 +269,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   int show_refused_row(const CheetahLoad *load);
 
   // numbering.cc
-  void note_inserted_number(const uchar *record, bool duplicate);
+  int note_inserted_number(const uchar *record, bool duplicate);
   void note_updated_number(const uchar *old_record, const uchar *new_record);
 
   // reads.cc

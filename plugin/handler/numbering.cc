@@ -37,15 +37,17 @@ static bool goes_on_after_duplicates(THD *thd) {
   }
 }
 
-void ha_cheetah::note_inserted_number(const uchar *record, bool duplicate) {
+int ha_cheetah::note_inserted_number(const uchar *record, bool duplicate) {
   Field *field = table->next_number_field;
-  if (field == nullptr || record != table->record[0]) return;
+  if (field == nullptr || record != table->record[0]) return 0;
   if (numbered_rows_left_ > 0) numbered_rows_left_--;
-  if (duplicate && !goes_on_after_duplicates(ha_thd())) return;
+  if (duplicate && !goes_on_after_duplicates(ha_thd())) return 0;
   ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
-  if (number > largest || (!duplicate && number < reserved_up_to_)) return;
+  if (number > largest || (!duplicate && number < reserved_up_to_)) return 0;
   const system_variables &session = ha_thd()->variables;
-  cheetah_advance_auto_increment(engine_table_.get(), number, session.auto_increment_increment, session.auto_increment_offset);
+  int32_t code = cheetah_advance_auto_increment(txn_, engine_table_.get(), number, session.auto_increment_increment,
+                                                session.auto_increment_offset, inserts_in_bulk(ha_thd()));
+  return cheetah::handler_error(code, ha_thd());
 }
 
 void ha_cheetah::note_updated_number(const uchar *old_record, const uchar *new_record) {
@@ -53,7 +55,7 @@ void ha_cheetah::note_updated_number(const uchar *old_record, const uchar *new_r
   if (field == nullptr || new_record != table->record[0]) return;
   if (field->cmp_binary_offset(static_cast<uint>(old_record - new_record)) == 0) return;
   ulonglong number = static_cast<ulonglong>(field->val_int()), largest = field->get_max_int_value();
-  if (number <= largest) cheetah_advance_auto_increment(engine_table_.get(), number, 1, 0);
+  if (number <= largest) cheetah_advance_auto_increment(txn_, engine_table_.get(), number, 1, 0, false);
 }
 
 int ha_cheetah::reset_auto_increment(ulonglong value) {

@@ -8,7 +8,7 @@ use cheetah::base::{Config, Error, Result};
 use cheetah::db::{CheckReport, ExpectedEntry};
 use cheetah::format::image::{Codec, Compression};
 use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{IndexSpec, Referenced, Stride, Table, TableSpec};
+use cheetah::table::{IndexSpec, Referenced, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -219,20 +219,6 @@ pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u
     // SAFETY: by the contract of the crate the handle is open.
     let table = unsafe { &*table };
     value(0, || table.table.auto_increment())
-}
-
-/// Moves the auto-increment counter past `used`, to the next number that increment and offset
-/// allow, unless it is there already; logged with the table's next change.
-#[no_mangle]
-pub unsafe extern "C" fn cheetah_advance_auto_increment(
-    table: *const CheetahTable,
-    used: u64,
-    increment: u64,
-    offset: u64,
-) {
-    // SAFETY: by the contract of the crate the handle is open.
-    let table = unsafe { &*table };
-    value((), || table.table.advance_auto_increment_past(used, Stride { increment, offset }));
 }
 
 /// Sets the next auto-increment value, durably.

@@ -192,6 +192,23 @@ pub unsafe extern "C" fn cheetah_reserve_auto_increment(
     })
 }
 
+/// Moves the auto-increment counter past `used`, to the next number that increment and offset
+/// allow, unless it is there already; logged with the table's next change.
+#[no_mangle]
+pub unsafe extern "C" fn cheetah_advance_auto_increment(
+    txn: *mut CheetahTxn,
+    table: *const CheetahTable,
+    used: u64,
+    increment: u64,
+    offset: u64,
+    bulk: u8,
+) -> i32 {
+    // SAFETY: by the contract of the crate the handles are open.
+    let (txn, table) = unsafe { (&mut *txn, &*table) };
+    let stride = Stride { increment, offset };
+    entry(|| txn.0.advance_numbers(&table.table, used, stride, bulk != 0).map(|()| Code::Ok))
+}
+
 /// Commits; releases all locks.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit(txn: *mut CheetahTxn) -> i32 {

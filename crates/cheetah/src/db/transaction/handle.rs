@@ -40,6 +40,7 @@ use crate::table::NewRow;
 use crate::table::Numbers;
 use crate::table::OldEntry;
 use crate::table::Reserved;
+use crate::table::Stride;
 use crate::table::Table;
 use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::collections::BTreeSet;
@@ -342,33 +343,66 @@ impl Transaction {
     /// that it is `bulk`: its numbers follow each other. Waits for others that have; errors as of
     /// [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
+        if bulk {
+            return Ok(self.lock_counter(table)?.reserve_numbers(numbers));
+        }
+        let newest = table.newest();
+        if self.has_locked_counter(newest) {
+            return Ok(newest.reserve_numbers(numbers));
+        }
+        if let Some(reserved) = newest.reserve_numbers_unless_bulk(numbers) {
+            return Ok(reserved);
+        }
+        let table = self.wait_for_counter(table)?;
+        let reserved = table.reserve_numbers(numbers);
+        self.release_auto_inc(table);
+        Ok(reserved)
+    }
+
+    /// Moves the table's auto-increment counter past `used`, the number of a row that brings its
+    /// own. A `bulk` statement has the counter locked to its end from its first such row on, as in
+    /// [`reserve_numbers`](Self::reserve_numbers): others would take numbers of its later rows.
+    /// Errors as there.
+    pub fn advance_numbers(
+        &mut self,
+        table: &Arc<Table>,
+        used: u64,
+        stride: Stride,
+        bulk: bool,
+    ) -> Result<()> {
+        let table = if bulk { self.lock_counter(table)? } else { table };
+        table.advance_auto_increment_past(used, stride);
+        Ok(())
+    }
+
+    fn has_locked_counter(&self, table: &Table) -> bool {
+        self.auto_inc_locks.iter().any(|locked| locked.id() == table.id())
+    }
+
+    /// Locks the counter to the end of the statement. Returns the table that has it.
+    fn lock_counter<'t>(&mut self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
+        let newest = table.newest();
+        if self.has_locked_counter(newest) {
+            return Ok(newest);
+        }
+        let table = self.wait_for_counter(table)?;
+        table.begin_bulk_insert();
+        self.auto_inc_locks.push(Arc::clone(table));
+        Ok(table)
+    }
+
+    /// Locks the counter. Returns the table that has it.
+    fn wait_for_counter<'t>(&self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
         loop {
-            let table = table.newest();
-            if self.auto_inc_locks.iter().any(|locked| locked.id() == table.id()) {
-                return Ok(table.reserve_numbers(numbers));
-            }
-            if !bulk {
-                if let Some(reserved) = table.reserve_numbers_unless_bulk(numbers) {
-                    return Ok(reserved);
-                }
-            }
+            let newest = table.newest();
             self.note_begin();
-            self.locker.lock_table(table.id(), TableMode::AutoInc)?;
+            self.locker.lock_table(newest.id(), TableMode::AutoInc)?;
             // Whoever was waited for may have put another table in its place: the counter to lock
             // is there.
-            if table.has_moved() {
-                self.release_auto_inc(table);
-                continue;
+            if !newest.has_moved() {
+                return Ok(newest);
             }
-            if bulk {
-                table.begin_bulk_insert();
-                self.auto_inc_locks.push(Arc::clone(table));
-            }
-            let reserved = table.reserve_numbers(numbers);
-            if !bulk {
-                self.release_auto_inc(table);
-            }
-            return Ok(reserved);
+            self.release_auto_inc(newest);
         }
     }
 
