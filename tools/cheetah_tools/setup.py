@@ -190,7 +190,8 @@ def choose_source(archive: apt.Archive) -> str:
             (fresh / "package-version").write_text(version + "\n")
             swap(fresh, SOURCE)
             return version
-        note(f"not to be had, so the plugin will be for an older one: {why}")
+        note(f"apt lists {version} but does not have it: the next older version is tried "
+             f"(apt said: {' '.join(why.split())})")
     return pinned_source(archive, offered)
 
 
