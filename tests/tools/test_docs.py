@@ -14,6 +14,8 @@ CELL_MAX = 100
 WITHOUT = {"target", "var", "build", "node_modules", ".git"}
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 SOURCES = (".rs", ".cc", ".h", ".py", ".toml")
+NAMED = re.compile(r"`([\w./-]+\.(?:rs|cc|h|py))`")
+OF_THE_SERVER = {"handler.cc", "log.h", "sql_class.h", "vector_mhnsw.cc"}
 
 
 def files(folder: Path, suffixes: tuple):
@@ -95,4 +97,20 @@ def test_documents_that_the_code_names_exist():
             for named in re.findall(r"\bdocs/[\w/.-]+\.(?:md|svg)\b", path.read_text()):
                 if not (PROJECT / named).exists():
                     wrong.append(f"{path.relative_to(PROJECT)}: {named}")
+    assert not wrong
+
+
+def test_sources_that_documents_name_exist():
+    """By the end of their path; decisions tell of what was there then."""
+    folders = ("crates", "plugin", "tools", "lab", "tests", "fuzz")
+    there = {str(path) for folder in folders for path in (PROJECT / folder).rglob("*")
+             if path.name.endswith(SOURCES)}
+    wrong = []
+    for name in documents():
+        if name.startswith("docs/decisions/"):
+            continue
+        for named in NAMED.findall((PROJECT / name).read_text()):
+            is_there = any(path.endswith("/" + named.removeprefix("../")) for path in there)
+            if not is_there and Path(named).name not in OF_THE_SERVER:
+                wrong.append(f"{name}: {named}")
     assert not wrong

@@ -134,8 +134,8 @@ impl Db {
         bytes
     }
 
-    /// Sets whether entries of secondary indexes that come with a new row may wait in memory for a
-    /// leaf that is not there. Those that wait go on waiting.
+    /// Sets whether changes of rows and of entries of secondary indexes may wait in memory for a
+    /// leaf that is not there. Changes that wait already go on waiting.
     pub fn set_buffering(&self, is_on: bool) {
         self.0.core.pool.set_buffering(is_on);
     }

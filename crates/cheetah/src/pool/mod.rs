@@ -8,17 +8,18 @@
 //! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
 //! `images`, `buffering` (changes that wait for a leaf), `filters` (which keys a leaf lacks),
 //! `writing` (write-back and the pool's part of a checkpoint), `dictionaries`,
-//! `garbage_collection`, `statistics`. Beside them: `cells` (memory for small things), `shards`,
-//! `trees` (what the pool knows of each tree), `drop_tree` and `scrubbing` (reading all images to
-//! find damage). [`Pool`] holds the parts of all. The order is for reading, not of imports.
+//! `garbage_collection`, `rotation` (images are encrypted with newer keys), `scrubbing` (reading
+//! all images to find damage), `statistics`. Beside them: `cells` (memory for small things),
+//! `shards`, `trees` (the definition and the counters of each tree), `drop_tree`. [`Pool`] holds
+//! the parts of all. The order is for reading, not of imports.
 //!
 //! Of transactions the pool knows one number: versions below it are left out of images.
 //!
-//! Lock order, outermost first: scrubbing, garbage collection (`collection`) or a dictionary's
-//! trial and making; gate; page latches (in the tree's order); one page entry; what waits (order,
-//! then map), filters, the image cache, small leaves; the changes of an epoch, the eviction queues,
-//! free page numbers; segments. Nobody waits for the gate with a lock or latch that stands behind
-//! it.
+//! Lock order, outermost first: rotation (`state`), scrubbing, garbage collection (`collection`) or
+//! a dictionary's trial and making; gate; page latches (in the tree's order); one page entry; what
+//! waits (order, then map), filters, the image cache, small leaves; the changes of an epoch, the
+//! eviction queues, free page numbers; segments. Nobody waits for the gate with a lock or latch
+//! that stands behind it.
 
 mod buffer_pool;
 mod buffering;
