@@ -76,7 +76,7 @@ fn tell_table(table: &TableReport) {
         );
     }
     if let Some(why) = &table.quarantine {
-        println!("  lost: what was committed since the table was quarantined because of {why}");
+        println!("  lost: changes committed since the table was quarantined, because of {why}");
         println!("  rows may be older ones, or of transactions that were rolled back then");
     }
     if let Some(why) = &table.failure {

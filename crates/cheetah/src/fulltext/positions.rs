@@ -99,7 +99,7 @@ impl<'a> Positions<'a> {
             count += 1;
         }
         if count == 0 {
-            return Err(damaged("there are none"));
+            return Err(damaged("the list is empty"));
         }
         Ok(count)
     }

@@ -84,7 +84,7 @@ pub fn read_undamaged(
     for (number, (header, file)) in files.iter().enumerate() {
         let is_next = |(end, chain): (Lsn, u32)| header.start == end && header.previous_chain == chain;
         if !before.is_none_or(is_next) {
-            missing = Some(Error::corrupt(path_of(header.sequence), "does not follow on the file before"));
+            missing = Some(Error::corrupt(path_of(header.sequence), "does not continue the previous file"));
             break;
         }
         let mut reader = match FrameReader::new(Arc::clone(file), *header, keys) {
@@ -186,7 +186,7 @@ fn joins(before: &Recovered, header: &FileHeader) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "starts at {} and does not follow on the file before, which ends at {}",
+        "starts at {} and does not continue the previous file, which ends at {}",
         header.start, before.end
     );
     Err(Error::corrupt(path_of(header.sequence), detail))

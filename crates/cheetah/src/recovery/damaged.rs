@@ -101,7 +101,7 @@ fn redo_undamaged(core: &Core, setup: &log::LogSetup, state: &State) -> Result<(
         log::read_undamaged(disk, keys, from, |frame| redo.add(frame.kind, frame.body))
     })?;
     if let (Some(damage), Some(losses)) = (damage, &core.losses) {
-        losses.note(format!("what was committed after the damage of the log is lost: {damage}"));
+        losses.note(format!("changes committed after the damaged part of the log are lost: {damage}"));
     }
     Ok(())
 }

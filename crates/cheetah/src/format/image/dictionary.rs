@@ -38,7 +38,10 @@ pub struct DictionaryName {
 impl DictionaryName {
     fn of(page: PageId, content: &[u8]) -> Result<Self> {
         if content.starts_with(&TRAINED_MAGIC) {
-            return Err(Error::corrupt(format!("dictionary {page}"), "content that no dictionary has"));
+            return Err(Error::corrupt(
+                format!("dictionary {page}"),
+                "its content is not that of a dictionary",
+            ));
         }
         Ok(Self { page, crc: crc32c::crc32c(content) })
     }

@@ -26,7 +26,7 @@ impl Pool {
         while !restoring.restore(listed, &mut damaged)? {}
         let given_up = self.buffering.take_given_up();
         if !given_up.is_empty() {
-            let detail = "a page that changes waited for; they are lost";
+            let detail = "the page that they change does not exist any more; they are lost";
             damaged.push((given_up, Error::corrupt("saved changes", detail)));
         }
         let mut files = self.saved_files.lock();

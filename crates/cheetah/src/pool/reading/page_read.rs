@@ -202,7 +202,7 @@ fn dictionary_content(bytes: &[u8], pid: PageId, tree: TreeId) -> Result<Vec<u8>
 }
 
 fn no_dictionary(pid: PageId, tree: TreeId) -> Error {
-    Error::corrupt(format!("dictionary {pid} of tree {tree}"), "the page is none")
+    Error::corrupt(format!("page {pid} of tree {tree}"), "it does not hold a dictionary")
 }
 
 /// Adds to an error of a read that it was about a dictionary.

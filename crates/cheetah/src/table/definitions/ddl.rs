@@ -440,7 +440,8 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
     if shadow_name::parse(name).is_some() || fulltext::is_posting_name(name) {
-        let detail = "tables that loads fill, and those of postings, are called so";
+        let detail =
+            "the name is reserved for tables that loads fill and for tables of postings; choose another one";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }
     Ok(())

@@ -61,7 +61,7 @@ pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
         // Pages that cannot be read are met while that may still be refused.
         return Places::prepare(core, txn).map(drop);
     }
-    let detail = "a load of its has failed or has not ended, or other rows came beside it; roll it back";
+    let detail = "one of its loads failed or did not end, or other rows were inserted meanwhile; roll the transaction back";
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 

@@ -434,6 +434,6 @@ impl Sight {
 fn not_of(at: UndoPtr, detail: &str) -> Error {
     Error::corrupt(
         format!("undo record at {at}"),
-        format!("what a delete mark hides leads to it, but {detail}"),
+        format!("a version below a delete mark refers to it, but {detail}"),
     )
 }

@@ -246,7 +246,7 @@ impl Load {
     }
 
     fn has_ended(&self) -> Error {
-        let detail = "its load has failed or ended, and takes nothing more";
+        let detail = "the load into it has failed or ended and accepts no more rows";
         Error::Unsupported { place: format!("table '{}'", self.table.name()), detail: detail.into() }
     }
 }
