@@ -5,16 +5,12 @@
 //! database again, reads by both indexes, shows that exactly the committed rows are there, and
 //! prints what they occupy.
 
-use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, Read, SeekMode};
-use cheetah::format::image::Compression;
 use cheetah::format::row::{build_row, RowFormatVersion, RowView, VarValue};
-use cheetah::table::{IndexSpec, NewRow, SecondaryEntry, TableSpec};
-use cheetah_io::posix::PosixDisk;
-use cheetah_io::time::RealClock;
+use cheetah::{
+    Config, Database, Error, IndexSpec, Key, NewRow, Read, Result, SecondaryEntry, SeekMode, TableSpec,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Rows of a transaction.
@@ -35,36 +31,18 @@ fn main() -> Result<()> {
     }
 }
 
-/// Opens the database of a directory, with its threads.
-fn open(directory: &Path) -> Result<Db> {
-    let disk =
-        PosixDisk::open(directory).map_err(|e| Error::io("open", directory.display().to_string(), e))?;
-    let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
-    let db = Db::open(env, Config { buffer_pool_bytes: 64 << 20, ..Config::default() })?;
-    db.start_background_threads()?;
-    Ok(db)
+/// Opens the database of a directory, with 64 MiB of memory.
+fn open(directory: &Path) -> Result<Database> {
+    Database::open_with(directory, Config { buffer_pool_bytes: 64 << 20, ..Config::default() })
 }
 
 /// People with a number, a year of birth and a name; one index by number, one by name.
 fn people() -> TableSpec {
-    let index = |name: &str, max_key_bytes| IndexSpec {
-        name: name.into(),
-        unique: false,
-        max_key_bytes,
-        row_format: RowFormatVersion::opaque(),
-    };
-    TableSpec {
-        name: "people".into(),
-        row_format: RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 },
-        indexes: vec![index("number", 8), index("name", 64)],
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-        fulltext: Vec::new(),
-        is_temporary: false,
-        encryption: Default::default(),
-    }
+    let columns = RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 };
+    TableSpec::new("people")
+        .max_key_bytes(8)
+        .row_format(columns)
+        .index(IndexSpec::new("name").max_key_bytes(64))
 }
 
 fn name_of(number: u64) -> String {
@@ -72,11 +50,6 @@ fn name_of(number: u64) -> String {
     let last = ["Dijkstra", "Hamilton", "Hoare", "Hopper", "Liskov", "Lovelace", "McCarthy", "Turing"];
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     format!("{} {} {}", first[mixed as usize % 8], last[mixed as usize / 8 % 8], mixed % 10_000)
-}
-
-/// Keys sort as bytes, and no key of an index is the start of another: a zero ends each name.
-fn name_key(name: &str) -> Vec<u8> {
-    [name.as_bytes(), &[0]].concat()
 }
 
 /// Loads the table and dies in the middle of the last transaction.
@@ -91,9 +64,9 @@ fn load(directory: &Path, rows: u64) -> Result<()> {
         let born = (1900 + number % 100) as u16;
         row.clear();
         build_row(&[], &born.to_le_bytes(), &[VarValue::inline(name.as_bytes())], &mut row);
-        let by_name =
-            [SecondaryEntry { index_no: 1, key: &name_key(&name), payload: &[], check_unique: false }];
-        txn.insert(&table, &NewRow { key: &number.to_be_bytes(), row: &row, secondary: &by_name })?;
+        let (key, by_name) = (Key::from(number), Key::from(&*name));
+        let secondary = &[SecondaryEntry::new(1, &by_name)];
+        txn.insert(&table, &NewRow { key: &key, row: &row, secondary })?;
         if (number + 1) % BATCH == 0 && number < rows {
             txn.commit()?;
         }
@@ -116,11 +89,11 @@ fn demonstrate(directory: &Path, rows: u64) -> Result<()> {
     println!("{} rows are there, {rows} were committed", table.row_count());
     let mut txn = db.begin();
     let mut row = Vec::new();
-    if txn.get(&table, &42u64.to_be_bytes(), Read::Consistent, &mut row)? {
+    if txn.get(&table, &Key::from(42_u64), Read::Consistent, &mut row)? {
         println!("number 42 is {}", describe(table.row_format(), &row));
     }
     let mut cursor = txn.cursor(&table, 1, Read::Consistent)?;
-    let mut found = cursor.seek(SeekMode::AtLeast, b"Grace Hopper")?;
+    let mut found = cursor.seek(SeekMode::AtLeast, &Key::from("Grace Hopper"))?;
     for _ in 0..3 {
         if found {
             cursor.get_row(&mut row)?;

@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["table"],
     &["recovery", "check"],
     &["db"],
-    &["salvage"],
+    &["salvage", "embedded"],
 ];
 
 fn layer_of(module: &str) -> Option<usize> {

@@ -36,6 +36,7 @@ pub use definitions::numbers::{Numbers, Reserved, Stride};
 pub use definitions::row_format_versions::NewRows;
 pub use definitions::spec::{
     ExpectedEntries, ExpectedEntry, FulltextSpec, IndexSpec, NewRow, OldEntry, SecondaryEntry, TableSpec,
+    KEY_BYTES_MAX,
 };
 pub use definitions::statistics::StatisticsOptions;
 pub use estimate::{Estimate, Weight};

@@ -32,6 +32,55 @@ pub struct TableSpec {
     pub encryption: TableEncryption,
 }
 
+impl TableSpec {
+    /// A table whose rows are bytes without columns, with a clustered index of keys of at most
+    /// [`KEY_BYTES_MAX`] bytes and no other one.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            row_format: RowFormatVersion::opaque(),
+            indexes: vec![IndexSpec::new("primary").unique()],
+            compression: Compression::default(),
+            hidden_key: false,
+            auto_increment: 1,
+            extra: Vec::new(),
+            fulltext: Vec::new(),
+            is_temporary: false,
+            encryption: TableEncryption::default(),
+        }
+    }
+
+    /// With a secondary index more; the first one is number 1.
+    pub fn index(mut self, index: IndexSpec) -> Self {
+        self.indexes.push(index);
+        self
+    }
+
+    /// With clustered keys of at most so many bytes.
+    pub fn max_key_bytes(mut self, bytes: u32) -> Self {
+        self.indexes.iter_mut().take(1).for_each(|clustered| clustered.max_key_bytes = bytes);
+        self
+    }
+
+    /// With rows that have columns, so that pages can be compressed column by column.
+    pub fn row_format(mut self, format: RowFormatVersion) -> Self {
+        self.row_format = format;
+        self
+    }
+
+    /// With pages that are compressed in another way.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// Gone with this process: nothing of it is logged.
+    pub fn temporary(mut self) -> Self {
+        self.is_temporary = true;
+        self
+    }
+}
+
 /// A full-text index to create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FulltextSpec {
@@ -54,6 +103,29 @@ pub struct IndexSpec {
     pub max_key_bytes: u32,
     /// How the caller's payload of a secondary entry is built.
     pub row_format: RowFormatVersion,
+}
+
+/// Length of the longest key of an index, in bytes, unless its definition says otherwise.
+pub const KEY_BYTES_MAX: u32 = 255;
+
+impl IndexSpec {
+    /// An index in which rows may have the same key, of at most [`KEY_BYTES_MAX`] bytes.
+    pub fn new(name: impl Into<String>) -> Self {
+        let row_format = RowFormatVersion::opaque();
+        Self { name: name.into(), unique: false, max_key_bytes: KEY_BYTES_MAX, row_format }
+    }
+
+    /// With a key for each row that no other row has.
+    pub fn unique(mut self) -> Self {
+        self.unique = true;
+        self
+    }
+
+    /// With keys of at most so many bytes.
+    pub fn max_key_bytes(mut self, bytes: u32) -> Self {
+        self.max_key_bytes = bytes;
+        self
+    }
 }
 
 /// A row to store.
@@ -83,6 +155,14 @@ pub struct SecondaryEntry<'a> {
     pub check_unique: bool,
 }
 
+impl<'a> SecondaryEntry<'a> {
+    /// An entry without a payload. If the index is unique, a row is refused whose key another one
+    /// has.
+    pub fn new(index_no: usize, key: &'a [u8]) -> Self {
+        Self { index_no, key, payload: b"", check_unique: true }
+    }
+}
+
 /// An entry of a secondary index that goes.
 #[derive(Clone, Copy, Debug)]
 pub struct OldEntry<'a> {
@@ -92,6 +172,13 @@ pub struct OldEntry<'a> {
     pub key: &'a [u8],
     /// The caller's own bytes, as they came with it.
     pub payload: &'a [u8],
+}
+
+impl<'a> OldEntry<'a> {
+    /// An entry without a payload.
+    pub fn new(index_no: usize, key: &'a [u8]) -> Self {
+        Self { index_no, key, payload: b"" }
+    }
 }
 
 /// An entry of a secondary index that a row should have.
