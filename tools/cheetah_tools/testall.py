@@ -55,6 +55,8 @@ STEPS = [
     Step("format", ["cargo", "fmt", "--all", "--check"]),
     Step("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--quiet", "--", "-D",
                     "warnings"]),
+    Step("doc", ["env", "RUSTDOCFLAGS=-D warnings", "cargo", "doc", "--workspace", "--no-deps",
+                 "--quiet"]),
     Step("tools", [*PYTEST, "tests/tools"], beside=True),
     Step("cargo test", ["cargo", "test", "--workspace", "--no-fail-fast"]),
     Step("build", [*TOOL, "build"]),

@@ -4,7 +4,7 @@
 //! `barrier` and `types` serve the others.
 //!
 //! Invariants
-//!   I1  No panic crosses the ABI: every function that calls the engine does so inside [`barrier`];
+//!   I1  No panic crosses the ABI: every function that calls the engine does so inside `barrier`;
 //!       the others only read a value that is there.
 //!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the
 //!       thread.

@@ -3,14 +3,14 @@
 //!
 //! | folder | holds |
 //! |---|---|
-//! | [`shared`] | what all parts of an open database share: transactions, log, room, counters |
-//! | [`definitions`] | catalog, DDL, handles, row-format versions |
-//! | [`rows`] | row operations, their locks, stored rows and large values |
-//! | [`history`] | roll back, prepared transactions, purge, older versions |
-//! | [`load`], [`build`] | trees that are filled sorted: bulk loads, indexes built under writers |
-//! | [`estimate`] | what a table of another engine would weigh |
-//! | [`analyze`], [`key_encoding`] | statistics of indexes by samples; where parts of keys end |
-//! | [`keys`] | indexes not kept for a while |
+//! | `shared` | what all parts of an open database share: transactions, log, room, counters |
+//! | `definitions` | catalog, DDL, handles, row-format versions |
+//! | `rows` | row operations, their locks, stored rows and large values |
+//! | `history` | roll back, prepared transactions, purge, older versions |
+//! | `load`, `build` | trees that are filled sorted: bulk loads, indexes built under writers |
+//! | `estimate` | what a table of another engine would weigh |
+//! | `analyze`, `key_encoding` | statistics of indexes by samples; where parts of keys end |
+//! | `keys` | indexes not kept for a while |
 //!
 //! The order is for reading, not of imports.
 

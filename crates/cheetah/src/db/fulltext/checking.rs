@@ -28,8 +28,8 @@ impl Tally {
 impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows, and those of rows
     /// that have gone with what is noted of these: what is wrong, or `None`. All as it is now, with
-    /// what this transaction has changed; locks nothing. `end`: as of [`Search`]. Reads all of it;
-    /// errors as of [`cursor`](Self::cursor) without locks.
+    /// what this transaction has changed; locks nothing. `end`: as of [`Search`](super::Search).
+    /// Reads all of it; errors as of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,

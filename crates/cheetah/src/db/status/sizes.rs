@@ -128,9 +128,9 @@ impl Db {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Sizes of all tables that can be used, by name, the engine's own included, and last
-    /// [`ENGINE`]'s. Allocated bytes of all together are the bytes of the files, logs apart. Reads
-    /// little from disk, and looks at every entry of the page table, one for each page of the
+    /// Sizes of all tables that can be used, by name, the engine's own included, and last those of
+    /// the engine itself. Allocated bytes of all together are the bytes of the files, logs apart.
+    /// Reads little from disk, and looks at every entry of the page table, one for each page of the
     /// database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;

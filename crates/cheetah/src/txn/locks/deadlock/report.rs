@@ -13,7 +13,7 @@ pub struct Deadlock {
     /// Each waits for the next one, and the last for the first, who has just begun to wait.
     pub members: Vec<DeadlockMember>,
     /// Whose request was given up: of those who need not be spared
-    /// ([`LockTable::set_victim_choice`]), and of them with the least weight, the one who has begun
+    /// (`LockTable::set_victim_choice`), and of them with the least weight, the one who has begun
     /// to wait, or else any. Who would be given up for nothing, as another victim is in his cycle
     /// too, is none.
     pub victim: Owner,
