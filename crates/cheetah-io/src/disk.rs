@@ -130,7 +130,7 @@ pub trait Disk: Send + Sync {
         false
     }
     /// Has it give that back now.
-    fn settle(&self) -> io::Result<()> {
+    fn free_now(&self) -> io::Result<()> {
         Ok(())
     }
     /// Creates the directory `path`, durably, as the root of another disk: for copies of files.

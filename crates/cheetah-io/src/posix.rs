@@ -169,7 +169,7 @@ impl Disk for PosixDisk {
         FREES_LATER.contains(&(magic & 0xffff_ffff))
     }
 
-    fn settle(&self) -> io::Result<()> {
+    fn free_now(&self) -> io::Result<()> {
         let root = fs::File::open(&self.root)?;
         rustix::fs::syncfs(&root).map_err(io::Error::from)
     }

@@ -193,7 +193,7 @@ impl State {
     }
 
     /// Whether nothing can come of looking for a word: it is not looked for, and does not count.
-    fn is_settled(&self, operator: Operator) -> bool {
+    fn is_ignored(&self, operator: Operator) -> bool {
         match operator {
             Operator::Required => self.has_required && self.results.is_empty(),
             Operator::Excluded => self.results.is_empty(),
@@ -283,7 +283,7 @@ fn after(operator: Operator, state: &mut State) {
 
 fn evaluate_term(term: &Term, operator: Operator, state: &mut State, source: &mut impl Source) -> Result<()> {
     let word = state.words.add(&term.weights, &mut state.budget)?;
-    if !state.is_settled(operator) {
+    if !state.is_ignored(operator) {
         if operator == Operator::Required {
             state.start_required();
         }

@@ -185,7 +185,7 @@ impl Parts {
         redo::finish(&core)?;
         shadow::drop_lost(&core)?;
         fulltext::drop_lost(&core)?;
-        core.catalog.settle_counts(&core.transactions.active.slots());
+        core.catalog.restore_counts(&core.transactions.active.slots());
         match cleanup {
             Cleanup::Now => finish(&core)?,
             Cleanup::Later => core.checkpointer.merge_map_if_there_is_room()?,

@@ -239,7 +239,7 @@ impl Cursor {
                     Ok(slot) => slot + 1,
                     Err(slot) => slot,
                 };
-                self.settle_forward(slot)
+                self.stop_forward(slot)
             }
         }
     }
@@ -274,7 +274,7 @@ impl Cursor {
             Place::End => self.seek_last(),
             Place::At => {
                 let (Ok(slot) | Err(slot)) = self.find_again()?;
-                self.settle_backward(slot)
+                self.stop_backward(slot)
             }
         }
     }
@@ -317,7 +317,7 @@ impl Cursor {
     fn seek_at_least(&mut self, key: &[u8]) -> Result<bool> {
         if self.leaf.is_current(&self.tree) && covers(&self.tree, &self.leaf.view(), Target::Key(key)) {
             let slot = self.slot_of(key);
-            return self.settle_forward(slot);
+            return self.stop_forward(slot);
         }
         self.place = Place::Nowhere;
         let (leaf, current) = (&mut self.leaf, &mut self.key);
@@ -326,8 +326,8 @@ impl Cursor {
             leaf.take_at_least(page, view, key, current)
         })?;
         match visited {
-            Visited::Page(slot) => self.settle_at(slot),
-            Visited::Copied => self.settle_forward(self.slot_of(key)),
+            Visited::Page(slot) => self.stop_at(slot),
+            Visited::Copied => self.stop_forward(self.slot_of(key)),
         }
     }
 
@@ -344,7 +344,7 @@ impl Cursor {
         let (leaf, current) = (&mut self.leaf, &mut self.key);
         let found = self.tree.point(key, |page, view| leaf.take_at_least(page, view, key, current))?;
         match found {
-            Point::Page(slot) => self.settle_at(slot),
+            Point::Page(slot) => self.stop_at(slot),
             Point::Stored(stored) => {
                 self.leaf.take_stored(stored);
                 self.key.clear();
@@ -357,9 +357,9 @@ impl Cursor {
     }
 
     /// Stops at `slot` of what was taken: of the whole leaf, or of the record alone.
-    fn settle_at(&mut self, slot: usize) -> Result<bool> {
+    fn stop_at(&mut self, slot: usize) -> Result<bool> {
         if self.leaf.whole {
-            return self.settle_forward(slot);
+            return self.stop_forward(slot);
         }
         self.slot = slot;
         self.place = Place::At;
@@ -372,12 +372,12 @@ impl Cursor {
         }
         self.go(Target::Below(key))?;
         let slot = self.slot_of(key);
-        self.settle_backward(slot)
+        self.stop_backward(slot)
     }
 
     fn seek_last(&mut self) -> Result<bool> {
         self.go(Target::Last)?;
-        self.settle_backward(self.leaf.view().count())
+        self.stop_backward(self.leaf.view().count())
     }
 
     /// Copies the leaf of `target`, unless the copy is that leaf.
@@ -401,7 +401,7 @@ impl Cursor {
     }
 
     /// Stops at `slot`, or at the first record of the leaves that follow.
-    fn settle_forward(&mut self, mut slot: usize) -> Result<bool> {
+    fn stop_forward(&mut self, mut slot: usize) -> Result<bool> {
         while slot >= self.leaf.view().count() {
             let view = self.leaf.view();
             let Some(high) = view.high() else { return Ok(self.end()) };
@@ -440,7 +440,7 @@ impl Cursor {
     }
 
     /// Stops in front of `slot`, or at the last record of the leaves before.
-    fn settle_backward(&mut self, mut slot: usize) -> Result<bool> {
+    fn stop_backward(&mut self, mut slot: usize) -> Result<bool> {
         while slot == 0 {
             let low = self.leaf.view().low();
             if low.is_empty() {

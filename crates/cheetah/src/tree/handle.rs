@@ -88,7 +88,7 @@ impl Tree {
     /// A leaf is full, and what comes goes behind it.
     pub(super) fn note_full_leaf(&self, page: PageId) {
         if self.full_leaves_early.load(Relaxed) && self.pool.may_write_early(self.def.id) {
-            self.pool.note_settled([page].into_iter());
+            self.pool.note_finished([page].into_iter());
         }
     }
 

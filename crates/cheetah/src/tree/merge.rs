@@ -56,7 +56,7 @@ impl Tree {
             let _latch = latched.as_ref().map(PageRef::read);
             let mtr = self.pool.enter();
             let _structure = self.structure.lock();
-            self.settle(path, key)?;
+            self.make_exact(path, key)?;
             if !self.merge_step(&mtr, &path.pages, key)? {
                 break;
             }

@@ -41,7 +41,7 @@ impl Tree {
     ) -> Result<Changed> {
         let _structure = self.structure.lock();
         for _ in 0..STEPS_MAX {
-            self.settle(path, key)?;
+            self.make_exact(path, key)?;
             if let Some(changed) = self.split_step(mtr, path, key, write)? {
                 return Ok(changed);
             }
@@ -50,7 +50,7 @@ impl Tree {
     }
 
     /// Makes `path` exact: with the structure mutex held it stays so.
-    pub(super) fn settle(&self, path: &mut Path, key: &[u8]) -> Result<()> {
+    pub(super) fn make_exact(&self, path: &mut Path, key: &[u8]) -> Result<()> {
         if path.tree == self.def.id && self.is_exact(&path.pages, key) {
             return Ok(());
         }

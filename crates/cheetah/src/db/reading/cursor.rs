@@ -114,7 +114,7 @@ impl Cursor {
             SeekEnd::UpTo(end) => successor(end),
             SeekEnd::None | SeekEnd::Prefix | SeekEnd::Row => None,
         });
-        self.settle(found, mode.is_forward())
+        self.skip_unseen(found, mode.is_forward())
     }
 
     /// Goes to the next entry; `false` at the end.
@@ -129,7 +129,7 @@ impl Cursor {
             view.reader().open();
         }
         let found = self.inner.next()?;
-        self.settle(found, true)
+        self.skip_unseen(found, true)
     }
 
     /// As [`next`](Self::next), and on to rows that follow in the same leaf, `rows_max` in all:
@@ -195,7 +195,7 @@ impl Cursor {
             return self.land(found);
         }
         let found = self.inner.prev()?;
-        self.settle(found, false)
+        self.skip_unseen(found, false)
     }
 
     /// Whether the row is as it was committed last, and not locked: somebody else has it
@@ -233,7 +233,7 @@ impl Cursor {
     }
 
     /// Goes on to the first entry that is seen.
-    fn settle(&mut self, mut found: bool, forward: bool) -> Result<bool> {
+    fn skip_unseen(&mut self, mut found: bool, forward: bool) -> Result<bool> {
         let mut passed = 0;
         while found && !self.is_seen()? {
             passed += 1;

@@ -213,7 +213,7 @@ impl LockingScan {
         let mut crossed = false;
         loop {
             let step = self.step_forward(after, crossed)?;
-            (after, crossed) = match self.settle(step)? {
+            (after, crossed) = match self.finish_step(step)? {
                 ScanStep::Landed => return Ok(true),
                 ScanStep::Passed => (true, crossed),
                 ScanStep::Crossed => (false, true),
@@ -231,7 +231,7 @@ impl LockingScan {
         self.from = below.unwrap_or_default();
         loop {
             let step = self.step_backward(is_bounded)?;
-            match self.settle(step)? {
+            match self.finish_step(step)? {
                 ScanStep::Landed => return Ok(true),
                 ScanStep::Passed | ScanStep::Crossed => is_bounded = true,
                 ScanStep::Limit => return Ok(self.stop(Place::Before)),
@@ -351,7 +351,7 @@ impl LockingScan {
     }
 
     /// Does what a step asks for outside the latch. `Again` and its like: the same step once more.
-    fn settle(&mut self, step: ScanStep) -> Result<ScanStep> {
+    fn finish_step(&mut self, step: ScanStep) -> Result<ScanStep> {
         let step = match step {
             ScanStep::Landed if self.index_no != 0 => self.lock_row()?,
             other => other,
@@ -360,13 +360,13 @@ impl LockingScan {
         match &step {
             ScanStep::Landed => {
                 self.place = Place::On;
-                self.settle_awaited(!self.is_unlocked);
+                self.count_awaited(!self.is_unlocked);
                 self.note_locked();
             }
             ScanStep::Crossed => {
                 self.locker.check_interrupted()?;
                 self.walk.cross();
-                self.settle_awaited(false);
+                self.count_awaited(false);
             }
             ScanStep::Again => self.locker.give_way()?,
             ScanStep::Wait(pending) => {
@@ -375,7 +375,7 @@ impl LockingScan {
             }
             ScanStep::TimedOut => return Err(self.locker.timeout(&[])),
             ScanStep::Passed | ScanStep::Refused | ScanStep::Limit | ScanStep::End => {
-                self.settle_awaited(false)
+                self.count_awaited(false)
             }
         }
         Ok(step)
@@ -410,7 +410,7 @@ impl LockingScan {
 
     /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has
     /// gone, and where ranges are not locked the lock is given back.
-    fn settle_awaited(&mut self, is_landed: bool) {
+    fn count_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
         if is_landed && awaited == self.entry.key {
             self.entry.granted += u32::from(self.entry.granted > 0);

@@ -116,7 +116,7 @@ pub struct Space {
     owed_bytes: AtomicI64,
     /// Whether little was left when it was last looked at.
     is_short: AtomicBool,
-    /// Whether files have gone since the file system was last made to settle that.
+    /// Whether files have gone since the file system was last made to give their space back.
     has_freed: AtomicBool,
     known: Mutex<Known>,
 }
@@ -270,7 +270,7 @@ impl Space {
         let mut decided = self.try_wish(&wish);
         if decided.is_err() && self.has_freed.swap(false, Relaxed) && self.disk.frees_later() {
             // No barrier: without it the space comes back all the same, but later.
-            let _ = self.disk.settle();
+            let _ = self.disk.free_now();
             decided = self.try_wish(&wish);
         }
         decided

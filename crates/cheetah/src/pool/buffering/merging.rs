@@ -192,7 +192,7 @@ impl Pool {
 
     /// Before a page is freed: the epoch that is being written has its entries (B7). Does I/O where
     /// there are such. `false` when the page has a frame now.
-    pub(in crate::pool) fn settle_buffered(&self, pid: PageId) -> bool {
+    pub(in crate::pool) fn apply_before_free(&self, pid: PageId) -> bool {
         let Some(ended) = self.in_writing.writing() else { return true };
         let has = || {
             self.table

@@ -374,7 +374,7 @@ fn a_trial_that_is_due_is_put_off_while_others_make_one() {
 /// Who is about to write all pages does wait, and makes a trial that nobody has begun. Until it has
 /// ended, nobody takes it for made.
 #[test]
-fn a_trial_is_settled_by_whoever_needs_its_outcome() {
+fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     let db = database();
     add_all(&db, TREE, text);
     add_all(&db, OTHER, noise);
@@ -382,15 +382,15 @@ fn a_trial_is_settled_by_whoever_needs_its_outcome() {
     assert!(!pool.has_tried_dictionary(TREE));
     let others = pool.trials_of(TREE).lock();
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| pool.settle_dictionary(TREE).unwrap());
+        let waits = scope.spawn(|| pool.finish_trial(TREE).unwrap());
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert!(!waits.is_finished() && !pool.has_tried_dictionary(TREE));
         drop(others);
     });
     assert!(pool.has_tried_dictionary(TREE));
-    pool.settle_dictionary(TREE).unwrap();
+    pool.finish_trial(TREE).unwrap();
     assert_eq!(dictionary_pages(&db).len(), 1, "it is not tried again");
-    pool.settle_dictionary(OTHER).unwrap();
+    pool.finish_trial(OTHER).unwrap();
     assert!(pool.has_tried_dictionary(OTHER));
     assert_eq!(dictionary_pages(&db).len(), 1, "noise has none");
 }
@@ -402,7 +402,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
     assert!(db.pool.may_write_early(TREE) && !db.pool.has_tried_dictionary(TREE));
-    db.pool.note_settled(pids.iter().copied());
+    db.pool.note_finished(pids.iter().copied());
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for step in 0..3 {
         assert_eq!(db.pool.clean_step(step, 0, 2000).unwrap(), 0);

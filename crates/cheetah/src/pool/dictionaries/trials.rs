@@ -2,7 +2,7 @@
 //!
 //! A tree that has grown is noted for the background. That makes the trial when it can keep the
 //! tree from being dropped (D3): the table is in use, or whoever builds the tree has lent it. Who
-//! needs the outcome settles it himself.
+//! needs the outcome finishes it himself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
@@ -106,26 +106,26 @@ impl Pool {
     }
 
     /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be
-    /// [noted](Self::note_settled) to be written.
+    /// [noted](Self::note_finished) to be written.
     pub fn may_write_early(&self, tree: TreeId) -> bool {
         let state = self.trees.get(tree);
         state.has_tried() || state.awaits_first_trial()
     }
 
-    /// As [`settle_dictionary`](Self::settle_dictionary), for who has built a tree, unless a trial
+    /// As [`finish_trial`](Self::finish_trial), for who has built a tree, unless a trial
     /// has been made.
-    pub fn settle_first_dictionary(&self, tree: TreeId) -> Result<()> {
+    pub fn finish_first_trial(&self, tree: TreeId) -> Result<()> {
         match self.trees.get(tree).awaits_first_trial() {
-            true => self.settle_dictionary(tree),
+            true => self.finish_trial(tree),
             false => Ok(()),
         }
     }
 
-    /// As [`settle_first_dictionary`](Self::settle_first_dictionary), for who is building one, but
+    /// As [`finish_first_trial`](Self::finish_first_trial), for who is building one, but
     /// only when it is far ahead of its first trial; else it goes on.
-    pub fn settle_late_dictionary(&self, tree: TreeId) -> Result<()> {
+    pub fn finish_late_trial(&self, tree: TreeId) -> Result<()> {
         match self.trees.get(tree).bytes().pages > EARLY_PAGES_MAX {
-            true => self.settle_first_dictionary(tree),
+            true => self.finish_first_trial(tree),
             false => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Pool {
 
     /// Makes the trial that is due before pages are written at once, or waits for who is making it.
     /// Errors as of [`try_dictionary_in_passing`](Self::try_dictionary_in_passing).
-    pub fn settle_dictionary(&self, tree: TreeId) -> Result<()> {
+    pub fn finish_trial(&self, tree: TreeId) -> Result<()> {
         let _one = self.trials_of(tree).lock();
         match self.has_dictionary_due(tree) {
             true => self.unless_fatal(self.try_now(tree)),

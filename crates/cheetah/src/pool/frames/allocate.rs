@@ -54,7 +54,7 @@ impl Pool {
 
     /// `false` when the page was loaded or evicted between the looks at it.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
-        if !self.settle_buffered(pid) {
+        if !self.apply_before_free(pid) {
             return false;
         }
         let frame = self.table.entry(pid).frame().cloned();

@@ -31,12 +31,12 @@ struct PageRead<'p> {
     pool: &'p Pool,
     pid: PageId,
     /// The entry says what came of the reading.
-    is_settled: bool,
+    is_done: bool,
 }
 
 impl Drop for PageRead<'_> {
     fn drop(&mut self) {
-        if !self.is_settled {
+        if !self.is_done {
             let mut entry = self.pool.table.entry(self.pid);
             if entry.residence() == Residence::BeingRead {
                 entry.unload();
@@ -89,9 +89,9 @@ impl Pool {
                     let image = stored_image(pid, &entry);
                     entry.start_read();
                     drop(entry);
-                    let mut reading = PageRead { pool: self, pid, is_settled: false };
+                    let mut reading = PageRead { pool: self, pid, is_done: false };
                     let page = self.read_page(image);
-                    reading.is_settled = true;
+                    reading.is_done = true;
                     return page;
                 }
             }
@@ -234,7 +234,7 @@ mod tests {
         let pool = &db.pool;
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             pool.table.entry(pid).start_read();
-            let _reading = PageRead { pool, pid, is_settled: false };
+            let _reading = PageRead { pool, pid, is_done: false };
             panic!("while the page is read");
         }));
         assert!(panicked.is_err());

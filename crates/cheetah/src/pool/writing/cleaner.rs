@@ -3,13 +3,13 @@
 //!
 //! A page is written when it is about to leave memory, and not before: a page that is still being
 //! changed would be written again. So a load writes each page about once. Only when most of the
-//! memory is dirty is any page written. Pages that are settled, as they were built as a whole or
+//! memory is dirty is any page written. Pages that are finished, as they were built as a whole or
 //! left full by ascending keys of a dump, hardly change any more: these are written while the next
 //! ones come, but not before the first dictionary of their tree has been tried. A later change
 //! writes them again. Parts of large values are written early too, once enough others have come
 //! after them.
 //!
-//! Locks     `settled` is a leaf: it is taken under latches of pages.
+//! Locks     `finished` is a leaf: it is taken under latches of pages.
 
 use super::cleaner_work::STEP_PAGES_MAX;
 use super::pressure::Pressure;
@@ -47,7 +47,7 @@ impl Pool {
         self.filters.give_way();
         self.buffers.give_back_idle();
         let mut written = self.clean_leaving()?;
-        written += self.clean_settled()?;
+        written += self.clean_finished()?;
         let pressure = self.pressure(log_percent);
         let due = self.cleaner.due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
         if pressure.is_high() {
@@ -89,8 +89,8 @@ impl Pool {
 
     /// Has the cleaner write pages that a load has built as a whole, or that do not change any
     /// more.
-    pub fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
-        self.cleaner.note_settled(pages);
+    pub fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
+        self.cleaner.note_finished(pages);
     }
 
     /// Has the cleaner write pages of a large value, when enough others have come after it.
@@ -98,12 +98,12 @@ impl Pool {
         self.cleaner.note_value(pages);
     }
 
-    /// Writes some of the pages that are settled. Those that wait for a dictionary go to the end.
-    fn clean_settled(&self) -> Result<usize> {
+    /// Writes some of the pages that are finished. Those that wait for a dictionary go to the end.
+    fn clean_finished(&self) -> Result<usize> {
         let kept = self.memory.frames_limit() / VALUES_KEPT_PART / self.page_bytes as usize;
-        let pages = self.cleaner.take_settled(kept).into_iter();
+        let pages = self.cleaner.take_finished(kept).into_iter();
         let (early, due): (Vec<_>, Vec<_>) = pages.partition(|page| self.waits_for_dictionary(*page));
-        self.note_settled(early.into_iter());
+        self.note_finished(early.into_iter());
         self.write_pages(due.into_iter())
     }
 

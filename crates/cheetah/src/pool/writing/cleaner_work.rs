@@ -18,7 +18,7 @@ const SETTLED_PAGES_MAX: usize = 1 << 16;
 #[derive(Default, Debug)]
 pub(in crate::pool) struct Cleaner {
     schedule: Mutex<Schedule>,
-    settled: Mutex<SettledPages>,
+    finished: Mutex<FinishedPages>,
     /// Whether its thread has nothing to do, and sleeps.
     is_idle: AtomicBool,
     /// Whether somebody has called since it last slept.
@@ -29,7 +29,7 @@ pub(in crate::pool) struct Cleaner {
 
 /// Pages that will hardly change, so they are written soon.
 #[derive(Default, Debug)]
-struct SettledPages {
+struct FinishedPages {
     /// Of trees that are loaded.
     loaded: VecDeque<PageId>,
     /// Of large values that transactions have written.
@@ -84,21 +84,21 @@ impl Cleaner {
     }
 
     /// Pages that a load has built, or that do not change any more.
-    pub(super) fn note_settled(&self, pages: impl Iterator<Item = PageId>) {
-        let loaded = &mut self.settled.lock().loaded;
+    pub(super) fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
+        let loaded = &mut self.finished.lock().loaded;
         loaded.extend(pages.take(SETTLED_PAGES_MAX - loaded.len()));
     }
 
     /// Pages of a large value.
     pub(super) fn note_value(&self, pages: impl Iterator<Item = PageId>) {
-        let values = &mut self.settled.lock().values;
+        let values = &mut self.finished.lock().values;
         values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
     }
 
-    /// Takes the oldest of the settled pages, at most those of a step of each sort; so many of the
+    /// Takes the oldest of the finished pages, at most those of a step of each sort; so many of the
     /// newest large values stay.
-    pub(super) fn take_settled(&self, values_kept: usize) -> Vec<PageId> {
-        let SettledPages { loaded, values } = &mut *self.settled.lock();
+    pub(super) fn take_finished(&self, values_kept: usize) -> Vec<PageId> {
+        let FinishedPages { loaded, values } = &mut *self.finished.lock();
         let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX as usize);
         let mut pages: Vec<_> = values.drain(..from_values).collect();
         pages.extend(loaded.drain(..loaded.len().min(STEP_PAGES_MAX as usize)));

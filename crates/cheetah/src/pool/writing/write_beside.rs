@@ -9,8 +9,8 @@ use std::thread;
 impl Pool {
     /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed
     /// pages of a tree, so that little of it is left to a checkpoint afterwards. In any case it
-    /// settles what dictionary they are written with, see
-    /// [`settle_dictionary`](Self::settle_dictionary). The caller keeps the tree from being dropped
+    /// finishes the trial of the dictionary that they are written with, see
+    /// [`finish_trial`](Self::finish_trial). The caller keeps the tree from being dropped
     /// and others from changing it: those pages would be written again. Errors are those of `work`:
     /// who needs the pages on disk meets the others again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -26,14 +26,14 @@ impl Pool {
             match helper.flatten().map(thread::ScopedJoinHandle::join) {
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
                 Some(Ok(_)) => done,
-                None => done.and_then(|done| self.settle_dictionary(tree).map(|()| done)),
+                None => done.and_then(|done| self.finish_trial(tree).map(|()| done)),
             }
         })
     }
 
     /// Writes the pages of a tree that are dirty now, in their order, until `is_over`.
     fn write_tree(&self, tree: TreeId, is_over: &AtomicBool) -> Result<()> {
-        self.settle_dictionary(tree)?;
+        self.finish_trial(tree)?;
         let mut pages = self.changes_of(self.epoch()).dirty_pids();
         pages.retain(|pid| self.table.entry(*pid).tree() == tree);
         pages.sort_unstable();

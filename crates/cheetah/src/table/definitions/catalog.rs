@@ -245,10 +245,10 @@ impl Catalog {
     }
 
     /// Everybody sees the rows that there are, but for those of `open` transactions.
-    pub(crate) fn settle_counts(&self, open: &[Arc<Slot>]) {
+    pub(crate) fn restore_counts(&self, open: &[Arc<Slot>]) {
         for table in self.tables.read().by_id.values() {
             table.note_written();
-            table.settle_count(open.iter().filter_map(|slot| slot.rows_of(table.id())).sum());
+            table.restore_count(open.iter().filter_map(|slot| slot.rows_of(table.id())).sum());
         }
     }
 

@@ -281,7 +281,7 @@ impl Table {
 
     /// Everybody sees the rows that there are: at the end of a startup, when no transaction is
     /// open.
-    pub(crate) fn settle_count(&self, open_difference: i64) {
+    pub(crate) fn restore_count(&self, open_difference: i64) {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 

@@ -97,10 +97,10 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
     let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
     Counters::add(&core.counters.large_values_written);
-    core.pool.settle_late_dictionary(owner)?;
+    core.pool.finish_late_trial(owner)?;
     // The first ones, for which nobody knows yet, wait for the checkpoint.
     if core.pool.may_write_early(owner) {
-        core.pool.note_settled(pages.iter().copied());
+        core.pool.note_finished(pages.iter().copied());
     }
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }

@@ -92,7 +92,7 @@ impl Builder {
             level += 1;
         }
         // All that is left will be written soon.
-        self.tree.pool.settle_first_dictionary(self.tree.def.id)?;
+        self.tree.pool.finish_first_trial(self.tree.def.id)?;
         let root = self.tree.root_page()?;
         {
             let mtr = self.tree.pool.enter();
@@ -154,7 +154,7 @@ impl Builder {
 
     fn post(&mut self, level: usize, low: &[u8], page: PageId) -> Result<()> {
         self.early.push(page);
-        self.tree.pool.settle_late_dictionary(self.tree.def.id)?;
+        self.tree.pool.finish_late_trial(self.tree.def.id)?;
         if self.tree.pool.may_write_early(self.tree.def.id) {
             self.let_write();
         }
@@ -165,6 +165,6 @@ impl Builder {
 
     /// Has the pages written that were built so far.
     fn let_write(&mut self) {
-        self.tree.pool.note_settled(self.early.drain(..));
+        self.tree.pool.note_finished(self.early.drain(..));
     }
 }

@@ -210,15 +210,15 @@ impl<N: Number> Chunk<N> {
     /// Ends an active transaction.
     pub(super) fn end_txn(&self, txn: u64, outcome: Outcome, stamp: u64) {
         self.newest_stamp.set(stamp.max(self.newest_stamp.get()));
-        self.settle_txn(txn, word_of(outcome, stamp));
+        self.set_word(txn, word_of(outcome, stamp));
     }
 
     /// Makes an active transaction one that counts as ended before all snapshots.
     fn freeze_txn(&self, txn: u64) {
-        self.settle_txn(txn, FROZEN);
+        self.set_word(txn, FROZEN);
     }
 
-    fn settle_txn(&self, txn: u64, word: u64) {
+    fn set_word(&self, txn: u64, word: u64) {
         let is_active = self.word(txn).get() == ACTIVE;
         debug_assert!(is_active, "I1: transaction {txn} ends once");
         self.word(txn).set(word);
@@ -236,7 +236,7 @@ impl<N: Number> Chunk<N> {
     }
 
     /// Whether all have ended at or before `horizon`.
-    pub(super) fn is_settled(&self, horizon: u64) -> bool {
+    pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
         // In this order: who sees that the last one has ended sees its stamp.
         let have_all_ended = self.active_count.get() == 0;
         let is_seen_by_all = self.newest_stamp.get() <= horizon;
@@ -270,7 +270,7 @@ struct Shard(RwLock<Directory>);
 
 /// How far the map has been looked through for what can go.
 #[derive(Debug)]
-struct Settled {
+struct Swept {
     /// All transactions before it have ended at or before a horizon.
     below: u64,
     /// The newest chunk when chunks were dropped last.
@@ -284,8 +284,8 @@ pub(super) struct Map {
     directory: Mutex<Directory>,
     /// Number of the newest chunk that all shards show (I3).
     shown_no: AtomicU64,
-    settled: Mutex<Settled>,
-    /// As in `settled`, to be read by everybody.
+    swept: Mutex<Swept>,
+    /// As in `swept`, to be read by everybody.
     below: AtomicU64,
 }
 
@@ -300,7 +300,7 @@ impl Map {
             shards: (0..SHARDS_COUNT).map(|_| Shard(RwLock::new(Arc::clone(&directory)))).collect(),
             directory: Mutex::new(directory),
             shown_no: AtomicU64::new(newest_no),
-            settled: Mutex::new(Settled { below: next, newest_no }),
+            swept: Mutex::new(Swept { below: next, newest_no }),
             below: AtomicU64::new(next),
         }
     }
@@ -376,9 +376,9 @@ impl Map {
         }
         find(&directory, no).expect("just added").revive(txn);
         drop(directory);
-        let mut settled = self.settled.lock();
-        settled.below = settled.below.min(txn);
-        self.below.store(settled.below, Ordering::Release);
+        let mut swept = self.swept.lock();
+        swept.below = swept.below.min(txn);
+        self.below.store(swept.below, Ordering::Release);
     }
 
     /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at a
@@ -401,26 +401,26 @@ impl Map {
     /// and returns [`visible_below`](Self::visible_below), at most `next`. Each number is looked at
     /// once; whoever comes while somebody looks gets the older answer. `live` tells the stamps of
     /// open snapshots, as for [`Chunk::alike`].
-    pub(super) fn settle(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
-        let Some(mut settled) = self.settled.try_lock() else { return self.visible_below() };
+    pub(super) fn sweep(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
+        let Some(mut swept) = self.swept.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());
-        let below = settled_below(&directory, settled.below, next, horizon);
+        let below = frozen_below(&directory, swept.below, next, horizon);
         let newest_no = newest_no(&directory);
         drop(directory);
-        let crosses = chunk_no(below) != chunk_no(settled.below) || newest_no != settled.newest_no;
-        *settled = Settled { below, newest_no };
+        let crosses = chunk_no(below) != chunk_no(swept.below) || newest_no != swept.newest_no;
+        *swept = Swept { below, newest_no };
         self.below.store(below, Ordering::Release);
         if crosses {
-            self.drop_settled(horizon, &live());
+            self.drop_ended(horizon, &live());
         }
         below
     }
 
     /// Drops chunks that are frozen as a whole, and makes those alike that have become so.
-    fn drop_settled(&self, horizon: u64, live: &[u64]) {
+    fn drop_ended(&self, horizon: u64, live: &[u64]) {
         let mut directory = self.directory.lock();
         let newest_no = newest_no(&directory);
-        let stays = |chunk: &&Arc<Chunk>| chunk.no == newest_no || !chunk.is_settled(horizon);
+        let stays = |chunk: &&Arc<Chunk>| chunk.no == newest_no || !chunk.has_ended_by(horizon);
         let mut has_changed = false;
         let mut kept = directory.iter().filter(stays).cloned().collect::<Vec<_>>();
         for chunk in kept.iter_mut().filter(|chunk| chunk.no != newest_no) {
@@ -453,14 +453,14 @@ impl Map {
 
 /// The first number from `from` on, before `next`, that is not frozen at `horizon`; `next` if all
 /// are.
-fn settled_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) -> u64 {
+fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) -> u64 {
     let mut at = from;
     let passed = directory.partition_point(|chunk| chunk.end() <= from);
     for chunk in directory.iter().skip(passed) {
         // I2: what lies between chunks is frozen.
         at = at.max(chunk.first());
         let end = chunk.end().min(next);
-        if chunk.is_settled(horizon) {
+        if chunk.has_ended_by(horizon) {
             at = at.max(end);
         }
         while at < end && chunk.state(at).has_ended_at(horizon) {

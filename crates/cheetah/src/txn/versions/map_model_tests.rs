@@ -126,7 +126,7 @@ fn ask_beside_an_end() {
         );
     });
     let horizon = published_before_slots(&world.published).min(world.slot.get());
-    world.map.settle(2, horizon, || vec![horizon]);
+    world.map.sweep(2, horizon, || vec![horizon]);
     end.join().unwrap();
     reader.join().unwrap();
 }

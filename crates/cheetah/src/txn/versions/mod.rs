@@ -14,7 +14,7 @@
 //!   I3  No snapshot is older than the horizon that anybody has been told (H7), and what the map
 //!       forgets is at or below it (H8). So a record may be judged only by a snapshot that was open
 //!       when the record was copied.
-//! Locks     `commits` over the publication; within it nothing of this module. `settled`, then
+//! Locks     `commits` over the publication; within it nothing of this module. `swept`, then
 //!           `directory`, then shards, each for a moment. A reader takes its thread's shard shared,
 //!           and only for a transaction that is not known to be frozen.
 //! Source    HyPer's commit stamps (Neumann 2015), with the stamps in a map as PostgreSQL's commit

@@ -137,7 +137,7 @@ fn look_beside_an_end<N: Number + Send + Sync + 'static>() {
                 stamp
             })
         };
-        let can_go = chunk.is_settled(shared.horizon());
+        let can_go = chunk.has_ended_by(shared.horizon());
         end.join().unwrap();
         let stamp = reader.join().unwrap();
         assert!(!can_go || stamp >= 1, "H8: the chunk may go, but a snapshot reads at {stamp}");

@@ -191,7 +191,7 @@ impl Versions {
             self.live_stamps(&mut live);
             live
         };
-        TxnId(self.0.map.settle(next, self.horizon(), live))
+        TxnId(self.0.map.sweep(next, self.horizon(), live))
     }
 
     /// The number of the next transaction; for the epoch switch.

@@ -377,7 +377,7 @@ fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
             map.end(TxnId(txn), if txn == middle { Aborted } else { Committed }, txn);
         }
     }
-    assert_eq!(map.settle(next, middle, || vec![next - 1]), 1);
+    assert_eq!(map.sweep(next, middle, || vec![next - 1]), 1);
     assert_eq!(map.state(TxnId(first)), State::Committed(last), "the chunk is alike");
     assert!(!map.is_committed_for_all(TxnId(middle), last), "it was rolled back");
     [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
