@@ -122,8 +122,9 @@ int ha_cheetah::insert(const uchar *record) {
   if (error != 0) return error;
   int32_t code = load_ ? cheetah_load(txn_, load_.get(), &row) : cheetah_insert(txn_, engine_table_.get(), &row);
   error = note_inserted_number(record, code == CHEETAH_DUPLICATE_KEY);
-  if (code != CHEETAH_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
+  // A deadlock over the counter is told, also where a duplicate would be ignored.
   if (error != 0) return error;
+  if (code != CHEETAH_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
   return is_sequence() ? end_private_transaction() : 0;
 }
 

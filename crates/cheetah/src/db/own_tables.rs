@@ -2,8 +2,6 @@
 //! can be called as they are, so nobody else can make or drop one.
 
 use crate::base::{Error, Result};
-use crate::format::catalog::TableEncryption;
-use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::table::definitions::ddl;
 use crate::table::shared::parts::Core;
@@ -26,24 +24,8 @@ pub(in crate::db) fn existing_or_new(
     if let Some(table) = existing(core, name) {
         return Ok(table);
     }
-    let clustered = IndexSpec {
-        name: "PRIMARY".to_owned(),
-        unique: true,
-        max_key_bytes,
-        row_format: RowFormatVersion::opaque(),
-    };
-    let spec = TableSpec {
-        name: name.to_owned(),
-        row_format,
-        indexes: vec![clustered],
-        compression: Compression::default(),
-        hidden_key: false,
-        auto_increment: 1,
-        extra: Vec::new(),
-        fulltext: Vec::new(),
-        is_temporary: false,
-        encryption: TableEncryption::default(),
-    };
+    let clustered = IndexSpec::new("PRIMARY").unique().max_key_bytes(max_key_bytes);
+    let spec = TableSpec { indexes: vec![clustered], ..TableSpec::new(name).row_format(row_format) };
     match ddl::create_table(core, &spec, &Constraints::default()) {
         // Another connection was faster.
         Err(Error::TableExists(_)) => core.catalog.by_name(name),
