@@ -10,7 +10,7 @@ use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
 use cheetah::keys::Keys;
 use cheetah::memory::MemoryBudget;
 use cheetah::page_map::MapStore;
-use cheetah::pool::{EpochState, PageClass, Pool, PoolParts};
+use cheetah::pool::{EpochState, NothingBeside, PageClass, Pool, PoolParts, Upkeep};
 use cheetah::segment::Segments;
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
@@ -52,8 +52,9 @@ fn run(
     let clock = Arc::new(RealClock::default());
     let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
     let keys = Keys::none(clock.clone(), opened.identity.uuid);
-    let parts = PoolParts { health, clock, keys, memory, segments };
+    let parts = PoolParts { health, clock, keys, memory, segments, beside: Arc::new(NothingBeside) };
     let pool = Pool::open(&config, parts, opened.first_epoch, []);
+    let upkeep = Upkeep::new(Arc::clone(&pool));
     let count = (data_mib << 20) / u64::from(config.page_bytes);
     let pids: Vec<PageId> = (0..count).map(|i| add(&pool, i, mixed)).collect();
     println!("filled: anonymous {} MiB of {pool_mib}", common::memory_kib("RssAnon") >> 10);
@@ -68,7 +69,7 @@ fn run(
             while !stop.load(Ordering::Relaxed) {
                 let now_ns = started.elapsed().as_nanos() as u64;
                 pool.clean_step(now_ns, 0, config.io_capacity).expect("cleaning");
-                pool.gc_step(now_ns, config.io_capacity).expect("collecting");
+                upkeep.gc_step(now_ns, config.io_capacity).expect("collecting");
                 std::thread::sleep(Duration::from_millis(10));
             }
         });

@@ -4,7 +4,8 @@
 
 use cheetah::base::{Config, Result, TreeId};
 use cheetah::format::page::RecordRef;
-use cheetah::pool::{PageClass, Pool};
+use cheetah::leaves::Leaves;
+use cheetah::pool::PageClass;
 use cheetah::tree::{Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
@@ -17,23 +18,23 @@ const PAYLOAD: [u8; 100] = [b'x'; 100];
 
 fn main() -> Result<()> {
     let records: u64 = common::arguments().next().and_then(|arg| arg.parse().ok()).unwrap_or(1_000_000);
-    let pool = Pool::in_memory(&Config { buffer_pool_bytes: 4 << 30, ..Config::default() });
+    let leaves = Leaves::in_memory(&Config { buffer_pool_bytes: 4 << 30, ..Config::default() });
     let mut order: Vec<u64> = (0..records).collect();
-    let tree = create(&pool, 15)?;
+    let tree = create(&leaves, 15)?;
     build(&tree, records)?;
-    let tree = create(&pool, 16)?;
+    let tree = create(&leaves, 16)?;
     insert(&tree, "sequential insert", &order)?;
     read(&tree, records)?;
     Rng::new(1).shuffle(&mut order);
-    let tree = create(&pool, 17)?;
+    let tree = create(&leaves, 17)?;
     insert(&tree, "random insert", &order)?;
     read(&tree, records)?;
     change(&tree, &order)
 }
 
-fn create(pool: &Arc<Pool>, id: u32) -> Result<Arc<Tree>> {
-    let mtr = pool.enter();
-    Ok(Arc::new(Tree::create(pool, &mtr, TreeId(id), PageClass::Base, 64)?))
+fn create(leaves: &Leaves, id: u32) -> Result<Arc<Tree>> {
+    let mtr = leaves.pool().enter();
+    Ok(Arc::new(Tree::create(leaves, &mtr, TreeId(id), PageClass::Base, 64)?))
 }
 
 /// Prints nanoseconds per operation: of processor time, which other programs disturb less, and of

@@ -42,7 +42,6 @@
 
 pub mod backup;
 pub mod base;
-pub mod change_files;
 mod check;
 mod checkpoint;
 pub mod db;
@@ -51,6 +50,7 @@ pub mod embedded;
 pub mod format;
 pub mod fulltext;
 pub mod keys;
+pub mod leaves;
 pub mod log;
 pub mod memory;
 pub mod page_map;

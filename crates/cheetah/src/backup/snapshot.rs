@@ -3,13 +3,13 @@
 use super::promises::withdrawals;
 use super::target::{Pace, Target, Written};
 use crate::base::{planted, Error, Lsn, Result, Xid};
-use crate::change_files;
 use crate::durable::pins::Pin;
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
 use crate::format::manifest::Manifest;
 use crate::format::state::State;
 use crate::keys::Keys;
+use crate::leaves::change_file;
 use crate::log::{self, Log, PinnedLog};
 use crate::page_map::{self, MapStore};
 use crate::segment::{NamedSegment, Segments};
@@ -60,7 +60,7 @@ impl Snapshot {
             let paths = page_map::named_files(control).into_iter().flat_map(|file| [file.path, file.copy]);
             let paths = paths.chain(segments.iter().map(|segment| segment.path.clone()));
             let paths = paths.chain(log.files.iter().map(|file| file.path.clone()));
-            let pin = durable.pin(paths.chain(change_files::paths(durable)?))?;
+            let pin = durable.pin(paths.chain(change_file::paths(durable)?))?;
             Ok(Self { pin, control: control.clone(), segments, log, keys: Arc::clone(keys) })
         })
     }
@@ -115,7 +115,7 @@ impl Snapshot {
         }
         if !planted::is_on("backup: forget the change files") {
             for file in &state.change_files {
-                target.take(&change_files::path_of(file.epoch), file.bytes, true)?;
+                target.take(&change_file::path_of(file.epoch), file.bytes, true)?;
             }
         }
         for file in page_map::named_files(&self.control) {

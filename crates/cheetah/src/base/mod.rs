@@ -5,6 +5,7 @@
 //! Many files: one for each thing that is shared.
 
 mod background_errors;
+pub(crate) mod bloom;
 pub mod brake;
 pub mod config;
 pub mod error;

@@ -233,7 +233,7 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
     if planted::is_on("check: leave change files unread") {
         return;
     }
-    for error in core.pool.check_change_files(&trees) {
+    for error in core.leaves.check_change_files(&trees) {
         report.find(format!("changes that were saved for the table: {error}"));
     }
 }

@@ -6,9 +6,10 @@ use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::{Operation, Reason as StallReason};
 use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
+use crate::leaves::{Leaves, Saving};
 use crate::log::Log;
 use crate::page_map::MapStore;
-use crate::pool::{EndedEpoch, EpochState, Pool, Reserve};
+use crate::pool::{EndedEpoch, EpochState, Pool, Reserve, Upkeep};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -31,6 +32,8 @@ pub(crate) struct CheckpointParts {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) leaves: Leaves,
+    pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) map: MapStore,
     /// Empty during redo.
     pub(crate) log: Arc<OnceLock<Log>>,
@@ -104,10 +107,11 @@ impl Checkpointer {
         let one = self.one.lock();
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
-        self.run(one, above, |ended| {
+        self.run(one, above, |ended, saving| {
             // Timed as one step. It takes as long as there is something to write.
             self.steps.time(&*self.parts.clock, || {
-                ended.save_waiting(usize::MAX, &mut || ())?;
+                saving.save_pending(usize::MAX, &mut || ended.check())?;
+                ended.leave_out_saved()?;
                 match threads {
                     1 => Ok(()),
                     // Somebody waits for the end.
@@ -143,7 +147,7 @@ impl Checkpointer {
             self.changes() == changes && !self.is_hurried()
         };
         let errors = parts.health.background_errors();
-        match parts.pool.fold_waiting(&mut goes_on) {
+        match parts.leaves.fold_waiting(&mut goes_on) {
             Ok(()) => errors.clear("bringing changes into their leaves"),
             Err(error) => {
                 errors.note("bringing changes into their leaves", &error);
@@ -160,11 +164,16 @@ impl Checkpointer {
         step_pages: usize,
         pause: &mut dyn FnMut(usize),
     ) -> Result<()> {
-        self.run(self.one.lock(), above, |ended| {
+        self.run(self.one.lock(), above, |ended, saving| {
             let mut step = self.begin_step();
             let mut pause = |pages_left| step.between(|| pause(pages_left));
             let pages_left = ended.pages_left();
-            ended.save_waiting(SAVED_PER_WRITTEN * step_pages, &mut || pause(pages_left))?;
+            let mut pause_of_saving = || {
+                pause(pages_left);
+                ended.check()
+            };
+            saving.save_pending(SAVED_PER_WRITTEN * step_pages, &mut pause_of_saving)?;
+            ended.leave_out_saved()?;
             write_in_steps(ended, step_pages, &mut pause)
         })
     }
@@ -174,7 +183,7 @@ impl Checkpointer {
         &self,
         _one: MutexGuard<'_, ()>,
         above: &dyn StateAtSwitch,
-        write: impl FnOnce(&mut EndedEpoch<'_>) -> Result<()>,
+        write: impl FnOnce(&mut EndedEpoch<'_>, &mut Saving<'_>) -> Result<()>,
     ) -> Result<()> {
         self.parts.health.check()?;
         // It may end before the background merges them.
@@ -202,13 +211,13 @@ impl Checkpointer {
     fn run_in_space(
         &self,
         above: &dyn StateAtSwitch,
-        write: impl FnOnce(&mut EndedEpoch<'_>) -> Result<()>,
+        write: impl FnOnce(&mut EndedEpoch<'_>, &mut Saving<'_>) -> Result<()>,
     ) -> Result<()> {
         let switch = self.begin_step();
         let (ended, state) = self.parts.pool.end_epoch(|_| above.state_at_switch());
         drop(switch);
         let state = self.write_and_commit(ended, state, write);
-        let state = state.inspect_err(|error| self.parts.pool.note_failed_checkpoint(error))?;
+        let state = state.inspect_err(|error| self.parts.leaves.note_failed_checkpoint(error))?;
         *self.last.lock() = LastCheckpoint {
             lsn: state.lsn,
             at_ns: self.parts.clock.now_ns(),
@@ -223,15 +232,22 @@ impl Checkpointer {
         &self,
         mut ended: EndedEpoch<'p>,
         mut state: State,
-        write: impl FnOnce(&mut EndedEpoch<'p>) -> Result<()>,
+        write: impl FnOnce(&mut EndedEpoch<'p>, &mut Saving<'_>) -> Result<()>,
     ) -> Result<State> {
-        write(&mut ended)?;
+        let mut saving = self.parts.leaves.begin_saving(ended.epoch());
+        write(&mut ended, &mut saving)?;
         let _end = self.begin_step();
+        let epoch = ended.epoch();
         let written = ended.finish()?;
-        state.change_files = written.change_files().to_vec();
+        state.change_files = saving.finish()?.to_vec();
         let stored = EpochState { bytes: state.encode(), log_start: state.lsn };
         self.make_log_durable(state.lsn)?;
-        written.commit(&self.parts.map, &stored)?;
+        let committed = written.commit(&self.parts.map, &stored);
+        if committed.is_err() && self.parts.map.may_be_durable(epoch) {
+            saving.note_may_be_durable();
+        }
+        committed?;
+        saving.committed();
         Ok(state)
     }
 

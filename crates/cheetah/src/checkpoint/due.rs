@@ -79,7 +79,7 @@ impl Checkpointer {
         let is_old = since_ns >= self.parts.interval_ns;
         let is_idle = is_quiet && since_ns >= IDLE_NS;
         // The log does not tell of images that were moved, nor of what was freed.
-        let has_changed = || log.bytes_since(last.lsn) > 0 || self.parts.pool.gains_by_checkpoint();
+        let has_changed = || log.bytes_since(last.lsn) > 0 || self.parts.upkeep.gains_by_checkpoint();
         match (is_idle, is_old) {
             (true, _) if has_changed() => Some(Reason::Idle),
             (false, true) if has_changed() => Some(Reason::Age),
@@ -101,7 +101,7 @@ impl Checkpointer {
             return false;
         }
         let gain_bytes = outdated_bytes.saturating_add(self.log_bytes());
-        gain_bytes > pool.space().reserve_bytes() / SPACE_PART || pool.gains_by_checkpoint()
+        gain_bytes > pool.space().reserve_bytes() / SPACE_PART || self.parts.upkeep.gains_by_checkpoint()
     }
 
     /// Whether so much is outdated that a checkpoint in progress must not make pauses.

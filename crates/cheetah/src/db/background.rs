@@ -188,7 +188,7 @@ impl Background {
         let core = &self.core;
         // Not where the log is flushed: that would wait for thousands of unlinks.
         self.waiting_snapshot.let_go();
-        let moved = core.pool.gc_step(core.clock.now_ns(), core.pace.io_capacity());
+        let moved = core.upkeep.gc_step(core.clock.now_ns(), core.pace.io_capacity());
         self.noted("giving space back", moved)
     }
 
@@ -292,7 +292,7 @@ impl Background {
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());
-        match core.pool.scrub_step(core.clock.now_ns())? {
+        match core.upkeep.scrub_step(core.clock.now_ns())? {
             Scrubbed::Nothing => return Ok(false),
             Scrubbed::Intact => {}
             Scrubbed::PassEnded { is_clean } => {

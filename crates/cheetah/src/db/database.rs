@@ -137,7 +137,7 @@ impl Db {
     /// Sets whether changes of rows and of entries of secondary indexes may wait in memory for a
     /// leaf that is not there. Changes that wait already go on waiting.
     pub fn set_buffering(&self, is_on: bool) {
-        self.0.core.pool.set_buffering(is_on);
+        self.0.core.leaves.set_buffering(is_on);
     }
 
     /// I/O operations a second that the background may use when nothing presses.
@@ -149,7 +149,7 @@ impl Db {
     /// somebody needs them; a pass a day at most. 0, as at first: none. What is found is a
     /// background error.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
-        self.0.core.pool.set_scrub_rate(bytes_per_second);
+        self.0.core.upkeep.set_scrub_rate(bytes_per_second);
         self.0.background.call();
     }
 
@@ -203,7 +203,7 @@ impl Db {
     /// Images that the background has encrypted or decrypted since the startup, as keys or settings
     /// were others.
     pub fn rotated_images(&self) -> u64 {
-        self.0.core.pool.rotated_count()
+        self.0.core.upkeep.rotated_count()
     }
 
     /// Has the background ask for newer versions of keys at once, and look at all pages.

@@ -1,7 +1,7 @@
 //! Newer versions of keys, and closing anew what is not closed as it should be.
 //!
 //! A *pass* of the pool looks at every image. Before it begins, a checkpoint writes what has been
-//! changed, and so ends who still closes with a key from before (pool/rotation, I1). After one that
+//! changed, and so ends who still closes with a key from before (pool/upkeep, I1). After one that
 //! has left nothing, another checkpoint commits what it has moved. Then CONTROL forgets the keys
 //! that nothing needs any more that a startup would read: no image, no listed change file, and no
 //! log file (E14). After a crash, and at each startup of an encrypted database, a pass is made.
@@ -74,7 +74,7 @@ impl KeyRotation {
         if let Some(log) = core.journal.log() {
             log.close_as_wanted()?;
         }
-        if core.pool.rotation_pass().is_none() {
+        if core.upkeep.rotation_pass().is_none() {
             let changes = keys.changes();
             if self.state.lock().done_with == Some(changes) {
                 return self.forget(core);
@@ -84,13 +84,13 @@ impl KeyRotation {
             }
             core.checkpoint()?;
             self.state.lock().began_with = changes;
-            core.pool.begin_rotation();
+            core.upkeep.begin_rotation();
             return Ok(true);
         }
         let rate = u64::from(core.pace.io_capacity()) * u64::from(core.pool.page_bytes());
-        let rotated = core.pool.rotation_step(now_ns, rate);
+        let rotated = core.upkeep.rotation_step(now_ns, rate);
         let is_full = matches!(rotated, Err(Error::DiskFull(_)));
-        if is_full && core.pool.gains_by_checkpoint() && self.state.lock().may_give_back(now_ns) {
+        if is_full && core.upkeep.gains_by_checkpoint() && self.state.lock().may_give_back(now_ns) {
             // The images that it has replaced go when that is committed.
             core.checkpoint()?;
         }
@@ -140,7 +140,7 @@ impl KeyRotation {
         let lasting: BTreeSet<_> = of_images.into_iter().chain(keys.serving_names()).collect();
         let mut needed = lasting.clone();
         needed.extend(of_log);
-        needed.extend(core.pool.keys_of_change_files());
+        needed.extend(core.leaves.keys_of_change_files());
         let (kept, gone): (Vec<_>, Vec<_>) = keys.names().into_iter().partition(|name| needed.contains(name));
         if !gone.is_empty() {
             map.name_keys(&kept)?;

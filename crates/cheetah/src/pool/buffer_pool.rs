@@ -1,16 +1,12 @@
 //! The pool itself: its rooms side by side. Each room adds methods in its own folder.
 
-use super::buffering::{Buffering, SavedFiles, SmallLeaves};
+use super::beside::BesideFrames;
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
-use super::filters::KeyFilters;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
-use super::garbage_collection::Collection;
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
-use super::rotation::Rotation;
-use super::scrubbing::Scrubbing;
 use super::statistics::{CacheCurve, Counters};
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
@@ -22,7 +18,7 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
 /// See the module [`pool`](super).
@@ -51,20 +47,11 @@ pub struct Pool {
     pub(super) counters: Counters,
     /// Of single images.
     pub(super) page_reads: Latency,
-    pub(super) folds: Latency,
     pub(super) cache_curve: CacheCurve,
     pub(super) images: ImageCounters,
     pub(super) image_cache: ImageCache,
-    pub(super) buffering: Buffering,
-    pub(super) small_leaves: SmallLeaves,
-    pub(super) saved_files: Mutex<SavedFiles>,
-    /// See [`Pool::take_unread_for_damaged`].
-    pub(super) takes_unread_for_damaged: AtomicBool,
-    pub(super) filters: KeyFilters,
+    pub(super) beside: Arc<dyn BesideFrames>,
     pub(super) cleaner: Cleaner,
-    pub(super) collection: Mutex<Collection>,
-    pub(super) scrubbing: Scrubbing,
-    pub(super) rotation: Rotation,
 }
 
 /// What a pool shares with others.
@@ -79,6 +66,8 @@ pub struct PoolParts {
     pub memory: Arc<MemoryBudget>,
     /// The images.
     pub segments: Arc<Segments>,
+    /// What the layer above keeps of pages beside their frames.
+    pub beside: Arc<dyn BesideFrames>,
 }
 
 impl std::fmt::Debug for PoolParts {
@@ -102,7 +91,7 @@ impl Pool {
         first: Epoch,
         entries: impl IntoIterator<Item = (PageId, MapEntry)>,
     ) -> Arc<Self> {
-        let PoolParts { health, clock, keys, memory, segments } = parts;
+        let PoolParts { health, clock, keys, memory, segments, beside } = parts;
         let (table, trees) = (PageTable::new(), Trees::default());
         let mut used = Vec::new();
         for (pid, entry) in entries {
@@ -128,11 +117,7 @@ impl Pool {
             buffers: Arc::new(Buffers::new(config.page_bytes, memory.clone())),
             scratch: Scratch::new(&memory, config.page_bytes),
             image_cache: ImageCache::new(&memory, config.page_bytes),
-            buffering: Buffering::new(&memory, config),
-            small_leaves: SmallLeaves::default(),
-            saved_files: Mutex::default(),
-            takes_unread_for_damaged: AtomicBool::new(false),
-            filters: KeyFilters::new(&memory),
+            beside,
             dictionaries: Dictionaries::new(&memory),
             memory,
             table,
@@ -146,15 +131,16 @@ impl Pool {
             read_ahead: ReadAhead::default(),
             counters: Counters::default(),
             page_reads: Latency::default(),
-            folds: Latency::default(),
             cache_curve,
             images: ImageCounters::new(Arc::clone(&clock)),
             clock,
             cleaner: Cleaner::default(),
-            collection: Mutex::default(),
-            scrubbing: Scrubbing::default(),
-            rotation: Rotation::default(),
         })
+    }
+
+    /// Different for every pool of the process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The segments with its images.
@@ -230,14 +216,23 @@ impl Pool {
         (self.segments.written_bytes(), self.segments.totals().live_bytes)
     }
 
+    /// Bytes of images written since the startup, less those that are needed. It grows by what is
+    /// rewritten, moved or freed: by how much since a checkpoint is what the next one lets go.
+    pub fn outdated_bytes(&self) -> i64 {
+        let counters = &self.counters;
+        let written =
+            counters.written_bytes.get() + counters.blob_written_bytes.get() + counters.moved_bytes.get();
+        written as i64 - self.segments.totals().live_bytes as i64
+    }
+
+    /// Bytes of images that are needed.
+    pub fn live_bytes(&self) -> u64 {
+        self.segments.totals().live_bytes
+    }
+
     /// How long reads of single images from disk have taken.
     pub fn page_reads(&self) -> LatencyCounts {
         self.page_reads.counts()
-    }
-
-    /// How long it has taken to fold what waits for a leaf, page read and write included.
-    pub fn folds(&self) -> LatencyCounts {
-        self.folds.counts()
     }
 
     /// The memory budget of the engine.
@@ -261,9 +256,6 @@ impl Pool {
         let mut all = self.counters.all();
         all.extend(self.read_ahead.counts());
         all.extend(self.image_cache.counts());
-        all.extend(self.buffering.counts());
-        all.extend(self.filters.counts());
-        all.extend(self.scrubbing.counts());
         all.push(("pool_frames", self.queues.frames_count() as u64));
         all.push(("pool_frame_bytes", self.buffers.in_use() as u64));
         all.push(("pool_frame_allocations", self.buffers.allocations() as u64));

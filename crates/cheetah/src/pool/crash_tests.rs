@@ -52,7 +52,7 @@ impl Workload {
         let (mut checkpoint, ()) = db.pool.end_epoch(|_| ());
         while checkpoint.write_some(8).unwrap() > 0 {
             (0..self.rng.below(6)).for_each(|_| self.change(db));
-            db.pool.collect(2048).unwrap();
+            db.upkeep.collect(2048).unwrap();
         }
         checkpoint.commit(&db.map, &state).unwrap();
         db.disk.acknowledge(number);

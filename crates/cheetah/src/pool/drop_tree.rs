@@ -26,7 +26,7 @@ impl Pool {
         for batch in pids.chunks(ACTION_PAGES) {
             // Not inside, where reading holds up an epoch switch (B7).
             batch.iter().for_each(|pid| {
-                self.apply_before_free(*pid);
+                self.beside.before_free(self, *pid);
             });
             let mtr = self.enter();
             batch.iter().for_each(|pid| self.free(&mtr, *pid));

@@ -8,7 +8,7 @@ use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::keys::Closing;
 use crate::pool::testing::{get, put, value_content, Database, TREE};
-use crate::pool::{EpochState, KeyPart, PageClass, PageRef, TreeDef};
+use crate::pool::{EpochState, PageClass, PageRef, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
@@ -39,7 +39,6 @@ fn register(db: &Database) {
         row_format: RowFormatVersion::opaque(),
         compression,
         closing: Closing::Never,
-        filtered_by: KeyPart::Whole,
     });
 }
 
@@ -130,8 +129,8 @@ impl Run {
         let db = self.db();
         let result = match self.now_ns % 3 {
             0 => db.pool.clean_step(self.now_ns, 0, 2000).map(drop),
-            1 => db.pool.gc_step(self.now_ns, 2000).map(drop),
-            _ => db.pool.collect(4096).map(drop),
+            1 => db.upkeep.gc_step(self.now_ns, 2000).map(drop),
+            _ => db.upkeep.collect(4096).map(drop),
         };
         match result {
             Ok(()) | Err(Error::DiskFull(_)) => {}

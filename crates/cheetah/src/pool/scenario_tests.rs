@@ -110,7 +110,7 @@ fn gc_between_epoch_switch_and_write() -> Result<(), String> {
     pids[..10].iter().for_each(|pid| db.change(*pid, 1000));
     let pool = db.pool.clone();
     let (checkpoint, ()) = pool.end_epoch(|_| ());
-    while db.pool.collect(1 << 20).unwrap() > 0 {}
+    while db.upkeep.collect(1 << 20).unwrap() > 0 {}
     let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     }));
@@ -494,7 +494,7 @@ fn collection_gives_space_back_to_the_file_system() {
         db.free(*pid);
     }
     for _ in 0..200 {
-        db.pool.collect(1 << 20).unwrap();
+        db.upkeep.collect(1 << 20).unwrap();
         db.checkpoint().unwrap();
     }
     let totals = db.pool.segments.totals();
@@ -515,8 +515,8 @@ fn a_database_at_rest_shrinks_by_itself_and_then_stays_quiet() {
     let mut checkpoints = 0;
     for _ in 0..100 {
         now_ns += 1_000_000_000;
-        db.pool.gc_step(now_ns, 2000).unwrap();
-        if db.pool.gains_by_checkpoint() {
+        db.upkeep.gc_step(now_ns, 2000).unwrap();
+        if db.upkeep.gains_by_checkpoint() {
             db.checkpoint().unwrap();
             checkpoints += 1;
         }
@@ -524,7 +524,7 @@ fn a_database_at_rest_shrinks_by_itself_and_then_stays_quiet() {
     let totals = db.pool.segments.totals();
     assert!(totals.collectable_fill() >= 900, "{totals:?}");
     assert!(checkpoints < 20, "{checkpoints} checkpoints");
-    assert!(!db.pool.gains_by_checkpoint());
+    assert!(!db.upkeep.gains_by_checkpoint());
     pids[290..].iter().for_each(|pid| assert!(db.value(*pid).is_some()));
 }
 

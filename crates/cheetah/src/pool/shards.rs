@@ -7,14 +7,14 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
 /// What knows how much memory it takes.
-pub(in crate::pool) trait TakesMemory {
+pub(crate) trait TakesMemory {
     /// Bytes that it takes now.
     fn memory_bytes(&self) -> usize;
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::pool) struct Shards<S> {
+pub(crate) struct Shards<S> {
     shards: Vec<Mutex<S>>,
     memory: Arc<MemoryBudget>,
     of: MemoryUse,
@@ -22,7 +22,7 @@ pub(in crate::pool) struct Shards<S> {
 
 impl<S: TakesMemory> Shards<S> {
     /// So many empty shards or fewer.
-    pub(in crate::pool) fn new(
+    pub(crate) fn new(
         memory: &Arc<MemoryBudget>,
         of: MemoryUse,
         wanted: usize,
@@ -32,27 +32,27 @@ impl<S: TakesMemory> Shards<S> {
         Self { shards, memory: Arc::clone(memory), of }
     }
 
-    pub(in crate::pool) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.shards.len()
     }
 
     /// The shard of a page, to look at it.
-    pub(in crate::pool) fn lock(&self, pid: PageId) -> MutexGuard<'_, S> {
+    pub(crate) fn lock(&self, pid: PageId) -> MutexGuard<'_, S> {
         self.of_page(pid).lock()
     }
 
     /// Changes the shard of a page, and counts the memory that it takes then.
-    pub(in crate::pool) fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut S) -> R) -> R {
+    pub(crate) fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut S) -> R) -> R {
         self.change_shard(self.of_page(pid), change)
     }
 
     /// Looks at all shards, one by one.
-    pub(in crate::pool) fn each(&self, mut look: impl FnMut(&S)) {
+    pub(crate) fn each(&self, mut look: impl FnMut(&S)) {
         self.shards.iter().for_each(|shard| look(&shard.lock()));
     }
 
     /// Changes all shards, one by one.
-    pub(in crate::pool) fn change_each(&self, mut change: impl FnMut(&mut S)) {
+    pub(crate) fn change_each(&self, mut change: impl FnMut(&mut S)) {
         self.shards.iter().for_each(|shard| self.change_shard(shard, &mut change));
     }
 

@@ -72,7 +72,7 @@ fn whole_mini_transactions_only(config: &Config, pages: u64, threads: usize) {
             while !stop.load(Ordering::SeqCst) {
                 now_ns += 1_000_000;
                 db.pool.clean_step(now_ns, 0, 2000).unwrap();
-                db.pool.collect(8192).unwrap();
+                db.upkeep.collect(8192).unwrap();
             }
         });
         while writers.iter().any(|writer| !writer.is_finished()) {

@@ -7,8 +7,8 @@ use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::keys::Keys;
 use crate::memory::MemoryBudget;
 use crate::page_map::{MapEntry, MapStore};
-use crate::pool::PoolParts;
-use crate::pool::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool};
+use crate::pool::{BesideFrames, NothingBeside, PoolParts};
+use crate::pool::{EndedEpoch, EpochState, MiniTransaction, PageClass, PageRef, Pool, Upkeep};
 use crate::segment::Segments;
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::collections::BTreeMap;
@@ -21,10 +21,11 @@ pub(crate) const TREE: TreeId = TreeId(16);
 pub(crate) struct Database {
     pub(crate) disk: SimDisk,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) upkeep: Upkeep,
     pub(crate) map: MapStore,
     /// What the last checkpoint stored.
     pub(crate) state: Vec<u8>,
-    config: Config,
+    pub(crate) config: Config,
 }
 
 impl Database {
@@ -33,6 +34,15 @@ impl Database {
     }
 
     pub(crate) fn open(config: &Config, disk: SimDisk) -> Self {
+        Self::open_with(config, disk, |_| Arc::new(NothingBeside))
+    }
+
+    /// The database on a disk, with what `beside` makes beside its frames.
+    pub(crate) fn open_with(
+        config: &Config,
+        disk: SimDisk,
+        beside: impl FnOnce(&Arc<MemoryBudget>) -> Arc<dyn BesideFrames>,
+    ) -> Self {
         let health = Arc::new(Health::default());
         let durable = Arc::new(Durable::new(Arc::new(disk.clone()), health.clone()));
         let opened = MapStore::open(durable.clone(), config, [1; 16]).unwrap();
@@ -51,9 +61,11 @@ impl Database {
         let memory = Arc::new(MemoryBudget::new(config.buffer_pool_bytes));
         let uuid = opened.identity.uuid;
         let keys = Keys::none(clock.clone(), uuid);
-        let parts = PoolParts { health, clock, keys, memory, segments: Arc::new(segments) };
+        let (beside, segments) = (beside(&memory), Arc::new(segments));
+        let parts = PoolParts { health, clock, keys, memory, segments, beside };
         let pool = Pool::open(config, parts, opened.first_epoch, entries);
-        Self { disk, pool, map: opened.store, state, config: config.clone() }
+        let upkeep = Upkeep::new(Arc::clone(&pool));
+        Self { disk, pool, upkeep, map: opened.store, state, config: config.clone() }
     }
 
     /// The database after a power cut.

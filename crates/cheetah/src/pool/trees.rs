@@ -6,7 +6,6 @@ use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::keys::Closing;
 use crate::pool::dictionaries::{Version, PAGES_MIN};
-use crate::pool::filters::KeyPart;
 use crate::pool::images::WorkCounters;
 use crate::pool::PageClass;
 use parking_lot::RwLock;
@@ -25,8 +24,6 @@ pub struct TreeDef {
     pub compression: Compression,
     /// How they are closed.
     pub closing: Closing,
-    /// What filters of its leaves know of keys.
-    pub filtered_by: KeyPart,
 }
 
 /// Numbers of pages by their class. That of a page that was not in memory since the pool was opened
@@ -104,8 +101,6 @@ pub(super) struct TreeState {
     pages: SharedCounts,
     stored: SharedCounts,
     stored_bytes: AtomicU64,
-    /// Keys that were looked for in images in vain.
-    absent: AtomicU64,
     pub(super) work: WorkCounters,
 }
 
@@ -123,7 +118,6 @@ impl Default for TreeState {
             pages: SharedCounts::default(),
             stored: SharedCounts::default(),
             stored_bytes: AtomicU64::new(0),
-            absent: AtomicU64::new(0),
             work: WorkCounters::default(),
         }
     }
@@ -201,14 +195,6 @@ impl TreeState {
         let pages = self.pages_count();
         let at = self.noted_at.load(Relaxed);
         pages >= at && self.noted_at.compare_exchange(at, 2 * pages, Relaxed, Relaxed).is_ok()
-    }
-
-    pub(super) fn note_absent(&self) {
-        self.absent.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn absent_count(&self) -> u64 {
-        self.absent.load(Relaxed)
     }
 
     pub(super) fn add_page(&self, pid: PageId, class: PageClass) {

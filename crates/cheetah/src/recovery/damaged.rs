@@ -16,9 +16,9 @@ use super::outcomes::Outcomes;
 use super::redo;
 use crate::backup;
 use crate::base::{planted, Config, Epoch, Error, Health, Result};
-use crate::change_files;
 use crate::durable::Durable;
 use crate::format::state::State;
+use crate::leaves::change_file;
 use crate::log;
 use crate::table::definitions::catalog::Catalog;
 use crate::table::shared::parts::Core;
@@ -63,7 +63,7 @@ pub(crate) fn open_damaged(
 impl Parts {
     fn open_left(self, mut state: State, extent: Extent, losses: Losses) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
-        let catalog = Catalog::open_damaged(&self.pool, &state, &mut |what| losses.note(what))?;
+        let catalog = Catalog::open_damaged(&self.leaves, &state, &mut |what| losses.note(what))?;
         self.pool.load_primers();
         if extent == Extent::WithoutUndo {
             state.undo_pages.clear();
@@ -71,8 +71,8 @@ impl Parts {
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let mut core = self.assemble(&state, catalog)?;
         core.losses = Some(losses);
-        core.pool.take_unread_for_damaged();
-        change_files::replace_missing(&durable, &state.change_files)?;
+        core.leaves.take_unread_for_damaged();
+        change_file::replace_missing(&durable, &state.change_files)?;
         restore_changes(&core, &state)?;
         if extent == Extent::WithLog && !planted::is_on("salvage: pass by the log") {
             redo_undamaged(&core, &setup, &state)?;

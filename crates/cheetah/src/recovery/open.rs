@@ -27,10 +27,11 @@ use crate::format::location::MapEntry;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::State;
 use crate::keys::{Closing, Keys, SYSTEM_KEY};
+use crate::leaves::{ColdLeaves, KeyPart, Leaves};
 use crate::log::{self, Log, LogSetup};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::page_map::{MapStore, Opened};
-use crate::pool::{self, Pool, PoolParts};
+use crate::pool::{self, Pool, PoolParts, Upkeep};
 use crate::segment::Segments;
 use crate::sort::{SortMemory, TempFiles};
 use crate::table::definitions::catalog::Catalog;
@@ -124,19 +125,22 @@ pub(super) fn load_epoch(
     entries.values().for_each(|entry| segments.retain(&entry.location));
     // The pool copies the entries into its page table: until then the map is in memory twice.
     let entries_memory = budget.reserve(MemoryUse::Redo, entries_bytes(&entries));
+    let cold = ColdLeaves::new(&budget, &config);
     let parts = PoolParts {
         health: Arc::clone(&health),
         clock: Arc::clone(&clock),
         keys: Arc::clone(&keys),
         memory: Arc::clone(&budget),
         segments: Arc::clone(&segments),
+        beside: cold.clone(),
     };
-    let pool = Pool::open(&config, parts, first_epoch, entries);
+    let leaves = Leaves::new(Pool::open(&config, parts, first_epoch, entries), cold);
     drop(entries_memory);
     segments.end_startup(epoch)?;
-    register_own_trees(&pool);
+    register_own_trees(&leaves);
     let setup = LogSetup::new(&config, Arc::clone(&durable), Arc::clone(&clock), Arc::clone(&keys), identity);
-    Ok((Parts { health, durable, clock, config, pool, store, setup }, epoch, state))
+    let pool = Arc::clone(leaves.pool());
+    Ok((Parts { health, durable, clock, config, pool, leaves, store, setup }, epoch, state))
 }
 
 /// Memory of a hash map, with a byte of its own for each slot; one slot in eight stays empty.
@@ -150,6 +154,7 @@ pub(super) struct Parts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) config: Config,
     pub(super) pool: Arc<Pool>,
+    pub(super) leaves: Leaves,
     pub(super) store: MapStore,
     pub(super) setup: LogSetup,
 }
@@ -158,7 +163,7 @@ impl Parts {
     /// A new database: an empty catalog, and a first epoch with it.
     fn create(self) -> Result<Core> {
         let log = Log::create(&self.setup)?;
-        let catalog = Catalog::create(&self.pool, &self.pool.enter())?;
+        let catalog = Catalog::create(&self.leaves, &self.pool.enter())?;
         let core = self.assemble(&State::default(), catalog)?;
         restore_changes(&core, &State::default())?;
         start_log(&core, log);
@@ -169,7 +174,7 @@ impl Parts {
     /// Redo on top of the last epoch, and the cleanup when it is wanted now.
     fn recover(self, state: &State, cleanup: Cleanup, crew: Crew) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
-        let catalog = Catalog::open(&self.pool, state)?;
+        let catalog = Catalog::open(&self.leaves, state)?;
         self.pool.load_primers();
         let (setup, durable) = (self.setup.clone(), Arc::clone(&self.durable));
         let core = self.assemble(state, catalog)?;
@@ -209,10 +214,13 @@ impl Parts {
         let log = Arc::new(OnceLock::new());
         let pace = Pace::new(self.config.io_capacity);
         let (has_threads, io_capacity, unlogged) = pace.shared();
+        let upkeep = Arc::new(Upkeep::new(Arc::clone(&self.pool)));
         let parts = CheckpointParts {
             health: Arc::clone(&self.health),
             clock: Arc::clone(&self.clock),
             pool: Arc::clone(&self.pool),
+            leaves: self.leaves.clone(),
+            upkeep: Arc::clone(&upkeep),
             map: self.store,
             log: Arc::clone(&log),
             has_threads,
@@ -248,6 +256,8 @@ impl Parts {
             statistics: StatisticsWork::default(),
             losses: None,
             pool: self.pool,
+            leaves: self.leaves,
+            upkeep,
             config: self.config,
         })
     }
@@ -281,7 +291,7 @@ fn finish(core: &Core) -> Result<()> {
 /// Takes what waited for leaves at the last checkpoint. A damaged file has changes of some tables,
 /// and nobody knows of which rows: they are quarantined.
 pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
-    for (trees, error) in core.pool.restore_changes(&state.change_files, &state.dropped_trees)? {
+    for (trees, error) in core.leaves.restore_changes(&state.change_files, &state.dropped_trees)? {
         for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
             core.quarantine(table.id(), Error::corrupt("saved changes", error.to_string()), true)?;
         }
@@ -296,11 +306,10 @@ fn start_log(core: &Core, log: Log) {
 }
 
 /// Tells the pool how pages of the catalog and of the undo log are encoded.
-fn register_own_trees(pool: &Pool) {
+fn register_own_trees(leaves: &Leaves) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
         let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
-        let filtered_by = pool::KeyPart::default();
         let closing = Closing::AsSystem;
-        pool.register_tree(pool::TreeDef { id, row_format, compression, closing, filtered_by });
+        leaves.register_tree(pool::TreeDef { id, row_format, compression, closing }, KeyPart::default());
     }
 }

@@ -18,7 +18,8 @@ use super::point::Point;
 use super::Tree;
 use crate::base::{planted, PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
-use crate::pool::{PageRef, Stored, Unloaded};
+use crate::leaves::{Stored, Unloaded};
+use crate::pool::PageRef;
 use std::sync::Arc;
 
 /// Where a cursor goes. "p" may be a whole key or a prefix of keys.
@@ -150,7 +151,7 @@ impl LeafCopy {
     /// Copies leaf `pid` without a frame, if that is the leaf of `target` and need not have one.
     /// Otherwise, or after an error, what is here stays as it was.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
-        let copied = tree.pool.copy_leaf(pid, &mut self.spare)?;
+        let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
         let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
             return Ok(false);
         };
@@ -174,7 +175,7 @@ impl LeafCopy {
     fn is_fresh(&self, tree: &Tree) -> bool {
         match (&self.source, &self.unloaded) {
             (Some(page), _) => page.version() == self.version,
-            (None, Some(leaf)) => tree.pool.is_unloaded(leaf),
+            (None, Some(leaf)) => tree.leaves.is_unloaded(leaf),
             (None, None) => false,
         }
     }
@@ -424,7 +425,7 @@ impl Cursor {
     fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
         self.place = Place::Nowhere;
         // A cursor that goes on for long has pages read ahead, into frames.
-        let is_short = !self.ahead.is_scan() && self.tree.pool.looks_at_leaves();
+        let is_short = !self.ahead.is_scan() && self.tree.leaves.looks_at_leaves();
         if is_short && self.leaf.take_unloaded(&self.tree, right, Target::Key(bound))? {
             return Ok(());
         }
@@ -521,7 +522,7 @@ fn visit<R>(
             return Ok(Visited::Page(f(leaf, &page, &view)));
         }
     }
-    if may_copy && tree.pool.looks_at_leaves() {
+    if may_copy && tree.leaves.looks_at_leaves() {
         let child_of = |page: &PageView<'_>| page.child(target.slot_in(page));
         let pid = tree.with_page(target, 1, &mut (), |_, page| (!page.is_leaf()).then(|| child_of(page)))?;
         if let Some(pid) = pid {

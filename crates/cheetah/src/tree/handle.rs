@@ -5,6 +5,7 @@ use super::stats::{TreeCounts, TreeStats};
 use super::Path;
 use crate::base::{Error, PageId, Result, TreeId};
 use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, PageView, RecordRef};
+use crate::leaves::Leaves;
 use crate::pool::{MiniTransaction, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -26,6 +27,7 @@ pub struct TreeDef {
 /// An open tree. Shared by all threads; see the module.
 #[derive(Debug)]
 pub struct Tree {
+    pub(super) leaves: Leaves,
     pub(super) pool: Arc<Pool>,
     pub(super) def: TreeDef,
     /// Held while pages are split or merged. Taken inside mini-transactions only.
@@ -52,24 +54,27 @@ impl Tree {
     /// Makes an empty tree whose keys have at most `key_bytes_max` bytes; its definition names the
     /// root. `Limit` if pages of that class cannot hold such keys.
     pub fn create(
-        pool: &Arc<Pool>,
+        leaves: &Leaves,
         mtr: &MiniTransaction<'_>,
         id: TreeId,
         class: PageClass,
         key_bytes_max: usize,
     ) -> Result<Self> {
+        let pool = leaves.pool();
         check_key_limit(pool, class, key_bytes_max)?;
         let root = pool.allocate(mtr, id, class);
-        let tree = Self::open(pool, TreeDef { id, root: root.pid(), class, key_bytes_max })?;
+        let tree = Self::open(leaves, TreeDef { id, root: root.pid(), class, key_bytes_max })?;
         tree.init(&mut root.write(mtr), 0, &Fences::ALL);
         Ok(tree)
     }
 
     /// Opens a tree that was created before. Does no I/O.
-    pub fn open(pool: &Arc<Pool>, def: TreeDef) -> Result<Self> {
+    pub fn open(leaves: &Leaves, def: TreeDef) -> Result<Self> {
+        let pool = leaves.pool();
         check_key_limit(pool, def.class, def.key_bytes_max)?;
         let page_bytes = def.class.bytes(pool.page_bytes());
         Ok(Self {
+            leaves: leaves.clone(),
             pool: pool.clone(),
             def,
             structure: Mutex::new(()),
@@ -109,6 +114,11 @@ impl Tree {
     /// The pool its pages live in.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// What is known of its leaves without a frame.
+    pub fn leaves(&self) -> &Leaves {
+        &self.leaves
     }
 
     /// Counters since the tree was opened.

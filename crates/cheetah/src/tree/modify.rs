@@ -167,7 +167,7 @@ impl Tree {
                 return Ok(changed);
             }
             // Versions that nobody asks for any more take room that a split would have to find.
-            if PageMut::new(&mut guard).freeze_below(self.pool.frozen_below(mtr)) {
+            if guard.forget_old_versions() {
                 if let Ok(changed) = write.attempt(&mut guard, key, near) {
                     reach::mark("room made by freezing");
                     return Ok(changed);

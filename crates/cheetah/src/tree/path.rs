@@ -7,7 +7,8 @@
 
 use crate::base::{planted, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
-use crate::pool::{PageRef, Ticket};
+use crate::leaves::Ticket;
+use crate::pool::PageRef;
 
 /// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
 #[derive(Default)]

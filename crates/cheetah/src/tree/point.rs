@@ -11,7 +11,8 @@ use crate::base::{reach, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::PageView;
-use crate::pool::{Fetched, InImage, PageRef, Stored};
+use crate::leaves::{Fetched, InImage, Stored};
+use crate::pool::PageRef;
 
 /// What a search for one record came to.
 pub(super) enum Point<R> {
@@ -48,7 +49,7 @@ impl Tree {
             Above::Leaf(seen) => return Ok(Point::Page(seen)),
             Above::Child(leaf) => leaf,
         };
-        match self.pool.fetch_or_look(leaf, key, |leaf| self.find_in_image(leaf, key))? {
+        match self.leaves.fetch_or_look(leaf, key, |leaf| self.find_in_image(leaf, key))? {
             Fetched::Looked(stored) => {
                 reach::mark("record out of an image");
                 return Ok(Point::Stored(stored));

@@ -6,7 +6,8 @@ use super::path::TicketKind;
 use super::{Changed, Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{cell_bytes, RecordRef, VERSION_BYTES};
-use crate::pool::{MiniTransaction, Ticket};
+use crate::leaves::Ticket;
+use crate::pool::MiniTransaction;
 
 impl Tree {
     /// Makes `path` a ticket for a new entry of `key` that nobody need look for, if its leaf is not
@@ -50,7 +51,7 @@ impl Tree {
         (found_bytes, bytes): (usize, usize),
     ) -> Result<bool> {
         path.ticket.ticket = None;
-        if !self.pool.has_tickets() || self.covers(path, key) {
+        if !self.leaves.has_tickets() || self.covers(path, key) {
             return Ok(false);
         }
         let ticket = self.find_ticket(key, bytes)?;
@@ -68,7 +69,7 @@ impl Tree {
         let target = Target::Key(key);
         self.with_page(target, 1, &mut (), |_, page| match page.is_leaf() {
             true => None,
-            false => self.pool.ticket(page.child(target.slot_in(page)), bytes),
+            false => self.leaves.ticket(page.child(target.slot_in(page)), bytes),
         })
     }
 
@@ -94,7 +95,7 @@ impl Tree {
         match self.insert(mtr, path, key, record)? {
             Changed::Exists => {
                 if self.get_prepared(key, path, |found| !found.is_marked())? == Some(true) {
-                    self.pool.note_live_replaced(self.def.id);
+                    self.leaves.note_live_replaced(self.def.id);
                 }
                 match self.replace(mtr, path, key, record)? {
                     Changed::Done => Ok(()),

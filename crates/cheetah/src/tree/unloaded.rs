@@ -11,7 +11,8 @@ use super::path::{KeyTicket, TicketKind};
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
-use crate::pool::{MiniTransaction, PageClass, Size, Ticket};
+use crate::leaves::{Size, Ticket};
+use crate::pool::{MiniTransaction, PageClass};
 
 /// The leaf of a key as its parent names it.
 struct Child {
@@ -43,7 +44,7 @@ impl Tree {
             return Ok(result);
         }
         path.belong_to(self.def.id);
-        let done = match self.pool.has_tickets() {
+        let done = match self.leaves.has_tickets() {
             true => self.with_unloaded(key, path, &mut run),
             false => Ok(None),
         };
@@ -60,7 +61,7 @@ impl Tree {
     /// Runs `f` on the record of `key` if there is one that is not delete-marked, and its leaf is
     /// not in memory, and need not be. May do I/O.
     pub fn see_unloaded<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
-        if !self.pool.has_tickets() {
+        if !self.leaves.has_tickets() {
             return Ok(None);
         }
         let (mut f, mut ticket) = (Some(f), KeyTicket::default());
@@ -133,9 +134,9 @@ impl Tree {
 
     /// Fills `ticket` with what the image of `leaf`, which should be that of `key`, has.
     fn look_into_image(&self, leaf: PageId, key: &[u8], ticket: &mut KeyTicket) -> Result<bool> {
-        let looked = self.pool.look_to_change(leaf, key, |leaf| self.find_in_image(leaf, key))?;
+        let looked = self.leaves.look_to_change(leaf, key, |leaf| self.find_in_image(leaf, key))?;
         let Some((image, stored)) = looked else { return Ok(false) };
-        ticket.set(self.pool.ticket_of(&image), key, TicketKind::Looked);
+        ticket.set(self.leaves.ticket_of(&image), key, TicketKind::Looked);
         ticket.stored = stored;
         Ok(true)
     }
@@ -151,7 +152,7 @@ impl Tree {
     ) -> Result<Option<R>> {
         let Some(waiting) = waiting else { return Ok(None) };
         let mut bytes = 0;
-        let result = self.pool.with_waiting(&waiting, key, |record, size| {
+        let result = self.leaves.with_waiting(&waiting, key, |record, size| {
             bytes = bytes_of(key, record, size);
             f(record)
         })?;
@@ -172,14 +173,14 @@ impl Tree {
         if planted::is_on("tree: read a leaf under its parent's latch") {
             drop(self.pool.fetch(leaf));
         }
-        let lacking = self.pool.ticket_of_lacking(leaf, key);
-        Some(Child { leaf, waiting: self.pool.ticket_of_waiting(leaf), lacking })
+        let lacking = self.leaves.ticket_of_lacking(leaf, key);
+        Some(Child { leaf, waiting: self.leaves.ticket_of_waiting(leaf), lacking })
     }
 
     /// Whether certainly no key consists of `beginning` and a row's key, which is known without the
     /// leaf that would have it. Loads inner pages: may do I/O.
     pub fn lacks_beginning(&self, beginning: &[u8]) -> Result<bool> {
-        if !self.pool.has_filters() || self.def.class != PageClass::Base {
+        if !self.leaves.has_filters() || self.def.class != PageClass::Base {
             return Ok(false);
         }
         let target = Target::Key(beginning);
@@ -196,7 +197,7 @@ impl Tree {
             // All keys that begin so belong to that leaf.
             let is_whole = !next.starts_with(beginning);
             match is_whole || planted::is_on("filters: ask one leaf of two") {
-                true => self.pool.lacks_beginning(page.child(slot), beginning),
+                true => self.leaves.lacks_beginning(page.child(slot), beginning),
                 false => Ok(false),
             }
         })?
@@ -211,7 +212,7 @@ impl Tree {
     ) -> Result<Option<R>> {
         let KeyTicket { ticket: Some(page), stored, cell_bytes, .. } = ticket else { return Ok(None) };
         let stored = stored.as_ref().map(|record| record.as_ref());
-        let result = self.pool.with_stored(page, key, stored, |record, size| {
+        let result = self.leaves.with_stored(page, key, stored, |record, size| {
             *cell_bytes = bytes_of(key, record, size);
             f(record)
         })?;
@@ -267,7 +268,7 @@ impl Tree {
     ) -> Option<(PageId, usize)> {
         let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id)?;
         let bytes = path.ticket.growth_bytes(record);
-        let is_good = self.pool.is_good(ticket, before(ticket.pid()) + bytes);
+        let is_good = self.leaves.is_good(ticket, before(ticket.pid()) + bytes);
         is_good.then(|| (ticket.pid(), bytes))
     }
 
@@ -285,7 +286,7 @@ impl Tree {
         let bytes = path.ticket.growth_bytes(change.record());
         let Some(ticket) = path.ticket.for_key(key).copied() else { return false };
         path.ticket.ticket = None;
-        let buffer = |ticket: &Ticket, bytes| self.pool.buffer(mtr, ticket, key, change, bytes);
+        let buffer = |ticket: &Ticket, bytes| self.leaves.buffer(mtr, ticket, key, change, bytes);
         // An image that was folded or moved since then has the same key and the same record, but
         // perhaps without its version.
         let bytes_again = change.record().map_or(0, |_| bytes + VERSION_BYTES);

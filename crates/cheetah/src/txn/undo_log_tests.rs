@@ -10,8 +10,9 @@ use crate::format::row::RowFormatVersion;
 use crate::format::state::{PurgeState, State, TxnState};
 use crate::format::undo_record::{self, decode_body, UndoBlob, UndoBody, UndoFinish, UndoHead, HEAD_BYTES};
 use crate::keys::Closing;
+use crate::leaves::Leaves;
 use crate::pool::testing::Database;
-use crate::pool::{EpochState, KeyPart, MiniTransaction, PageClass, Pool, TreeDef};
+use crate::pool::{EpochState, MiniTransaction, PageClass, Pool, TreeDef};
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::VecDeque;
@@ -60,13 +61,7 @@ struct Run {
 
 fn open(db: &Database, state: &State) -> UndoLog {
     let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());
-    db.pool.register_tree(TreeDef {
-        id: TreeId::UNDO,
-        row_format,
-        compression,
-        closing: Closing::AsSystem,
-        filtered_by: KeyPart::Whole,
-    });
+    db.pool.register_tree(TreeDef { id: TreeId::UNDO, row_format, compression, closing: Closing::AsSystem });
     let start = UndoStart {
         first_page: state.undo_first_page,
         end: state.undo_end,
@@ -328,7 +323,7 @@ fn c6_the_model_catches_planted_bugs() {
 }
 
 fn in_memory() -> (Arc<Pool>, UndoLog) {
-    let pool = Pool::in_memory(&Config::tiny());
+    let pool = Arc::clone(Leaves::in_memory(&Config::tiny()).pool());
     let log = UndoLog::open(Arc::clone(&pool), UndoStart::default()).unwrap();
     (pool, log)
 }

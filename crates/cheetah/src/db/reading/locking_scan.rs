@@ -260,7 +260,7 @@ impl LockingScan {
 
     fn step_forward(&mut self, after: bool, crossed: bool) -> Result<ScanStep> {
         let may_stay_out = || {
-            self.walk.tree().pool().has_tickets()
+            self.walk.tree().leaves().has_tickets()
                 && !planted::is_on("scan: read the leaf of a row that is sought by its key")
         };
         if self.is_point && !after && !crossed && may_stay_out() {

@@ -62,6 +62,8 @@ impl Db {
             ]);
         }
         status.extend(core.pool.status());
+        status.extend(core.leaves.status());
+        status.extend(core.upkeep.status());
         status
     }
 

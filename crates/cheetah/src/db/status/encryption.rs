@@ -33,7 +33,7 @@ impl Db {
         let core = &self.0.core;
         let keys = core.pool.keys();
         let named = keys.names();
-        let rotation = core.pool.rotation_pass().map(|pass| pass.place());
+        let rotation = core.upkeep.rotation_pass().map(|pass| pass.place());
         let names = core.catalog.names();
         let tables = names.iter().filter_map(|name| core.catalog.by_name(name).ok());
         let status = tables.map(|table| {

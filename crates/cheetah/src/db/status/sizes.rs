@@ -189,7 +189,7 @@ fn share_files(
         given = upto;
     }
     if let Some((_, engine)) = tables.last_mut().and_then(|table| table.indexes.last_mut()) {
-        let map_bytes = core.checkpointer.map_file_bytes() + core.pool.change_file_bytes();
+        let map_bytes = core.checkpointer.map_file_bytes() + core.leaves.change_file_bytes();
         engine.stats.free_bytes += file_bytes - given;
         engine.stats.stored_bytes += map_bytes;
         engine.stats.allocated_bytes += file_bytes - given + map_bytes;

@@ -112,7 +112,7 @@ impl Db {
             ("page read", counter_names!("latency_page_read"), core.pool.page_reads()),
             ("lock wait", counter_names!("latency_lock_wait"), self.lock_wait_times()),
             ("checkpoint step", counter_names!("latency_checkpoint_step"), core.checkpointer.step_times()),
-            ("fold", counter_names!("latency_fold"), core.pool.folds()),
+            ("fold", counter_names!("latency_fold"), core.leaves.folds()),
         ]
     }
 }

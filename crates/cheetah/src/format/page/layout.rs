@@ -152,14 +152,17 @@ impl RecordFlags {
     }
 }
 
+/// The transaction that wrote a record last, and the undo record that tells what was there before;
+/// `None` when that no longer matters to anybody ("frozen").
+pub type RecordVersion = Option<(TxnId, UndoPtr)>;
+
 /// A record without its key, in a page or on its way into one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordRef<'a> {
     /// Its flags.
     pub flags: RecordFlags,
-    /// Who wrote it last and what was there before; `None` when that no longer matters to anybody
-    /// ("frozen").
-    pub version: Option<(TxnId, UndoPtr)>,
+    /// Its version.
+    pub version: RecordVersion,
     /// The stored row or the payload of a secondary entry.
     pub payload: &'a [u8],
 }
@@ -182,7 +185,7 @@ pub struct RecordCopy {
     /// See [`RecordRef::flags`].
     pub flags: RecordFlags,
     /// See [`RecordRef::version`].
-    pub version: Option<(TxnId, UndoPtr)>,
+    pub version: RecordVersion,
     /// See [`RecordRef::payload`].
     pub payload: Vec<u8>,
 }

@@ -18,8 +18,8 @@ pub use content::{build_content, content_capacity};
 pub(in crate::format) use layout::common_prefix;
 pub use layout::{
     cell_bytes, compare_keys, is_built, max_cell_bytes, max_key_bytes, max_payload_bytes, PageBuf, PageKind,
-    RecordCopy, RecordFlags, RecordRef, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES,
-    TREE_PAGE_BYTES_MAX, VERSION_BYTES,
+    RecordCopy, RecordFlags, RecordRef, RecordVersion, HEADER_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN,
+    SLOT_BYTES, TREE_PAGE_BYTES_MAX, VERSION_BYTES,
 };
 pub use merge::{merge_into, merged_bytes};
 pub use split::{plan_split, separator_between, split_into, Pending, Side, SplitPlan};

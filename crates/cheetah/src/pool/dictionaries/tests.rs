@@ -9,7 +9,7 @@ use crate::format::state::State;
 use crate::keys::Closing;
 use crate::memory::MemoryUse;
 use crate::pool::testing::{Database, TREE};
-use crate::pool::{DictionaryDue, EpochState, KeyPart, PageClass, TreeDef};
+use crate::pool::{DictionaryDue, EpochState, PageClass, TreeDef};
 use crate::segment::Stream;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -27,7 +27,6 @@ fn register(db: &Database, codec: Codec) {
             row_format: RowFormatVersion::opaque(),
             compression,
             closing: Closing::Never,
-            filtered_by: KeyPart::Whole,
         });
     }
 }
@@ -147,7 +146,6 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
             row_format: RowFormatVersion::opaque(),
             compression,
             closing: Closing::Never,
-            filtered_by: KeyPart::Whole,
         });
         let pids = add_all(&db, tree, text);
         assert!(db.pool.try_dictionary(tree).unwrap());
@@ -723,7 +721,6 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
             row_format: RowFormatVersion::opaque(),
             compression,
             closing: Closing::Never,
-            filtered_by: KeyPart::Whole,
         });
         let changed: Vec<_> = pids.iter().skip(part).step_by(densities.len()).collect();
         for is_loaded in [false, true] {

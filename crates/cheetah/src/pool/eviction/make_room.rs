@@ -67,8 +67,14 @@ impl Pool {
             0 => u64::from(self.page_bytes),
             live_bytes => (live_bytes / pages).clamp(1, self.page_bytes.into()),
         };
-        let changed = (self.dirty_bytes() + self.buffered_page_bytes()) as u64 / u64::from(self.page_bytes);
+        let changed = (self.dirty_bytes() + self.pending_page_bytes()) as u64 / u64::from(self.page_bytes);
         changed.saturating_mul(image_bytes).saturating_add(self.map_bytes() as u64)
+    }
+
+    /// Bytes in memory of the pages for which something is pending. Their images take no more, but
+    /// for a header.
+    fn pending_page_bytes(&self) -> usize {
+        self.beside.pages_count() * self.page_bytes as usize
     }
 
     /// Bytes that are to be written for what is changed in memory, and for the map.
@@ -76,7 +82,7 @@ impl Pool {
         if planted::is_on("space: promise changed pages nothing") {
             return 0;
         }
-        (self.dirty_bytes() + self.buffered_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
+        (self.dirty_bytes() + self.pending_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
     }
 
     /// Whether the disk takes so many more bytes beside all that is changed in memory and the
@@ -223,16 +229,10 @@ impl Pool {
         if frame.dirty().is_some() {
             return Fate::Dirty;
         }
-        entry.set_room(match planted::is_on("pool: forget the room of a leaf that leaves memory") {
-            true => None,
-            false => frame.leaf_free_bytes(),
-        });
         if planted::is_on("pool: wait for a latch under the lock of an entry") {
             drop(frame.latch_to_write_out());
         }
-        if let Some(location) = entry.location().filter(|_| self.may_buffer_for(&entry)) {
-            self.filter_frame(frame, location);
-        }
+        self.beside.on_evict(self, &mut entry, frame);
         entry.unload();
         if frame.take_ahead() {
             self.read_ahead.wasted();

@@ -54,7 +54,7 @@ impl Pool {
 
     /// `false` when the page was loaded or evicted between the looks at it.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
-        if !self.apply_before_free(pid) {
+        if !self.beside.before_free(self, pid) {
             return false;
         }
         let frame = self.table.entry(pid).frame().cloned();
@@ -76,8 +76,8 @@ impl Pool {
                 self.read_ahead.wasted();
             }
         }
-        if entry.is_buffered() {
-            self.forget_buffered(pid);
+        if entry.has_pending() {
+            self.beside.on_free(self, pid);
         }
         let tree = self.trees.get(entry.tree());
         let class = entry.class();

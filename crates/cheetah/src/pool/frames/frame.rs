@@ -14,11 +14,11 @@ const USES_MAX: u8 = 3;
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::pool) struct Frame {
-    pub(in crate::pool) pid: PageId,
-    pub(in crate::pool) tree: TreeId,
+pub struct Frame {
+    pub(crate) pid: PageId,
+    pub(crate) tree: TreeId,
     pub(in crate::pool) class: PageClass,
-    pub(in crate::pool) bytes_count: usize,
+    pub(crate) bytes_count: usize,
     /// The latch with the bytes under it.
     pub(super) bytes: RwLock<PageBuf>,
     /// Moves with every change; never the same for two contents of a page.
@@ -58,7 +58,7 @@ impl Frame {
     }
 
     /// The epoch whose changes are not written yet.
-    pub(in crate::pool) fn dirty(&self) -> Option<Epoch> {
+    pub(crate) fn dirty(&self) -> Option<Epoch> {
         match self.dirty.load(Ordering::Acquire) {
             0 => None,
             epoch => Some(Epoch(epoch)),
@@ -66,7 +66,7 @@ impl Frame {
     }
 
     /// See F5.
-    pub(in crate::pool) fn set_dirty(&self, epoch: Option<Epoch>) {
+    pub(crate) fn set_dirty(&self, epoch: Option<Epoch>) {
         self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
     }
 
@@ -92,12 +92,12 @@ impl Frame {
     }
 
     /// The bytes, unless somebody is changing them. Does not wait.
-    pub(in crate::pool) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
+    pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
         self.bytes.try_read()
     }
 
     /// Bytes in use of a leaf, unless somebody is changing it; none of other pages. Does not wait.
-    pub(in crate::pool) fn leaf_used_bytes(&self) -> Option<usize> {
+    pub(crate) fn leaf_used_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
@@ -105,23 +105,14 @@ impl Frame {
 
     /// Bytes that are free in a leaf, unless somebody is changing it; none of other pages. Does not
     /// wait.
-    pub(in crate::pool) fn leaf_free_bytes(&self) -> Option<usize> {
+    pub(crate) fn leaf_free_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.free_bytes())
     }
 
-    /// The low fence of a leaf without records that is no root. Nobody else has seen the frame.
-    pub(in crate::pool) fn fence_of_empty_leaf(&self) -> Option<Vec<u8>> {
-        let bytes = self.bytes.try_read()?;
-        let view = PageView::new(&bytes);
-        let is_leaf = is_built(&bytes) && view.is_leaf() && !view.is_dead();
-        let is_root = || view.low().is_empty() && view.high().is_none();
-        (is_leaf && view.count() == 0 && !is_root()).then(|| view.low().to_vec())
-    }
-
     /// Runs `f` on the bytes of a frame that nobody else has seen.
-    pub(in crate::pool) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+    pub(crate) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut bytes = self.bytes.try_write().expect("nobody else has the frame");
         f(&mut bytes)
     }

@@ -24,9 +24,10 @@ mod page_numbers;
 mod page_table;
 
 pub(in crate::pool) use buffers::Buffers;
-pub(in crate::pool) use frame::Frame;
+pub use frame::Frame;
 pub(in crate::pool) use latch_count::latches_held;
 pub use page_class::PageClass;
 pub use page_guard::{PageRef, ReadGuard, WriteGuard};
 pub(in crate::pool) use page_numbers::FreePageNumbers;
-pub(in crate::pool) use page_table::{EntryGuard, PageEntry, PageTable, Residence};
+pub(in crate::pool) use page_table::PageTable;
+pub use page_table::{EntryGuard, PageEntry, Residence};

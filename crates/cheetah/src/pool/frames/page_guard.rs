@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::latch_count::{check_order, LatchToken};
 use super::page_class::PageClass;
 use crate::base::{page_work, PageId, TreeId};
-use crate::format::page::PageBuf;
+use crate::format::page::{PageBuf, PageMut};
 use crate::pool::writing::HandOver;
 use crate::pool::MiniTransaction;
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
@@ -17,6 +17,11 @@ use std::sync::Arc;
 pub struct PageRef(pub(in crate::pool) Arc<Frame>);
 
 impl PageRef {
+    /// The page in memory.
+    pub(crate) fn frame(&self) -> &Arc<Frame> {
+        &self.0
+    }
+
     /// The page.
     pub fn pid(&self) -> PageId {
         self.0.pid
@@ -97,6 +102,13 @@ impl WriteGuard<'_> {
     /// Whether the page has been freed and must not be changed.
     pub fn is_freed(&self) -> bool {
         self.frame.is_detached()
+    }
+
+    /// Leaves out the versions of records that nobody asks for any more (C2); whether there were
+    /// any. The page is a leaf.
+    pub fn forget_old_versions(&mut self) -> bool {
+        let below = self.mtr.pool().freeze_below(self.mtr.epoch());
+        PageMut::new(self).freeze_below(below)
     }
 }
 

@@ -31,7 +31,7 @@ const LITTLE_ROOM: usize = 64;
 
 /// What the page number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(in crate::pool) enum Residence {
+pub enum Residence {
     /// No page.
     #[default]
     Free,
@@ -45,7 +45,7 @@ pub(in crate::pool) enum Residence {
 
 /// One page. Kept small: there is one for every page of the database.
 #[derive(Debug)]
-pub(in crate::pool) struct PageEntry {
+pub struct PageEntry {
     frame: Option<Arc<Frame>>,
     location: Location,
     tree: TreeId,
@@ -64,7 +64,7 @@ impl State {
     const RESIDENCE: u8 = 0b11;
     const CLASS_AT: u32 = 2;
     const CLASS: u8 = 0b1100;
-    const BUFFERED: u8 = 0b1_0000;
+    const PENDING: u8 = 0b1_0000;
 
     fn residence(self) -> Residence {
         match self.0 & Self::RESIDENCE {
@@ -90,12 +90,12 @@ impl State {
         self.0 = self.0 & !Self::CLASS | number << Self::CLASS_AT;
     }
 
-    fn is_buffered(self) -> bool {
-        self.0 & Self::BUFFERED != 0
+    fn has_pending(self) -> bool {
+        self.0 & Self::PENDING != 0
     }
 
-    fn set_buffered(&mut self, is_buffered: bool) {
-        self.0 = self.0 & !Self::BUFFERED | if is_buffered { Self::BUFFERED } else { 0 };
+    fn set_pending(&mut self, has_pending: bool) {
+        self.0 = self.0 & !Self::PENDING | if has_pending { Self::PENDING } else { 0 };
     }
 }
 
@@ -113,35 +113,38 @@ impl Default for PageEntry {
 }
 
 impl PageEntry {
-    pub(in crate::pool) fn residence(&self) -> Residence {
+    /// What the page number stands for.
+    pub(crate) fn residence(&self) -> Residence {
         self.state.residence()
     }
 
     /// Whether there is such a page.
-    pub(in crate::pool) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.residence() != Residence::Free
     }
 
-    pub(in crate::pool) fn tree(&self) -> TreeId {
+    /// The owner of the page.
+    pub(crate) fn tree(&self) -> TreeId {
         self.tree
     }
 
-    pub(in crate::pool) fn frame(&self) -> Option<&Arc<Frame>> {
+    /// The page in memory.
+    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
         self.frame.as_ref()
     }
 
     /// Where the newest image is, when there is one.
-    pub(in crate::pool) fn location(&self) -> Option<Location> {
+    pub(crate) fn location(&self) -> Option<Location> {
         self.state.image_class().map(|_| self.location)
     }
 
     /// The newest image of page `pid`, whose entry this is, when there is one.
-    pub(in crate::pool) fn image(&self, pid: PageId) -> Option<ImageRef> {
+    pub(crate) fn image(&self, pid: PageId) -> Option<ImageRef> {
         self.location().map(|location| ImageRef { pid, tree: self.tree, location })
     }
 
     /// The size of the page: a guess until the page has been in memory.
-    pub(in crate::pool) fn class(&self) -> PageClass {
+    pub(crate) fn class(&self) -> PageClass {
         self.frame().map_or(self.state.image_class().unwrap_or_default(), |frame| frame.class)
     }
 
@@ -180,7 +183,7 @@ impl PageEntry {
     }
 
     /// Bytes that were free in the leaf when it left memory, at least, if that is known.
-    pub(in crate::pool) fn room(&self) -> Option<usize> {
+    pub(crate) fn room(&self) -> Option<usize> {
         let steps = usize::from(self.room).checked_sub(1)?;
         let large_steps = steps.saturating_sub(ROOM_STEPS);
         Some((steps - large_steps) * ROOM_STEP + large_steps * LARGE_ROOM_STEP)
@@ -188,7 +191,7 @@ impl PageEntry {
 
     /// Notes how many bytes are free in the leaf, which is about to leave memory; `None` if that is
     /// not known.
-    pub(in crate::pool) fn set_room(&mut self, bytes: Option<usize>) {
+    pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
             *bytes >= LITTLE_ROOM || !planted::is_on("buffering: take little room for room that is not known")
         };
@@ -200,14 +203,14 @@ impl PageEntry {
         self.room = bytes.filter(is_known).map_or(0, code_of);
     }
 
-    /// Whether entries wait for the page.
-    pub(in crate::pool) fn is_buffered(&self) -> bool {
-        self.state.is_buffered()
+    /// Whether something is pending for the page beside its frame.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.state.has_pending()
     }
 
-    /// Says whether entries wait for the page.
-    pub(in crate::pool) fn set_buffered(&mut self, is_buffered: bool) {
-        self.state.set_buffered(is_buffered);
+    /// Says whether something is pending for the page.
+    pub(crate) fn set_pending(&mut self, has_pending: bool) {
+        self.state.set_pending(has_pending);
     }
 
     /// The page is on disk only (again).
@@ -224,7 +227,7 @@ impl PageEntry {
 
 /// An entry under its lock.
 #[derive(Debug)]
-pub(in crate::pool) struct EntryGuard<'t> {
+pub struct EntryGuard<'t> {
     entry: MutexGuard<'t, PageEntry>,
     _held: EntryToken,
 }

@@ -16,21 +16,21 @@ const SHARDS_COUNT: usize = 256;
 /// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a
 /// move in the list that a commit makes.
 const ELEMENT_BYTES: usize = 64;
-/// The same of a page that entries wait for.
-const BUFFERED_BYTES: usize = 16;
+/// The same of a page for which something is pending.
+const PENDING_BYTES: usize = 16;
 const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
 #[derive(Default, Debug)]
 struct Shard {
     dirty: FastSet<PageId>,
-    /// Pages without a frame for which entries of the epoch wait.
-    buffered: FastSet<PageId>,
+    /// Pages without a frame for which something of the epoch is pending.
+    pending: FastSet<PageId>,
     moved: FastMap<PageId, Option<MapEntry>>,
 }
 
 /// The changes of one epoch.
 #[derive(Debug)]
-pub(in crate::pool) struct EpochChanges {
+pub(crate) struct EpochChanges {
     shards: Box<[Mutex<Shard>]>,
     dirty_count: AtomicUsize,
     dirty_bytes: AtomicUsize,
@@ -52,7 +52,7 @@ impl EpochChanges {
     }
 
     /// Notes that a page of `bytes` bytes is dirty.
-    pub(in crate::pool) fn mark_dirty(&self, pid: PageId, bytes: usize) {
+    pub(crate) fn mark_dirty(&self, pid: PageId, bytes: usize) {
         let was_clean = self.with(pid, |shard| {
             self.dirty_count.fetch_add(1, Relaxed);
             self.dirty_bytes.fetch_add(bytes, Relaxed);
@@ -82,30 +82,30 @@ impl EpochChanges {
         debug_assert!(was, "E1: page {pid} was dirty without being known as such");
     }
 
-    /// Notes that entries of the epoch wait for a page.
-    pub(in crate::pool) fn mark_buffered(&self, pid: PageId) {
-        let is_first = self.with(pid, |shard| shard.buffered.insert(pid));
-        debug_assert!(is_first, "B5: page {pid} is marked buffered once");
+    /// Notes that something of the epoch is pending for a page.
+    pub(crate) fn mark_pending(&self, pid: PageId) {
+        let is_first = self.with(pid, |shard| shard.pending.insert(pid));
+        debug_assert!(is_first, "B5: page {pid} is marked as pending once");
     }
 
-    /// Reverts a [`mark_buffered`](Self::mark_buffered).
-    pub(in crate::pool) fn unmark_buffered(&self, pid: PageId) {
-        let was = self.with(pid, |shard| shard.buffered.remove(&pid));
-        debug_assert!(was, "B5: page {pid} was buffered without being known as such");
+    /// Reverts a [`mark_pending`](Self::mark_pending).
+    pub(crate) fn unmark_pending(&self, pid: PageId) {
+        let was = self.with(pid, |shard| shard.pending.remove(&pid));
+        debug_assert!(was, "B5: page {pid} was pending without being known as such");
     }
 
-    /// Pages for which entries of the epoch wait now.
-    pub(in crate::pool) fn buffered_pids(&self) -> Vec<PageId> {
+    /// Pages for which something of the epoch is pending now.
+    pub(crate) fn pending_pids(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
-        self.each(|shard| pids.extend(&shard.buffered));
+        self.each(|shard| pids.extend(&shard.pending));
         pids
     }
 
-    /// Pages that a checkpoint of the epoch has to write: those that entries wait for, and those
-    /// that are dirty. An epoch that has ended gets no others (B5).
+    /// Pages that a checkpoint of the epoch has to write: those for which something
+    /// is pending, and those that are dirty. An epoch that has ended gets no others (B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
-        self.each(|shard| pids.extend(shard.buffered.iter().chain(&shard.dirty)));
+        self.each(|shard| pids.extend(shard.pending.iter().chain(&shard.dirty)));
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -113,7 +113,7 @@ impl EpochChanges {
 
     /// Whether a checkpoint of the epoch has to write a page.
     pub(in crate::pool) fn has(&self, pid: PageId) -> bool {
-        self.with(pid, |shard| shard.dirty.contains(&pid) || shard.buffered.contains(&pid))
+        self.with(pid, |shard| shard.dirty.contains(&pid) || shard.pending.contains(&pid))
     }
 
     pub(in crate::pool) fn set_moved(&self, pid: PageId, entry: Option<MapEntry>) {
@@ -162,7 +162,7 @@ impl EpochChanges {
     pub(in crate::pool) fn is_some(&self) -> bool {
         let has_any = |shard: &Mutex<Shard>| {
             let shard = shard.lock();
-            !shard.moved.is_empty() || !shard.buffered.is_empty()
+            !shard.moved.is_empty() || !shard.pending.is_empty()
         };
         self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
@@ -182,7 +182,7 @@ impl EpochChanges {
             shard.moved.clear();
             self.moved_count.fetch_sub(count, Relaxed);
             shard.moved.shrink_to(2 * count);
-            shard.buffered.shrink_to(2 * count);
+            shard.pending.shrink_to(2 * count);
         });
     }
 
@@ -207,7 +207,7 @@ impl EpochChanges {
     pub(in crate::pool) fn bytes(&self) -> usize {
         let of = |shard: &mut Shard| {
             shard.dirty.capacity() * ELEMENT_BYTES
-                + shard.buffered.capacity() * BUFFERED_BYTES
+                + shard.pending.capacity() * PENDING_BYTES
                 + shard.moved.capacity() * (ELEMENT_BYTES + COMMIT_BYTES)
         };
         self.each(of).iter().sum()

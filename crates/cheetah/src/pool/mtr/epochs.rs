@@ -62,7 +62,7 @@ impl Epochs {
         self.changes.iter().map(EpochChanges::bytes).sum()
     }
 
-    pub(super) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
+    pub(in crate::pool) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
         &self.changes[epoch.0 as usize % 2]
     }
 

@@ -28,6 +28,7 @@ mod pool_epochs;
 
 use crate::base::sync;
 
+pub(crate) use epoch_changes::EpochChanges;
 pub(in crate::pool) use epochs::Epochs;
 pub(in crate::pool) use gate::is_inside;
 pub use mini_transaction::MiniTransaction;

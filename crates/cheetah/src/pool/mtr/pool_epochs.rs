@@ -1,6 +1,5 @@
 //! What the pool asks of its two epochs, and tells them.
 
-use super::epoch_changes::EpochChanges;
 use super::mini_transaction::MiniTransaction;
 use crate::base::{Epoch, TxnId};
 use crate::pool::Pool;
@@ -21,18 +20,9 @@ impl Pool {
         self.epochs.set_freeze_below(mtr.epoch(), txn);
     }
 
-    /// Versions of smaller transactions may go from pages that the mini-transaction changes.
-    pub fn frozen_below(&self, mtr: &MiniTransaction<'_>) -> TxnId {
-        self.freeze_below(mtr.epoch())
-    }
-
     /// Images of the epoch need no versions of smaller transactions.
     pub(in crate::pool) fn freeze_below(&self, epoch: Epoch) -> TxnId {
         self.epochs.freeze_below(epoch)
-    }
-
-    pub(in crate::pool) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
-        self.epochs.changes_of(epoch)
     }
 
     /// Pages that are dirty in any epoch.

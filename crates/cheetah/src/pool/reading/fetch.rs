@@ -3,14 +3,14 @@
 use super::page_read::stored_image;
 use crate::base::{page_work, Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
-use crate::pool::buffering::Merged;
+use crate::pool::beside::Merged;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::{EntryGuard, Frame, PageEntry, Residence};
 use crate::pool::{PageRef, Pool};
 use std::sync::Arc;
 
 /// What a look at the page table says.
-pub(super) enum Lookup<'p> {
+pub(crate) enum Lookup<'p> {
     Resident(PageRef),
     Freed,
     /// By another thread.
@@ -21,7 +21,7 @@ pub(super) enum Lookup<'p> {
 
 /// Whether a fetch says something about future fetches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::pool) enum Reuse {
+pub(crate) enum Reuse {
     Likely,
     Unlikely,
 }
@@ -74,7 +74,7 @@ impl Pool {
 
     /// Counts a fetch.
     #[inline]
-    pub(super) fn count_access(&self) {
+    pub(crate) fn count_access(&self) {
         self.counters.requests.one_by(page_work::count_access());
     }
 
@@ -111,7 +111,8 @@ impl Pool {
         }
     }
 
-    pub(super) fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup<'_>> {
+    /// What the page table says of a page.
+    pub(crate) fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup<'_>> {
         if reuse == Reuse::Likely {
             self.cache_curve.note(pid);
         }
@@ -165,35 +166,29 @@ impl Pool {
                 continue;
             }
             match read {
-                Ok(frame) => {
-                    if entry.is_buffered() {
-                        match self.merge_buffered(entry, &frame, &image) {
-                            Ok(Merged::Into(merged)) => entry = merged,
-                            Ok(Merged::Again(entry)) => match (entry.frame(), entry.image(image.pid)) {
-                                (Some(frame), _) => return Ok(Some(PageRef(frame.clone()))),
-                                (None, Some(newest)) => {
-                                    image = newest;
-                                    continue;
-                                }
-                                (None, None) => return Ok(None),
-                            },
-                            Err(error) => {
-                                let mut entry = self.table.entry(image.pid);
-                                if entry.residence() == Residence::BeingRead {
-                                    entry.unload();
-                                }
-                                return Err(error);
-                            }
-                        }
+                Ok(frame) => match self.beside.on_read(self, entry, &frame, &image) {
+                    Ok(Merged::Into(mut entry)) => {
+                        let evicted = entry.evicted;
+                        self.publish(&mut entry, &frame, evicted);
+                        return Ok(Some(PageRef(frame)));
                     }
-                    let evicted = entry.evicted;
-                    self.publish(&mut entry, &frame, evicted);
-                    return Ok(Some(PageRef(frame)));
-                }
+                    Ok(Merged::Again(entry)) => match (entry.frame(), entry.image(image.pid)) {
+                        (Some(frame), _) => return Ok(Some(PageRef(frame.clone()))),
+                        (None, Some(newest)) => image = newest,
+                        (None, None) => return Ok(None),
+                    },
+                    Err(error) => {
+                        let mut entry = self.table.entry(image.pid);
+                        if entry.residence() == Residence::BeingRead {
+                            entry.unload();
+                        }
+                        return Err(error);
+                    }
+                },
                 Err(error) => {
                     entry.unload();
                     if error.kind() == ErrorKind::Corruption {
-                        // Nothing is to wait for what cannot be read.
+                        // Nothing is to be pending for what cannot be read.
                         entry.set_room(None);
                     }
                     return Err(error);
@@ -207,9 +202,6 @@ impl Pool {
         let guess = entry.class();
         if guess != frame.class {
             self.trees.get(frame.tree).correct_class(guess, frame.class);
-        }
-        if let Some(low) = frame.fence_of_empty_leaf() {
-            self.small_leaves.note(frame.tree, &low);
         }
         entry.publish(frame.clone());
         self.queues.add(frame, evicted);

@@ -12,17 +12,16 @@
 //!       the latch, and with a writer inside the gate everybody.
 //!   A1 to A4  See `read_ahead`.
 
-mod copy;
 mod fetch;
-mod look;
 mod page_read;
+mod peek;
 mod read_ahead;
 mod read_ahead_requests;
 #[cfg(test)]
 mod read_ahead_tests;
 mod reads_in_progress;
 
-pub use look::{Fetched, InImage, Stored, Unloaded};
+pub(crate) use fetch::{Lookup, Reuse};
 pub use read_ahead::REQUEST_PAGES_MAX;
 pub(in crate::pool) use read_ahead_requests::ReadAhead;
 pub(in crate::pool) use reads_in_progress::ReadsInProgress;

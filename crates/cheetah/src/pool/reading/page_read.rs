@@ -38,7 +38,7 @@ pub(in crate::pool) fn stored_image(pid: PageId, entry: &PageEntry) -> ImageRef 
 
 impl Pool {
     /// Where the newest stored image of a page is, if there is one.
-    pub(super) fn newest_image(&self, pid: PageId) -> Option<ImageRef> {
+    pub(crate) fn newest_image(&self, pid: PageId) -> Option<ImageRef> {
         self.table.existing(pid)?.image(pid)
     }
 
@@ -91,7 +91,7 @@ impl Pool {
         })
     }
 
-    pub(in crate::pool) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
+    pub(crate) fn read_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
             let read = self.read_image(image, false, bytes)?;
             self.decode(image, &read, bytes, |class| self.make_room_for_read(class))

@@ -16,6 +16,7 @@ use super::page_read::{stored_image, ImageRead};
 use crate::base::{page_work, Error, PageId, Result};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
+use crate::pool::beside::Merged;
 use crate::pool::eviction::EvictionTime;
 use crate::pool::frames::Residence;
 use crate::pool::images::codec;
@@ -111,8 +112,8 @@ impl Pool {
     /// Marks a page as being read, if it is on disk only.
     fn claim(&self, pid: PageId) -> Option<Claim<'_>> {
         let mut entry = self.table.existing(pid)?;
-        // What entries wait for is left to whoever wants it, and may write.
-        if entry.residence() != Residence::Stored || entry.is_buffered() {
+        // A page with something pending is left to whoever wants it, and may write.
+        if entry.residence() != Residence::Stored || entry.has_pending() {
             return None;
         }
         entry.start_read();
@@ -178,9 +179,12 @@ impl Claim<'_> {
         let read = ImageRead { header, class, is_new: true };
         let make_room = |class| pool.make_room_ahead(class);
         let Ok(frame) = pool.decode(&self.image, &read, stored, make_room) else { return };
-        let mut entry = pool.table.entry(self.image.pid);
-        let is_newest = entry.location() == Some(self.image.location) && !entry.is_buffered();
+        let entry = pool.table.entry(self.image.pid);
+        let is_newest = entry.location() == Some(self.image.location) && !entry.has_pending();
         if entry.residence() == Residence::BeingRead && is_newest {
+            let Ok(Merged::Into(mut entry)) = pool.beside.on_read(pool, entry, &frame, &self.image) else {
+                return;
+            };
             frame.set_ahead();
             pool.publish(&mut entry, &frame, EvictionTime::default());
             pool.read_ahead.read_page();

@@ -154,7 +154,7 @@ fn pages_are_changed_moved_and_freed_while_they_are_read_ahead() {
                 }
                 if step % 1000 == 0 {
                     db.checkpoint().unwrap();
-                    db.pool.collect(64 << 10).unwrap();
+                    db.upkeep.collect(64 << 10).unwrap();
                 }
             }
         });

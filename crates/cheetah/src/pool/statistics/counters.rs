@@ -4,23 +4,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A number that only grows, unless it is [taken](Counter::take).
 #[derive(Default, Debug)]
-pub(in crate::pool) struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub(in crate::pool) fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }
 
-    pub(in crate::pool) fn one(&self) {
+    pub(crate) fn one(&self) {
         self.add(1);
     }
 
-    pub(in crate::pool) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
     /// As [`get`](Self::get); it starts at zero again.
-    pub(in crate::pool) fn take(&self) -> u64 {
+    pub(crate) fn take(&self) -> u64 {
         self.0.swap(0, Relaxed)
     }
 }

@@ -8,5 +8,6 @@ mod pool_stats;
 pub use cache_curve::CurvePoint;
 pub(in crate::pool) use cache_curve::{CacheCurve, CacheNow};
 pub use cached::Cached;
-pub(in crate::pool) use counters::{Counter, Counters};
+pub(crate) use counters::Counter;
+pub(in crate::pool) use counters::Counters;
 pub use pool_stats::{PoolFlow, PoolStats};

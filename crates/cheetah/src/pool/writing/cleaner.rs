@@ -44,7 +44,6 @@ impl Pool {
         self.health.check()?;
         self.count_memory();
         self.image_cache.give_way(self.counters.evictions.get(), self.queues.frames_count());
-        self.filters.give_way();
         self.buffers.give_back_idle();
         let mut written = self.clean_leaving()?;
         written += self.clean_finished()?;
@@ -55,7 +54,7 @@ impl Pool {
         }
         written += self.keep_spare_frames()?;
         // At the end: a page that cannot be read must not keep the others waiting.
-        written += self.merge_oldest(FOLDS_OF_STEP)?;
+        written += self.beside.step(self, FOLDS_OF_STEP)?;
         Ok(written)
     }
 

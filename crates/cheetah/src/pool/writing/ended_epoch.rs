@@ -3,15 +3,14 @@
 //!
 //! Steps, each of which the next relies on. The types keep their order.
 //!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
-//!   2. what waits for leaves is saved in a change file (see `buffering/saving`), and every page
-//!      that is dirty in the ended epoch g is written as it was at the epoch switch (see
-//!      `write_out`);
-//!   3. segments and the change file are synced: all that g names is durable; [`WrittenEpoch`]
-//!      exists, and tells which change files the state is to list;
+//!   2. the caller may save what is pending for leaves (see `leaves/save`); every page that is
+//!      dirty in the ended epoch g then, or has something pending of it, is written as it was at
+//!      the epoch switch (see `write_out`);
+//!   3. segments are synced: all that g names is durable; [`WrittenEpoch`] exists;
 //!   4. the caller makes the log durable up to the switch: g never holds what the log lost;
 //!   5. the page map commits g with the caller's state. Now g is the database;
-//!   6. numbers freed in g may be given out again, and segments and change files that only older
-//!      epochs name are removed.
+//!   6. numbers freed in g may be given out again, and segments that only older epochs name are
+//!      removed.
 //!
 //! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
 //! committed, and belong to the next epoch. So it is when the commit of the map fails; a failed
@@ -19,10 +18,8 @@
 
 use super::hand_over::HandOver;
 use crate::base::{planted, Epoch, Lsn, PageId, Result};
-use crate::format::state::ListedFile;
 use crate::format::MapEntry;
 use crate::page_map::{Commit, MapStore};
-use crate::pool::buffering::Saving;
 use crate::pool::Pool;
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -52,10 +49,7 @@ pub struct EndedEpoch<'p> {
     /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one
     /// last.
     pages: Vec<PageId>,
-    saving: Option<Saving>,
     open: bool,
-    /// Its commit has failed, and may be durable all the same.
-    may_be_durable: bool,
 }
 
 /// An epoch whose images are all durable. Dropping it abandons the epoch.
@@ -63,7 +57,6 @@ pub struct EndedEpoch<'p> {
 pub struct WrittenEpoch<'p> {
     ended: EndedEpoch<'p>,
     moved: Vec<(PageId, Option<MapEntry>)>,
-    listed: Vec<ListedFile>,
 }
 
 impl Pool {
@@ -88,7 +81,7 @@ impl Pool {
         // about that of its keys, so that a scan reads the file forward, which is what the kernel
         // reads ahead for.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
-        (EndedEpoch { pool: self, epoch, pages, saving: None, open: true, may_be_durable: false }, state)
+        (EndedEpoch { pool: self, epoch, pages, open: true }, state)
     }
 }
 
@@ -103,30 +96,10 @@ impl<'p> EndedEpoch<'p> {
         self.pages.len()
     }
 
-    /// Saves what waits for leaves in a change file, instead of having these written, if it may
-    /// wait at all, and the last checkpoint did not meet a full disk. `pause` is called between
-    /// steps of `step_pages` leaves. To be called before anything is written. After an error, drop
-    /// the epoch.
-    pub fn save_waiting(&mut self, step_pages: usize, pause: &mut dyn FnMut()) -> Result<()> {
-        let may_save = self.pool.take_may_save();
-        if !may_save || planted::is_on("checkpoint: read the leaves that something waits for") {
-            return Ok(());
-        }
+    /// Leaves out the pages that need not be written any more: what was pending for them is saved.
+    pub fn leave_out_saved(&mut self) -> Result<()> {
         let changes = self.pool.changes_of(self.epoch);
-        let mut waiting = changes.buffered_pids();
-        // In the order of their numbers: it compresses better.
-        waiting.sort_unstable();
-        let mut saving = self.pool.begin_saving(self.epoch);
-        for (number, step) in waiting.chunks(step_pages).enumerate() {
-            if number > 0 {
-                pause();
-                self.check()?;
-            }
-            step.iter().try_for_each(|pid| self.pool.save_page(&mut saving, *pid))?;
-        }
-        self.saving = Some(saving);
-        let is_to_write = |pid: &PageId| changes.has(*pid);
-        self.pages.retain(is_to_write);
+        self.pages.retain(|pid| changes.has(*pid));
         self.check()
     }
 
@@ -195,41 +168,33 @@ impl<'p> EndedEpoch<'p> {
         self.check()?;
         assert_eq!(changes.dirty_count(), 0, "E1: a page of the epoch was not written");
         debug_assert_eq!(changes.dirty_bytes(), 0, "E3: bytes of a page are counted that is written");
-        assert!(changes.buffered_pids().is_empty(), "B5: entries of the epoch were not written");
+        assert!(changes.pending_pids().is_empty(), "B5: what is pending of the epoch was not written");
         let moved = changes.all_moved();
         self.pool.segments.sync()?;
-        let listed = self.saving.take().map_or(Ok(Vec::new()), |saving| self.pool.end_saving(saving))?;
-        Ok(WrittenEpoch { ended: self, moved, listed })
+        Ok(WrittenEpoch { ended: self, moved })
     }
 
     /// Fails once a flush before modify has failed: the epoch cannot be written as it was any more.
-    fn check(&self) -> Result<()> {
+    /// Then drop it.
+    pub fn check(&self) -> Result<()> {
         self.pool.in_writing.take_failure().map_or(Ok(()), Err)
     }
 }
 
 impl WrittenEpoch<'_> {
-    /// The change files that belong to the epoch: the state has to name them.
-    pub fn change_files(&self) -> &[ListedFile] {
-        &self.listed
-    }
-
     /// Makes the epoch the database, with the state of the epoch switch. The log must be durable up
     /// to there. Blocks for I/O.
     pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
-        let Self { ended, moved, listed } = &mut self;
-        let committed = map.commit(Commit {
+        let Self { ended, moved } = &mut self;
+        map.commit(Commit {
             epoch: ended.epoch,
             changes: moved,
             state: &state.bytes,
             log_start: state.log_start,
             next_segment: ended.pool.segments.next_segment(),
-        });
-        ended.may_be_durable = committed.is_err() && map.may_be_durable(ended.epoch);
-        committed?;
+        })?;
         ended.open = false;
         ended.pool.committed(ended.epoch);
-        ended.pool.note_listed(std::mem::take(listed));
         Ok(ended.epoch)
     }
 }
@@ -237,7 +202,6 @@ impl WrittenEpoch<'_> {
 impl Drop for EndedEpoch<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.pool.give_up_saving(self.epoch, self.may_be_durable);
             self.pool.abandon(self.epoch);
         }
     }
@@ -246,13 +210,12 @@ impl Drop for EndedEpoch<'_> {
 impl Pool {
     /// Writes a page if it is still dirty in `epoch`.
     fn write_page_of(&self, pid: PageId, epoch: Epoch) -> Result<()> {
-        let (frame, is_buffered) = {
+        let (frame, has_pending) = {
             let entry = self.table.entry(pid);
-            (entry.frame().cloned(), entry.is_buffered() && self.buffering.has(pid, epoch))
+            (entry.frame().cloned(), entry.has_pending() && self.beside.has(pid, epoch))
         };
-        let frame = match is_buffered {
-            true if self.fold(pid, epoch)? => None,
-            true => self.read_to_merge(pid, epoch)?.map(|page| page.0),
+        let frame = match has_pending {
+            true => self.beside.write_for(self, pid, epoch)?,
             false => frame,
         };
         frame.map_or(Ok(()), |frame| self.write_for(&frame, epoch))
@@ -276,7 +239,7 @@ impl Pool {
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
         // In this order (B5).
-        old.buffered_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
+        old.pending_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         old.dirty_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());
@@ -291,8 +254,8 @@ impl Pool {
         if let Some(frame) = entry.frame() {
             self.carry_over(&entry, frame, given_up);
         }
-        if entry.is_buffered() {
-            self.carry_over_buffered(pid, given_up);
+        if entry.has_pending() {
+            self.beside.carry_over(self, pid, given_up);
         }
     }
 }

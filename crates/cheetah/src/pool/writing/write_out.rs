@@ -67,7 +67,7 @@ impl HandOver for Pool {
 impl Pool {
     /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page
     /// has been allocated but the mini-transaction that did so has not built it yet (W3).
-    pub(in crate::pool) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
+    pub(crate) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
         if !is_built(&bytes) {
             return Ok(false);
@@ -76,12 +76,7 @@ impl Pool {
         Ok(true)
     }
 
-    pub(in crate::pool) fn append_image(
-        &self,
-        frame: &Frame,
-        bytes: &[u8],
-        epoch: Epoch,
-    ) -> Result<Location> {
+    pub(crate) fn append_image(&self, frame: &Frame, bytes: &[u8], epoch: Epoch) -> Result<Location> {
         let tree = self.trees.get(frame.tree);
         let def = tree.def();
         let is_planted = planted::is_on("pool: freeze what only the next epoch may");
@@ -119,13 +114,7 @@ impl Pool {
 
     /// The only place where a page gets a new location (W1). `content` is the epoch that the image
     /// belongs to; the image before becomes dead when that epoch commits.
-    pub(in crate::pool) fn install(
-        &self,
-        entry: &mut PageEntry,
-        pid: PageId,
-        location: Location,
-        content: Epoch,
-    ) {
+    pub(crate) fn install(&self, entry: &mut PageEntry, pid: PageId, location: Location, content: Epoch) {
         if self.in_writing.writing() == Some(content) {
             let newer = self.changes_of(Epoch(content.0 + 1)).moved(pid);
             assert!(newer.is_none(), "C1: page {pid} was moved before its changes of an older epoch");
@@ -140,8 +129,8 @@ impl Pool {
             }
             None => tree.add_image(class, location.stored_bytes),
         }
-        if entry.is_buffered() && !planted::is_on("saving: count for an image that has moved") {
-            self.buffering.forget_saved(pid);
+        if entry.has_pending() {
+            self.beside.on_install(pid);
         }
         self.changes_of(content).set_moved(pid, Some(MapEntry { tree: entry.tree(), location }));
     }

@@ -36,7 +36,8 @@ use crate::format::catalog::{piece_key, Encryption, IndexDef, TableDef, TableEnc
 use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
 use crate::keys::Closing;
-use crate::pool::{self, MiniTransaction, Pool};
+use crate::leaves::{KeyPart, Leaves};
+use crate::pool::{self, MiniTransaction};
 use crate::tree::{Path, Tree};
 use crate::txn::{Slot, Versions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -47,7 +48,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The catalog.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    pool: Arc<Pool>,
+    leaves: Leaves,
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
@@ -73,17 +74,17 @@ impl std::fmt::Debug for ShowNames {
 
 impl Catalog {
     /// The catalog of a new database.
-    pub(crate) fn create(pool: &Arc<Pool>, mtr: &MiniTransaction<'_>) -> Result<Self> {
-        let tree = create_tree(pool, mtr)?;
+    pub(crate) fn create(leaves: &Leaves, mtr: &MiniTransaction<'_>) -> Result<Self> {
+        let tree = create_tree(leaves, mtr)?;
         let tables = Tables { next_table: TableId(1), next_tree: TreeId::FIRST_USER, ..Tables::default() };
-        Ok(Self::with(pool, tree, tables))
+        Ok(Self::with(leaves, tree, tables))
     }
 
     /// The catalog of an epoch: reads all definitions.
-    pub(crate) fn open(pool: &Arc<Pool>, state: &State) -> Result<Self> {
-        let tree = open_tree(pool, state)?;
+    pub(crate) fn open(leaves: &Leaves, state: &State) -> Result<Self> {
+        let tree = open_tree(leaves, state)?;
         let definitions = read_definitions(&tree)?;
-        let catalog = Self::of_definitions(pool, state, tree, definitions)?;
+        let catalog = Self::of_definitions(leaves, state, tree, definitions)?;
         for QuarantinedTable { table, reason } in &state.quarantined {
             let unknown =
                 || Error::corrupt("epoch state", format!("it quarantines table {table}, which is unknown"));
@@ -94,17 +95,13 @@ impl Catalog {
 
     /// As [`open`](Self::open), of a damaged database that is only to be copied: has the tables
     /// whose definitions can be read; `note` hears of damage.
-    pub(crate) fn open_damaged(
-        pool: &Arc<Pool>,
-        state: &State,
-        note: &mut dyn FnMut(String),
-    ) -> Result<Self> {
-        let tree = open_tree(pool, state)?;
+    pub(crate) fn open_damaged(leaves: &Leaves, state: &State, note: &mut dyn FnMut(String)) -> Result<Self> {
+        let tree = open_tree(leaves, state)?;
         let definitions = match read_definitions(&tree) {
             Err(error) if error.is_of_unreadable_bytes() => readable_definitions(&tree, note)?,
             definitions => definitions?,
         };
-        let catalog = Self::of_definitions(pool, state, tree, definitions)?;
+        let catalog = Self::of_definitions(leaves, state, tree, definitions)?;
         for QuarantinedTable { table, reason } in &state.quarantined {
             if let Some(table) = catalog.by_id(*table) {
                 table.quarantine(reason.clone());
@@ -114,7 +111,7 @@ impl Catalog {
     }
 
     fn of_definitions(
-        pool: &Arc<Pool>,
+        leaves: &Leaves,
         state: &State,
         tree: Arc<Tree>,
         definitions: Vec<TableDef>,
@@ -132,16 +129,16 @@ impl Catalog {
                 return Err(Error::corrupt("catalog", format!("'{}' is called temporary there", def.name)));
             }
             let counters = counters.get(&def.id).copied().unwrap_or_default();
-            register(pool, &def);
-            tables.add(Arc::new(Table::new(def.clone(), open_trees(pool, &def)?, counters)))?;
+            register(leaves, &def);
+            tables.add(Arc::new(Table::new(def.clone(), open_trees(leaves, &def)?, counters)))?;
         }
-        Ok(Self::with(pool, tree, tables))
+        Ok(Self::with(leaves, tree, tables))
     }
 
-    fn with(pool: &Arc<Pool>, tree: Arc<Tree>, tables: Tables) -> Self {
+    fn with(leaves: &Leaves, tree: Arc<Tree>, tables: Tables) -> Self {
         let shadow_count = AtomicUsize::new(tables.shadow.len());
         Self {
-            pool: Arc::clone(pool),
+            leaves: leaves.clone(),
             tree,
             ddl: Mutex::new(()),
             tables: RwLock::new(tables),
@@ -338,13 +335,13 @@ impl Catalog {
         let mut trees = Vec::new();
         for index_no in 0..def.indexes.len() {
             let key_bytes_max = stored_key_bytes_max(def, index_no);
-            let class = class_of(&self.pool, key_bytes_max)?;
+            let class = class_of(self.leaves.pool(), key_bytes_max)?;
             let Some(index) = def.indexes.get_mut(index_no) else { break };
-            let tree = Arc::new(Tree::create(&self.pool, mtr, index.tree, class, key_bytes_max)?);
+            let tree = Arc::new(Tree::create(&self.leaves, mtr, index.tree, class, key_bytes_max)?);
             index.root = tree.def().root;
             trees.push(tree);
         }
-        register(&self.pool, def);
+        register(&self.leaves, def);
         Ok(trees)
     }
 
@@ -400,14 +397,14 @@ impl Catalog {
             });
             def.next_number += 1;
             let key_bytes_max = stored_key_bytes_max(&def, trees.len());
-            let class = class_of(&self.pool, key_bytes_max)?;
-            let tree = Arc::new(Tree::create(&self.pool, mtr, id, class, key_bytes_max)?);
+            let class = class_of(self.leaves.pool(), key_bytes_max)?;
+            let tree = Arc::new(Tree::create(&self.leaves, mtr, id, class, key_bytes_max)?);
             if let Some(index) = def.indexes.last_mut() {
                 index.root = tree.def().root;
             }
             trees.push(tree);
         }
-        register(&self.pool, &def);
+        register(&self.leaves, &def);
         let built = Arc::new(Table::new(def, trees, TableState::default()));
         if !planted::is_on("build: forget the trees that are being built") {
             self.tables.write().dropped.extend(dropped_trees(&built).skip(1));
@@ -608,8 +605,8 @@ impl Catalog {
         }
         remove_definition(&self.tree, mtr, path, table.id())?;
         put_definition(&self.tree, mtr, path, &def)?;
-        register(&self.pool, &def);
-        let opened = open_trees(&self.pool, &def)?;
+        register(&self.leaves, &def);
+        let opened = open_trees(&self.leaves, &def)?;
         let known = |tree: Arc<Tree>| {
             let same = table.trees().iter().find(|known| known.def().id == tree.def().id);
             same.map_or(tree, Arc::clone)
@@ -663,23 +660,27 @@ impl Catalog {
 
     /// Takes a tree without pages off the list.
     pub(crate) fn tree_is_free(&self, tree: TreeId) {
-        debug_assert_eq!(self.pool.tree_bytes(tree).pages, 0, "nobody would free the rest of {tree}");
+        debug_assert_eq!(
+            self.leaves.pool().tree_bytes(tree).pages,
+            0,
+            "nobody would free the rest of {tree}"
+        );
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
-        self.pool.forget_tree(tree);
+        self.leaves.forget_tree(tree);
     }
 }
 
 /// Tells the pool how the pages of a table are encoded.
-fn register(pool: &Pool, def: &TableDef) {
+fn register(leaves: &Leaves, def: &TableDef) {
     for (index_no, index) in def.indexes.iter().enumerate() {
         let older = if index_no == 0 { def.older_formats.as_slice() } else { &[] };
-        pool.register_tree(pool::TreeDef {
+        let tree = pool::TreeDef {
             id: index.tree,
             row_format: marked_format(older, &index.row_format),
             compression: def.compression,
             closing: closing_of(def),
-            filtered_by: if index_no > 0 { pool::KeyPart::BeforeRowKey } else { pool::KeyPart::Whole },
-        });
+        };
+        leaves.register_tree(tree, if index_no > 0 { KeyPart::BeforeRowKey } else { KeyPart::Whole });
     }
 }
 

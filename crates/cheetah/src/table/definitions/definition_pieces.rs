@@ -5,7 +5,8 @@ use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::State;
-use crate::pool::{MiniTransaction, PageClass, Pool};
+use crate::leaves::Leaves;
+use crate::pool::{MiniTransaction, PageClass};
 use crate::tree::{Changed, Path, Removed, SeekMode, Tree, TreeDef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use std::sync::Arc;
 const KEY_BYTES: usize = 6;
 
 /// Creates the catalog tree of a new database.
-pub(super) fn create_tree(pool: &Arc<Pool>, mtr: &MiniTransaction<'_>) -> Result<Arc<Tree>> {
-    Tree::create(pool, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES).map(Arc::new)
+pub(super) fn create_tree(leaves: &Leaves, mtr: &MiniTransaction<'_>) -> Result<Arc<Tree>> {
+    Tree::create(leaves, mtr, TreeId::CATALOG, PageClass::Base, KEY_BYTES).map(Arc::new)
 }
 
 /// Opens the catalog tree of an epoch.
-pub(super) fn open_tree(pool: &Arc<Pool>, state: &State) -> Result<Arc<Tree>> {
+pub(super) fn open_tree(leaves: &Leaves, state: &State) -> Result<Arc<Tree>> {
     let (id, root) = (TreeId::CATALOG, state.catalog_root);
     let def = TreeDef { id, root, class: PageClass::Base, key_bytes_max: KEY_BYTES };
-    Tree::open(pool, def).map(Arc::new)
+    Tree::open(leaves, def).map(Arc::new)
 }
 
 /// Writes a definition, which is not there yet; nothing of a temporary table (I7). `Limit` when it

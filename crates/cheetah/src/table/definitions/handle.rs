@@ -30,6 +30,7 @@ use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
 use crate::format::foreign_key::ForeignKeyDef;
 use crate::format::row::RowFormatVersion;
 use crate::format::state::TableState;
+use crate::leaves::Leaves;
 use crate::pool::{PageClass, Pool};
 use crate::tree::{Tree, TreeDef};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -620,11 +621,11 @@ pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
 }
 
 /// Opens the trees of a definition.
-pub(crate) fn open_trees(pool: &Arc<Pool>, def: &TableDef) -> Result<Vec<Arc<Tree>>> {
+pub(crate) fn open_trees(leaves: &Leaves, def: &TableDef) -> Result<Vec<Arc<Tree>>> {
     let open = |(index_no, index): (usize, &IndexDef)| {
         let key_bytes_max = stored_key_bytes_max(def, index_no);
-        let class = class_of(pool, key_bytes_max)?;
-        Ok(Arc::new(Tree::open(pool, TreeDef { id: index.tree, root: index.root, class, key_bytes_max })?))
+        let class = class_of(leaves.pool(), key_bytes_max)?;
+        Ok(Arc::new(Tree::open(leaves, TreeDef { id: index.tree, root: index.root, class, key_bytes_max })?))
     };
     def.indexes.iter().enumerate().map(open).collect()
 }

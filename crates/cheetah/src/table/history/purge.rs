@@ -267,10 +267,10 @@ pub(in crate::table) fn remove_marked(
 /// Merges leaves that became small when what waited for them was applied; whether there were any.
 fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     for done in 0..MERGES_PER_STEP {
-        if !core.pool.has_small_leaves() || core.make_room(Need::Purge, PAGES_PER_MERGE).is_err() {
+        if !core.leaves.has_small_leaves() || core.make_room(Need::Purge, PAGES_PER_MERGE).is_err() {
             return done > 0;
         }
-        let Some((tree, key)) = core.pool.next_small_leaf() else { return done > 0 };
+        let Some((tree, key)) = core.leaves.next_small_leaf() else { return done > 0 };
         let Some((table, index_no)) = core.catalog.by_tree(tree) else { continue };
         core.catalog.using(table.id(), |table| {
             if let Some(table) =

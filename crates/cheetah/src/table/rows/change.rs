@@ -29,9 +29,7 @@ use crate::tree::{Changed, Cursor, Path, Removed, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Who made a record, and the undo record that tells what was there before; none when everybody
-/// sees it.
-pub(crate) type Version = Option<(TxnId, UndoPtr)>;
+pub(crate) use crate::format::page::RecordVersion as Version;
 
 /// Pages that a change of a leaf may need.
 pub(in crate::table) const PAGES_PER_LEAF: usize = 4;
@@ -625,7 +623,7 @@ fn apply_step(
             match tree.replace(mtr, path, key, record)? {
                 Changed::Absent if step.index_no > 0 => {
                     // Nobody looked for an entry that everybody should see.
-                    tree.pool().note_missing(tree.def().id);
+                    tree.leaves().note_missing(tree.def().id);
                     if marked && matches!(stamp, Stamp::Own) {
                         return Ok(());
                     }
@@ -637,7 +635,7 @@ fn apply_step(
         }
         Work::Remove => match tree.remove(mtr, path, key)? {
             Removed::Absent if step.index_no > 0 => {
-                tree.pool().note_missing(tree.def().id);
+                tree.leaves().note_missing(tree.def().id);
                 Ok(())
             }
             Removed::Absent => expect(table, false, "the record to remove is gone"),

@@ -92,7 +92,7 @@ impl Writer {
                 payload: new.map_or(b"", |new| new.payload),
             };
             let old_payload = old.map_or(&b""[..], |old| old.payload);
-            let settled = Settled { core, may_wait: core.pool.has_tickets(), old_payload, old_len };
+            let settled = Settled { core, may_wait: core.leaves.has_tickets(), old_payload, old_len };
             self.add_entry(table, index_no, &entry, new_len, Seen::UnlessSettled(settled))?;
         }
         Ok(())
@@ -152,7 +152,7 @@ impl Writer {
                     Some((false, held)) => held,
                     // Who made the change has not looked, perhaps, and it is told when it is made.
                     _ if settled.is_none() => {
-                        tree.pool().note_missing(tree.def().id);
+                        tree.leaves().note_missing(tree.def().id);
                         FoundRecord::default()
                     }
                     _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),

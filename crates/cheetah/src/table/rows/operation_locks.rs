@@ -8,7 +8,7 @@ use super::writer::Writer;
 use crate::base::{planted, reach, Error, Result, TreeId};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
-use crate::pool::KeyPart;
+use crate::leaves::KeyPart;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
@@ -164,8 +164,8 @@ impl Writer {
             }
             found = cursor.next()?;
         }
-        if tree.pool().has_tickets() {
-            tree.pool().note_absent(tree.def().id, KeyPart::BeforeRowKey);
+        if tree.leaves().has_tickets() {
+            tree.leaves().note_absent(tree.def().id, KeyPart::BeforeRowKey);
         }
         Ok(None)
     }

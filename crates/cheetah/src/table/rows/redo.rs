@@ -159,8 +159,8 @@ impl Writer {
             (0, true) => return Err(disagrees(table, "the new row is there already")),
             (0, false) => return Err(disagrees(table, "the row to change is missing")),
             // As of entries that are left unseen: it is told, and the entry is as it should be.
-            (_, false) => tree.pool().note_missing(tree.def().id),
-            (_, true) => tree.pool().note_live_replaced(tree.def().id),
+            (_, false) => tree.leaves().note_missing(tree.def().id),
+            (_, true) => tree.leaves().note_live_replaced(tree.def().id),
         }
         core.make_room(Need::Back, PAGES_PER_LEAF)?;
         let mut is_small = false;

@@ -14,8 +14,9 @@ use crate::base::stalls::Stall;
 use crate::base::{planted, reach, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
+use crate::leaves::Leaves;
 use crate::memory::MemoryUse;
-use crate::pool::Pool;
+use crate::pool::{Pool, Upkeep};
 use crate::table::definitions::catalog::Catalog;
 use crate::table::definitions::handle::Table;
 use crate::table::history::prepared_list::Prepared;
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) leaves: Leaves,
+    pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) journal: Journal,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) transactions: Transactions,

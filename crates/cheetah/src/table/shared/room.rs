@@ -139,7 +139,7 @@ impl Core {
             if self.pool.check_space_for(space.reserve_bytes() / RELIEF_GOAL_PART, need.stays()).is_ok() {
                 break;
             }
-            match self.pool.collect(self.config.segment_bytes) {
+            match self.upkeep.collect(self.config.segment_bytes) {
                 Ok(0) | Err(Error::DiskFull(_)) => break,
                 moved => drop(moved?),
             }

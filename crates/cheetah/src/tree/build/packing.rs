@@ -4,9 +4,9 @@
 //!   I1  Entries are cut where both neighbours are known, so the upper fence of a page, and with it
 //!       its prefix and its exact size, are known before it is written.
 
-use crate::base::{TreeId, TxnId, UndoPtr};
+use crate::base::TreeId;
 use crate::format::page::{
-    build_page, cell_bytes, separator_between, PageKind, RecordFlags, RecordRef, HEADER_BYTES,
+    build_page, cell_bytes, separator_between, PageKind, RecordFlags, RecordRef, RecordVersion, HEADER_BYTES,
 };
 use crate::tree::handle::Fences;
 use std::ops::Range;
@@ -32,7 +32,7 @@ struct Entry {
     key: Range<usize>,
     payload: Range<usize>,
     flags: RecordFlags,
-    version: Option<(TxnId, UndoPtr)>,
+    version: RecordVersion,
 }
 
 impl Packing {

@@ -6,8 +6,8 @@ use super::unloaded::{larger_than_memory, scattered, status};
 use crate::base::planted::plant;
 use crate::base::{reach, Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::format::page::RecordRef;
+use crate::leaves::testing::Database;
 use crate::memory::MemoryUse;
-use crate::pool::testing::Database;
 use crate::pool::EpochState;
 use crate::tree::Path;
 use cheetah_io::rng::Rng;
@@ -116,7 +116,7 @@ fn b11_a_ticket_used_for_another_key_is_found() {
 /// A tree of which a part is in memory, all committed, and entries that wait.
 pub(super) fn with_waiting_entries() -> (Database, Fixture) {
     let db = Database::new(&Config::tiny());
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     let key_of = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes();
     for number in 0..KEYS {
         fixture.insert(&key_of(number), &[7; 20]);
@@ -138,7 +138,7 @@ pub(super) fn after_power_cut(db: Database, fixture: Fixture, model: Model) -> (
     let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::SyncedOnly, 1));
     drop(fixture);
     let db = db.crash(disk);
-    let fixture = Fixture::open(db.pool.clone(), def, model);
+    let fixture = Fixture::open(db.leaves.clone(), def, model);
     (db, fixture)
 }
 
@@ -222,7 +222,7 @@ fn most_that_waits() -> usize {
     // So large a log that the number of pages is no bound.
     let config = Config { buffer_pool_bytes: limit as u64, log_bytes_max: 64 << 20, ..Config::tiny() };
     let db = Database::new(&config);
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     // What encoding images takes is there from now on: the share of pages does not fall any more.
     db.checkpoint().unwrap();
     let (mut rng, mut most) = (Rng::new(3), 0);
@@ -296,7 +296,7 @@ fn leaves_that_become_empty_out_of_memory_are_merged() {
 fn change_what_is_folded(bug: Option<&'static str>, mark: &str, seed: u64) {
     let config = Config { buffer_pool_bytes: 256 << 10, log_bytes_max: 32 << 10, ..Config::tiny() };
     let db = Database::new(&Config { log_file_bytes: 8 << 10, ..config });
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     let mut rng = Rng::new(seed);
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {

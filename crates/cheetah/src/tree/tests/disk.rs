@@ -3,7 +3,7 @@
 use super::fixture::{assert_reached, Fixture, Keys, Model};
 use crate::base::{Config, Result};
 use crate::format::page::RecordRef;
-use crate::pool::testing::Database;
+use crate::leaves::testing::Database;
 use crate::pool::EpochState;
 use crate::tree::{Changed, Removed};
 use cheetah_io::rng::Rng;
@@ -26,7 +26,7 @@ fn checkpoint_under_changes(db: &Database, fixture: &mut Fixture, keys: Keys, rn
         for _ in 0..rng.below(10) {
             fixture.step(keys, 6, rng);
         }
-        db.pool.collect(4096).unwrap();
+        db.upkeep.collect(4096).unwrap();
     }
     checkpoint.commit(&db.map, &EpochState::default()).unwrap();
     at_switch
@@ -47,7 +47,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
     println!("{keys:?} seed {seed}");
     let mut rng = Rng::new(seed);
     let mut db = Database::new(&Config::tiny());
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     let mut now_ns = 0;
     for crash in 0..CRASHES {
         let mut committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
@@ -58,7 +58,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
             }
             now_ns += 10_000_000;
             db.pool.clean_step(now_ns, 0, 2000).unwrap();
-            db.pool.collect(8192).unwrap();
+            db.upkeep.collect(8192).unwrap();
             if rng.below(2) == 0 {
                 committed = checkpoint_under_changes(&db, &mut fixture, keys, &mut rng);
             }
@@ -67,7 +67,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
         let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::Random(0.5), seed + crash));
         drop(fixture);
         db = db.crash(disk);
-        fixture = Fixture::open(db.pool.clone(), def, committed);
+        fixture = Fixture::open(db.leaves.clone(), def, committed);
         fixture.check();
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn run(keys: Keys, seed: u64) {
 fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
     let written = |early: bool, key_of: fn(u64) -> u64| {
         let db = Database::new(&Config { buffer_pool_bytes: 8 << 20, ..Config::tiny() });
-        let mut fixture = Fixture::empty(db.pool.clone());
+        let mut fixture = Fixture::empty(db.leaves.clone());
         fixture.tree.write_full_leaves_early(early);
         db.pool.finish_trial(fixture.tree.def().id).unwrap();
         for number in 0..1500 {
@@ -141,7 +141,7 @@ fn after_a_failed_read_nothing_has_changed() {
     for keys in Keys::ALL {
         let mut rng = Rng::new(7);
         let db = Database::new(&Config::tiny());
-        let mut fixture = Fixture::empty(db.pool.clone());
+        let mut fixture = Fixture::empty(db.leaves.clone());
         for _ in 0..1500 {
             fixture.step(keys, 10, &mut rng);
         }

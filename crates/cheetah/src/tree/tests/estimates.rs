@@ -3,8 +3,8 @@
 
 use super::fixture::Fixture;
 use crate::base::Config;
-use crate::pool::testing::Database;
-use crate::pool::Pool;
+use crate::leaves::testing::Database;
+use crate::leaves::Leaves;
 use cheetah_io::rng::Rng;
 
 const RECORDS: u64 = 30_000;
@@ -73,7 +73,7 @@ fn worst_error(fixture: &Fixture, widths: &[usize], part: f64) -> f64 {
 fn estimates_over_pages_in_memory_are_within_a_tenth_at_any_width() {
     for shape in SHAPES {
         let config = Config { buffer_pool_bytes: 16 << 20, ..Config::tiny() };
-        let fixture = filled(shape, Fixture::empty(Pool::in_memory(&config)));
+        let fixture = filled(shape, Fixture::empty(Leaves::in_memory(&config)));
         let widths = [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 20_000, fixture.model.len() - 1];
         let worst = worst_error(&fixture, &widths, 1.0);
         println!("{shape:?}: {worst:.3}");
@@ -93,13 +93,13 @@ fn estimates_read_nothing_and_know_a_range_by_its_keys() {
         [(Shape::Dense, 300, 0.1), (Shape::Dense, 20_000, 0.1), (Shape::Runs, 10_000, 0.2)]
     {
         let db = Database::new(&Config { buffer_pool_bytes: 16 << 20, ..Config::tiny() });
-        let fixture = filled(shape, Fixture::empty(db.pool.clone()));
+        let fixture = filled(shape, Fixture::empty(db.leaves.clone()));
         db.checkpoint().unwrap();
         let (def, model) = (*fixture.tree.def(), fixture.model.clone());
         drop(fixture);
         let disk = db.disk.clone();
         let db = db.crash(disk);
-        let fixture = Fixture::open(db.pool.clone(), def, model);
+        let fixture = Fixture::open(db.leaves.clone(), def, model);
         fixture.tree.depth().unwrap();
         let before = db.pool.stats().flow.reads;
         let worst = worst_error(&fixture, &[width], 0.8);

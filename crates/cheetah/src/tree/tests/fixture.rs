@@ -2,6 +2,7 @@
 
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
+use crate::leaves::Leaves;
 use crate::pool::{MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Cursor, Path, Removed, Tree, TreeDef};
 use cheetah_io::rng::Rng;
@@ -49,6 +50,7 @@ const ROOM_PAGES: usize = 8;
 
 pub(super) struct Fixture {
     pub(super) pool: Arc<Pool>,
+    pub(super) leaves: Leaves,
     pub(super) tree: Arc<Tree>,
     pub(super) path: Path,
     pub(super) model: Model,
@@ -57,22 +59,24 @@ pub(super) struct Fixture {
 impl Fixture {
     /// An empty tree of 512-byte pages.
     pub(super) fn tiny() -> Self {
-        Self::empty(Pool::in_memory(&Config::tiny()))
+        Self::empty(Leaves::in_memory(&Config::tiny()))
     }
 
     /// An empty tree of that pool.
-    pub(super) fn empty(pool: Arc<Pool>) -> Self {
+    pub(super) fn empty(leaves: Leaves) -> Self {
+        let pool = Arc::clone(leaves.pool());
         let tree = {
             let mtr = pool.enter();
-            Tree::create(&pool, &mtr, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
+            Tree::create(&leaves, &mtr, TreeId(16), PageClass::Base, KEY_BYTES_MAX).unwrap()
         };
-        Self { pool, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
+        Self { pool, leaves, tree: Arc::new(tree), path: Path::default(), model: Model::new() }
     }
 
     /// A tree that is in the pool already and holds what `model` holds.
-    pub(super) fn open(pool: Arc<Pool>, def: TreeDef, model: Model) -> Self {
-        let tree = Tree::open(&pool, def).unwrap();
-        Self { pool, tree: Arc::new(tree), path: Path::default(), model }
+    pub(super) fn open(leaves: Leaves, def: TreeDef, model: Model) -> Self {
+        let pool = Arc::clone(leaves.pool());
+        let tree = Tree::open(&leaves, def).unwrap();
+        Self { pool, leaves, tree: Arc::new(tree), path: Path::default(), model }
     }
 
     /// One random change, and sometimes a look.
@@ -160,7 +164,7 @@ impl Fixture {
 
     /// As purge does.
     pub(super) fn merge_small_leaves(&mut self) {
-        while let Some((tree, key)) = self.pool.next_small_leaf() {
+        while let Some((tree, key)) = self.leaves.next_small_leaf() {
             if tree == self.tree.def().id {
                 self.tree.merge_if_small(&mut self.path, &key).unwrap();
             }

@@ -2,17 +2,18 @@
 
 use crate::base::{Config, Error, TreeId};
 use crate::format::page::{max_key_bytes, max_payload_bytes, RecordRef};
-use crate::pool::{PageClass, Pool};
+use crate::leaves::Leaves;
+use crate::pool::PageClass;
 use crate::tree::{Changed, Path, Tree};
 use cheetah_io::rng::Rng;
 use std::collections::BTreeSet;
 
 /// Inserts records of the largest size allowed, among small ones, in random order.
 fn check_largest(page_bytes: u32, class: PageClass, seed: u64) {
-    let pool = Pool::in_memory(&Config { page_bytes, ..Config::tiny() });
+    let leaves = Leaves::in_memory(&Config { page_bytes, ..Config::tiny() });
     let key_bytes_max = max_key_bytes(class.bytes(page_bytes));
     let payload_bytes_max = max_payload_bytes(class.bytes(page_bytes), key_bytes_max);
-    let tree = Tree::create(&pool, &pool.enter(), TreeId(16), class, key_bytes_max).unwrap();
+    let tree = Tree::create(&leaves, &leaves.pool().enter(), TreeId(16), class, key_bytes_max).unwrap();
     let mut rng = Rng::new(seed);
     let mut path = Path::default();
     let mut model = BTreeSet::new();
@@ -22,7 +23,8 @@ fn check_largest(page_bytes: u32, class: PageClass, seed: u64) {
         key[at..at + 4].copy_from_slice(&(rng.next_u64() as u32).to_be_bytes());
         let payload = vec![7; if rng.below(2) == 0 { payload_bytes_max } else { 3 }];
         tree.prepare(&key, &mut path).unwrap();
-        let changed = tree.insert(&pool.enter(), &mut path, &key, RecordRef::frozen(&payload)).unwrap();
+        let changed =
+            tree.insert(&leaves.pool().enter(), &mut path, &key, RecordRef::frozen(&payload)).unwrap();
         assert_eq!(changed == Changed::Done, model.insert(key));
     }
     let mut expected = model.iter();
@@ -42,14 +44,14 @@ fn records_of_the_largest_size_always_find_room() {
 
 #[test]
 fn larger_keys_and_records_are_refused() {
-    let pool = Pool::in_memory(&Config::tiny());
-    let tree = Tree::create(&pool, &pool.enter(), TreeId(16), PageClass::Base, 20).unwrap();
-    let mtr = pool.enter();
+    let leaves = Leaves::in_memory(&Config::tiny());
+    let tree = Tree::create(&leaves, &leaves.pool().enter(), TreeId(16), PageClass::Base, 20).unwrap();
+    let mtr = leaves.pool().enter();
     let mut path = Path::default();
     let long = tree.insert(&mtr, &mut path, &[1; 21], RecordRef::frozen(b""));
     assert!(matches!(long, Err(Error::Limit { limit: 20, .. })));
     let large = tree.insert(&mtr, &mut path, b"k", RecordRef::frozen(&[0; 300]));
     assert!(matches!(large, Err(Error::Limit { .. })));
     drop(mtr);
-    assert!(Tree::create(&pool, &pool.enter(), TreeId(17), PageClass::Base, 100).is_err());
+    assert!(Tree::create(&leaves, &leaves.pool().enter(), TreeId(17), PageClass::Base, 100).is_err());
 }

@@ -2,7 +2,7 @@
 
 use super::fixture::{assert_reached, insert, remove, Fixture};
 use crate::base::{reach, Config, PageId, RaisedAtEnd};
-use crate::pool::testing::Database;
+use crate::leaves::testing::Database;
 use crate::pool::Pool;
 use crate::tree::{Changed, Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
@@ -116,7 +116,7 @@ fn writers_and_readers_at_once_agree() {
 #[test]
 fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     let db = Database::new(&Config { buffer_pool_bytes: 256 << 10, ..Config::tiny() });
-    let fixture = Fixture::empty(db.pool.clone());
+    let fixture = Fixture::empty(db.leaves.clone());
     let now_ns = Cell::new(0);
     std::thread::scope(|scope| {
         let pool = &db.pool;
@@ -126,7 +126,7 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
         stress(&fixture, || {
             now_ns.set(now_ns.get() + 1_000_000);
             db.pool.clean_step(now_ns.get(), 0, 2000).unwrap();
-            db.pool.collect(8192).unwrap();
+            db.upkeep.collect(8192).unwrap();
             db.checkpoint().unwrap();
         });
     });
@@ -137,20 +137,20 @@ fn evictions_and_checkpoints_go_on_under_writers_and_readers() {
     let (def, disk) = (*fixture.tree.def(), db.disk.crash(CrashPolicy::SyncedOnly, 1));
     drop(fixture);
     let again = db.crash(disk);
-    let report = Tree::open(&again.pool, def).unwrap().check(&mut |_, _| {}).unwrap();
+    let report = Tree::open(&again.leaves, def).unwrap().check(&mut |_, _| {}).unwrap();
     assert_eq!((report.problems, report.records), (Vec::new(), records));
 }
 
 /// Pages that are read ahead of a scan over a range, of which it says where it ends, or not.
 fn read_ahead_of_range(says_end: bool) -> u64 {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     (0..5000u32).for_each(|number| fixture.insert(&number.to_be_bytes(), &[7; 20]));
     db.checkpoint().unwrap();
     let (def, disk) = (*fixture.tree.def(), db.disk.snapshot());
     drop(fixture);
     let db = db.crash(disk);
-    let tree = Arc::new(Tree::open(&db.pool, def).unwrap());
+    let tree = Arc::new(Tree::open(&db.leaves, def).unwrap());
     let end = 1100u32.to_be_bytes();
     std::thread::scope(|scope| {
         let pool = &db.pool;

@@ -7,9 +7,8 @@ use crate::base::planted::plant;
 use crate::base::{Config, Error, Result};
 use crate::format::encryption::Key;
 use crate::format::page::RecordRef;
+use crate::leaves::testing::Database;
 use crate::memory::MemoryUse;
-use crate::pool::testing::Database;
-use crate::pool::EpochState;
 use crate::tree::{Path, Removed, SeekMode};
 use cheetah_io::rng::Rng;
 use cheetah_io::Disk;
@@ -19,7 +18,8 @@ use std::sync::Arc;
 const MANY_KEYS: u64 = 20_000;
 
 pub(super) fn status(db: &Database, name: &str) -> u64 {
-    db.pool.status().into_iter().collect::<BTreeMap<_, _>>()[name]
+    let all = db.pool.status().into_iter().chain(db.leaves.status());
+    all.collect::<BTreeMap<_, _>>()[name]
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn image_bytes_after_folds() -> usize {
     let (db, _fixture) = with_waiting_entries();
     db.checkpoint().unwrap();
     assert_eq!(waiting_pages(&db), 0);
-    assert!(db.pool.folds().count() > 0, "folds are timed");
+    assert!(db.leaves.folds().count() > 0, "folds are timed");
     db.pool.memory().used(MemoryUse::Images)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn scattered(number: u64) -> [u8; 8] {
 /// A tree that is larger than its memory, all committed.
 pub(super) fn larger_than_memory(key_of: impl Fn(u64) -> [u8; 8]) -> (Database, Fixture) {
     let db = Database::new(&Config { buffer_pool_bytes: 512 << 10, ..Config::tiny() });
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     // Bytes that make images about as long as their pages.
     (0..MANY_KEYS).for_each(|number| fixture.insert(&key_of(number), &Rng::new(number).bytes(20)));
     fixture.path.release();
@@ -221,7 +221,7 @@ fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
 /// first time and the second.
 fn images_used_with_memory_for_all() -> [u64; 2] {
     let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
-    let mut fixture = Fixture::empty(db.pool.clone());
+    let mut fixture = Fixture::empty(db.leaves.clone());
     let keys = (0..3000).map(scattered).collect::<Vec<_>>();
     keys.iter().for_each(|key| fixture.insert(key, &[7; 20]));
     db.checkpoint().unwrap();
@@ -254,7 +254,7 @@ fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     const LEFT_BYTES: u64 = 110 << 10;
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.set_space(Some(db.disk.used_bytes() + FREE_BYTES));
-    let Fixture { pool, tree, path, model } = &mut fixture;
+    let Fixture { pool, tree, path, model, .. } = &mut fixture;
     for number in MANY_KEYS..2 * MANY_KEYS {
         let (key, payload) = (scattered(number), Rng::new(number).bytes(40));
         let record = RecordRef::frozen(&payload);
@@ -342,9 +342,7 @@ fn segments_left_by_collection() -> usize {
     let (db, mut fixture) = larger_than_memory(scattered);
     db.disk.create_dir("chg").unwrap();
     let checkpoint = || {
-        let (mut ended, ()) = db.pool.end_epoch(|_| ());
-        ended.save_waiting(usize::MAX, &mut || ()).unwrap();
-        ended.commit(&db.map, &EpochState::default()).unwrap();
+        db.save_and_commit(|| ());
     };
     let keys = fixture.model.keys().cloned().collect::<Vec<_>>();
     for (number, key) in keys.iter().enumerate() {
@@ -359,7 +357,7 @@ fn segments_left_by_collection() -> usize {
     fixture.path.release();
     assert!(waiting_pages(&db) > 50, "{} pages", waiting_pages(&db));
     checkpoint();
-    while db.pool.collect(u64::MAX).unwrap() > 0 {}
+    while db.upkeep.collect(u64::MAX).unwrap() > 0 {}
     checkpoint();
     let left = db.disk.list("seg").unwrap().len();
     fixture.check();
@@ -384,12 +382,9 @@ fn knows_the_key_of_a_change_file() -> bool {
     (MANY_KEYS..MANY_KEYS + 400).for_each(|number| fixture.put(&scattered(number), &[8; 20]));
     fixture.path.release();
     assert!(waiting_pages(&db) > 50, "{} pages", waiting_pages(&db));
-    let (mut ended, ()) = db.pool.end_epoch(|_| ());
-    ended.save_waiting(usize::MAX, &mut || ()).unwrap();
-    db.pool.keys_of_change_files();
-    ended.commit(&db.map, &EpochState::default()).unwrap();
+    db.save_and_commit(|| drop(db.leaves.keys_of_change_files()));
     fixture.check();
-    db.pool.keys_of_change_files() == keys.serving_names()
+    db.leaves.keys_of_change_files() == keys.serving_names()
 }
 
 #[test]

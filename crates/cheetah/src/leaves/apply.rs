@@ -1,0 +1,262 @@
+//! Pending changes on their way into a frame of the leaf, and which the cleaner folds. Invariants:
+//! B1, B4 and B5 at the head of the room.
+
+use super::{ColdLeaves, Leaves};
+use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
+use crate::format::page::buffered_keys;
+use crate::format::ImageRef;
+use crate::memory::MemoryUse;
+use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
+use crate::segment::Stream;
+use std::sync::Arc;
+
+/// Bytes of an image that is damaged for certain.
+const DAMAGED_IMAGE_BYTES: usize = 256;
+/// What has waited for so many epochs is brought into its leaf: until then nobody has read that.
+const EPOCHS_MAX: u64 = 32;
+/// Of what entries may take, the part from which on the cleaner brings them into their leaves.
+const FULL_EIGHTHS: usize = 7;
+
+impl ColdLeaves {
+    /// Puts the entries that wait for the page of `image` into its frame, which this thread has
+    /// read and nobody else has seen. May write an image (B4).
+    pub(super) fn merge<'p>(
+        &self,
+        pool: &'p Pool,
+        mut entry: EntryGuard<'p>,
+        frame: &Arc<Frame>,
+        image: &ImageRef,
+    ) -> Result<Merged<'p>> {
+        let pid = image.pid;
+        if planted::is_on("buffering: leave to the next epoch what waits for the ended one") {
+            self.carry_over_pending(pool, pid, Epoch(pool.epoch().0 - 1));
+        }
+        if let (Some(ended), Some(_)) = self.pending.epochs(pid) {
+            self.put_oldest_into(pool, pid, frame)?;
+            drop(entry);
+            let written = frame.with_private_bytes(|bytes| pool.append_image(frame, bytes, ended));
+            entry = pool.page_entry(pid);
+            let is_same = entry.residence() == Residence::BeingRead
+                && entry.location() == Some(image.location)
+                && self.pending.epochs(pid).0 == Some(ended);
+            match written {
+                Ok(location) if is_same => {
+                    pool.install(&mut entry, pid, location, ended);
+                    self.forget_oldest(pool, pid);
+                    reach::mark("buffered entries of two epochs");
+                }
+                Ok(location) => {
+                    pool.segments().release(&location, pool.epoch());
+                    return Ok(Merged::Again(entry));
+                }
+                // The checkpoint is given up: what it lacks goes into the next one (as W2).
+                Err(error) => {
+                    pool.fail_checkpoint(error);
+                    self.carry_over_pending(pool, pid, ended);
+                    return Ok(Merged::Again(entry));
+                }
+            }
+        }
+        let (Some(epoch), _) = self.pending.epochs(pid) else { return Ok(Merged::Into(entry)) };
+        self.put_oldest_into(pool, pid, frame)?;
+        let changes = pool.changes_of(epoch);
+        changes.mark_dirty(pid, frame.bytes_count);
+        frame.set_dirty(Some(epoch));
+        self.forget_oldest(pool, pid);
+        entry.set_pending(false);
+        self.pending.merges.one();
+        Ok(Merged::Into(entry))
+    }
+
+    fn put_oldest_into(&self, pool: &Pool, pid: PageId, frame: &Arc<Frame>) -> Result<()> {
+        let applied = self.apply_to(pool, frame, &self.pending.oldest_bytes(pid))?;
+        self.note_applied(pool, frame, applied);
+        Ok(())
+    }
+
+    /// Notes that an entry was put in place of a live one (B8).
+    pub(super) fn note_live_replaced(&self, pool: &Pool, tree: TreeId) {
+        note_damaged_index(pool, tree, "an entry of a new row was there already; run CHECK TABLE");
+    }
+
+    /// Notes that an entry that was to go is missing (B8).
+    pub(super) fn note_missing(&self, pool: &Pool, tree: TreeId) {
+        if planted::is_on("buffering: say nothing of what is missing") {
+            return;
+        }
+        note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");
+    }
+
+    /// The entries of the oldest epoch are in an image or a frame.
+    pub(super) fn forget_oldest(&self, pool: &Pool, pid: PageId) {
+        if let Some(epoch) = self.pending.take_oldest(pid) {
+            pool.changes_of(epoch).unmark_pending(pid);
+        }
+    }
+
+    /// The entries of an epoch that is given up belong to the next one. Under the lock of the
+    /// page's entry.
+    pub(super) fn carry_over_pending(&self, pool: &Pool, pid: PageId, given_up: Epoch) {
+        let (had, has_newer) = self.pending.carry_over(pid, given_up);
+        if had && !has_newer {
+            pool.changes_of(Epoch(given_up.0 + 1)).mark_pending(pid);
+        }
+        if had {
+            pool.changes_of(given_up).unmark_pending(pid);
+        }
+    }
+
+    /// Nobody wants the entries of a page any more: it has been freed, or can never be read. Under
+    /// the lock of its entry.
+    pub(super) fn forget_pending(&self, pool: &Pool, pid: PageId) {
+        while self.pending.epochs(pid).0.is_some() {
+            self.forget_oldest(pool, pid);
+        }
+    }
+
+    /// Reads a page with entries of `epoch`, so that they are in its frame. `None` when it has none
+    /// any more. A page that is damaged gets an image that is so for certain: otherwise it might
+    /// seem whole later, without the entries (B9).
+    pub(super) fn read_to_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<PageRef>> {
+        let mut has_failed = false;
+        loop {
+            match pool.fetch_for_scan(pid) {
+                Err(error) if self.is_damage(&error) => {
+                    if has_failed && self.damage_for_certain(pool, pid, epoch, &error)? {
+                        return Ok(None);
+                    }
+                    has_failed = true;
+                    pool.forget_cached_image(pid);
+                }
+                read => return read,
+            }
+        }
+    }
+
+    /// Whether no entries of `epoch` wait for the page any more; `false` when somebody reads it.
+    fn damage_for_certain(&self, pool: &Pool, pid: PageId, epoch: Epoch, error: &Error) -> Result<bool> {
+        if !self.pending.has(pid, epoch) {
+            return Ok(true);
+        }
+        let location = pool.segments().append(Stream::Hot, &mut [0; DAMAGED_IMAGE_BYTES])?;
+        let mut entry = pool.page_entry(pid);
+        if entry.residence() != Residence::Stored || !self.pending.has(pid, epoch) {
+            drop(entry);
+            pool.segments().release(&location, pool.epoch());
+            return Ok(false);
+        }
+        pool.install(&mut entry, pid, location, epoch);
+        let mut changes = Vec::new();
+        self.pending.copy_all(pid, &mut changes);
+        self.forget_pending(pool, pid);
+        entry.set_pending(false);
+        entry.set_room(None);
+        let tree = entry.tree();
+        drop(entry);
+        self.pending.note_given_up(tree);
+        reach::mark("entries of a damaged page given up");
+        let count = buffered_keys(&changes).take_while(|key| key.is_ok()).count();
+        let detail = format!("{count} changes that waited for it, of rows or entries, are lost: {error}");
+        let error = Error::corrupt(format!("page {pid} of tree {tree}"), detail);
+        pool.health().background_errors().note("buffered entries of a damaged page", &error);
+        Ok(true)
+    }
+
+    /// Before a page is freed: the epoch that is being written has its entries (B7). Does I/O where
+    /// there are such. `false` when the page has a frame now.
+    pub(super) fn apply_before_free(&self, pool: &Pool, pid: PageId) -> bool {
+        let Some(ended) = pool.epoch_in_writing() else { return true };
+        let has =
+            || pool.known_entry(pid).is_some_and(|entry| entry.has_pending() && self.pending.has(pid, ended));
+        if !has() || planted::is_on("buffering: free a page that a checkpoint needs") {
+            return true;
+        }
+        match self.read_to_merge(pool, pid, ended) {
+            Ok(page) => page.is_none(),
+            Err(error) => {
+                pool.fail_checkpoint(error);
+                true
+            }
+        }
+    }
+
+    /// Brings entries that have waited longest into their leaves, and writes these, when entries
+    /// take much memory; at most `pages_max` pages. Returns how many.
+    pub(super) fn merge_oldest(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
+        let full = pool.memory().buffered_limit() * FULL_EIGHTHS / 8;
+        let mut merged = 0;
+        self.pending.tidy_order();
+        let are_many = || {
+            pool.memory().used(MemoryUse::Buffered) > full
+                || self.pending.pages_are_nearly_many()
+                || !self.waiting_has_space(pool)
+                || self.has_waited_long(pool)
+        };
+        while merged < pages_max && are_many() {
+            let Some(pid) = self.pending.next_in_order() else { break };
+            let (Some(epoch), _) = self.pending.epochs(pid) else { continue };
+            let merged_one = self.fold_or_merge(pool, pid, epoch);
+            if self.pending.epochs(pid).0 == Some(epoch) {
+                self.pending.put_back(pid);
+            }
+            merged_one?;
+            merged += 1;
+        }
+        Ok(merged)
+    }
+
+    /// Whether something has waited for so many epochs that its leaf should be read: it may be
+    /// damaged (B9).
+    fn has_waited_long(&self, pool: &Pool) -> bool {
+        let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
+        self.pending.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")
+    }
+
+    /// Brings the entries of an epoch, the older one of a page, into its leaf, and writes it.
+    pub(super) fn fold_or_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<()> {
+        if self.fold(pool, pid, epoch)? {
+            return Ok(());
+        }
+        match self.read_to_merge(pool, pid, epoch)? {
+            Some(page) => pool.try_write_out(page.frame()).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Leaves {
+    /// Brings what waits into its leaves and writes these, in the order of trees and pages, which a
+    /// scan reads; as long as `goes_on` says so, with the number of those done. An error of one
+    /// page does not keep the others; the first one comes back. Blocks for I/O.
+    pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
+        let pool = &*self.pool;
+        let epoch = pool.epoch();
+        let mut waiting = pool.changes_of(epoch).pending_pids();
+        waiting.sort_by_cached_key(|pid| (pool.page_entry(*pid).tree(), *pid));
+        let mut first_error = Ok(());
+        for (done, pid) in waiting.into_iter().enumerate() {
+            if pool.epoch() != epoch || !goes_on(done) {
+                break;
+            }
+            if self.cold.pending.has(pid, epoch) {
+                first_error = first_error.and(self.cold.fold_or_merge(pool, pid, epoch));
+            }
+        }
+        first_error
+    }
+
+    /// Notes that an entry was put in place of a live one (B8).
+    pub fn note_live_replaced(&self, tree: TreeId) {
+        self.cold.note_live_replaced(&self.pool, tree);
+    }
+
+    /// Notes that an entry that was to go is missing (B8).
+    pub fn note_missing(&self, tree: TreeId) {
+        self.cold.note_missing(&self.pool, tree);
+    }
+}
+
+fn note_damaged_index(pool: &Pool, tree: TreeId, found: &str) {
+    let error = Error::corrupt(format!("tree {tree}"), found);
+    pool.health().background_errors().note("buffered entries", &error);
+}

@@ -1,0 +1,495 @@
+//! Which changes are pending for which page. Invariants: B1 and B3 at the head of the room.
+
+use super::cells::{Cells, Chain};
+use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
+use crate::base::{Config, Epoch, PageId, Result, TreeId};
+use crate::format::page::{buffered_keys, encode_buffered, find_buffered, BufferedChange, RecordCopy};
+use crate::memory::{MemoryBudget, MemoryUse};
+use crate::pool::{Counter, Shards, TakesMemory};
+use parking_lot::Mutex;
+use std::collections::hash_map::Entry;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// One or two changes.
+const CELL_BYTES: usize = 256;
+const SHARDS_MAX: usize = 64;
+const SHARD_BYTES_MIN: usize = 4 << 20;
+/// So many bytes wait for a page at most, about: who looks for a record goes through them.
+const CHAIN_BYTES_MAX: usize = 16 << 10;
+/// What the order takes for each page, about.
+const PLACE_BYTES: usize = 2 * size_of::<Place>();
+/// While a checkpoint reads one page, at most this part of a page is logged: at 10,000 pages a
+/// second, 40 MB of log a second.
+const LOGGED_PART: u32 = 4;
+/// From so many places on, those of pages that have no entries any more are taken out.
+const ORDER_MIN: usize = 1024;
+
+/// The entries of a page that are of one epoch.
+#[derive(Clone, Copy, Debug)]
+struct EpochPending {
+    epoch: Epoch,
+    /// Their bytes, as `format::page` encodes them.
+    chain: Chain,
+    chain_bytes: u32,
+    /// By how much they make the page grow at most.
+    growth_bytes: u32,
+    /// So many of the first bytes are in listed change files (V3).
+    saved_bytes: u32,
+    /// The epoch in which the first of them came, or was restored.
+    since: Epoch,
+}
+
+impl EpochPending {
+    fn none_of(epoch: Epoch) -> Self {
+        Self { epoch, chain: Chain::default(), chain_bytes: 0, growth_bytes: 0, saved_bytes: 0, since: epoch }
+    }
+}
+
+/// What of the entries of a page is to be saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Unsaved {
+    /// Whether it is all of them.
+    pub(super) begins: bool,
+    /// By how much all of them make the page grow at most.
+    pub(super) growth_bytes: usize,
+}
+
+/// A place in the order in which entries came: a page, and since when those wait that have it. It
+/// counts as long as the older entries of the page are these.
+type Place = (PageId, Epoch);
+
+/// Whether it is certain that a record that was found is in the leaf, and how long it is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Size {
+    /// It is.
+    Known,
+    /// It was marked unseen: the leaf may have another one, or none.
+    Unknown,
+}
+
+/// What waits for a page of one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Waiting {
+    /// Nothing: its image tells.
+    Nothing,
+    /// A record, which has been copied.
+    Record(Size),
+    /// That there is none.
+    Removal,
+}
+
+/// The entries of a page are of one epoch, or of the ended one and of the current one. Most pages
+/// have one, so the second is in a map of its own.
+#[derive(Debug)]
+struct Shard {
+    older: FastMap<u64, EpochPending>,
+    newer: FastMap<u64, EpochPending>,
+    cells: Cells<CELL_BYTES>,
+    /// For a change that is being encoded, or a chain that is searched.
+    bytes: Vec<u8>,
+}
+
+impl TakesMemory for Shard {
+    fn memory_bytes(&self) -> usize {
+        let places_bytes = self.older.len() * PLACE_BYTES;
+        let maps_bytes = map_bytes(&self.older) + map_bytes(&self.newer);
+        places_bytes + maps_bytes + self.cells.memory_bytes() + self.bytes.capacity()
+    }
+}
+
+impl Shard {
+    /// The entries of a page, oldest first.
+    fn of_page(&self, pid: PageId) -> impl DoubleEndedIterator<Item = EpochPending> {
+        [self.older.get(&pid.0).copied(), self.newer.get(&pid.0).copied()].into_iter().flatten()
+    }
+
+    fn growth_bytes(&self, pid: PageId) -> usize {
+        self.of_page(pid).map(|entries| entries.growth_bytes as usize).sum()
+    }
+
+    fn chain_bytes(&self, pid: PageId) -> usize {
+        self.of_page(pid).map(|entries| entries.chain_bytes as usize).sum()
+    }
+
+    fn find(&mut self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
+        for entries in self.of_page(pid).rev() {
+            self.bytes.clear();
+            self.cells.copy_bytes(entries.chain, &mut self.bytes);
+            let found =
+                find_buffered(&self.bytes, key).map_err(|defect| defect.in_place("buffered changes"))?;
+            let Some(found) = found else { continue };
+            let Some(newest) = found.record() else { return Ok(Waiting::Removal) };
+            record.take(newest);
+            return Ok(Waiting::Record(match found {
+                BufferedChange::Mark(_) => Size::Unknown,
+                _ => Size::Known,
+            }));
+        }
+        Ok(Waiting::Nothing)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Pending {
+    is_on: AtomicBool,
+    shards: Shards<Shard>,
+    pages: AtomicUsize,
+    pages_max: usize,
+    /// In which pages got their older entries; some places count no more.
+    order: Mutex<VecDeque<Place>>,
+    /// Trees of which entries had to be given up.
+    given_up: Mutex<Vec<TreeId>>,
+    pub(super) puts: Counter,
+    pub(super) refused: Counter,
+    pub(super) merges: Counter,
+}
+
+impl Pending {
+    pub(super) fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Self {
+        let source = Cells::<CELL_BYTES>::reserve(memory.limit());
+        let shard = || Shard {
+            older: FastMap::default(),
+            newer: FastMap::default(),
+            cells: Cells::new(source.clone()),
+            bytes: Vec::new(),
+        };
+        // Few where memory is small: each has a block that is not full.
+        let shards = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
+        Self {
+            is_on: AtomicBool::new(config.buffers_changes),
+            shards: Shards::new(memory, MemoryUse::Buffered, shards, shard),
+            pages: AtomicUsize::new(0),
+            pages_max: (config.log_bytes_max / u64::from(config.page_bytes / LOGGED_PART)) as usize,
+            order: Mutex::default(),
+            given_up: Mutex::default(),
+            puts: Counter::default(),
+            refused: Counter::default(),
+            merges: Counter::default(),
+        }
+    }
+
+    /// Whether entries that come may wait.
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    pub(super) fn set_on(&self, is_on: bool) {
+        self.is_on.store(is_on, Relaxed);
+    }
+
+    /// Pages with entries.
+    pub(super) fn pages_count(&self) -> usize {
+        self.pages.load(Relaxed)
+    }
+
+    /// Whether a checkpoint could hardly read more of them before the log is full (B15).
+    pub(super) fn pages_are_many(&self) -> bool {
+        self.pages_count() >= self.pages_max
+    }
+
+    /// Whether there are nearly so many.
+    pub(super) fn pages_are_nearly_many(&self) -> bool {
+        self.pages_count() >= self.pages_max / 8 * 7
+    }
+
+    /// What is to be told about it.
+    pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("pool_buffered_pages", self.pages_count() as u64),
+            ("pool_buffered_entries", self.puts.get()),
+            ("pool_buffered_refused", self.refused.get()),
+            ("pool_buffered_merges", self.merges.get()),
+        ]
+    }
+
+    /// Whether a change that makes a page grow by `bytes` may wait with the others: they find
+    /// `room`, and can be searched quickly.
+    pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
+        let shard = self.shards.lock(pid);
+        shard.growth_bytes(pid) + bytes <= room && shard.chain_bytes(pid) < CHAIN_BYTES_MAX
+    }
+
+    /// Adds a change to those of `epoch`, if there is room. Whether it was added, and whether it is
+    /// the first of that epoch.
+    pub(super) fn put(
+        &self,
+        pid: PageId,
+        epoch: Epoch,
+        key: &[u8],
+        change: &BufferedChange<'_>,
+        (bytes, room): (usize, usize),
+    ) -> (bool, bool) {
+        let (result, is_first_of_page) = self.shards.change(pid, |shard| {
+            if shard.growth_bytes(pid) + bytes > room {
+                return ((false, false), false);
+            }
+            let older = shard.older.get(&pid.0);
+            let is_first_of_page = older.is_none();
+            let place = match older.is_some_and(|older| older.epoch != epoch) {
+                true => shard.newer.entry(pid.0),
+                false => shard.older.entry(pid.0),
+            };
+            let is_first = matches!(place, Entry::Vacant(_));
+            let entries = place.or_insert(EpochPending::none_of(epoch));
+            debug_assert_eq!(entries.epoch, epoch, "entries wait of two epochs at most");
+            shard.bytes.clear();
+            encode_buffered(&mut shard.bytes, key, change);
+            shard.cells.append(&mut entries.chain, &shard.bytes);
+            entries.chain_bytes += shard.bytes.len() as u32;
+            entries.growth_bytes += bytes as u32;
+            ((true, is_first), is_first_of_page)
+        });
+        if is_first_of_page {
+            self.pages.fetch_add(1, Relaxed);
+            self.order.lock().push_back((pid, epoch));
+        }
+        result
+    }
+
+    /// What waits for a page of `key`; copies the record into `record`.
+    pub(super) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
+        self.shards.change(pid, |shard| shard.find(pid, key, record))
+    }
+
+    /// Whether something waits for a page of a key that begins so.
+    pub(super) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
+        self.shards.change(pid, |shard| {
+            shard.bytes.clear();
+            for entries in shard.of_page(pid) {
+                shard.cells.copy_bytes(entries.chain, &mut shard.bytes);
+            }
+            for key in buffered_keys(&shard.bytes) {
+                if key.map_err(|defect| defect.in_place("buffered changes"))?.starts_with(beginning) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Grows with each change that waits for a page, as long as that has no frame.
+    pub(super) fn bytes_waiting(&self, pid: PageId) -> usize {
+        self.shards.lock(pid).chain_bytes(pid)
+    }
+
+    /// The epochs of which a page has entries: the older one, and the newer one.
+    pub(super) fn epochs(&self, pid: PageId) -> (Option<Epoch>, Option<Epoch>) {
+        let shard = self.shards.lock(pid);
+        (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
+    }
+
+    /// Whether a page has entries of `epoch`.
+    pub(super) fn has(&self, pid: PageId, epoch: Epoch) -> bool {
+        let (older, newer) = self.epochs(pid);
+        older == Some(epoch) || newer == Some(epoch)
+    }
+
+    /// The entries of the older epoch, encoded; none if there are none.
+    pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
+        let shard = self.shards.lock(pid);
+        let mut bytes = Vec::new();
+        let oldest = shard.older.get(&pid.0);
+        oldest.iter().for_each(|oldest| shard.cells.copy_bytes(oldest.chain, &mut bytes));
+        bytes
+    }
+
+    /// Appends all that waits for a page to `bytes`, in its order.
+    pub(super) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
+        let shard = self.shards.lock(pid);
+        shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
+    }
+
+    /// Bytes of the entries of the older epoch.
+    pub(super) fn oldest_length(&self, pid: PageId) -> usize {
+        let shard = self.shards.lock(pid);
+        shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
+    }
+
+    /// Takes out the entries of the older epoch, and says which it is.
+    pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
+        let (oldest, next_since) = self.shards.change(pid, |shard| {
+            let oldest = shard.older.remove(&pid.0)?;
+            let next = shard.newer.remove(&pid.0);
+            match next {
+                Some(next) => drop(shard.older.insert(pid.0, next)),
+                None => shrink_map(&mut shard.older),
+            }
+            shrink_map(&mut shard.newer);
+            shard.cells.free(oldest.chain);
+            Some((oldest.epoch, next.map(|next| next.since)))
+        })?;
+        match next_since {
+            Some(since) => self.order.lock().push_back((pid, since)),
+            None => drop(self.pages.fetch_sub(1, Relaxed)),
+        }
+        Some(oldest)
+    }
+
+    /// Appends to `bytes` those entries of an epoch that are not in listed change files, or `all`
+    /// of them, which count as saved then. `None` if the older entries are of another epoch.
+    pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
+        self.shards.change(pid, |shard| {
+            let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
+            let from = if all { 0 } else { older.saved_bytes as usize };
+            let at = bytes.len();
+            shard.cells.copy_bytes(older.chain, bytes);
+            bytes.drain(at..at + from);
+            older.saved_bytes = older.chain_bytes;
+            let growth_bytes = older.growth_bytes as usize;
+            Some(Unsaved { begins: from == 0, growth_bytes })
+        })
+    }
+
+    /// No change file counts for what waits for a page: its image has moved.
+    pub(super) fn forget_saved(&self, pid: PageId) {
+        self.shards.change(pid, |shard| {
+            let entries = [shard.older.get_mut(&pid.0), shard.newer.get_mut(&pid.0)];
+            entries.into_iter().flatten().for_each(|entries| entries.saved_bytes = 0);
+        });
+    }
+
+    /// Adds saved entries to those of `epoch`, the current one, in the order of their files.
+    /// Whether they are the first of the page.
+    pub(super) fn restore(&self, pid: PageId, epoch: Epoch, changes: &[u8], growth_bytes: usize) -> bool {
+        let is_first = self.shards.change(pid, |shard| {
+            let is_first = !shard.older.contains_key(&pid.0);
+            let entries = shard.older.entry(pid.0).or_insert(EpochPending::none_of(epoch));
+            shard.cells.append(&mut entries.chain, changes);
+            entries.chain_bytes += changes.len() as u32;
+            entries.saved_bytes = entries.chain_bytes;
+            entries.growth_bytes = growth_bytes as u32;
+            is_first
+        });
+        if is_first {
+            self.pages.fetch_add(1, Relaxed);
+            self.order.lock().push_back((pid, epoch));
+        }
+        is_first
+    }
+
+    /// The entries of an epoch that is given up belong to the next one. Whether there were any, and
+    /// whether there are others of the next one.
+    pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
+        self.shards.change(pid, |shard| {
+            let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
+            let Some(older) = older else {
+                return (false, false);
+            };
+            older.epoch = Epoch(given_up.0 + 1);
+            let Some(newer) = shard.newer.remove(&pid.0) else { return (true, false) };
+            shard.cells.join(&mut older.chain, newer.chain);
+            older.growth_bytes += newer.growth_bytes;
+            older.chain_bytes += newer.chain_bytes;
+            (true, true)
+        })
+    }
+
+    /// Notes that entries of a tree had to be given up.
+    pub(super) fn note_given_up(&self, tree: TreeId) {
+        let mut given_up = self.given_up.lock();
+        if !given_up.contains(&tree) {
+            given_up.push(tree);
+        }
+    }
+
+    /// Trees of which entries had to be given up since this was last asked.
+    pub(super) fn take_given_up(&self) -> Vec<TreeId> {
+        std::mem::take(&mut *self.given_up.lock())
+    }
+
+    /// Whether the entries that have waited longest came before that epoch.
+    pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
+        let mut order = self.order.lock();
+        while let Some(place) = order.front() {
+            if self.counts_still(*place) {
+                return place.1 < epoch;
+            }
+            // It would hide those behind it.
+            order.pop_front();
+        }
+        false
+    }
+
+    fn counts_still(&self, (pid, since): Place) -> bool {
+        self.shards.lock(pid).older.get(&pid.0).is_some_and(|older| older.since == since)
+    }
+
+    /// The page whose entries have waited longest; it is out of the order then.
+    pub(super) fn next_in_order(&self) -> Option<PageId> {
+        let mut order = self.order.lock();
+        while let Some(place) = order.pop_front() {
+            if self.counts_still(place) {
+                return Some(place.0);
+            }
+        }
+        None
+    }
+
+    /// Puts a page back to the end of the order, if something waits for it.
+    pub(super) fn put_back(&self, pid: PageId) {
+        let mut order = self.order.lock();
+        let since = self.shards.lock(pid).older.get(&pid.0).map(|older| older.since);
+        order.extend(since.map(|since| (pid, since)));
+    }
+
+    /// Takes places that count no more out of the order when there are many.
+    pub(super) fn tidy_order(&self) {
+        let mut order = self.order.lock();
+        if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {
+            return;
+        }
+        // A page may have been put back, and have come again in the same epoch.
+        let mut seen = FastSet::default();
+        order.retain(|place| self.counts_still(*place) && seen.insert(place.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each page that something waits for; the cells come beside it.
+    #[test]
+    fn what_is_known_of_a_page_with_entries_is_small() {
+        assert!(size_of::<EpochPending>() <= 40, "{}", size_of::<EpochPending>());
+    }
+
+    #[test]
+    fn pages_that_have_no_entries_any_more_hide_none_that_wait_longer() {
+        let memory = Arc::new(MemoryBudget::new(1 << 20));
+        let buffering = Pending::new(&memory, &Config::tiny());
+        for pid in [1, 2, 3] {
+            buffering.put(PageId(pid), Epoch(pid), b"key", &BufferedChange::Remove, (0, 100));
+        }
+        assert!(buffering.waits_since_before(Epoch(2)) && !buffering.waits_since_before(Epoch(1)));
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
+        assert!(buffering.waits_since_before(Epoch(3)) && !buffering.waits_since_before(Epoch(2)));
+    }
+
+    #[test]
+    fn a_page_that_entries_wait_for_again_hides_none_that_wait_longer() {
+        let memory = Arc::new(MemoryBudget::new(1 << 20));
+        let buffering = Pending::new(&memory, &Config::tiny());
+        let put = |pid, epoch| {
+            buffering.put(PageId(pid), Epoch(epoch), b"key", &BufferedChange::Remove, (0, 100));
+        };
+        put(1, 1);
+        put(2, 2);
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
+        put(1, 8);
+        put(1, 9);
+        assert!(buffering.waits_since_before(Epoch(3)) && !buffering.waits_since_before(Epoch(2)));
+        assert_eq!(buffering.take_oldest(PageId(2)), Some(Epoch(2)));
+        assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(8)));
+        assert!(buffering.waits_since_before(Epoch(10)) && !buffering.waits_since_before(Epoch(9)));
+        assert_eq!(buffering.next_in_order(), Some(PageId(1)));
+        assert_eq!(buffering.next_in_order(), None);
+        buffering.put_back(PageId(1));
+        buffering.put_back(PageId(2));
+        assert_eq!(buffering.next_in_order(), Some(PageId(1)));
+        assert_eq!(buffering.next_in_order(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! A startup takes back what was saved ([`super::saving`]), in several passes if it is more than
+//! memory may hold: each takes what waits for some of the pages and brings it into these.
+
+use super::{change_file, ColdLeaves, Leaves};
+use crate::base::hash::hash_number;
+use crate::base::{planted, reach, Error, ErrorKind, PageId, Result, TreeId};
+use crate::format::change_file::SavedChanges;
+use crate::format::page::buffered_keys;
+use crate::format::state::ListedFile;
+use crate::memory::MemoryUse;
+use crate::pool::Pool;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Leaves {
+    /// For a startup, once the trees are known, before anything else changes: takes what the listed
+    /// files have, but of `dropped` trees, and removes all other files. The trees come back of
+    /// which something is lost, with the damage. Blocks for I/O.
+    pub fn restore_changes(
+        &self,
+        listed: &[ListedFile],
+        dropped: &[TreeId],
+    ) -> Result<Vec<(Vec<TreeId>, Error)>> {
+        change_file::prepare(self.pool.segments().durable(), listed)?;
+        let mut restoring = Restoring {
+            pool: &self.pool,
+            cold: &self.cold,
+            skipped: dropped.to_vec(),
+            first: 0,
+            last: u64::MAX,
+        };
+        let mut damaged = Vec::new();
+        while !restoring.restore(listed, &mut damaged)? {}
+        let given_up = self.cold.pending.take_given_up();
+        if !given_up.is_empty() {
+            let detail = "the page that they change does not exist any more; they are lost";
+            damaged.push((given_up, Error::corrupt("saved changes", detail)));
+        }
+        let mut files = self.cold.files.lock();
+        if !planted::is_on("saving: begin a list anew after a startup") {
+            files.listed = listed.to_vec();
+        }
+        files.next_has_all = !damaged.is_empty();
+        Ok(damaged)
+    }
+
+    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and what
+    /// waits for it, or stands in it, is given up. For a copy of what is left of a database: nobody
+    /// waits for a better disk.
+    pub fn take_unread_for_damaged(&self) {
+        self.cold.takes_unread_for_damaged.store(true, Relaxed);
+    }
+}
+
+impl ColdLeaves {
+    /// Whether an error says that a leaf, or a change file, is damaged, or counts as that.
+    pub(super) fn is_damage(&self, error: &Error) -> bool {
+        match self.takes_unread_for_damaged.load(Relaxed) {
+            true => error.is_of_unreadable_bytes(),
+            false => error.kind() == ErrorKind::Corruption,
+        }
+    }
+
+    /// Folds all pending changes, when nobody else is there.
+    fn fold_all(&self, pool: &Pool) -> Result<()> {
+        for pid in pool.changes_of(pool.epoch()).pending_pids() {
+            self.fold_or_merge(pool, pid, pool.epoch())?;
+            if pool.page_entry(pid).has_pending() {
+                let detail = "changes that waited for it cannot be brought into it";
+                return Err(Error::corrupt(format!("page {pid}"), detail));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what waits from change files, in several passes if it is more than memory may hold.
+struct Restoring<'p> {
+    pool: &'p Pool,
+    cold: &'p ColdLeaves,
+    /// Trees whose records are not taken.
+    skipped: Vec<TreeId>,
+    /// The hashes of the numbers of the pages of this pass.
+    first: u64,
+    last: u64,
+}
+
+impl Restoring<'_> {
+    /// One pass; whether it was the last.
+    fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
+        for file in listed {
+            let read = change_file::read(self.pool.segments().durable(), self.pool.keys(), file, |saved| {
+                self.restore_page(saved)
+            });
+            match read {
+                Err(error) if self.cold.is_damage(&error) => {
+                    reach::mark("damaged change file");
+                    self.skipped.extend(&file.trees);
+                    self.forget(|_, tree| file.trees.contains(&tree));
+                    if !damaged.iter().any(|(trees, _)| *trees == file.trees) {
+                        damaged.push((file.trees.clone(), error));
+                    }
+                }
+                read => {
+                    if let Some(damage) = read? {
+                        self.cold.note_damaged_file(self.pool, file, damage);
+                    }
+                }
+            }
+        }
+        let is_last = self.last == u64::MAX;
+        if !is_last || self.first > 0 || !self.cold.pending.is_on() {
+            self.cold.fold_all(self.pool)?;
+        }
+        (self.first, self.last) = (self.last.saturating_add(1), u64::MAX);
+        Ok(is_last)
+    }
+
+    fn restore_page(&mut self, saved: &SavedChanges<'_>) -> Result<()> {
+        let (pool, cold, pid) = (self.pool, self.cold, saved.image.pid);
+        let hash = hash_number(pid.0);
+        if !(self.first..=self.last).contains(&hash) || self.skipped.contains(&saved.image.tree) {
+            return Ok(());
+        }
+        let Some(mut entry) = pool.known_entry(pid) else { return Ok(()) };
+        let is_named = entry.image(pid) == Some(saved.image);
+        if !is_named && !planted::is_on("saving: restore what the map does not name") {
+            return Ok(());
+        }
+        let damaged = |detail| Error::corrupt(format!("saved changes of page {pid}"), detail);
+        for key in buffered_keys(saved.changes) {
+            key.map_err(|defect| damaged(defect.to_string()))?;
+        }
+        if saved.begins {
+            cold.forget_pending(pool, pid);
+        } else if !entry.has_pending() {
+            return Err(damaged("their beginning is missing".to_owned()));
+        }
+        let epoch = pool.epoch();
+        if cold.pending.restore(pid, epoch, saved.changes, saved.growth_bytes) {
+            pool.changes_of(epoch).mark_pending(pid);
+        }
+        entry.set_pending(true);
+        entry.set_room(Some(saved.room).filter(|bytes| *bytes > 0));
+        drop(entry);
+        reach::mark("saved changes restored");
+        self.keep_within_memory();
+        Ok(())
+    }
+
+    /// Leaves half of the pages to the next pass when memory is full.
+    fn keep_within_memory(&mut self) {
+        let limit = self.pool.memory().buffered_limit();
+        while self.pool.memory().used(MemoryUse::Buffered) > limit && self.last > self.first {
+            reach::mark("saved changes restored in several passes");
+            self.last = self.first + (self.last - self.first) / 2;
+            let last = self.last;
+            if self.forget(|pid, _| hash_number(pid.0) > last) == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Forgets what was taken of such pages; of how many.
+    fn forget(&self, is_such: impl Fn(PageId, TreeId) -> bool) -> usize {
+        let mut forgotten = 0;
+        for pid in self.pool.changes_of(self.pool.epoch()).pending_pids() {
+            let mut entry = self.pool.page_entry(pid);
+            if is_such(pid, entry.tree()) {
+                self.cold.forget_pending(self.pool, pid);
+                entry.set_pending(false);
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
+}

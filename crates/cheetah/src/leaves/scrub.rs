@@ -1,0 +1,52 @@
+//! Reading the listed change files at the pace of the pool's scrubbing, to find damage.
+
+use super::change_file::Reading;
+use super::ColdLeaves;
+use crate::format::state::ListedFile;
+use crate::pool::Pool;
+
+/// How far a pass is.
+#[derive(Default, Debug)]
+pub(super) struct ScrubbedFiles {
+    /// Files that have not been read, the next one last.
+    files: Vec<ListedFile>,
+    /// The file that is being read.
+    reading: Option<Reading>,
+}
+
+impl ColdLeaves {
+    /// Checks the next block of the change files, from the first one if `restart`: bytes that were
+    /// read, `None` when there is none. Damage is a background error of its own. Does I/O.
+    pub(super) fn scrub_next(&self, pool: &Pool, restart: bool) -> Option<u64> {
+        let mut pass = self.scrubbed.lock();
+        if restart {
+            *pass = ScrubbedFiles { files: self.listed_files(), reading: None };
+        }
+        let mut reading = match pass.reading.take() {
+            Some(reading) => reading,
+            None => {
+                let file = pass.files.pop()?;
+                match Reading::open(pool.segments().durable(), &file) {
+                    Ok(reading) => reading,
+                    Err(error) => {
+                        self.note_read_file(pool, &file, Err(error));
+                        return Some(0);
+                    }
+                }
+            }
+        };
+        let before = reading.at();
+        match reading.check_next(pool.keys().database()) {
+            Ok(true) => {
+                let bytes = reading.at() - before;
+                pass.reading = Some(reading);
+                Some(bytes)
+            }
+            read => {
+                let file = reading.listed().clone();
+                self.note_read_file(pool, &file, read.map(|_| reading.end()));
+                Some(0)
+            }
+        }
+    }
+}
