@@ -152,6 +152,78 @@ fn a_layer_does_not_know_what_belongs_to_others() {
     }
 }
 
+/// The rooms of the pool, lowest first. A file imports from its own room and from lower ones; from
+/// the others only types that the pool shows to everybody.
+const POOL_ROOMS: &[&str] = &[
+    "counters",
+    "shards",
+    "frames",
+    "mtr",
+    "images",
+    "trees",
+    "dictionaries",
+    "eviction",
+    "beside",
+    "writing",
+    "pages",
+    "reading",
+    "upkeep",
+    "statistics",
+    "buffer_pool",
+];
+
+#[test]
+fn no_import_inside_the_pool_runs_upward() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source.join("pool"), &mut files);
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for file in files {
+        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        if module.last().is_some_and(|last| last == "mod") {
+            module.pop();
+        }
+        let Some(room) = module.get(1).filter(|room| !room.contains("test")).cloned() else { continue };
+        let place = |room: &str| POOL_ROOMS.iter().position(|name| *name == room);
+        let own = place(&room).unwrap_or_else(|| panic!("the room {room} of the pool has no place"));
+        for path in named_paths(&code_of(&file), &module) {
+            let Some(other) = path.get(1).filter(|_| path[0] == "pool").and_then(|room| place(room)) else {
+                continue;
+            };
+            seen += 1;
+            if other > own {
+                wrong.push(format!("{}: {}", name.display(), path.join("::")));
+            }
+        }
+    }
+    assert!(seen > 50, "the test no longer finds any import");
+    assert!(wrong.is_empty(), "imports that run upward:\n{}", wrong.join("\n"));
+}
+
+/// One object that everything hangs on cannot be read.
+const POOL_METHODS_MAX: usize = 150;
+
+#[test]
+fn the_pool_has_few_methods() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut count = 0;
+    for file in files.iter().filter(|file| !file.to_string_lossy().contains("test")) {
+        let mut is_inside = false;
+        for line in code_of(file).lines() {
+            is_inside = match line {
+                "}" => false,
+                line => is_inside || line.starts_with("impl") && line.ends_with(" Pool {"),
+            };
+            let item = line.strip_prefix("    ").filter(|_| is_inside).unwrap_or_default();
+            count += usize::from(item.starts_with("fn ") || item.starts_with("pub") && item.contains(" fn "));
+        }
+    }
+    assert!((100..=POOL_METHODS_MAX).contains(&count), "the pool has {count} methods");
+}
+
 /// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its
 /// own.
 const STARTERS: &[&str] = &[

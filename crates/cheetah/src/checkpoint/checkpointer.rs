@@ -97,7 +97,7 @@ impl Checkpointer {
 
     /// The startup has ended: what is outdated now asks for no checkpoint.
     pub(crate) fn startup_has_ended(&self) {
-        self.last.lock().outdated_bytes = self.parts.pool.outdated_bytes();
+        self.last.lock().outdated_bytes = self.parts.upkeep.outdated_bytes();
     }
 
     /// Makes everything that has happened so far part of the database without the log. Outside of
@@ -222,7 +222,7 @@ impl Checkpointer {
             lsn: state.lsn,
             at_ns: self.parts.clock.now_ns(),
             failed_at_ns: 0,
-            outdated_bytes: self.parts.pool.outdated_bytes(),
+            outdated_bytes: self.parts.upkeep.outdated_bytes(),
         };
         self.recycle_log(&state)
     }

@@ -72,7 +72,7 @@ impl Checkpointer {
         if self.is_space_wanted(&last, now_ns, outdated_bytes) {
             return Some(Reason::Space);
         }
-        let live_bytes = self.parts.pool.live_bytes();
+        let live_bytes = self.parts.upkeep.live_bytes();
         if outdated_bytes > OUTDATED_BYTES_MIN.max(live_bytes / OUTDATED_PART) {
             return Some(Reason::OutdatedImages);
         }
@@ -106,7 +106,7 @@ impl Checkpointer {
 
     /// Whether so much is outdated that a checkpoint in progress must not make pauses.
     pub(super) fn is_mostly_outdated(&self) -> bool {
-        let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.pool.live_bytes());
+        let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.upkeep.live_bytes());
         self.outdated_bytes() > most
     }
 
@@ -114,7 +114,7 @@ impl Checkpointer {
     /// lets go.
     fn outdated_bytes(&self) -> u64 {
         let LastCheckpoint { outdated_bytes, .. } = *self.last.lock();
-        let since = self.parts.pool.outdated_bytes().saturating_sub(outdated_bytes);
+        let since = self.parts.upkeep.outdated_bytes().saturating_sub(outdated_bytes);
         u64::try_from(since).unwrap_or(0)
     }
 

@@ -155,15 +155,15 @@ impl Background {
             };
             let Some((table, _)) = self.core.catalog.by_tree(tree) else {
                 // Somebody may be building it.
-                match pool.try_lent_tree(tree)? {
+                match pool.trial(tree).try_if_lent()? {
                     Some(is_tried) => return Ok(is_tried),
                     None => continue,
                 }
             };
             // Dropped or quarantined meanwhile: nobody needs one.
             let Ok(_usage) = table.use_it() else { continue };
-            if pool.has_dictionary_due(tree) && !is_internal(&table) {
-                return pool.try_due_dictionary(tree);
+            if pool.trial(tree).is_due() && !is_internal(&table) {
+                return pool.trial(tree).run_due();
             }
         }
         Ok(true)

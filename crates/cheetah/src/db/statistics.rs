@@ -49,7 +49,7 @@ fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
         // Between two of them the table may be dropped.
         let Ok(_usage) = table.use_it() else { return Ok(()) };
-        core.pool.try_dictionary_in_passing(index.tree)?;
+        core.pool.trial(index.tree).run_in_passing()?;
     }
     Ok(())
 }

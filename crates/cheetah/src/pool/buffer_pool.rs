@@ -1,13 +1,14 @@
 //! The pool itself: its rooms side by side. Each room adds methods in its own folder.
 
 use super::beside::BesideFrames;
+use super::counters::Counters;
 use super::dictionaries::Dictionaries;
 use super::eviction::Queues;
 use super::frames::{Buffers, FreePageNumbers, PageClass, PageTable};
 use super::images::{ImageCache, ImageCounters, ImageWork, Scratch, IMAGE_BYTES_CLASSES};
 use super::mtr::Epochs;
 use super::reading::{ReadAhead, ReadsInProgress};
-use super::statistics::{CacheCurve, Counters};
+use super::statistics::CacheCurve;
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
 use crate::base::latency::{Latency, LatencyCounts};
@@ -199,35 +200,6 @@ impl Pool {
     /// All pages have numbers below this one.
     pub fn page_numbers_end(&self) -> PageId {
         self.numbers.lock().end()
-    }
-
-    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's
-    /// newest image: garbage collection will give them back, but for headers and gaps.
-    pub fn free_share(&self, stored_bytes: u64) -> u64 {
-        let totals = self.segments.totals();
-        let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
-        let share = u128::from(stored_bytes) * u128::from(free_bytes);
-        share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
-    }
-
-    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write
-    /// buffers included.
-    pub fn file_and_live_bytes(&self) -> (u64, u64) {
-        (self.segments.written_bytes(), self.segments.totals().live_bytes)
-    }
-
-    /// Bytes of images written since the startup, less those that are needed. It grows by what is
-    /// rewritten, moved or freed: by how much since a checkpoint is what the next one lets go.
-    pub fn outdated_bytes(&self) -> i64 {
-        let counters = &self.counters;
-        let written =
-            counters.written_bytes.get() + counters.blob_written_bytes.get() + counters.moved_bytes.get();
-        written as i64 - self.segments.totals().live_bytes as i64
-    }
-
-    /// Bytes of images that are needed.
-    pub fn live_bytes(&self) -> u64 {
-        self.segments.totals().live_bytes
     }
 
     /// How long reads of single images from disk have taken.

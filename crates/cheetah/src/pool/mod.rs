@@ -5,12 +5,12 @@
 //! [`MiniTransaction`]. A checkpoint switches the epoch between mini-transactions, so each epoch
 //! contains whole mini-transactions only.
 //!
-//! Rooms: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `reading`, `eviction`,
-//! `images`, `writing` (write-back and the pool's part of a checkpoint), `dictionaries`, `upkeep`
-//! (what goes over all images in the background), `statistics`. Beside them: `beside` (the door for
-//! the layer above that knows leaves without a frame), `shards`, `trees` (the definition and the
-//! counters of each tree), `drop_tree`. [`Pool`] holds the parts of all but upkeep. The order is
-//! for reading, not of imports.
+//! Rooms, lowest first: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `images`,
+//! `trees` (the definition and the counters of each tree), `dictionaries`, `eviction`, `beside`
+//! (the door for the layer above that knows leaves without a frame), `writing` (write-back and the
+//! pool's part of a checkpoint), `pages` (as others have them), `reading`, `upkeep` (what goes over
+//! all images in the background), `statistics`. [`Pool`] holds the parts of all but upkeep, and
+//! each room adds methods to it. A file imports types of other rooms only from lower ones.
 //!
 //! The pool knows no keys. Of transactions it knows one number: versions below it are left out of
 //! images.
@@ -23,12 +23,13 @@
 
 mod beside;
 mod buffer_pool;
+mod counters;
 pub(crate) mod dictionaries;
-mod drop_tree;
 mod eviction;
 mod frames;
 mod images;
 mod mtr;
+mod pages;
 mod reading;
 mod shards;
 mod statistics;
@@ -52,14 +53,15 @@ pub(crate) mod testing;
 pub use crate::durable::space::Reserve;
 pub use beside::{BesideFrames, Merged, NothingBeside};
 pub use buffer_pool::{Pool, PoolParts};
-pub use dictionaries::{DictionaryDue, LentTree};
-pub use frames::{EntryGuard, Frame, PageClass, PageEntry, PageRef, ReadGuard, Residence, WriteGuard};
+pub(crate) use counters::Counter;
+pub use dictionaries::{DictionaryDue, LentTree, Trial};
+pub use frames::{EntryGuard, Frame, PageClass, PageEntry, Residence};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;
+pub use pages::{PageRef, ReadGuard, WriteGuard};
 pub use reading::REQUEST_PAGES_MAX;
 pub(crate) use reading::{Lookup, Reuse};
 pub(crate) use shards::{Shards, TakesMemory};
-pub(crate) use statistics::Counter;
 pub use statistics::{Cached, CurvePoint, PoolFlow, PoolStats};
 pub use trees::{PageCounts, TreeBytes, TreeDef};
 pub use upkeep::{Rotated, RotationPass, Scrubbed, Upkeep};

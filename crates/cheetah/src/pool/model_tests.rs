@@ -158,7 +158,7 @@ impl Run {
                 let primer = Primer::new(PageId::NONE, &content, Compression::default()).unwrap();
                 db.pool.add_dictionary(TREE, &db.pool.trees.get(TREE), &content, primer)
             }
-            1 => db.pool.try_dictionary(TREE).map(drop),
+            1 => db.pool.trial(TREE).run().map(drop),
             2 => {
                 db.pool.forget_dictionaries(TREE);
                 Ok(())

@@ -340,7 +340,7 @@ fn pages_of_large_values_are_written_unless_they_go_soon() {
     }
     assert_eq!(written(), 0);
     let pids: Vec<_> = (0..200).map(add).collect();
-    db.pool.finish_trial(TREE).unwrap();
+    db.pool.trial(TREE).finish().unwrap();
     db.pool.clean_step(2000, 0, 2000).unwrap();
     assert!((100..200).contains(&written()), "{} of 200", written());
     let clean = |pid: &&PageId| db.pool.table.entry(**pid).location().is_some();
@@ -354,7 +354,7 @@ fn pages_of_large_values_are_written_unless_they_go_soon() {
 fn pages_of_a_load_are_written_at_once() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     let pids: Vec<_> = (0..300).map(|value| db.add(PageClass::Base, value)).collect();
-    db.pool.finish_trial(TREE).unwrap();
+    db.pool.trial(TREE).finish().unwrap();
     db.pool.note_finished(pids.iter().copied());
     db.pool.clean_step(0, 0, 2000).unwrap();
     db.pool.clean_step(1, 0, 2000).unwrap();

@@ -5,13 +5,16 @@ use crate::base::{Epoch, PageId, TreeId};
 use crate::format::image::Compression;
 use crate::format::row::RowFormatVersion;
 use crate::keys::Closing;
-use crate::pool::dictionaries::{Version, PAGES_MIN};
 use crate::pool::images::WorkCounters;
 use crate::pool::PageClass;
 use parking_lot::RwLock;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
+
+/// A tree gets its first dictionary when it has this many pages: fewer save less than the
+/// dictionary takes.
+pub(crate) const PAGES_MIN: u64 = 64;
 
 /// A tree as the pool sees it.
 #[derive(Clone, Debug)]
@@ -79,6 +82,16 @@ impl SharedCounts {
     fn get(&self) -> PageCounts {
         PageCounts(std::array::from_fn(|class| self.0[class].load(Relaxed)))
     }
+}
+
+/// One of a tree's dictionaries.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pool) struct Version {
+    pub(in crate::pool) page: PageId,
+    /// The epoch that it was made in, or an older one than any that is being written.
+    pub(in crate::pool) made_in: Epoch,
+    /// It could not be read: nothing more is written with it.
+    pub(in crate::pool) is_given_up: bool,
 }
 
 /// A tree's definition, when registered, and its counters. Those of a page change under the lock of

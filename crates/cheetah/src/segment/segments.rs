@@ -349,6 +349,15 @@ impl Segments {
         self.files.read().values().map(|file| file.written_bytes()).sum()
     }
 
+    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's
+    /// newest image: garbage collection will give them back, but for headers and gaps.
+    pub fn free_share(&self, stored_bytes: u64) -> u64 {
+        let totals = self.totals();
+        let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
+        let share = u128::from(stored_bytes) * u128::from(free_bytes);
+        share.checked_div(totals.live_bytes.into()).unwrap_or_default() as u64
+    }
+
     /// Sums over all segments.
     pub fn totals(&self) -> Totals {
         self.table.lock().totals()

@@ -130,7 +130,7 @@ fn build_and_write(
     let mut build = || build(core, table, built, disabled, entries_of, watch);
     match core.pace.has_threads() {
         true => core.pool.write_beside(tree, build),
-        false => build().and_then(|()| core.pool.finish_trial(tree)),
+        false => build().and_then(|()| core.pool.trial(tree).finish()),
     }
 }
 

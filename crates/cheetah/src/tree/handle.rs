@@ -92,7 +92,7 @@ impl Tree {
 
     /// A leaf is full, and what comes goes behind it.
     pub(super) fn note_full_leaf(&self, page: PageId) {
-        if self.full_leaves_early.load(Relaxed) && self.pool.may_write_early(self.def.id) {
+        if self.full_leaves_early.load(Relaxed) && self.pool.trial(self.def.id).may_write_early() {
             self.pool.note_finished([page].into_iter());
         }
     }

@@ -104,7 +104,7 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
         0 => counts.bytes(pool.page_bytes(), smallest),
         _ => counts.total() * smallest.bytes(pool.page_bytes()) as u64,
     };
-    let free_bytes = pool.free_share(bytes.stored_bytes);
+    let free_bytes = pool.segments().free_share(bytes.stored_bytes);
     Ok(IndexStats {
         pages: bytes.pages,
         leaf_pages: tree.leaf_pages_estimate()?,
@@ -173,7 +173,7 @@ fn share_files(
         }
         tables.push(sizes);
     }
-    let (file_bytes, live_bytes) = core.pool.file_and_live_bytes();
+    let (file_bytes, live_bytes) = core.upkeep.file_and_live_bytes();
     let stored = |tables: &[TableSizes]| {
         tables.iter().flat_map(|table| &table.indexes).map(|(_, s)| s.stats.stored_bytes).sum::<u64>()
     };

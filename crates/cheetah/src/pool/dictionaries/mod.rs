@@ -28,7 +28,8 @@ mod tests;
 mod tree_dictionaries;
 mod trials;
 
-pub(crate) use payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
-pub(in crate::pool) use registry::{Dictionaries, Version};
+pub(crate) use crate::pool::trees::PAGES_MIN;
+pub(crate) use payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES};
+pub(in crate::pool) use registry::Dictionaries;
 pub use tree_dictionaries::DictionaryDue;
-pub use trials::LentTree;
+pub use trials::{LentTree, Trial};

@@ -9,9 +9,6 @@ use crate::format::image::{dictionary_of, Compression, Primer};
 use crate::format::page::content_capacity;
 use crate::pool::PageClass;
 
-/// A tree gets its first dictionary when it has so many pages: fewer save less than the dictionary
-/// takes.
-pub(crate) const PAGES_MIN: u64 = 64;
 /// Pages that a trial looks at.
 pub(crate) const SAMPLE_PAGES: usize = 96;
 /// From fewer nothing follows for a tree.

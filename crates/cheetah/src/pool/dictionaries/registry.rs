@@ -2,7 +2,7 @@
 //! lent. Invariants: D1 to D5 at the head of the room.
 
 use super::cache::Cache;
-use crate::base::{Epoch, PageId, TreeId};
+use crate::base::{PageId, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::memory::MemoryBudget;
 use parking_lot::{Mutex, MutexGuard};
@@ -14,16 +14,6 @@ use std::sync::Arc;
 const LOADS_DUE_MAX: usize = 64;
 /// Those who miss a dictionary prepare it one at a time, by its page.
 const SHARDS_COUNT: usize = 16;
-
-/// One of a tree's dictionaries.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::pool) struct Version {
-    pub(in crate::pool) page: PageId,
-    /// The epoch that it was made in, or an older one than any that is being written.
-    pub(in crate::pool) made_in: Epoch,
-    /// It could not be read: nothing more is written with it.
-    pub(in crate::pool) is_given_up: bool,
-}
 
 /// What is in memory of the dictionaries, and what is to be done about others.
 #[derive(Debug)]

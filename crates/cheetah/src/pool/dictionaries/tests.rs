@@ -9,7 +9,7 @@ use crate::format::state::State;
 use crate::keys::Closing;
 use crate::memory::MemoryUse;
 use crate::pool::testing::{Database, TREE};
-use crate::pool::{DictionaryDue, EpochState, PageClass, TreeDef};
+use crate::pool::{DictionaryDue, EpochState, LentTree, PageClass, TreeDef};
 use crate::segment::Stream;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
@@ -112,8 +112,8 @@ fn a_tree_of_pages_that_are_alike_gets_a_dictionary_that_outlives_a_crash() {
         let db = database();
         let pids = add_all(&db, TREE, text);
         assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Trial(TREE));
-        assert!(!with || db.pool.try_dictionary(TREE).unwrap());
-        assert!(!with || !db.pool.has_dictionary_due(TREE));
+        assert!(!with || db.pool.trial(TREE).run().unwrap());
+        assert!(!with || !db.pool.trial(TREE).is_due());
         pids.iter().for_each(|pid| change(&db, *pid));
         checkpoint(&db);
         let db = after_power_cut(db);
@@ -148,7 +148,7 @@ fn four_trees(config: &Config) -> (Database, Vec<(TreeId, Vec<PageId>)>) {
             closing: Closing::Never,
         });
         let pids = add_all(&db, tree, text);
-        assert!(db.pool.try_dictionary(tree).unwrap());
+        assert!(db.pool.trial(tree).run().unwrap());
         pids.iter().for_each(|pid| change(&db, *pid));
         (tree, pids)
     });
@@ -216,7 +216,7 @@ fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
 fn another_dictionary_in_the_place_of_one_is_refused() {
     let db = database();
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     pids.iter().for_each(|pid| change(&db, *pid));
     checkpoint(&db);
     let named: Vec<_> = pids.iter().filter(|pid| names_dictionary(&db, **pid)).copied().collect();
@@ -254,7 +254,7 @@ fn content_error(db: &Database, pid: PageId) -> String {
 fn nothing_more_is_written_with_a_damaged_dictionary() {
     let db = database();
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
@@ -281,7 +281,7 @@ fn no_dictionary_is_made_of_a_few_pages() {
         let page = db.pool.allocate(&mtr, TREE, PageClass::Base);
         build_page(&mut page.write(&mtr), PageKind::Inner, 1, TREE, &[], None, PageId::NONE);
     }
-    assert!(!db.pool.try_dictionary(TREE).unwrap());
+    assert!(!db.pool.trial(TREE).run().unwrap());
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn trials_of_a_tree_at_the_same_time_make_one_dictionary() {
     let pool = &db.pool;
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| pool.try_dictionary(TREE).unwrap());
+            scope.spawn(|| pool.trial(TREE).run().unwrap());
         }
     });
     assert_eq!(dictionary_pages(&db).len(), 1);
@@ -360,12 +360,12 @@ fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     let db = database();
     add_all(&db, TREE, text);
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Trial(TREE));
-    let others = db.pool.trials_of(TREE).lock();
-    assert!(!db.pool.try_due_dictionary(TREE).unwrap());
-    db.pool.try_dictionary_in_passing(TREE).unwrap();
+    let others = db.pool.trial(TREE).lock().lock();
+    assert!(!db.pool.trial(TREE).run_due().unwrap());
+    db.pool.trial(TREE).run_in_passing().unwrap();
     drop(others);
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Trial(TREE));
-    assert!(db.pool.try_due_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run_due().unwrap());
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
@@ -377,19 +377,19 @@ fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     add_all(&db, TREE, text);
     add_all(&db, OTHER, noise);
     let pool = &db.pool;
-    assert!(!pool.has_tried_dictionary(TREE));
-    let others = pool.trials_of(TREE).lock();
+    assert!(!pool.trial(TREE).has_been_made());
+    let others = pool.trial(TREE).lock().lock();
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| pool.finish_trial(TREE).unwrap());
+        let waits = scope.spawn(|| pool.trial(TREE).finish().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(!waits.is_finished() && !pool.has_tried_dictionary(TREE));
+        assert!(!waits.is_finished() && !pool.trial(TREE).has_been_made());
         drop(others);
     });
-    assert!(pool.has_tried_dictionary(TREE));
-    pool.finish_trial(TREE).unwrap();
+    assert!(pool.trial(TREE).has_been_made());
+    pool.trial(TREE).finish().unwrap();
     assert_eq!(dictionary_pages(&db).len(), 1, "it is not tried again");
-    pool.finish_trial(OTHER).unwrap();
-    assert!(pool.has_tried_dictionary(OTHER));
+    pool.trial(OTHER).finish().unwrap();
+    assert!(pool.trial(OTHER).has_been_made());
     assert_eq!(dictionary_pages(&db).len(), 1, "noise has none");
 }
 
@@ -399,7 +399,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let db = Database::new(&Config { buffer_pool_bytes: 16 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.may_write_early(TREE) && !db.pool.has_tried_dictionary(TREE));
+    assert!(db.pool.trial(TREE).may_write_early() && !db.pool.trial(TREE).has_been_made());
     db.pool.note_finished(pids.iter().copied());
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for step in 0..3 {
@@ -407,7 +407,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
         // From the second one on somebody is making the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     db.pool.clean_step(4, 0, 2000).unwrap();
     assert_eq!(written(), PAGES);
     let named = pids.iter().filter(|pid| names_dictionary(&db, **pid)).count();
@@ -422,17 +422,17 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     add_all(&db, TREE, text);
     add_all(&db, OTHER, text);
     let pool = &db.pool;
-    assert_eq!(pool.try_lent_tree(TREE).unwrap(), None, "it is not lent");
-    let lent = pool.lend_tree(TREE, Arc::new(()));
-    assert_eq!(pool.try_lent_tree(TREE).unwrap(), Some(true));
-    assert_eq!(pool.try_lent_tree(TREE).unwrap(), Some(false), "another one is not due");
+    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), None, "it is not lent");
+    let lent = LentTree::lend(&pool, TREE, Arc::new(()));
+    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(true));
+    assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(false), "another one is not due");
     assert_eq!(dictionary_pages(&db).len(), 1);
     drop(lent);
     // Its builder ends while the background is about to make a trial.
     let keeper = Arc::new(());
-    let lent = pool.lend_tree(OTHER, keeper.clone());
-    let others = pool.trials_of(OTHER).lock();
-    assert_eq!(pool.try_lent_tree(OTHER).unwrap(), Some(false), "others make one");
+    let lent = LentTree::lend(&pool, OTHER, keeper.clone());
+    let others = pool.trial(OTHER).lock().lock();
+    assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "others make one");
     let of_background = lent.lent();
     let under_way = of_background.lock();
     std::thread::scope(|scope| {
@@ -456,10 +456,10 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
 /// which may be dropped.
 fn try_after_building(db: &Database) -> bool {
     let tree = TreeId(TREE.0 + 2);
-    drop(db.pool.lend_tree(tree, Arc::new(())));
+    drop(LentTree::lend(&db.pool, tree, Arc::new(())));
     add_all(db, tree, text);
-    assert!(db.pool.has_dictionary_due(tree));
-    db.pool.try_lent_tree(tree).unwrap() == Some(true)
+    assert!(db.pool.trial(tree).is_due());
+    db.pool.trial(tree).try_if_lent().unwrap() == Some(true)
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn a_tree_has_eight_dictionaries_at_most() {
         let made = Primer::new(PageId::NONE, &useless, level).unwrap();
         db.pool.add_dictionary(TREE, &state, &useless, made).unwrap();
     }
-    assert!(!db.pool.try_dictionary(TREE).unwrap());
+    assert!(!db.pool.trial(TREE).run().unwrap());
     assert_eq!(dictionary_pages(&db).len(), 8);
 }
 
@@ -560,10 +560,10 @@ fn after_a_startup_trees_without_a_dictionary_are_tried_and_others_when_they_hav
     for tree in [TREE, OTHER] {
         add_all(&db, tree, text);
     }
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     checkpoint(&db);
     let db = after_power_cut(db);
-    assert!(!db.pool.has_dictionary_due(TREE) && db.pool.has_dictionary_due(OTHER));
+    assert!(!db.pool.trial(TREE).is_due() && db.pool.trial(OTHER).is_due());
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing, "none of them grows");
     add(&db, TREE, &text(1, 400));
     add(&db, OTHER, &text(1, 400));
@@ -588,13 +588,13 @@ fn an_error_of_a_trial_is_told_and_not_passed_on() {
     add_all(&db, TREE, text);
     checkpoint(&db);
     db.disk.set_space(Some(db.disk.used_bytes()));
-    assert!(matches!(db.pool.try_dictionary(TREE), Err(Error::DiskFull(_))));
-    db.pool.try_dictionary_in_passing(TREE).unwrap();
+    assert!(matches!(db.pool.trial(TREE).run(), Err(Error::DiskFull(_))));
+    db.pool.trial(TREE).run_in_passing().unwrap();
     let errors = db.pool.health.background_errors().list();
     assert!(errors.iter().any(|(place, _)| *place == "making dictionaries"), "{errors:?}");
     assert!(dictionary_pages(&db).is_empty());
     db.disk.set_space(None);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
 }
 
 #[test]
@@ -604,11 +604,11 @@ fn no_dictionary_is_made_that_does_not_pay() {
     for number in 0..20 {
         add(&db, OTHER, &text(number, 400));
     }
-    assert!(!db.pool.try_dictionary(TREE).unwrap() && !db.pool.try_dictionary(OTHER).unwrap());
+    assert!(!db.pool.trial(TREE).run().unwrap() && !db.pool.trial(OTHER).run().unwrap());
     let db = Database::new(&Config::tiny());
     register(&db, Codec::Lz4);
     add_all(&db, TREE, text);
-    assert!(!db.pool.try_dictionary(TREE).unwrap() && !db.pool.try_dictionary(TreeId(99)).unwrap());
+    assert!(!db.pool.trial(TREE).run().unwrap() && !db.pool.trial(TreeId(99)).run().unwrap());
     assert_eq!((db.pool.dictionaries(), db.pool.tree_bytes(TREE).pages), (vec![], PAGES));
 }
 
@@ -616,13 +616,13 @@ fn no_dictionary_is_made_that_does_not_pay() {
 fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     let db = database();
     add_all(&db, TREE, same);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
-    assert!(!db.pool.try_dictionary(TREE).unwrap(), "the same pages give no better one");
+    assert!(db.pool.trial(TREE).run().unwrap());
+    assert!(!db.pool.trial(TREE).run().unwrap(), "the same pages give no better one");
     for number in 0..4 * PAGES {
         let other = text(number, 400).iter().map(|byte| byte ^ 0x55).collect::<Vec<_>>();
         add(&db, TREE, &other);
     }
-    assert!(db.pool.has_dictionary_due(TREE) && db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).is_due() && db.pool.trial(TREE).run().unwrap());
     assert_eq!(dictionary_pages(&db).len(), 2);
     checkpoint(&db);
     let db = after_power_cut(db);
@@ -638,7 +638,7 @@ fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     let pids = add_all(&db, TREE, text);
     let pool = db.pool.clone();
     let (checkpoint, state) = pool.end_epoch(|_| epoch_state(&db));
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     checkpoint.commit(&db.map, &state).unwrap();
     let db = after_power_cut(db);
     pids.iter().try_for_each(|pid| content(&db, *pid).map(drop))?;
@@ -661,7 +661,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     let (mut given_up, _) = db.pool.end_epoch(|_| epoch_state(&db));
     assert!(given_up.write_some(100).unwrap() > 0);
     drop(given_up);
@@ -688,7 +688,7 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     let pool = db.pool.clone();
     let (mut checkpoint, state) = pool.end_epoch(|_| epoch_state(&db));
     checkpoint.write_some(30).unwrap();
@@ -710,7 +710,7 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
     register(&db, Codec::Zstd);
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     checkpoint(&db);
     let densities =
         [(Codec::Zstd, 12), (Codec::Lz4, 1), (Codec::Zstd, -3), (Codec::None, 0), (Codec::Zstd, 1)];
@@ -744,7 +744,7 @@ fn pages_are_written_without_a_dictionary_that_is_not_in_memory_until_it_is_load
     let db = database();
     for tree in [TREE, OTHER] {
         add_all(&db, tree, text);
-        assert!(db.pool.try_dictionary(tree).unwrap());
+        assert!(db.pool.trial(tree).run().unwrap());
     }
     let image_of = |tree| {
         let pid = add(&db, tree, &text(9, 400));
@@ -763,7 +763,7 @@ fn pages_are_written_without_a_dictionary_that_is_not_in_memory_until_it_is_load
 fn dictionaries_go_with_their_tree_and_with_nothing_else() {
     let db = database();
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     checkpoint(&db);
     pids.iter().for_each(|pid| db.free(*pid));
     checkpoint(&db);
@@ -783,7 +783,7 @@ fn dictionaries_go_with_their_tree_and_with_nothing_else() {
 fn a_page_that_is_no_dictionary_of_the_tree_is_refused_as_one() {
     let db = database();
     let pids = add_all(&db, TREE, text);
-    assert!(db.pool.try_dictionary(TREE).unwrap());
+    assert!(db.pool.trial(TREE).run().unwrap());
     let page = dictionary_pages(&db)[0];
     for (tree, page) in [(TREE, pids[0]), (OTHER, page), (TREE, PageId(5000))] {
         let refused = db.pool.dictionary(tree, page);

@@ -1,11 +1,11 @@
 //! The dictionaries of trees: which one a page is written with, what is in memory of them, and what
 //! is to be done about others. Invariants: D1 to D5 at the head of the room.
 
-use super::registry::{Due, Version, GROWTH};
+use super::registry::{Due, GROWTH};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::format::page::{build_content, content_capacity, PageKind};
-use crate::pool::trees::TreeState;
+use crate::pool::trees::{TreeState, Version};
 use crate::pool::{PageClass, Pool};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ pub enum DictionaryDue {
     /// The same, but another one had to go from memory: there is no room for all that are in use.
     Replaced,
     /// The tree has grown. Somebody who keeps it from being dropped should call
-    /// [`Pool::try_due_dictionary`]; if nobody finds it, [`Pool::try_lent_tree`].
+    /// [`Trial::run_due`](crate::pool::Trial::run_due); if nobody finds it,
+    /// [`Trial::try_if_lent`](crate::pool::Trial::try_if_lent).
     Trial(TreeId),
 }
 

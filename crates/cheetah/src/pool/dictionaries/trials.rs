@@ -9,12 +9,12 @@
 //!   T2  Whoever has built a tree does not leave before its first trial.
 //! Locks     that of a lent tree, then that of trials; then as the head of the room says.
 
-use super::payoff::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
+use super::payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 use super::registry::{Due, Lent, GROWTH};
 use crate::base::{planted, ErrorKind, Result, TreeId, TxnId};
 use crate::format::image::{Compression, Primer};
 use crate::format::page::{is_built, PageView};
-use crate::pool::trees::{TreeDef, TreeState};
+use crate::pool::trees::{TreeDef, TreeState, PAGES_MIN};
 use crate::pool::Pool;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -45,8 +45,17 @@ pub struct LentTree {
     lent: Arc<Lent>,
 }
 
-#[cfg(test)]
 impl LentTree {
+    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps
+    /// it from being dropped (D3), and goes then. Drop that outside of mini-transactions and
+    /// without latches.
+    pub fn lend(pool: &Arc<Pool>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> Self {
+        let lent = Arc::new(Mutex::new(Some(keeper)));
+        pool.dictionaries.lend(tree, &lent);
+        Self { pool: Arc::clone(pool), lent }
+    }
+
+    #[cfg(test)]
     /// What the background locks.
     pub(in crate::pool) fn lent(&self) -> Arc<Lent> {
         Arc::clone(&self.lent)
@@ -64,23 +73,28 @@ impl Drop for LentTree {
     }
 }
 
-impl Pool {
-    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps
-    /// it from being dropped (D3), and goes then. Drop that outside of mini-transactions and
-    /// without latches.
-    pub fn lend_tree(self: &Arc<Self>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> LentTree {
-        let lent = Arc::new(Mutex::new(Some(keeper)));
-        self.dictionaries.lend(tree, &lent);
-        LentTree { pool: Arc::clone(self), lent }
-    }
+/// The trials of one tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'p> {
+    pool: &'p Pool,
+    tree: TreeId,
+}
 
+impl Pool {
+    /// The trials of a tree.
+    pub fn trial(&self, tree: TreeId) -> Trial<'_> {
+        Trial { pool: self, tree }
+    }
+}
+
+impl<'p> Trial<'p> {
     /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends
     /// it. Blocks, and reads up to 96 pages.
-    pub fn try_lent_tree(&self, tree: TreeId) -> Result<Option<bool>> {
-        let Some(lent) = self.dictionaries.lent(tree) else { return Ok(None) };
+    pub fn try_if_lent(&self) -> Result<Option<bool>> {
+        let Some(lent) = self.pool.dictionaries.lent(self.tree) else { return Ok(None) };
         let kept = lent.lock();
         match kept.is_some() {
-            true if self.has_dictionary_due(tree) => self.try_due_dictionary(tree).map(Some),
+            true if self.is_due() => self.run_due().map(Some),
             true => Ok(Some(false)),
             false => Ok(None),
         }
@@ -88,60 +102,60 @@ impl Pool {
 
     /// Notes when a tree has grown to where a dictionary may pay. Those that a database has for
     /// itself get none.
-    pub(in crate::pool) fn note_growth(&self, tree: TreeId, state: &TreeState) {
-        if tree >= TreeId::FIRST_USER && state.note_growth() {
-            self.dictionaries.ask(Due::Trial(tree));
+    pub(in crate::pool) fn note_growth(&self, state: &TreeState) {
+        if self.tree >= TreeId::FIRST_USER && state.note_growth() {
+            self.pool.dictionaries.ask(Due::Trial(self.tree));
         }
     }
 
     /// Whether the tree has grown since a dictionary was last tried.
-    pub fn has_dictionary_due(&self, tree: TreeId) -> bool {
-        self.trees.get(tree).is_trial_due()
+    pub fn is_due(&self) -> bool {
+        self.pool.trees.get(self.tree).is_trial_due()
     }
 
     /// Whether a dictionary has been tried for the tree since the database was opened, or it has
     /// one.
-    pub fn has_tried_dictionary(&self, tree: TreeId) -> bool {
-        self.trees.get(tree).has_tried()
+    pub fn has_been_made(&self) -> bool {
+        self.pool.trees.get(self.tree).has_tried()
     }
 
     /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be
-    /// [noted](Self::note_finished) to be written.
-    pub fn may_write_early(&self, tree: TreeId) -> bool {
-        let state = self.trees.get(tree);
+    /// [noted](Pool::note_finished) to be written.
+    pub fn may_write_early(&self) -> bool {
+        let state = self.pool.trees.get(self.tree);
         state.has_tried() || state.awaits_first_trial()
     }
 
-    /// As [`finish_trial`](Self::finish_trial), for who has built a tree, unless a trial
+    /// As [`finish`](Self::finish), for who has built a tree, unless a trial
     /// has been made.
-    pub fn finish_first_trial(&self, tree: TreeId) -> Result<()> {
-        match self.trees.get(tree).awaits_first_trial() {
-            true => self.finish_trial(tree),
+    pub fn finish_first(&self) -> Result<()> {
+        match self.pool.trees.get(self.tree).awaits_first_trial() {
+            true => self.finish(),
             false => Ok(()),
         }
     }
 
-    /// As [`finish_first_trial`](Self::finish_first_trial), for who is building one, but
+    /// As [`finish_first`](Self::finish_first), for who is building one, but
     /// only when it is far ahead of its first trial; else it goes on.
-    pub fn finish_late_trial(&self, tree: TreeId) -> Result<()> {
-        match self.trees.get(tree).bytes().pages > EARLY_PAGES_MAX {
-            true => self.finish_first_trial(tree),
+    pub fn finish_late(&self) -> Result<()> {
+        match self.pool.trees.get(self.tree).bytes().pages > EARLY_PAGES_MAX {
+            true => self.finish_first(),
             false => Ok(()),
         }
     }
 
-    /// As [`try_dictionary`](Self::try_dictionary), for those who have other things to do: they do
+    /// As [`run`](Self::run), for those who have other things to do: they do
     /// not wait for a trial that others make, and only an error that stops the engine is theirs.
-    pub fn try_dictionary_in_passing(&self, tree: TreeId) -> Result<()> {
-        self.unless_fatal(self.try_dictionary_unless_busy(tree))
+    pub fn run_in_passing(&self) -> Result<()> {
+        self.unless_fatal(self.run_unless_busy())
     }
 
     /// Makes the trial that is due before pages are written at once, or waits for who is making it.
-    /// Errors as of [`try_dictionary_in_passing`](Self::try_dictionary_in_passing).
-    pub fn finish_trial(&self, tree: TreeId) -> Result<()> {
-        let _one = self.trials_of(tree).lock();
-        match self.has_dictionary_due(tree) {
-            true => self.unless_fatal(self.try_now(tree)),
+    /// Errors as of [`run_in_passing`](Self::run_in_passing).
+    pub fn finish(&self) -> Result<()> {
+        let _one = self.lock().lock();
+        match self.is_due() {
+            true => self.unless_fatal(self.try_now()),
             false => Ok(()),
         }
     }
@@ -150,43 +164,43 @@ impl Pool {
         match tried {
             Err(error) if error.kind() == ErrorKind::Stopped => Err(error),
             Err(error) => {
-                self.health.background_errors().note("making dictionaries", &error);
+                self.pool.health.background_errors().note("making dictionaries", &error);
                 Ok(())
             }
             Ok(_) => Ok(()),
         }
     }
 
-    /// As [`try_dictionary`](Self::try_dictionary), but `false` when others are making a trial,
+    /// As [`run`](Self::run), but `false` when others are making a trial,
     /// which may be of another tree.
-    fn try_dictionary_unless_busy(&self, tree: TreeId) -> Result<bool> {
-        let Some(_one) = self.trials_of(tree).try_lock() else { return Ok(false) };
-        self.try_now(tree).map(|_| true)
+    fn run_unless_busy(&self) -> Result<bool> {
+        let Some(_one) = self.lock().try_lock() else { return Ok(false) };
+        self.try_now().map(|_| true)
     }
 
     /// Makes a trial that was due; `false` when it is put off because others are making one.
-    pub fn try_due_dictionary(&self, tree: TreeId) -> Result<bool> {
-        let is_done = self.try_dictionary_unless_busy(tree)?;
+    pub fn run_due(&self) -> Result<bool> {
+        let is_done = self.run_unless_busy()?;
         if !is_done {
-            self.dictionaries.ask(Due::Trial(tree));
+            self.pool.dictionaries.ask(Due::Trial(self.tree));
         }
         Ok(is_done)
     }
 
-    pub(in crate::pool) fn trials_of(&self, tree: TreeId) -> &Mutex<()> {
-        self.dictionaries.trial_of(tree)
+    pub(in crate::pool) fn lock(&self) -> &'p Mutex<()> {
+        self.pool.dictionaries.trial_of(self.tree)
     }
 
     /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it
     /// did. The caller keeps the tree from being dropped (D3). Outside of mini-transactions and
     /// without latches; reads up to 96 pages, one trial of a tree at a time.
-    pub fn try_dictionary(&self, tree: TreeId) -> Result<bool> {
-        let _one = self.trials_of(tree).lock();
-        self.try_now(tree)
+    pub fn run(&self) -> Result<bool> {
+        let _one = self.lock().lock();
+        self.try_now()
     }
 
-    fn try_now(&self, tree: TreeId) -> Result<bool> {
-        let state = self.trees.get(tree);
+    fn try_now(&self) -> Result<bool> {
+        let state = self.pool.trees.get(self.tree);
         let pages = state.bytes().pages;
         state.put_trial_off(pages + PAGES_MIN);
         let versions = state.dictionary_pages().len();
@@ -203,11 +217,11 @@ impl Pool {
 
     /// Contents, before compression, of pages from all over the newest of a tree.
     fn sample(&self, def: &TreeDef) -> Result<Vec<Vec<u8>>> {
-        let newest = self.newest_pages_of(def.id, NEWEST_PAGES, NEWEST_LOOKS_MAX);
+        let newest = self.pool.newest_pages_of(def.id, NEWEST_PAGES, NEWEST_LOOKS_MAX);
         let rounds = (0..SAMPLE_ROUNDS).flat_map(|round| newest.iter().skip(round).step_by(SAMPLE_ROUNDS));
         let (mut contents, mut bytes_count) = (Vec::new(), 0);
         for pid in rounds.take(SAMPLE_PAGES) {
-            let page = match self.fetch_for_scan(*pid) {
+            let page = match self.pool.fetch_for_scan(*pid) {
                 Ok(Some(page)) => page,
                 Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
                 // It is gone, or whoever needs it meets the error.
@@ -215,7 +229,7 @@ impl Pool {
             };
             let bytes = page.read();
             if is_built(&bytes) && Primer::serves(PageView::new(&bytes).kind()) {
-                let content = self.scratch.with_workspace(|workspace| {
+                let content = self.pool.scratch.with_workspace(|workspace| {
                     workspace.content(&bytes, &def.row_format, TxnId(u64::MAX)).to_vec()
                 });
                 bytes_count += content.len();
@@ -236,8 +250,8 @@ impl Pool {
         }
         let sampled_bytes = contents.iter().map(Vec::len).sum();
         let (sources, tested) = split_sample(contents.iter().map(Vec::as_slice));
-        let new = TrialDictionary::of(&sources, sampled_bytes, def.compression, self.page_bytes)?;
-        let now = state.dictionary_in(self.epoch()).map(|page| self.load_primer(def.id, page));
+        let new = TrialDictionary::of(&sources, sampled_bytes, def.compression, self.pool.page_bytes)?;
+        let now = state.dictionary_in(self.pool.epoch()).map(|page| self.pool.load_primer(def.id, page));
         // One that cannot be read is of no use; whoever needs it meets the error.
         let now = now.and_then(|loaded| loaded.ok()?.0);
         let outcome = Payoff {
@@ -248,14 +262,14 @@ impl Pool {
         };
         let pays = outcome.pays(pages, def.compression);
         if pays {
-            self.add_dictionary(def.id, state, &new.content, new.primer)?;
+            self.pool.add_dictionary(def.id, state, &new.content, new.primer)?;
         }
         Ok(pays)
     }
 
     fn images_bytes(&self, contents: &[&[u8]], compression: Compression, primer: Option<&Primer>) -> usize {
         let bytes_of = |content: &&[u8]| {
-            self.scratch.with_workspace(|workspace| workspace.image_bytes(content, compression, primer))
+            self.pool.scratch.with_workspace(|workspace| workspace.image_bytes(content, compression, primer))
         };
         contents.iter().map(bytes_of).sum()
     }

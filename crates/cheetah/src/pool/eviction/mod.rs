@@ -14,4 +14,4 @@ mod make_room;
 mod s3_fifo;
 
 pub(in crate::pool) use make_room::Purpose;
-pub(in crate::pool) use s3_fifo::{EvictionTime, Queues};
+pub(in crate::pool) use s3_fifo::Queues;

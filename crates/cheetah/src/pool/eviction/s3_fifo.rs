@@ -11,7 +11,7 @@
 
 use super::fifo_lists::FifoLists;
 use crate::base::PageId;
-use crate::pool::frames::Frame;
+use crate::pool::frames::{EvictionTime, Frame};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -19,11 +19,6 @@ use std::sync::Arc;
 const SOON_EIGHTHS: u16 = 8;
 /// Frames looked at before a search for a victim gives up.
 const LOOKS_MAX: usize = 64;
-
-/// When a page was evicted, or its image looked into, in eighths of a turnover of the pool; 0 when
-/// it has not been.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(in crate::pool) struct EvictionTime(u16);
 
 /// The clock of evictions.
 #[derive(Default, Debug)]

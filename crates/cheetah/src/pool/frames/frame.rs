@@ -20,9 +20,9 @@ pub struct Frame {
     pub(in crate::pool) class: PageClass,
     pub(crate) bytes_count: usize,
     /// The latch with the bytes under it.
-    pub(super) bytes: RwLock<PageBuf>,
+    pub(in crate::pool) bytes: RwLock<PageBuf>,
     /// Moves with every change; never the same for two contents of a page.
-    pub(super) version: AtomicU64,
+    pub(in crate::pool) version: AtomicU64,
     /// Epoch of the changes that are not written yet; 0 when clean.
     dirty: AtomicU64,
     detached: AtomicBool,

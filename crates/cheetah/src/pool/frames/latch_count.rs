@@ -12,10 +12,10 @@ thread_local! {
 
 /// One latch more. The returned token takes it off again when dropped.
 #[derive(Debug)]
-pub(super) struct LatchToken(());
+pub(in crate::pool) struct LatchToken(());
 
 impl LatchToken {
-    pub(super) fn new() -> Self {
+    pub(in crate::pool) fn new() -> Self {
         if cfg!(debug_assertions) {
             HELD.set(HELD.get() + 1);
         }
@@ -53,7 +53,7 @@ impl Drop for EntryToken {
 }
 
 /// To be called before this thread waits for a latch.
-pub(super) fn check_order() {
+pub(in crate::pool) fn check_order() {
     debug_assert_eq!(ENTRIES.get(), 0, "F6: no latch is waited for under the lock of an entry");
 }
 

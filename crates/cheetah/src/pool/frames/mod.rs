@@ -14,20 +14,17 @@
 //! A page number that is freed is given out again only after its epoch has committed
 //! (`page_numbers`).
 
-mod allocate;
 mod buffers;
 mod frame;
 mod latch_count;
 mod page_class;
-mod page_guard;
 mod page_numbers;
 mod page_table;
 
 pub(in crate::pool) use buffers::Buffers;
 pub use frame::Frame;
-pub(in crate::pool) use latch_count::latches_held;
+pub(in crate::pool) use latch_count::{check_order, latches_held, LatchToken};
 pub use page_class::PageClass;
-pub use page_guard::{PageRef, ReadGuard, WriteGuard};
 pub(in crate::pool) use page_numbers::FreePageNumbers;
-pub(in crate::pool) use page_table::PageTable;
 pub use page_table::{EntryGuard, PageEntry, Residence};
+pub(in crate::pool) use page_table::{EvictionTime, PageTable};

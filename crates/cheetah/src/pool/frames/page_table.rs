@@ -7,7 +7,6 @@ use super::frame::Frame;
 use super::latch_count::EntryToken;
 use crate::base::{planted, PageId, SegmentId, TreeId};
 use crate::format::{ImageRef, Location, MapEntry};
-use crate::pool::eviction::EvictionTime;
 use crate::pool::PageClass;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
@@ -28,6 +27,11 @@ const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
 /// Less counts as room that is not known, for a bug.
 const LITTLE_ROOM: usize = 64;
+
+/// When a page was evicted, or read without a frame, in eighths of a turnover of the pool (see
+/// `eviction`); 0 when it has not been.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::pool) struct EvictionTime(pub(in crate::pool) u16);
 
 /// What the page number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

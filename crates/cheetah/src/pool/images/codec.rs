@@ -7,8 +7,8 @@ use crate::format::image::{self, Compression, Encoding, ImageHeader, Primer, Wor
 use crate::format::page::{PageKind, PageView};
 use crate::format::row::RowFormatVersion;
 use crate::format::ImageRef;
-use crate::pool::trees::TreeDef;
 use crate::pool::PageClass;
+use crate::pool::TreeDef;
 use crate::segment::Stream;
 
 /// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as

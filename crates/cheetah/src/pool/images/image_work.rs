@@ -4,8 +4,7 @@
 //! What is counted takes some ten microseconds each time. Beside that, two looks at the clock and
 //! counters that threads share are not felt.
 
-use crate::pool::statistics::Counter;
-use crate::pool::trees::TreeState;
+use crate::pool::counters::Counter;
 use cheetah_io::Clock;
 use std::sync::Arc;
 
@@ -82,17 +81,17 @@ impl ImageCounters {
     }
 
     /// An image has been made.
-    pub(in crate::pool) fn encoded(&self, tree: &TreeState, image_bytes: usize, begin_ns: u64) {
+    pub(in crate::pool) fn encoded(&self, tree: &WorkCounters, image_bytes: usize, begin_ns: u64) {
         let ns = self.clock.now_ns().saturating_sub(begin_ns);
         self.of_length(image_bytes).encoded(ns);
-        tree.work.encoded(ns);
+        tree.encoded(ns);
     }
 
     /// An image has been read back.
-    pub(in crate::pool) fn decoded(&self, tree: &TreeState, image_bytes: usize, begin_ns: u64) {
+    pub(in crate::pool) fn decoded(&self, tree: &WorkCounters, image_bytes: usize, begin_ns: u64) {
         let ns = self.clock.now_ns().saturating_sub(begin_ns);
         self.of_length(image_bytes).decoded(ns);
-        tree.work.decoded(ns);
+        tree.decoded(ns);
     }
 
     /// What there is in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if
@@ -137,7 +136,7 @@ mod tests {
     #[test]
     fn images_are_counted_by_length_and_by_tree_until_the_counters_start_again() {
         let counters = ImageCounters::new(Arc::new(Ticks::default()));
-        let tree = TreeState::default();
+        let tree = WorkCounters::default();
         for image_bytes in [64, 1024, 1088, 16 << 10, 64 << 10, 72 << 10] {
             let begin_ns = counters.begin_ns();
             counters.encoded(&tree, image_bytes, begin_ns);
@@ -147,12 +146,12 @@ mod tests {
         let encodes = |work: &[ImageWork]| work.iter().map(|work| work.encodes).collect::<Vec<_>>();
         assert_eq!(encodes(&counters.read(false)), [2, 1, 0, 0, 1, 0, 2]);
         let all = ImageWork { encodes: 6, encode_ns: 6, decodes: 1, decode_ns: 1 };
-        assert_eq!(tree.work.read(false), all);
+        assert_eq!(tree.read(false), all);
         let taken = counters.read(true);
         assert_eq!((encodes(&taken), taken[3].decodes), (vec![2, 1, 0, 0, 1, 0, 2], 1));
         assert_eq!(counters.read(false), [ImageWork::default(); 7]);
-        assert_eq!(tree.work.read(true), all, "trees are counted by themselves");
-        assert_eq!(tree.work.read(true), ImageWork::default());
+        assert_eq!(tree.read(true), all, "trees are counted by themselves");
+        assert_eq!(tree.read(true), ImageWork::default());
     }
 
     #[test]

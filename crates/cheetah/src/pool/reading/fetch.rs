@@ -4,7 +4,7 @@ use super::page_read::stored_image;
 use crate::base::{page_work, Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::beside::Merged;
-use crate::pool::eviction::EvictionTime;
+use crate::pool::frames::EvictionTime;
 use crate::pool::frames::{EntryGuard, Frame, PageEntry, Residence};
 use crate::pool::{PageRef, Pool};
 use std::sync::Arc;

@@ -185,7 +185,7 @@ impl Pool {
         let decoded = self.scratch.with_workspace(|workspace| {
             let begin_ns = self.images.begin_ns();
             let decoded = workspace.rebuild(header, stored, image, means.get(), &mut bytes);
-            self.images.decoded(&tree, stored.len(), begin_ns);
+            self.images.decoded(&tree.work, stored.len(), begin_ns);
             decoded
         });
         let frame = self.new_frame(image.pid, image.tree, *class, bytes);

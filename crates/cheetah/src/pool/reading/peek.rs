@@ -94,7 +94,7 @@ impl Pool {
             self.scratch.with_workspace(|workspace| {
                 let begin_ns = self.images.begin_ns();
                 let rebuilt = workspace.rebuild(&header, stored, image, means.get(), &mut page);
-                self.images.decoded(&tree, stored.len(), begin_ns);
+                self.images.decoded(&tree.work, stored.len(), begin_ns);
                 rebuilt
             })?;
             bytes.clear();

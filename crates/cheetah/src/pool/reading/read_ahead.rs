@@ -17,7 +17,7 @@ use crate::base::{page_work, Error, PageId, Result};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
 use crate::pool::beside::Merged;
-use crate::pool::eviction::EvictionTime;
+use crate::pool::frames::EvictionTime;
 use crate::pool::frames::Residence;
 use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
@@ -79,7 +79,7 @@ impl Pool {
         let mut bytes = AlignedBytes::with_capacity(buffer_bytes);
         let memory_bytes = AlignedBytes::memory_bytes(buffer_bytes);
         self.memory.add(MemoryUse::Scratch, memory_bytes);
-        self.read_ahead.serve(|request| self.read_request(&request, &mut bytes));
+        self.read_ahead.serve(|request| read_request(self, &request, &mut bytes));
         self.memory.subtract(MemoryUse::Scratch, memory_bytes);
     }
 
@@ -97,52 +97,51 @@ impl Pool {
     pub fn end_read_ahead(&self) {
         self.read_ahead.end();
     }
+}
 
-    /// Reads pages that are not in memory, neighbours in a file together.
-    fn read_request(&self, pids: &[PageId], bytes: &mut AlignedBytes) {
-        let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| self.claim(pid)).collect();
-        while !wanted.is_empty() {
-            let count = neighbours_count(&wanted, self.span_bytes_max() as u64);
-            let rest = wanted.split_off(count);
-            self.read_neighbours(wanted, bytes);
-            wanted = rest;
-        }
+/// Reads pages that are not in memory, neighbours in a file together.
+fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
+    let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| claim(pool, pid)).collect();
+    while !wanted.is_empty() {
+        let count = neighbours_count(&wanted, pool.span_bytes_max() as u64);
+        let rest = wanted.split_off(count);
+        read_neighbours(pool, wanted, bytes);
+        wanted = rest;
     }
+}
 
-    /// Marks a page as being read, if it is on disk only.
-    fn claim(&self, pid: PageId) -> Option<Claim<'_>> {
-        let mut entry = self.table.existing(pid)?;
-        // A page with something pending is left to whoever wants it, and may write.
-        if entry.residence() != Residence::Stored || entry.has_pending() {
-            return None;
-        }
-        entry.start_read();
-        Some(Claim { pool: self, image: stored_image(pid, &entry) })
+/// Marks a page as being read, if it is on disk only.
+fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
+    let mut entry = pool.table.existing(pid)?;
+    // A page with something pending is left to whoever wants it, and may write.
+    if entry.residence() != Residence::Stored || entry.has_pending() {
+        return None;
     }
+    entry.start_read();
+    Some(Claim { pool, image: stored_image(pid, &entry) })
+}
 
-    fn read_neighbours(&self, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
-        let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
-        let (first, last) = (first.image.location, last.image.location);
-        // A claim that is dropped gives its page back: it is read, and its error met, by whoever
-        // needs it (A1).
-        let Ok(Some(bytes)) = self.segments.read_span(&first, &last, bytes) else { return };
-        self.read_ahead.read_span();
-        for claim in claims {
-            let from = (claim.image.location.offset - first.offset) as usize;
-            let image =
-                bytes.get(from..).and_then(|rest| rest.get(..claim.image.location.stored_bytes as usize));
-            claim.read(image.unwrap_or_default());
-        }
+fn read_neighbours(pool: &Pool, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
+    let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
+    let (first, last) = (first.image.location, last.image.location);
+    // A claim that is dropped gives its page back: it is read, and its error met, by whoever
+    // needs it (A1).
+    let Ok(Some(bytes)) = pool.segments.read_span(&first, &last, bytes) else { return };
+    pool.read_ahead.read_span();
+    for claim in claims {
+        let from = (claim.image.location.offset - first.offset) as usize;
+        let image = bytes.get(from..).and_then(|rest| rest.get(..claim.image.location.stored_bytes as usize));
+        claim.read(image.unwrap_or_default());
     }
+}
 
-    /// Makes room as for any other read, but not beyond the limit.
-    fn make_room_ahead(&self, class: PageClass) -> Result<()> {
-        self.make_room_for_read(class)?;
-        if self.buffers.has_room(class, class.bytes(self.page_bytes)) {
-            return Ok(());
-        }
-        Err(Error::Limit { what: "memory for reading ahead", actual: 0, limit: 0 })
+/// Makes room as for any other read, but not beyond the limit.
+fn make_room_ahead(pool: &Pool, class: PageClass) -> Result<()> {
+    pool.make_room_for_read(class)?;
+    if pool.buffers.has_room(class, class.bytes(pool.page_bytes)) {
+        return Ok(());
     }
+    Err(Error::Limit { what: "memory for reading ahead", actual: 0, limit: 0 })
 }
 
 /// How many claims from the first on lie so close behind each other in a file that they are read at
@@ -177,7 +176,7 @@ impl Claim<'_> {
         pool.count_read(stored.len());
         let Ok((header, class)) = codec::check(stored, &self.image, pool.page_bytes) else { return };
         let read = ImageRead { header, class, is_new: true };
-        let make_room = |class| pool.make_room_ahead(class);
+        let make_room = |class| make_room_ahead(pool, class);
         let Ok(frame) = pool.decode(&self.image, &read, stored, make_room) else { return };
         let entry = pool.table.entry(self.image.pid);
         let is_newest = entry.location() == Some(self.image.location) && !entry.has_pending();

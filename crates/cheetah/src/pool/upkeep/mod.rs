@@ -71,4 +71,24 @@ impl Upkeep {
     pub fn status(&self) -> [(&'static str, u64); 3] {
         self.scrubbing.counts()
     }
+
+    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write
+    /// buffers included.
+    pub fn file_and_live_bytes(&self) -> (u64, u64) {
+        (self.pool.segments.written_bytes(), self.pool.segments.totals().live_bytes)
+    }
+
+    /// Bytes of images written since the startup, less those that are needed. It grows by what is
+    /// rewritten, moved or freed: by how much since a checkpoint is what the next one lets go.
+    pub fn outdated_bytes(&self) -> i64 {
+        let counters = &self.pool.counters;
+        let written =
+            counters.written_bytes.get() + counters.blob_written_bytes.get() + counters.moved_bytes.get();
+        written as i64 - self.pool.segments.totals().live_bytes as i64
+    }
+
+    /// Bytes of images that are needed.
+    pub fn live_bytes(&self) -> u64 {
+        self.pool.segments.totals().live_bytes
+    }
 }

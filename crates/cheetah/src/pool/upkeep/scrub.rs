@@ -7,8 +7,8 @@ use super::Upkeep;
 use crate::base::hash::hash_number;
 use crate::base::{planted, Error, PageId, Result, TreeId};
 use crate::format::ImageRef;
+use crate::pool::counters::Counter;
 use crate::pool::images::codec;
-use crate::pool::statistics::Counter;
 use parking_lot::Mutex;
 
 /// From the beginning of a pass to that of the next one, at least.

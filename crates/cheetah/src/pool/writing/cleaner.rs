@@ -11,7 +11,7 @@
 //!
 //! Locks     `finished` is a leaf: it is taken under latches of pages.
 
-use super::cleaner_work::STEP_PAGES_MAX;
+use super::cleaner_work::{Cleaner, STEP_PAGES_MAX};
 use super::pressure::Pressure;
 use crate::base::{PageId, Result};
 use crate::pool::eviction::Purpose;
@@ -45,14 +45,14 @@ impl Pool {
         self.count_memory();
         self.image_cache.give_way(self.counters.evictions.get(), self.queues.frames_count());
         self.buffers.give_back_idle();
-        let mut written = self.clean_leaving()?;
-        written += self.clean_finished()?;
+        let mut written = self.cleaner.clean_leaving(self)?;
+        written += self.cleaner.clean_finished(self)?;
         let pressure = self.pressure(log_percent);
         let due = self.cleaner.due(now_ns, pressure.cleaner_pages_per_second(io_capacity));
         if pressure.is_high() {
-            written += self.clean_any(due as usize)?;
+            written += self.cleaner.clean_any(self, due as usize)?;
         }
-        written += self.keep_spare_frames()?;
+        written += self.cleaner.keep_spare_frames(self)?;
         // At the end: a page that cannot be read must not keep the others waiting.
         written += self.beside.step(self, FOLDS_OF_STEP)?;
         Ok(written)
@@ -75,17 +75,6 @@ impl Pool {
         Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
     }
 
-    /// Writes changed pages that are the next to leave memory, if any must.
-    fn clean_leaving(&self) -> Result<usize> {
-        let share = self.memory.frames_limit() / LEAVING_SHARE;
-        if self.buffers.in_use() + share <= self.memory.frames_limit() {
-            return Ok(0);
-        }
-        let looks = (self.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
-        let leaving = self.queues.leaving_dirty(looks.max(1));
-        self.write_pages(leaving.into_iter().take(STEP_PAGES_MAX as usize))
-    }
-
     /// Has the cleaner write pages that a load has built as a whole, or that do not change any
     /// more.
     pub fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
@@ -96,41 +85,55 @@ impl Pool {
     pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_value(pages);
     }
+}
+
+/// The parts of a step.
+impl Cleaner {
+    /// Writes changed pages that are the next to leave memory, if any must.
+    fn clean_leaving(&self, pool: &Pool) -> Result<usize> {
+        let share = pool.memory.frames_limit() / LEAVING_SHARE;
+        if pool.buffers.in_use() + share <= pool.memory.frames_limit() {
+            return Ok(0);
+        }
+        let looks = (pool.queues.frames_count() / LEAVING_SHARE).min(LEAVING_LOOKS_MAX);
+        let leaving = pool.queues.leaving_dirty(looks.max(1));
+        self.write_pages(pool, leaving.into_iter().take(STEP_PAGES_MAX as usize))
+    }
 
     /// Writes some of the pages that are finished. Those that wait for a dictionary go to the end.
-    fn clean_finished(&self) -> Result<usize> {
-        let kept = self.memory.frames_limit() / VALUES_KEPT_PART / self.page_bytes as usize;
-        let pages = self.cleaner.take_finished(kept).into_iter();
-        let (early, due): (Vec<_>, Vec<_>) = pages.partition(|page| self.waits_for_dictionary(*page));
+    fn clean_finished(&self, pool: &Pool) -> Result<usize> {
+        let kept = pool.memory.frames_limit() / VALUES_KEPT_PART / pool.page_bytes as usize;
+        let pages = self.take_finished(kept).into_iter();
+        let (early, due): (Vec<_>, Vec<_>) = pages.partition(|page| self.waits_for_dictionary(pool, *page));
         self.note_finished(early.into_iter());
-        self.write_pages(due.into_iter())
+        self.write_pages(pool, due.into_iter())
     }
 
     /// Whether a page has no image yet, and the first dictionary of its tree has still to be tried.
-    fn waits_for_dictionary(&self, page: PageId) -> bool {
+    fn waits_for_dictionary(&self, pool: &Pool, page: PageId) -> bool {
         let (tree, is_due) = {
-            let entry = self.table.entry(page);
+            let entry = pool.table.entry(page);
             let is_new = entry.location().is_none() && entry.frame().is_some();
             (entry.tree(), entry.is_used() && is_new)
         };
-        let state = self.trees.known(tree).filter(|_| is_due);
+        let state = pool.trees.known(tree).filter(|_| is_due);
         state.is_some_and(|state| state.awaits_first_trial())
     }
 
     /// Writes up to `pages_max` changed pages of the current epoch.
-    fn clean_any(&self, pages_max: usize) -> Result<usize> {
-        let pids = self.changes_of(self.epoch()).some_dirty_pids(pages_max);
-        self.write_pages(pids.into_iter().take(pages_max))
+    fn clean_any(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
+        let pids = pool.changes_of(pool.epoch()).some_dirty_pids(pages_max);
+        self.write_pages(pool, pids.into_iter().take(pages_max))
     }
 
     /// Writes those of the pages that are dirty and whose latch is free; returns how many.
-    fn write_pages(&self, pids: impl Iterator<Item = PageId>) -> Result<usize> {
+    fn write_pages(&self, pool: &Pool, pids: impl Iterator<Item = PageId>) -> Result<usize> {
         let mut written = 0;
         for pid in pids {
-            let frame = self.table.entry(pid).frame().cloned();
+            let frame = pool.table.entry(pid).frame().cloned();
             if let Some(frame) = frame.filter(|frame| frame.dirty().is_some()) {
-                self.check_space_to_clean(Purpose::Cleaning)?;
-                written += usize::from(self.try_write_out(&frame)?);
+                pool.check_space_to_clean(Purpose::Cleaning)?;
+                written += usize::from(pool.try_write_out(&frame)?);
             }
         }
         Ok(written)
@@ -138,18 +141,18 @@ impl Pool {
 
     /// Evicts until a small share of the frames is free. While there are too many, returns how
     /// many have been evicted meanwhile, by others too: 0 if none could be.
-    fn keep_spare_frames(&self) -> Result<usize> {
-        let page_bytes = PageClass::Base.bytes(self.page_bytes);
-        let frames = self.memory.frames_limit() / page_bytes;
+    fn keep_spare_frames(&self, pool: &Pool) -> Result<usize> {
+        let page_bytes = PageClass::Base.bytes(pool.page_bytes);
+        let frames = pool.memory.frames_limit() / page_bytes;
         let pages = (frames / SPARE_SHARE).max(SPARE_PAGES_MIN).min(frames / SPARE_SHARE_MAX).max(1);
-        let before = self.counters.evictions.get();
-        self.evict_until_fits(
+        let before = pool.counters.evictions.get();
+        pool.evict_until_fits(
             PageClass::Base,
             pages * page_bytes,
             STEP_PAGES_MAX as usize,
             Purpose::Cleaning,
         )?;
-        let evicted = (self.counters.evictions.get() - before) as usize;
-        Ok(if self.buffers.excess() > 0 { evicted } else { 0 })
+        let evicted = (pool.counters.evictions.get() - before) as usize;
+        Ok(if pool.buffers.excess() > 0 { evicted } else { 0 })
     }
 }

@@ -26,14 +26,14 @@ impl Pool {
             match helper.flatten().map(thread::ScopedJoinHandle::join) {
                 Some(Err(panic)) => std::panic::resume_unwind(panic),
                 Some(Ok(_)) => done,
-                None => done.and_then(|done| self.finish_trial(tree).map(|()| done)),
+                None => done.and_then(|done| self.trial(tree).finish().map(|()| done)),
             }
         })
     }
 
     /// Writes the pages of a tree that are dirty now, in their order, until `is_over`.
     fn write_tree(&self, tree: TreeId, is_over: &AtomicBool) -> Result<()> {
-        self.finish_trial(tree)?;
+        self.trial(tree).finish()?;
         let mut pages = self.changes_of(self.epoch()).dirty_pids();
         pages.retain(|pid| self.table.entry(*pid).tree() == tree);
         pages.sort_unstable();

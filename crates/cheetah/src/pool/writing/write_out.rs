@@ -1,5 +1,5 @@
 //! From frame to image: writing pages, and the one place where a page gets a new location. (`free`
-//! in `frames/allocate.rs` ends the location of a page that goes.)
+//! in `pages/allocate.rs` ends the location of a page that goes.)
 //!
 //! Invariants: W1 and W3 at the head of the room; `hand_over` has the order of the steps.
 
@@ -93,7 +93,7 @@ impl Pool {
                 let begin_ns = self.images.begin_ns();
                 let lock = key.as_deref().zip(nonce);
                 codec::encode(def, bytes, frame.pid, epoch, freeze_below, lock, workspace, image);
-                self.images.encoded(&tree, image.len(), begin_ns);
+                self.images.encoded(&tree.work, image.len(), begin_ns);
             });
             let stream = codec::stream_of(bytes);
             let location = self.segments.append(stream, image)?;

@@ -63,7 +63,7 @@ impl Building {
             false => Clustered::Sorted(sorter_of_rows),
         };
         let entries = shares.into_iter().map(sorter).collect();
-        let lent = core.pool.lend_tree(table.blob_owner(), Arc::clone(&table) as _);
+        let lent = LentTree::lend(&core.pool, table.blob_owner(), Arc::clone(&table) as _);
         Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 

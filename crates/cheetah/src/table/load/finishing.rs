@@ -36,7 +36,7 @@ impl Building {
                 builder.finish()?;
                 if late_count > 0 {
                     trees.insert_late(late)?;
-                    core.pool.finish_first_trial(table.blob_owner())?;
+                    core.pool.trial(table.blob_owner()).finish_first()?;
                 }
             }
         }

@@ -10,6 +10,7 @@ use super::{damaged, refuse, Records, Refused, Watch};
 use crate::base::{statement_threads, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
+use crate::pool::LentTree;
 use crate::sort::{Merge, Sorter};
 use crate::table::definitions::handle::Table;
 use crate::table::history::visible::read_row;
@@ -173,7 +174,7 @@ fn build_index(
     let mut entries = Records::new(core, sorted, watch);
     let tree = Arc::clone(table.tree(index_no)?);
     let is_unique = table.indexes().get(index_no).is_some_and(|index| index.unique);
-    let _lent = core.pool.lend_tree(tree.def().id, Arc::clone(table) as _);
+    let _lent = LentTree::lend(&core.pool, tree.def().id, Arc::clone(table) as _);
     let mut builder = tree.builder();
     // The entry before: where the caller's part of its key ends, and whether that is to be unique.
     let mut last: Option<usize> = None;

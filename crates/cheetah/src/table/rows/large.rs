@@ -97,9 +97,9 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     core.pool.make_room(PAGES_NEEDED_PER_STEP)?;
     let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
     Counters::add(&core.counters.large_values_written);
-    core.pool.finish_late_trial(owner)?;
+    core.pool.trial(owner).finish_late()?;
     // The first ones, for which nobody knows yet, wait for the checkpoint.
-    if core.pool.may_write_early(owner) {
+    if core.pool.trial(owner).may_write_early() {
         core.pool.note_finished(pages.iter().copied());
     }
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
@@ -143,7 +143,7 @@ pub(crate) fn write_step(
     }
     // The background compresses and writes them beside whoever waits for the log. Those of a table
     // that is too small for a dictionary wait for the checkpoint.
-    if core.pool.may_write_early(owner) {
+    if core.pool.trial(owner).may_write_early() {
         core.pool.note_value(blob.pages.iter().copied());
     }
     Ok(())

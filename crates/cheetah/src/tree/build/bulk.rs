@@ -92,7 +92,7 @@ impl Builder {
             level += 1;
         }
         // All that is left will be written soon.
-        self.tree.pool.finish_first_trial(self.tree.def.id)?;
+        self.tree.pool.trial(self.tree.def.id).finish_first()?;
         let root = self.tree.root_page()?;
         {
             let mtr = self.tree.pool.enter();
@@ -154,8 +154,8 @@ impl Builder {
 
     fn post(&mut self, level: usize, low: &[u8], page: PageId) -> Result<()> {
         self.early.push(page);
-        self.tree.pool.finish_late_trial(self.tree.def.id)?;
-        if self.tree.pool.may_write_early(self.tree.def.id) {
+        self.tree.pool.trial(self.tree.def.id).finish_late()?;
+        if self.tree.pool.trial(self.tree.def.id).may_write_early() {
             self.let_write();
         }
         let child = page.0.to_le_bytes();

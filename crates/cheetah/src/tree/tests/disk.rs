@@ -79,11 +79,11 @@ fn leaves_that_are_left_full_are_written_early_where_a_checkpoint_is_to_come() {
         let db = Database::new(&Config { buffer_pool_bytes: 8 << 20, ..Config::tiny() });
         let mut fixture = Fixture::empty(db.leaves.clone());
         fixture.tree.write_full_leaves_early(early);
-        db.pool.finish_trial(fixture.tree.def().id).unwrap();
+        db.pool.trial(fixture.tree.def().id).finish().unwrap();
         for number in 0..1500 {
             fixture.insert(&key_of(number).to_be_bytes(), &[7; 60]);
             if number == 1000 {
-                db.pool.finish_trial(fixture.tree.def().id).unwrap();
+                db.pool.trial(fixture.tree.def().id).finish().unwrap();
             }
         }
         db.pool.clean_step(1, 0, 2000).unwrap();

@@ -1,14 +1,10 @@
 //! New pages, and pages that are freed.
 
-use super::frame::Frame;
-use super::page_class::PageClass;
-use super::page_guard::PageRef;
-use super::page_table::Residence;
 use crate::base::{planted, Epoch, PageId, TreeId};
 use crate::format::page::PageBuf;
-use crate::pool::eviction::EvictionTime;
+use crate::pool::frames::{EvictionTime, Frame, Residence};
 use crate::pool::writing::HandOver;
-use crate::pool::{MiniTransaction, Pool};
+use crate::pool::{MiniTransaction, PageClass, PageRef, Pool};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -27,7 +23,7 @@ impl Pool {
         self.queues.add(&frame, EvictionTime::default());
         let state = self.trees.get(tree);
         state.add_page(pid, class);
-        self.note_growth(tree, &state);
+        self.trial(tree).note_growth(&state);
         self.counters.creates.one();
         PageRef(frame)
     }

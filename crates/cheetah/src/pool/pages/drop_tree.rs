@@ -36,7 +36,12 @@ impl Pool {
 
     /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most
     /// likely the newest. Only among the last `looks_max` numbers.
-    pub(super) fn newest_pages_of(&self, tree: TreeId, pages_max: usize, looks_max: usize) -> Vec<PageId> {
+    pub(in crate::pool) fn newest_pages_of(
+        &self,
+        tree: TreeId,
+        pages_max: usize,
+        looks_max: usize,
+    ) -> Vec<PageId> {
         let end = self.numbers.lock().end();
         let is_of = |pid: &PageId| {
             let entry = self.table.existing(*pid);
@@ -52,7 +57,7 @@ impl Pool {
     /// upwards, in a bounded number of looks, and where to go on. Looks only where those trees have
     /// had pages, and no further than their last one: a small tree costs little in a large
     /// database.
-    pub(super) fn pages_of(
+    pub(in crate::pool) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,
         from: PageId,

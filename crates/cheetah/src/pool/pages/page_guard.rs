@@ -1,12 +1,10 @@
 //! References to pages in memory, and the guards through which their bytes are read and changed.
 
-use super::frame::Frame;
-use super::latch_count::{check_order, LatchToken};
-use super::page_class::PageClass;
 use crate::base::{page_work, PageId, TreeId};
 use crate::format::page::{PageBuf, PageMut};
+use crate::pool::frames::{check_order, Frame, LatchToken};
 use crate::pool::writing::HandOver;
-use crate::pool::MiniTransaction;
+use crate::pool::{MiniTransaction, PageClass};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
