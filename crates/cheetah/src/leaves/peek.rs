@@ -8,30 +8,14 @@ use crate::format::page::RecordCopy;
 use crate::format::ImageRef;
 use crate::leaves::pending::Waiting;
 use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
-use std::cell::RefCell;
 
-/// What a thread has found last in an image, to change it. A row is looked at by the search for it,
-/// by its lock, and by the operation. Images do not change, and locations are never given twice.
-#[derive(Default)]
-struct LastLook {
-    /// The number of the pool.
-    pool: u64,
-    image: Option<ImageRef>,
-    key: Vec<u8>,
-    record: Option<RecordCopy>,
-}
-
-thread_local! {
-    static LAST_LOOK: RefCell<LastLook> = RefCell::default();
-}
-
-/// What [`Pool::fetch_or_look`] came to.
+/// What [`Leaves::fetch_or_peek`] came to.
 #[derive(Debug)]
 pub enum Fetched {
     /// The page is pinned.
     Page(PageRef),
     /// A record of the leaf.
-    Looked(Stored),
+    Peeked(Stored),
     /// The page has been freed.
     Freed,
 }
@@ -65,7 +49,7 @@ impl Leaves {
     /// Has `look` look for the record of `key` in the image of page `pid`, if that is a leaf which
     /// is not in memory and need not be; the record is then that of the leaf at some moment of this
     /// call. Otherwise, or when there is no record, as [`fetch`](Self::fetch). May do I/O.
-    pub fn fetch_or_look(
+    pub fn fetch_or_peek(
         &self,
         pid: PageId,
         key: &[u8],
@@ -88,20 +72,19 @@ impl Leaves {
                 let stored = Stored { record, place: Unloaded { image, bytes_waiting: 0 } };
                 if let Some(stored) = self.newest_stored(stored, key)? {
                     self.pool.count_access();
-                    return Ok(Fetched::Looked(stored));
+                    return Ok(Fetched::Peeked(stored));
                 }
             }
         }
         Ok(self.pool.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// As [`fetch_or_look`](Self::fetch_or_look), to change the record of `key` while its leaf
+    /// As [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
     /// stays out of memory: the image, and the record in it, if there is one. `None` when the leaf
     /// had better come to memory, or belongs to others. May do I/O.
-    pub fn look_to_change(
+    pub fn peek_to_change(
         &self,
         pid: PageId,
-        key: &[u8],
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<Option<(ImageRef, Option<RecordCopy>)>> {
         let may_buffer = self.may_be_pending();
@@ -112,29 +95,21 @@ impl Leaves {
             _ => None,
         };
         let Some(image) = image else { return Ok(None) };
-        LAST_LOOK.with_borrow_mut(|last| {
-            if last.pool != self.pool.number() || last.image != Some(image) || last.key != key {
-                last.image = None;
-                let look = |leaf: &LeafImage<'_>| {
-                    let found = look(leaf)?;
-                    if let Some(None) = found {
-                        self.note_absent(image.tree, KeyPart::Whole);
-                        self.cold.filter_image(leaf, &image);
-                    }
-                    Ok(found)
-                };
-                let Some(record) = self.pool.with_leaf_image(&image, look)? else { return Ok(None) };
-                self.pool.count_peek();
-                last.key.clear();
-                last.key.extend_from_slice(key);
-                (last.pool, last.image, last.record) = (self.pool.number(), Some(image), record);
+        let look = |leaf: &LeafImage<'_>| {
+            let found = look(leaf)?;
+            if let Some(None) = found {
+                self.note_absent(image.tree, KeyPart::Whole);
+                self.cold.filter_image(leaf, &image);
             }
-            Ok(Some((image, last.record.clone())))
-        })
+            Ok(found)
+        };
+        let Some(record) = self.pool.with_leaf_image(&image, look)? else { return Ok(None) };
+        self.pool.count_peek();
+        Ok(Some((image, record)))
     }
 
     /// Whether leaves may be looked at without a frame at all.
-    pub fn looks_at_leaves(&self) -> bool {
+    pub fn may_peek(&self) -> bool {
         self.pool.has_evicted() && self.pool.is_nearly_full()
     }
 

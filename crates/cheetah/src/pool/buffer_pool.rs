@@ -19,13 +19,11 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use crate::segment::Segments;
 use cheetah_io::Clock;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
 /// See the module [`pool`](super).
 pub struct Pool {
-    /// Of this pool alone, in the process.
-    pub(super) number: u64,
     pub(super) page_bytes: u32,
     pub(super) health: Arc<Health>,
     pub(super) clock: Arc<dyn Clock>,
@@ -79,7 +77,7 @@ impl std::fmt::Debug for PoolParts {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Pool").finish_non_exhaustive()
     }
 }
 
@@ -108,9 +106,7 @@ impl Pool {
         memory.set(MemoryUse::Tails, segments.tail_bytes_max());
         memory.set(MemoryUse::Rest, memory.shares().rest_bytes());
         let cache_curve = CacheCurve::new(memory.total());
-        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self {
-            number: NEXT_NUMBER.fetch_add(1, Relaxed),
             page_bytes: config.page_bytes,
             health,
             keys,
@@ -137,11 +133,6 @@ impl Pool {
             clock,
             cleaner: Cleaner::default(),
         })
-    }
-
-    /// Different for every pool of the process.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     /// The segments with its images.

@@ -425,7 +425,7 @@ impl Cursor {
     fn hop(&mut self, right: PageId, bound: &[u8]) -> Result<()> {
         self.place = Place::Nowhere;
         // A cursor that goes on for long has pages read ahead, into frames.
-        let is_short = !self.ahead.is_scan() && self.tree.leaves.looks_at_leaves();
+        let is_short = !self.ahead.is_scan() && self.tree.leaves.may_peek();
         if is_short && self.leaf.take_unloaded(&self.tree, right, Target::Key(bound))? {
             return Ok(());
         }
@@ -522,7 +522,7 @@ fn visit<R>(
             return Ok(Visited::Page(f(leaf, &page, &view)));
         }
     }
-    if may_copy && tree.leaves.looks_at_leaves() {
+    if may_copy && tree.leaves.may_peek() {
         let child_of = |page: &PageView<'_>| page.child(target.slot_in(page));
         let pid = tree.with_page(target, 1, &mut (), |_, page| (!page.is_leaf()).then(|| child_of(page)))?;
         if let Some(pid) = pid {

@@ -36,7 +36,7 @@ pub use cursor::{successor, Cursor, Offered, SeekMode};
 pub(crate) use handle::Fences;
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};
-pub use path::Path;
+pub use path::{Path, Peeked};
 pub use readable::Gap;
 pub use stats::TreeCounts;
 pub use walk::{Sight, Walk};

@@ -11,7 +11,7 @@ use crate::leaves::Ticket;
 use crate::pool::PageRef;
 
 /// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct Path {
     pub(super) tree: TreeId,
     /// Root first, leaf last; empty before the first use and after an error.
@@ -34,6 +34,13 @@ pub(super) enum TicketKind {
     Looked,
     /// It was found among what waits.
     Found,
+}
+
+/// What a search has found in the image of a cold leaf, on its way from one path to another.
+#[derive(Debug)]
+pub struct Peeked {
+    tree: TreeId,
+    ticket: KeyTicket,
 }
 
 /// The right to have a change wait for its leaf, and of which key (B11).
@@ -88,6 +95,24 @@ impl Path {
     /// Forgets what is known of a leaf that is not in memory.
     pub fn forget_ticket(&mut self) {
         self.ticket.ticket = None;
+    }
+
+    /// Gives away what the last search has found in the image of a cold leaf, if it did.
+    pub fn take_peeked(&mut self) -> Option<Peeked> {
+        let is_peeked = self.ticket.kind == TicketKind::Looked && self.ticket.ticket.is_some();
+        is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
+    }
+
+    /// Takes over what another search has found: a search for the same key need not read the image
+    /// again, as long as it is the newest one and has no frame.
+    pub fn set_peeked(&mut self, peeked: Peeked) {
+        self.release();
+        (self.tree, self.ticket) = (peeked.tree, peeked.ticket);
+    }
+
+    /// Unpins its pages, and keeps what it knows of a cold leaf.
+    pub fn unpin(&mut self) {
+        self.pages.clear();
     }
 
     /// Forgets the pages of another tree.

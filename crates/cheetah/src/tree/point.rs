@@ -49,8 +49,8 @@ impl Tree {
             Above::Leaf(seen) => return Ok(Point::Page(seen)),
             Above::Child(leaf) => leaf,
         };
-        match self.leaves.fetch_or_look(leaf, key, |leaf| self.find_in_image(leaf, key))? {
-            Fetched::Looked(stored) => {
+        match self.leaves.fetch_or_peek(leaf, key, |leaf| self.find_in_image(leaf, key))? {
+            Fetched::Peeked(stored) => {
                 reach::mark("record out of an image");
                 return Ok(Point::Stored(stored));
             }

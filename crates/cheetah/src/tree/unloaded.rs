@@ -59,26 +59,49 @@ impl Tree {
     }
 
     /// Runs `f` on the record of `key` if there is one that is not delete-marked, and its leaf is
-    /// not in memory, and need not be. May do I/O.
-    pub fn see_unloaded<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
+    /// not in memory, and need not be. Leaves `path` with what the image has. May do I/O.
+    pub fn see_unloaded<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: impl FnOnce(RecordRef<'_>) -> R,
+    ) -> Result<Option<R>> {
         if !self.leaves.has_tickets() {
             return Ok(None);
         }
-        let (mut f, mut ticket) = (Some(f), KeyTicket::default());
+        let mut f = Some(f);
         let mut see = |record: Option<RecordRef<'_>>| {
             let live = record.filter(|record| !record.is_marked())?;
             f.take().map(|f| f(live))
         };
+        path.belong_to(self.def.id);
+        if let Some(seen) = self.with_peeked(key, path, &mut see)? {
+            return Ok(seen);
+        }
         let above = self.with_page(Target::Key(key), 1, &mut (), |_, page| self.child_of(page, key))?;
         let Some(Child { leaf, waiting, lacking }) = above else { return Ok(None) };
-        if let Some(seen) = self.with_waiting(waiting, key, &mut ticket, &mut see)? {
+        if let Some(seen) = self.with_waiting(waiting, key, &mut path.ticket, &mut see)? {
             return Ok(seen);
         }
         if lacking.is_some() {
             return Ok(None);
         }
-        match self.look_into_image(leaf, key, &mut ticket)? {
-            true => Ok(self.with_ticket(key, &mut ticket, &mut see)?.flatten()),
+        match self.look_into_image(leaf, key, &mut path.ticket)? {
+            true => Ok(self.with_ticket(key, &mut path.ticket, &mut see)?.flatten()),
+            false => Ok(None),
+        }
+    }
+
+    /// Runs `f` on the record that a search before has found in the image of the leaf, or that is
+    /// pending; `None` when `path` knows nothing of `key`, or that is out of date.
+    fn with_peeked<R>(
+        &self,
+        key: &[u8],
+        path: &mut Path,
+        f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
+    ) -> Result<Option<R>> {
+        match path.ticket.kind == TicketKind::Looked && path.ticket.for_key(key).is_some() {
+            true => self.with_ticket(key, &mut path.ticket, f),
             false => Ok(None),
         }
     }
@@ -91,10 +114,8 @@ impl Tree {
         path: &mut Path,
         f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
     ) -> Result<Option<R>> {
-        if path.ticket.kind == TicketKind::Looked && path.ticket.for_key(key).is_some() {
-            if let Some(result) = self.with_ticket(key, &mut path.ticket, f)? {
-                return Ok(Some(result));
-            }
+        if let Some(result) = self.with_peeked(key, path, f)? {
+            return Ok(Some(result));
         }
         path.ticket.ticket = None;
         let mut seen = None;
@@ -134,7 +155,7 @@ impl Tree {
 
     /// Fills `ticket` with what the image of `leaf`, which should be that of `key`, has.
     fn look_into_image(&self, leaf: PageId, key: &[u8], ticket: &mut KeyTicket) -> Result<bool> {
-        let looked = self.leaves.look_to_change(leaf, key, |leaf| self.find_in_image(leaf, key))?;
+        let looked = self.leaves.peek_to_change(leaf, |leaf| self.find_in_image(leaf, key))?;
         let Some((image, stored)) = looked else { return Ok(false) };
         ticket.set(self.leaves.ticket_of(&image), key, TicketKind::Looked);
         ticket.stored = stored;

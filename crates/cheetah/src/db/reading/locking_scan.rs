@@ -33,7 +33,7 @@ use crate::format::varint;
 use crate::table::history::visible::read_row;
 use crate::table::rows::locker::{Locked, Locker, Patience, ScannedBy};
 use crate::table::Table;
-use crate::tree::{successor, SeekMode, Sight, Walk};
+use crate::tree::{successor, Path, SeekMode, Sight, Walk};
 use crate::txn::{LockMode, ReadView};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -93,6 +93,8 @@ pub(in crate::db) struct LockingScan {
     /// The record that it is on.
     entry: Copied,
     row: Vec<u8>,
+    /// What is known of the cold leaf of the row, for whoever changes it.
+    row_path: Path,
     /// Whether the row is as it was committed last, and somebody else has it locked (I3).
     is_unlocked: bool,
     /// Keeps the large values of such a row until the scan leaves it.
@@ -121,6 +123,7 @@ impl LockingScan {
             waited_for: None,
             entry: Copied::default(),
             row: Vec::new(),
+            row_path: Path::default(),
             is_unlocked: false,
             unlocked_view: None,
         })
@@ -304,12 +307,12 @@ impl LockingScan {
 
     /// Judges the row of `from`, if it is there and its leaf is not in memory, and need not be.
     fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
-        let Self { locker, how, walk, from, next, entry, table, .. } = self;
+        let Self { locker, how, walk, from, next, entry, table, row_path, .. } = self;
         let _usage = table.use_it()?;
         let (tree, how) = (walk.tree().def().id, *how);
         let asking = Asking { locker, tree, is_clustered: true, how, is_forward: true };
         let range = (Bound::Included(&from[..]), Bound::Included(&from[..]));
-        let seen = walk.tree().see_unloaded(from, |record| {
+        let seen = walk.tree().see_unloaded(from, row_path, |record| {
             asking.judge(Met { key: from, record, range, is_alone: true }, entry)
         })?;
         next.clone_from(from);
@@ -382,12 +385,13 @@ impl LockingScan {
     }
 
     /// Notes that the row that it is on is locked: whoever changes it need not ask again.
-    fn note_locked(&self) {
+    fn note_locked(&mut self) {
+        let peeked = self.row_path.take_peeked();
         if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
             return;
         }
         let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
-        self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by);
+        self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by, peeked);
     }
 
     /// Somebody else has locked the record of `next`: passes it, or looks at it.
@@ -422,7 +426,7 @@ impl LockingScan {
     /// Locks the row of the entry (I2).
     fn lock_row(&mut self) -> Result<ScanStep> {
         let (_, clustered) = parts(self.index_no, &self.entry.key, &self.entry.payload);
-        let Self { locker, how, row, table, .. } = self;
+        let Self { locker, how, row, table, row_path, .. } = self;
         let see = |record: RecordRef<'_>| {
             row.clear();
             row.extend_from_slice(record.payload);
@@ -432,7 +436,9 @@ impl LockingScan {
             locker.check_unchanged(record.version)
         };
         let patience = if how.on_locked == OnLocked::Skip { Patience::None } else { Patience::Waits };
-        let locked = locker.lock_row(table, clustered, None, patience, |_| how.mode, see)?;
+        let locked = locker.lock_row(table, clustered, Some(row_path), patience, |_| how.mode, see);
+        row_path.unpin();
+        let locked = locked?;
         let (Locked::Live(by) | Locked::Gone(by)) = locked else { return Ok(ScanStep::Refused) };
         self.entry.granted = u32::from(by.is_some());
         let is_marked = self.entry.flags == RecordFlags::DELETE_MARKED;

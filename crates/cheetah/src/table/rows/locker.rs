@@ -24,7 +24,7 @@ use crate::format::page::RecordRef;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::parts::Core;
-use crate::tree::Path;
+use crate::tree::{Path, Peeked};
 use crate::txn::{
     Answer, Entry, Lock, LockMode, LockOutcome, Owner, PendingLock, ReadView, State, TableMode, Wait,
 };
@@ -131,6 +131,8 @@ struct Scanned {
     tree: Option<TreeId>,
     key: Vec<u8>,
     by: ScannedBy,
+    /// What the scan has found in the image of its cold leaf.
+    peeked: Option<Peeked>,
 }
 
 /// The kind of lock by which a scan has a row.
@@ -201,23 +203,31 @@ impl Locker {
     }
 
     /// Notes that a scan has locked a row exclusively, which nobody has changed unseen (I4).
-    pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8], by: ScannedBy) {
+    pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8], by: ScannedBy, peeked: Option<Peeked>) {
         let mut scanned = self.scanned.lock();
-        (scanned.tree, scanned.by) = (Some(tree), by);
+        (scanned.tree, scanned.by, scanned.peeked) = (Some(tree), by, peeked);
         scanned.key.clear();
         scanned.key.extend_from_slice(key);
     }
 
-    /// How a scan has locked the row last, if no other one since then, and it still has it.
-    pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8]) -> Option<ScannedBy> {
-        let scanned = self.scanned.lock();
-        (scanned.tree == Some(tree) && scanned.key == key).then_some(scanned.by)
+    /// How a scan has locked the row last, if no other one since then, and it still has it. What the
+    /// scan has found in the image of the row's leaf goes to `path`.
+    pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
+        let mut scanned = self.scanned.lock();
+        if scanned.tree != Some(tree) || scanned.key != key {
+            return None;
+        }
+        if let Some(peeked) = scanned.peeked.take() {
+            path.set_peeked(peeked);
+        }
+        Some(scanned.by)
     }
 
     /// Locks of rows may go: no row counts as scanned any more (I4).
     pub(crate) fn forget_scanned(&self) {
         if !planted::is_on("locks: keep a scanned row that was given back") {
-            self.scanned.lock().tree = None;
+            let mut scanned = self.scanned.lock();
+            (scanned.tree, scanned.peeked) = (None, None);
         }
     }
 

@@ -46,9 +46,9 @@ impl Writer {
         let see = |record: RecordRef<'_>| locker.check_unchanged(record.version);
         let tree = on.table.clustered().def().id;
         if let Some(key) = request.gone_key() {
-            done.gone_by = locker.scanned_by(tree, key);
+            let path = &mut self.paths.of(on.table, 0)?.old;
+            done.gone_by = locker.scanned_by(tree, key, path);
             if done.gone_by.is_none() {
-                let path = &mut self.paths.of(on.table, 0)?.old;
                 locker.lock_row(on.table, key, Some(path), Patience::Waits, |_| LockMode::Exclusive, see)?;
             }
         }
