@@ -54,7 +54,7 @@ pub use filters::KeyPart;
 pub use peek::{Fetched, InImage, Stored, Unloaded};
 pub use pending::Size;
 pub(crate) use save::Saving;
-pub use tickets::Ticket;
+pub use tickets::{Expect, Ticket};
 
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::{Config, TreeId};

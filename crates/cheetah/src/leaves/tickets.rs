@@ -9,6 +9,18 @@ use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
 use crate::pool::{MiniTransaction, PageClass, PageEntry, Pool, Reserve, Residence};
 
+/// What a change takes for granted of a place that nobody has looked at. A change that meets
+/// something else tells of damage (B8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expect {
+    /// No live record is there.
+    New,
+    /// A live record is there that everybody sees.
+    Live,
+    /// Nothing: the change removes whatever is there.
+    Any,
+}
+
 /// The right to have changes wait for a leaf that is not in memory, as long as it stays so (B2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {

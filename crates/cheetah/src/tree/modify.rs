@@ -11,10 +11,11 @@
 
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
-use super::path::TicketKind;
+use super::path::Basis;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, RecordRef};
+use crate::leaves::Expect;
 use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
 /// What became of an insert or a replace.
@@ -115,8 +116,8 @@ impl Tree {
         record: RecordRef<'_>,
     ) -> Result<Changed> {
         self.check_limits(key, &record)?;
-        let change = match path.ticket.kind {
-            TicketKind::Settled => BufferedChange::Mark(record),
+        let change = match path.ticket.basis {
+            Basis::Unseen(Expect::Live) => BufferedChange::Mark(record),
             _ => BufferedChange::Put(record),
         };
         if self.buffer(mtr, path, key, &change) {

@@ -7,7 +7,7 @@
 
 use crate::base::{planted, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
-use crate::leaves::Ticket;
+use crate::leaves::{Expect, Ticket};
 use crate::pool::PageRef;
 
 /// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
@@ -23,17 +23,20 @@ pub struct Path {
 }
 
 /// What is known of the record of a ticket.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum TicketKind {
-    /// No live one is there: nobody has looked.
-    #[default]
-    New,
-    /// A live one is there that everybody sees: nobody has looked.
-    Settled,
-    /// The image of the leaf was looked into.
-    Looked,
-    /// It was found among what waits.
-    Found,
+#[derive(Debug)]
+pub(super) enum Basis {
+    /// Nobody has looked.
+    Unseen(Expect),
+    /// It was found among what is pending.
+    Pending,
+    /// The image of the leaf was searched: the record of the key there, if there is one.
+    Image(Option<RecordCopy>),
+}
+
+impl Default for Basis {
+    fn default() -> Self {
+        Basis::Unseen(Expect::New)
+    }
 }
 
 /// What a search has found in the image of a cold leaf, on its way from one path to another.
@@ -48,20 +51,18 @@ pub struct Peeked {
 pub(super) struct KeyTicket {
     pub(super) ticket: Option<Ticket>,
     pub(super) key: Vec<u8>,
-    pub(super) kind: TicketKind,
-    /// The record of the key in that image, if there is one.
-    pub(super) stored: Option<RecordCopy>,
+    pub(super) basis: Basis,
     /// Bytes in the leaf of the record that the last look has found.
     pub(super) cell_bytes: usize,
 }
 
 impl KeyTicket {
     /// Becomes the ticket for a change of `key`.
-    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], kind: TicketKind) {
+    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
         self.ticket = Some(ticket);
         self.key.clear();
         self.key.extend_from_slice(key);
-        (self.kind, self.stored, self.cell_bytes) = (kind, None, 0);
+        (self.basis, self.cell_bytes) = (basis, 0);
     }
 
     pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
@@ -99,7 +100,7 @@ impl Path {
 
     /// Gives away what the last search has found in the image of a cold leaf, if it did.
     pub fn take_peeked(&mut self) -> Option<Peeked> {
-        let is_peeked = self.ticket.kind == TicketKind::Looked && self.ticket.ticket.is_some();
+        let is_peeked = matches!(self.ticket.basis, Basis::Image(_)) && self.ticket.ticket.is_some();
         is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
     }
 

@@ -2,63 +2,39 @@
 //! for it.
 
 use super::descend::Target;
-use super::path::TicketKind;
+use super::path::Basis;
 use super::{Changed, Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{cell_bytes, RecordRef, VERSION_BYTES};
-use crate::leaves::Ticket;
+use crate::leaves::{Expect, Ticket};
 use crate::pool::MiniTransaction;
 
 impl Tree {
-    /// Makes `path` a ticket for a new entry of `key` that nobody need look for, if its leaf is not
-    /// in memory and the entry may wait for it. Whether it is one. Loads inner pages: may do I/O.
-    pub fn take_ticket(&self, key: &[u8], record: &RecordRef<'_>, path: &mut Path) -> Result<bool> {
-        self.take_ticket_of(TicketKind::New, key, record, path)
-    }
-
-    /// As [`take_ticket`](Self::take_ticket), for marking the live entry `record` of `key` as
-    /// deleted, which is there for certain, and which everybody sees.
-    pub fn take_ticket_to_mark(&self, key: &[u8], record: &RecordRef<'_>, path: &mut Path) -> Result<bool> {
-        self.take_ticket_of(TicketKind::Settled, key, record, path)
-    }
-
-    /// As [`take_ticket`](Self::take_ticket), for removing the record of `key`, if there is one.
-    pub fn take_ticket_to_remove(&self, key: &[u8], path: &mut Path) -> Result<bool> {
-        self.take_ticket_for(TicketKind::New, key, path, (0, 0))
-    }
-
-    fn take_ticket_of(
+    /// Leaves the leaf of `key` cold for a change that takes for granted what `expect` says: the
+    /// key gets `record`, or loses what it has. Makes `path` a ticket for that, if the leaf is cold
+    /// and the change may be pending; whether it is one. Loads inner pages: may do I/O.
+    pub fn leave_cold(
         &self,
-        kind: TicketKind,
         key: &[u8],
-        record: &RecordRef<'_>,
+        expect: Expect,
+        record: Option<&RecordRef<'_>>,
         path: &mut Path,
-    ) -> Result<bool> {
-        let cell_bytes = cell_bytes(key.len(), record);
-        // A mark finds its record, which gets a version.
-        let found_and_growth_bytes = match kind {
-            TicketKind::New => (0, cell_bytes),
-            _ => (cell_bytes, VERSION_BYTES),
-        };
-        self.take_ticket_for(kind, key, path, found_and_growth_bytes)
-    }
-
-    fn take_ticket_for(
-        &self,
-        kind: TicketKind,
-        key: &[u8],
-        path: &mut Path,
-        (found_bytes, bytes): (usize, usize),
     ) -> Result<bool> {
         path.ticket.ticket = None;
         if !self.leaves.has_tickets() || self.covers(path, key) {
             return Ok(false);
         }
-        let ticket = self.find_ticket(key, bytes)?;
+        let record_bytes = record.map_or(0, |record| cell_bytes(key.len(), record));
+        let (found_bytes, growth_bytes) = match expect {
+            // A mark finds its record, which gets a version.
+            Expect::Live => (record_bytes, VERSION_BYTES),
+            Expect::New | Expect::Any => (0, record_bytes),
+        };
+        let ticket = self.find_ticket(key, growth_bytes)?;
         if let Some(ticket) = ticket {
             path.release();
             path.tree = self.def.id;
-            path.ticket.set(ticket, key, kind);
+            path.ticket.set(ticket, key, Basis::Unseen(expect));
             path.ticket.cell_bytes = found_bytes;
         }
         Ok(ticket.is_some())

@@ -7,7 +7,7 @@
 //!       others from that key since the look: by a lock of the row, and by its purge latch.
 
 use super::descend::{Landing, Target};
-use super::path::{KeyTicket, TicketKind};
+use super::path::{Basis, KeyTicket};
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
 use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
@@ -100,7 +100,7 @@ impl Tree {
         path: &mut Path,
         f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
     ) -> Result<Option<R>> {
-        match path.ticket.kind == TicketKind::Looked && path.ticket.for_key(key).is_some() {
+        match matches!(path.ticket.basis, Basis::Image(_)) && path.ticket.for_key(key).is_some() {
             true => self.with_ticket(key, &mut path.ticket, f),
             false => Ok(None),
         }
@@ -131,7 +131,7 @@ impl Tree {
             return Ok(Some(result));
         }
         if let Some(ticket) = lacking {
-            path.ticket.set(ticket, key, TicketKind::Looked);
+            path.ticket.set(ticket, key, Basis::Image(None));
             if let Some(result) = self.with_ticket(key, &mut path.ticket, f)? {
                 path.pages.clear();
                 return Ok(Some(result));
@@ -157,8 +157,7 @@ impl Tree {
     fn look_into_image(&self, leaf: PageId, key: &[u8], ticket: &mut KeyTicket) -> Result<bool> {
         let looked = self.leaves.peek_to_change(leaf, |leaf| self.find_in_image(leaf, key))?;
         let Some((image, stored)) = looked else { return Ok(false) };
-        ticket.set(self.leaves.ticket_of(&image), key, TicketKind::Looked);
-        ticket.stored = stored;
+        ticket.set(self.leaves.ticket_of(&image), key, Basis::Image(stored));
         Ok(true)
     }
 
@@ -179,7 +178,7 @@ impl Tree {
         })?;
         if result.is_some() {
             reach::mark("record found among what waits");
-            ticket.set(waiting, key, TicketKind::Found);
+            ticket.set(waiting, key, Basis::Pending);
             ticket.cell_bytes = bytes;
         }
         Ok(result)
@@ -231,7 +230,9 @@ impl Tree {
         ticket: &mut KeyTicket,
         f: &mut impl FnMut(Option<RecordRef<'_>>) -> R,
     ) -> Result<Option<R>> {
-        let KeyTicket { ticket: Some(page), stored, cell_bytes, .. } = ticket else { return Ok(None) };
+        let KeyTicket { ticket: Some(page), basis: Basis::Image(stored), cell_bytes, .. } = ticket else {
+            return Ok(None);
+        };
         let stored = stored.as_ref().map(|record| record.as_ref());
         let result = self.leaves.with_stored(page, key, stored, |record, size| {
             *cell_bytes = bytes_of(key, record, size);

@@ -23,6 +23,7 @@ use crate::base::{reach, Error, PageId, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
+use crate::leaves::Expect;
 use crate::pool::{MiniTransaction, Pool};
 use crate::table::definitions::handle::Table;
 use crate::tree::{Changed, Cursor, Path, Removed, Tree};
@@ -57,6 +58,26 @@ pub(crate) struct FoundRecord {
     pub(in crate::table) payload: BufferRange,
 }
 
+/// What is known of a place before the change.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Found {
+    #[default]
+    Nothing,
+    Record(FoundRecord),
+    /// Nobody has looked: its leaf is cold.
+    Unseen,
+}
+
+impl Found {
+    /// The record, if one was found.
+    pub(crate) fn record(&self) -> Option<&FoundRecord> {
+        match self {
+            Found::Record(record) => Some(record),
+            Found::Nothing | Found::Unseen => None,
+        }
+    }
+}
+
 /// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered
 /// key.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +89,12 @@ pub(crate) struct EntryChange {
     pub(crate) new_key: Option<(BufferRange, usize)>,
     /// The stored payload of the entry that comes.
     pub(crate) payload: BufferRange,
-    /// The live entry at `old_key`.
-    pub(crate) old: FoundRecord,
-    /// The delete-marked entry at `new_key`.
-    pub(crate) marked: Option<FoundRecord>,
-    /// The entry that goes is to be removed, and nobody has looked whether it is there.
-    pub(crate) goes_unseen: bool,
-    /// The entry that comes may wait for its leaf: nobody has looked what is at `new_key`.
-    pub(crate) is_put: bool,
+    /// At `old_key`: the live entry, nothing where redo has found none, or unseen where the entry
+    /// is to be removed, whatever is there.
+    pub(crate) old: Found,
+    /// At `new_key`: nothing, a delete-marked entry, or unseen where the entry is put in place of
+    /// what is there.
+    pub(crate) new: Found,
 }
 
 /// Which of a tree's two paths a step uses.
@@ -242,53 +261,29 @@ impl Change {
         })
     }
 
-    /// Makes `path` a ticket for marking an entry as deleted that everybody sees, if its leaf is
-    /// not in memory and the mark may wait for it: the entry that is there, or `None`. Nobody
-    /// looks: `payload` is what is stored under `key`. Outside mini-transactions; may do I/O.
-    pub(crate) fn take_ticket_to_mark(
-        &mut self,
+    /// Leaves the place of `key` unseen, if its leaf is cold, and what becomes of it may be
+    /// pending; whether it does. The key gets `payload`, or loses what it has; `expect` says what
+    /// is there. Outside mini-transactions; may do I/O.
+    pub(in crate::table) fn leave_cold(
+        &self,
         tree: &Tree,
         key: BufferRange,
-        payload: [&[u8]; 2],
+        expect: Expect,
+        payload: Option<Payload>,
         path: &mut Path,
-    ) -> Result<Option<FoundRecord>> {
+    ) -> Result<bool> {
+        let record = payload.map(|payload| RecordRef {
+            version: if expect == Expect::New { WIDEST_VERSION } else { None },
+            ..RecordRef::frozen(self.payload(payload))
+        });
+        tree.leave_cold(self.get(key), expect, record.as_ref(), path)
+    }
+
+    /// Copies `parts`, one behind the other, as what a place holds before.
+    pub(crate) fn put_before(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.before.len();
-        payload.iter().for_each(|part| self.before.extend_from_slice(part));
-        let payload = BufferRange { at, len: self.before.len() - at };
-        let record = RecordRef::frozen(payload.of(&self.before));
-        let has_ticket = tree.take_ticket_to_mark(key.of(&self.bytes), &record, path)?;
-        if has_ticket {
-            reach::mark("entry marked unseen");
-        }
-        Ok(has_ticket.then_some(FoundRecord { version: None, payload }))
-    }
-
-    /// Makes `path` a ticket for removing an entry, if its leaf is not in memory and the removal
-    /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
-    pub(crate) fn take_ticket_to_remove(
-        &self,
-        tree: &Tree,
-        key: BufferRange,
-        path: &mut Path,
-    ) -> Result<bool> {
-        let has_ticket = tree.take_ticket_to_remove(self.get(key), path)?;
-        if has_ticket {
-            reach::mark("entry removed unseen");
-        }
-        Ok(has_ticket)
-    }
-
-    /// Makes `path` a ticket for an entry that comes, if its leaf is not in memory and the entry
-    /// may wait for it; whether it is one. Outside mini-transactions; may do I/O.
-    pub(crate) fn take_ticket(
-        &self,
-        tree: &Tree,
-        key: BufferRange,
-        payload: BufferRange,
-        path: &mut Path,
-    ) -> Result<bool> {
-        let record = RecordRef { version: WIDEST_VERSION, ..RecordRef::frozen(self.get(payload)) };
-        tree.take_ticket(self.get(key), &record, path)
+        parts.iter().for_each(|part| self.before.extend_from_slice(part));
+        BufferRange { at, len: self.before.len() - at }
     }
 
     /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before
@@ -316,18 +311,8 @@ impl Change {
         let old_key = old_key.map(|key| (self.put_stored_key(key, self.old_key), key.len()));
         let new_key = new_key.map(|key| (self.put_stored_key(key, self.new_key), key.len()));
         let payload = self.put(payload);
-        let (old, marked) = (FoundRecord::default(), None);
-        let (is_put, goes_unseen) = (false, false);
-        self.entries.push(EntryChange {
-            index_no,
-            old_key,
-            new_key,
-            payload,
-            old,
-            marked,
-            goes_unseen,
-            is_put,
-        });
+        let (old, new) = (Found::Nothing, Found::Nothing);
+        self.entries.push(EntryChange { index_no, old_key, new_key, payload, old, new });
         self.entries.last_mut().expect("just added")
     }
 

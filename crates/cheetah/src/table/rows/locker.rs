@@ -210,8 +210,8 @@ impl Locker {
         scanned.key.extend_from_slice(key);
     }
 
-    /// How a scan has locked the row last, if no other one since then, and it still has it. What the
-    /// scan has found in the image of the row's leaf goes to `path`.
+    /// How a scan has locked the row last, if no other one since then, and it still has it. What
+    /// the scan has found in the image of the row's leaf goes to `path`.
     pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
         let mut scanned = self.scanned.lock();
         if scanned.tree != Some(tree) || scanned.key != key {

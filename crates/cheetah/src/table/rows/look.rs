@@ -2,12 +2,13 @@
 //! row that comes, and their entries. What keeps it so until the mini-transaction says
 //! [`super::operation`].
 
-use super::change::{EntryChange, FoundRecord, TreePaths};
+use super::change::{BufferRange, Change, EntryChange, Found, FoundRecord, Payload, TreePaths};
 use super::request::RowRequest;
 use super::writer::Writer;
-use crate::base::{planted, Error, Result};
+use crate::base::{planted, reach, Error, Result};
 use crate::format::log_record::{LoggedEntry, RowOp};
 use crate::format::varint;
+use crate::leaves::Expect;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 
@@ -123,67 +124,117 @@ impl Writer {
     }
 
     fn look_at_entry(&mut self, table: &Table, entry: &mut EntryChange, seen: Seen<'_>) -> Result<()> {
-        let settled = if let Seen::UnlessSettled(settled) = seen { Some(settled) } else { None };
-        let is_for_good = matches!(seen, Seen::RedoneForGood);
-        let Writer { change, paths, .. } = self;
-        let tree = table.tree(entry.index_no)?;
-        let into = paths.of(table, entry.index_no)?;
-        let damaged =
-            |detail| Error::corrupt(format!("index {} of table '{}'", entry.index_no, table.name()), detail);
+        let keeps_key = self.change.entry_keeps_key(entry);
         if let Some((old, _)) = entry.old_key {
-            let is_settled = |settled: &Settled<'_>| {
-                settled.core.is_settled(change.old.version)
-                    || planted::is_on("blind: mark what not everybody sees")
-            };
-            let blind = settled.filter(|settled| settled.may_wait && !change.entry_keeps_key(entry));
-            let blind = blind.filter(is_settled);
-            let marked = blind.map(|settled| {
-                let mut length = [0u8; varint::MAX_BYTES];
-                let head = varint::bytes_of(settled.old_len as u64, &mut length);
-                change.take_ticket_to_mark(tree, old, [head, settled.old_payload], &mut into.old)
-            });
-            entry.goes_unseen = is_for_good
-                && !change.entry_keeps_key(entry)
-                && change.take_ticket_to_remove(tree, old, &mut into.old)?;
-            entry.old = match marked.transpose()?.flatten() {
-                Some(held) => held,
-                None if entry.goes_unseen => FoundRecord::default(),
-                None => match change.look(tree, old, &mut into.old)? {
-                    Some((false, held)) => held,
-                    // Who made the change has not looked, perhaps, and it is told when it is made.
-                    _ if settled.is_none() => {
-                        tree.leaves().note_missing(tree.def().id);
-                        FoundRecord::default()
-                    }
-                    _ => return Err(damaged("the entry of the row to change is missing; run CHECK TABLE")),
-                },
-            };
+            let expect = if keeps_key { None } else { seen.expect_of_old(&self.change) };
+            entry.old = self.look_at_old_entry(table, entry.index_no, old, expect, seen)?;
         }
-        let Some((new, _)) = entry.new_key.filter(|_| !change.entry_keeps_key(entry)) else { return Ok(()) };
-        let TreePaths { old, new: path, .. } = into;
-        // If there is no record under the new key of the row, or everybody sees it, then nobody
-        // asks for a mark that this entry replaces (B8).
-        let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
-        let is_first = match (in_place, settled) {
-            (None, _) => true,
-            (Some(found), Some(settled)) => settled.may_wait && settled.core.is_settled(found.version),
-            (Some(_), None) => false,
-        };
-        let is_lacking = change.lacking.contains(&entry.index_no);
-        let may_leave_unseen = is_first || planted::is_on("blind: put beside what not everybody sees");
-        if is_lacking || is_for_good || may_leave_unseen && !table.is_unique(entry.index_no) {
-            entry.is_put = change.take_ticket(tree, new, entry.payload, path)?;
-            if entry.is_put {
-                return Ok(());
-            }
-        }
-        match change.look_near(tree, new, path, old)? {
-            None => {}
-            Some((true, held)) => entry.marked = Some(held),
-            Some((false, _)) => {
-                return Err(damaged("an entry of the new row is there already; run CHECK TABLE"))
-            }
+        if let Some((new, _)) = entry.new_key.filter(|_| !keeps_key) {
+            entry.new = self.look_at_new_entry(table, entry, new, seen)?;
         }
         Ok(())
     }
+
+    /// Looks at the entry that goes; not if its leaf is cold, and `expect` says what is there.
+    fn look_at_old_entry(
+        &mut self,
+        table: &Table,
+        index_no: usize,
+        key: BufferRange,
+        expect: Option<Expect>,
+        seen: Seen<'_>,
+    ) -> Result<Found> {
+        let Writer { change, paths, .. } = self;
+        let tree = table.tree(index_no)?;
+        let path = &mut paths.of(table, index_no)?.old;
+        match (expect, seen) {
+            (Some(Expect::Live), Seen::UnlessSettled(settled)) => {
+                let mut length = [0u8; varint::MAX_BYTES];
+                let head = varint::bytes_of(settled.old_len as u64, &mut length);
+                let payload = change.put_before(&[head, settled.old_payload]);
+                if change.leave_cold(tree, key, Expect::Live, Some(Payload::Before(payload)), path)? {
+                    reach::mark("entry marked unseen");
+                    return Ok(Found::Record(FoundRecord { version: None, payload }));
+                }
+            }
+            (Some(expect), _) if change.leave_cold(tree, key, expect, None, path)? => {
+                reach::mark("entry removed unseen");
+                return Ok(Found::Unseen);
+            }
+            _ => {}
+        }
+        match change.look(tree, key, path)? {
+            Some((false, held)) => Ok(Found::Record(held)),
+            // Who made the change has not looked, perhaps, and it is told when it is made.
+            _ if !matches!(seen, Seen::UnlessSettled(_)) => {
+                tree.leaves().note_missing(tree.def().id);
+                Ok(Found::Nothing)
+            }
+            _ => Err(damaged(table, index_no, "the entry of the row to change is missing; run CHECK TABLE")),
+        }
+    }
+
+    /// Makes sure that the entry that comes is not there; without a look if its leaf is cold, and
+    /// it is known that at most a mark is there which nobody asks for.
+    fn look_at_new_entry(
+        &mut self,
+        table: &Table,
+        entry: &EntryChange,
+        key: BufferRange,
+        seen: Seen<'_>,
+    ) -> Result<Found> {
+        let Writer { change, paths, .. } = self;
+        let tree = table.tree(entry.index_no)?;
+        let TreePaths { old, new: path, .. } = paths.of(table, entry.index_no)?;
+        let may_leave_unseen = change.lacking.contains(&entry.index_no)
+            || matches!(seen, Seen::RedoneForGood)
+            || seen.is_first_of_its_key(change) && !table.is_unique(entry.index_no);
+        let payload = Some(Payload::New(entry.payload));
+        if may_leave_unseen && change.leave_cold(tree, key, Expect::New, payload, path)? {
+            return Ok(Found::Unseen);
+        }
+        match change.look_near(tree, key, path, old)? {
+            None => Ok(Found::Nothing),
+            Some((true, held)) => Ok(Found::Record(held)),
+            Some((false, _)) => {
+                let detail = "an entry of the new row is there already; run CHECK TABLE";
+                Err(damaged(table, entry.index_no, detail))
+            }
+        }
+    }
+}
+
+impl Seen<'_> {
+    /// What an entry that goes is known to be without a look.
+    fn expect_of_old(&self, change: &Change) -> Option<Expect> {
+        match self {
+            Seen::All => None,
+            Seen::RedoneForGood => Some(Expect::Any),
+            Seen::UnlessSettled(settled) => {
+                let is_settled = || {
+                    settled.core.is_settled(change.old.version)
+                        || planted::is_on("blind: mark what not everybody sees")
+                };
+                (settled.may_wait && is_settled()).then_some(Expect::Live)
+            }
+        }
+    }
+
+    /// Whether nobody asks for what may be under the key of an entry that comes: there is no record
+    /// under the new key of the row, or everybody sees it (B8).
+    fn is_first_of_its_key(&self, change: &Change) -> bool {
+        let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
+        let is_first = match (in_place, self) {
+            (None, _) => true,
+            (Some(found), Seen::UnlessSettled(settled)) => {
+                settled.may_wait && settled.core.is_settled(found.version)
+            }
+            (Some(_), _) => false,
+        };
+        is_first || planted::is_on("blind: put beside what not everybody sees")
+    }
+}
+
+fn damaged(table: &Table, index_no: usize, detail: &str) -> Error {
+    Error::corrupt(format!("index {index_no} of table '{}'", table.name()), detail)
 }

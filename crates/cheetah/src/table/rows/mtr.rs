@@ -1,7 +1,7 @@
 //! The mini-transaction of a row operation: its undo record, the trees with the row count, and its
 //! log record, all or nothing (I3 of [`super::operation`]).
 
-use super::change;
+use super::change::{self, FoundRecord};
 use super::plan::Gone;
 use super::request::Target;
 use super::writer::Writer;
@@ -121,8 +121,8 @@ impl Writer {
             index: table.number_of(entry.index_no),
             old_key: change.caller_key(entry.old_key),
             new_key: change.caller_key(entry.new_key),
-            old: change.before_of(&entry.old),
-            marked: entry.marked.as_ref().map(|held| change.before_of(held)),
+            old: change.before_of(entry.old.record().unwrap_or(&FoundRecord::default())),
+            marked: entry.new.record().map(|held| change.before_of(held)),
         });
         undo_record::put_row(&mut buffers.undo, &parts, entries);
         undo_record::finish(&mut buffers.undo);

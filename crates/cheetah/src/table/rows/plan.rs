@@ -1,7 +1,9 @@
 //! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is
 //! never removed, says [`super::change`].
 
-use super::change::{rows_of, BufferRange, Change, FoundRecord, Paths, Payload, Side, Stamp, Version, Work};
+use super::change::{
+    rows_of, BufferRange, Change, Found, FoundRecord, Paths, Payload, Side, Stamp, Version, Work,
+};
 use crate::base::{planted, Result};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
@@ -43,15 +45,21 @@ impl Change {
                 self.step(entry.index_no, Side::Old, key, own(payload, false));
                 continue;
             }
-            // Redo has found no such entry: a stored payload is never empty.
-            let is_there = entry.goes_unseen || !self.held(&entry.old).is_empty();
-            if let Some((key, _)) =
-                entry.old_key.filter(|_| is_there && !planted::is_on("index: leave the entry that goes"))
-            {
-                self.step(entry.index_no, Side::Old, key, goes(&entry.old));
+            let work = match entry.old {
+                Found::Record(held) => Some(goes(&held)),
+                Found::Unseen => Some(Work::Remove),
+                // Redo has found no such entry.
+                Found::Nothing => None,
+            };
+            let work = work.filter(|_| !planted::is_on("index: leave the entry that goes"));
+            if let (Some((key, _)), Some(work)) = (entry.old_key, work) {
+                self.step(entry.index_no, Side::Old, key, work);
             }
             if let Some((key, _)) = entry.new_key {
-                let work = if entry.is_put { Work::Put(payload) } else { put_new(payload, entry.marked) };
+                let work = match entry.new {
+                    Found::Unseen => Work::Put(payload),
+                    found => put_new(payload, found.record().copied()),
+                };
                 self.step(entry.index_no, Side::New, key, work);
             }
         }

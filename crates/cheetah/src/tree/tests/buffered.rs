@@ -7,6 +7,7 @@ use crate::base::planted::plant;
 use crate::base::{reach, Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::format::page::RecordRef;
 use crate::leaves::testing::Database;
+use crate::leaves::Expect;
 use crate::memory::MemoryUse;
 use crate::pool::EpochState;
 use crate::tree::Path;
@@ -70,7 +71,10 @@ fn use_old_tickets(seed: u64) {
         let mut held = Vec::new();
         for _ in 0..10 {
             let (key, mut path) = (Keys::Short.draw(&mut rng), Path::default());
-            let has = fixture.tree.take_ticket(&key, &RecordRef::frozen(b"ticket"), &mut path).unwrap();
+            let has = fixture
+                .tree
+                .leave_cold(&key, Expect::New, Some(&RecordRef::frozen(b"ticket")), &mut path)
+                .unwrap();
             held.extend(has.then_some((key, path)));
         }
         for _ in 0..rng.below(300) {

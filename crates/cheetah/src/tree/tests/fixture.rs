@@ -2,7 +2,7 @@
 
 use crate::base::{reach, Config, TreeId};
 use crate::format::page::RecordRef;
-use crate::leaves::Leaves;
+use crate::leaves::{Expect, Leaves};
 use crate::pool::{MiniTransaction, PageClass, Pool};
 use crate::tree::{Changed, Cursor, Path, Removed, Tree, TreeDef};
 use cheetah_io::rng::Rng;
@@ -152,7 +152,7 @@ impl Fixture {
     /// memory.
     pub(super) fn take_out(&mut self, key: &[u8]) {
         let Self { tree, path, model, .. } = self;
-        if !tree.take_ticket_to_remove(key, path).unwrap() {
+        if !tree.leave_cold(key, Expect::Any, None, path).unwrap() {
             tree.prepare(key, path).unwrap();
         }
         let removed = tree.remove(&enter(tree, path, key, None), path, key).unwrap();
@@ -254,7 +254,7 @@ pub(super) fn insert(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) -
 /// As a row operation does.
 pub(super) fn put(tree: &Tree, path: &mut Path, key: &[u8], payload: &[u8]) {
     let record = RecordRef::frozen(payload);
-    if !tree.take_ticket(key, &record, path).unwrap() {
+    if !tree.leave_cold(key, Expect::New, Some(&record), path).unwrap() {
         tree.prepare(key, path).unwrap();
     }
     let mtr = enter(tree, path, key, Some(record));

@@ -8,6 +8,7 @@ use crate::base::{Config, Error, Result};
 use crate::format::encryption::Key;
 use crate::format::page::RecordRef;
 use crate::leaves::testing::Database;
+use crate::leaves::Expect;
 use crate::memory::MemoryUse;
 use crate::tree::{Path, Removed, SeekMode};
 use cheetah_io::rng::Rng;
@@ -258,7 +259,7 @@ fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     for number in MANY_KEYS..2 * MANY_KEYS {
         let (key, payload) = (scattered(number), Rng::new(number).bytes(40));
         let record = RecordRef::frozen(&payload);
-        if tree.take_ticket(&key, &record, path).unwrap() {
+        if tree.leave_cold(&key, Expect::New, Some(&record), path).unwrap() {
             tree.put(&pool.enter(), path, &key, record).unwrap();
             model.insert(key.to_vec(), payload);
         }
@@ -314,7 +315,7 @@ fn changes_refused_inside() -> u64 {
         let keys = [1, 2].map(|last| [&scattered(number)[..], &[last]].concat());
         let mut paths = [Path::default(), Path::default()];
         let mut writers = keys.iter().zip(&mut paths);
-        if !writers.all(|(key, path)| tree.take_ticket(key, &record, path).unwrap()) {
+        if !writers.all(|(key, path)| tree.leave_cold(key, Expect::New, Some(&record), path).unwrap()) {
             continue;
         }
         pairs += 1;
