@@ -133,14 +133,15 @@ impl ColdLeaves {
         }
     }
 
-    /// Whether no entries of `epoch` wait for the page any more; `false` when somebody reads it.
+    /// Whether no entries of `epoch` wait for the page any more; `false` when somebody reads or has
+    /// reserved it.
     fn damage_for_certain(&self, pool: &Pool, pid: PageId, epoch: Epoch, error: &Error) -> Result<bool> {
         if !self.pending.has(pid, epoch) {
             return Ok(true);
         }
         let location = pool.segments().append(Stream::Hot, &mut [0; DAMAGED_IMAGE_BYTES])?;
         let mut entry = pool.page_entry(pid);
-        if entry.residence() != Residence::Stored || !self.pending.has(pid, epoch) {
+        if entry.residence() != Residence::Stored || entry.is_reserved() || !self.pending.has(pid, epoch) {
             drop(entry);
             pool.segments().release(&location, pool.epoch());
             return Ok(false);

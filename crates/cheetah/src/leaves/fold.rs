@@ -70,6 +70,7 @@ impl ColdLeaves {
         let Folding { image, epoch, changes } = folding;
         let mut entry = pool.page_entry(image.pid);
         let is_same = entry.residence() == Residence::Stored
+            && (!entry.is_reserved() || planted::is_on("fold: take the place of a reserved image"))
             && entry.location() == Some(image.location)
             && self.pending.epochs(image.pid).0 == Some(*epoch)
             && self.pending.oldest_length(image.pid) == changes.len();

@@ -27,7 +27,7 @@
 //!   B5  A page with changes of an epoch is in `pending` of its changes. It goes from there to
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `pending`.
 //!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B14 to B18  See docs/durability.md. V1 to V8  See [`save`].
+//!   B8, B10, B14 to B20  See docs/durability.md. V1 to V8  See [`save`].
 //! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
 //!           of the map. Never the order with a shard held. Small leaves and the list of files
 //!           have mutexes of their own, with nothing under them.
@@ -42,19 +42,19 @@ mod fold;
 mod in_memory;
 mod peek;
 mod pending;
+mod reserve;
 mod restore;
 mod save;
 mod scrub;
 mod small;
 #[cfg(test)]
 pub(crate) mod testing;
-mod tickets;
 
 pub use filters::KeyPart;
 pub use peek::{Fetched, InImage, Stored, Unloaded};
 pub use pending::Size;
+pub use reserve::{Expect, Reservation, Ticket};
 pub(crate) use save::Saving;
-pub use tickets::{Expect, Ticket};
 
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::{Config, TreeId};

@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, Chain};
 use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
-use crate::base::{Config, Epoch, PageId, Result, TreeId};
+use crate::base::{planted, Config, Epoch, PageId, Result, TreeId};
 use crate::format::page::{buffered_keys, encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::{Counter, Shards, TakesMemory};
@@ -47,6 +47,13 @@ impl EpochPending {
     }
 }
 
+/// What is reserved of a page: for changes that are about to be pending.
+#[derive(Clone, Copy, Default, Debug)]
+struct Reserved {
+    count: u32,
+    bytes: u32,
+}
+
 /// What of the entries of a page is to be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unsaved {
@@ -86,6 +93,7 @@ pub(super) enum Waiting {
 struct Shard {
     older: FastMap<u64, EpochPending>,
     newer: FastMap<u64, EpochPending>,
+    reserved: FastMap<u64, Reserved>,
     cells: Cells<CELL_BYTES>,
     /// For a change that is being encoded, or a chain that is searched.
     bytes: Vec<u8>,
@@ -94,7 +102,7 @@ struct Shard {
 impl TakesMemory for Shard {
     fn memory_bytes(&self) -> usize {
         let places_bytes = self.older.len() * PLACE_BYTES;
-        let maps_bytes = map_bytes(&self.older) + map_bytes(&self.newer);
+        let maps_bytes = map_bytes(&self.older) + map_bytes(&self.newer) + map_bytes(&self.reserved);
         places_bytes + maps_bytes + self.cells.memory_bytes() + self.bytes.capacity()
     }
 }
@@ -107,6 +115,27 @@ impl Shard {
 
     fn growth_bytes(&self, pid: PageId) -> usize {
         self.of_page(pid).map(|entries| entries.growth_bytes as usize).sum()
+    }
+
+    fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
+        let reserved = match planted::is_on("buffering: ask for the room of each change alone") {
+            true => 0,
+            false => self.reserved.get(&pid.0).map_or(0, |reserved| reserved.bytes as usize),
+        };
+        self.growth_bytes(pid) + reserved + bytes <= room && self.chain_bytes(pid) < CHAIN_BYTES_MAX
+    }
+
+    /// Gives back what was reserved; whether nothing is reserved any more.
+    fn release(&mut self, pid: PageId, bytes: usize) -> bool {
+        let Entry::Occupied(mut place) = self.reserved.entry(pid.0) else { return false };
+        let reserved = place.get_mut();
+        reserved.count -= 1;
+        reserved.bytes -= bytes as u32;
+        let is_last = reserved.count == 0;
+        if is_last {
+            place.remove();
+        }
+        is_last
     }
 
     fn chain_bytes(&self, pid: PageId) -> usize {
@@ -153,6 +182,7 @@ impl Pending {
         let shard = || Shard {
             older: FastMap::default(),
             newer: FastMap::default(),
+            reserved: FastMap::default(),
             cells: Cells::new(source.clone()),
             bytes: Vec::new(),
         };
@@ -205,27 +235,44 @@ impl Pending {
         ]
     }
 
-    /// Whether a change that makes a page grow by `bytes` may wait with the others: they find
+    /// Whether a change that makes a page grow by `bytes` may be pending with the others: they find
     /// `room`, and can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
-        let shard = self.shards.lock(pid);
-        shard.growth_bytes(pid) + bytes <= room && shard.chain_bytes(pid) < CHAIN_BYTES_MAX
+        self.shards.lock(pid).fits(pid, bytes, room)
     }
 
-    /// Adds a change to those of `epoch`, if there is room. Whether it was added, and whether it is
-    /// the first of that epoch.
+    /// Reserves `bytes` of a page for a change, if it [fits](Self::fits). Under the lock of the
+    /// page's entry.
+    pub(super) fn reserve(&self, pid: PageId, bytes: usize, room: usize) -> bool {
+        self.shards.change(pid, |shard| {
+            let fits = shard.fits(pid, bytes, room);
+            if fits {
+                let reserved = shard.reserved.entry(pid.0).or_default();
+                (reserved.count, reserved.bytes) = (reserved.count + 1, reserved.bytes + bytes as u32);
+            }
+            fits
+        })
+    }
+
+    /// Gives back what was reserved; whether nothing is reserved any more. Under the lock of the
+    /// page's entry.
+    pub(super) fn release(&self, pid: PageId, bytes: usize) -> bool {
+        self.shards.change(pid, |shard| shard.release(pid, bytes))
+    }
+
+    /// Adds a change to those of `epoch`, in the place that was reserved for it. Whether it is the
+    /// first of that epoch, and whether nothing is reserved any more. Under the lock of the page's
+    /// entry.
     pub(super) fn put(
         &self,
         pid: PageId,
         epoch: Epoch,
         key: &[u8],
         change: &BufferedChange<'_>,
-        (bytes, room): (usize, usize),
+        bytes: usize,
     ) -> (bool, bool) {
         let (result, is_first_of_page) = self.shards.change(pid, |shard| {
-            if shard.growth_bytes(pid) + bytes > room {
-                return ((false, false), false);
-            }
+            let is_last_reserved = shard.release(pid, bytes);
             let older = shard.older.get(&pid.0);
             let is_first_of_page = older.is_none();
             let place = match older.is_some_and(|older| older.epoch != epoch) {
@@ -234,13 +281,13 @@ impl Pending {
             };
             let is_first = matches!(place, Entry::Vacant(_));
             let entries = place.or_insert(EpochPending::none_of(epoch));
-            debug_assert_eq!(entries.epoch, epoch, "entries wait of two epochs at most");
+            debug_assert_eq!(entries.epoch, epoch, "changes are pending of two epochs at most");
             shard.bytes.clear();
             encode_buffered(&mut shard.bytes, key, change);
             shard.cells.append(&mut entries.chain, &shard.bytes);
             entries.chain_bytes += shard.bytes.len() as u32;
             entries.growth_bytes += bytes as u32;
-            ((true, is_first), is_first_of_page)
+            ((is_first, is_last_reserved), is_first_of_page)
         });
         if is_first_of_page {
             self.pages.fetch_add(1, Relaxed);
@@ -462,7 +509,7 @@ mod tests {
         let memory = Arc::new(MemoryBudget::new(1 << 20));
         let buffering = Pending::new(&memory, &Config::tiny());
         for pid in [1, 2, 3] {
-            buffering.put(PageId(pid), Epoch(pid), b"key", &BufferedChange::Remove, (0, 100));
+            buffering.put(PageId(pid), Epoch(pid), b"key", &BufferedChange::Remove, 0);
         }
         assert!(buffering.waits_since_before(Epoch(2)) && !buffering.waits_since_before(Epoch(1)));
         assert_eq!(buffering.take_oldest(PageId(1)), Some(Epoch(1)));
@@ -474,7 +521,7 @@ mod tests {
         let memory = Arc::new(MemoryBudget::new(1 << 20));
         let buffering = Pending::new(&memory, &Config::tiny());
         let put = |pid, epoch| {
-            buffering.put(PageId(pid), Epoch(epoch), b"key", &BufferedChange::Remove, (0, 100));
+            buffering.put(PageId(pid), Epoch(epoch), b"key", &BufferedChange::Remove, 0);
         };
         put(1, 1);
         put(2, 2);

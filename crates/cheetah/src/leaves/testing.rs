@@ -2,7 +2,7 @@
 //! changes: for the tests of the layers above.
 
 use super::{ColdLeaves, Leaves};
-use crate::base::Config;
+use crate::base::{Config, PageId};
 use crate::pool::testing::Database as Pages;
 use crate::pool::EpochState;
 use cheetah_io::sim::SimDisk;
@@ -28,6 +28,12 @@ impl Database {
         });
         let leaves = Leaves::new(Arc::clone(&pages.pool), leaves.expect("they are beside the pool"));
         Self { pages, leaves }
+    }
+
+    /// Folds what is pending for a page, by itself; whether it did.
+    pub(crate) fn fold(&self, pid: PageId) -> bool {
+        let pool = &*self.pages.pool;
+        self.leaves.cold.fold(pool, pid, pool.epoch()).unwrap()
     }
 
     /// A whole checkpoint that saves what is pending; `before_commit` runs before its file is

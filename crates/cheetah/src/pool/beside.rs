@@ -194,6 +194,11 @@ impl Pool {
         });
     }
 
+    /// Wakes threads that wait to give a page a frame. Without the lock of its entry.
+    pub(crate) fn wake_readers(&self, pid: PageId) {
+        self.reads.finished(pid);
+    }
+
     /// Forgets an image that is kept in memory: the next read is from disk.
     pub(crate) fn forget_cached_image(&self, pid: PageId) {
         self.image_cache.forget(pid);

@@ -44,6 +44,8 @@ mod interleaving_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod reservation_model_tests;
+#[cfg(test)]
 mod scenario_tests;
 #[cfg(test)]
 mod stress_tests;
@@ -55,6 +57,7 @@ pub use beside::{BesideFrames, Merged, NothingBeside};
 pub use buffer_pool::{Pool, PoolParts};
 pub(crate) use counters::Counter;
 pub use dictionaries::{DictionaryDue, LentTree, Trial};
+pub(crate) use frames::ReservedToken;
 pub use frames::{EntryGuard, Frame, PageClass, PageEntry, Residence};
 pub use images::{ImageWork, IMAGE_BYTES_CLASSES};
 pub use mtr::MiniTransaction;

@@ -7,7 +7,7 @@
 
 use crate::base::{planted, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
-use crate::leaves::{Expect, Ticket};
+use crate::leaves::{Expect, Reservation, Ticket};
 use crate::pool::PageRef;
 
 /// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
@@ -52,6 +52,8 @@ pub(super) struct KeyTicket {
     pub(super) ticket: Option<Ticket>,
     pub(super) key: Vec<u8>,
     pub(super) basis: Basis,
+    /// The place of the change, inside a mini-transaction.
+    pub(super) reservation: Option<Reservation>,
     /// Bytes in the leaf of the record that the last look has found.
     pub(super) cell_bytes: usize,
 }

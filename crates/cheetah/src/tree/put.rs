@@ -4,7 +4,7 @@
 use super::descend::Target;
 use super::path::Basis;
 use super::{Changed, Path, Tree};
-use crate::base::{reach, Result};
+use crate::base::Result;
 use crate::format::page::{cell_bytes, RecordRef, VERSION_BYTES};
 use crate::leaves::{Expect, Ticket};
 use crate::pool::MiniTransaction;
@@ -49,15 +49,6 @@ impl Tree {
         })
     }
 
-    /// The same for a change whose ticket has just ended; none if inner pages cannot be read.
-    pub(super) fn ticket_again(&self, key: &[u8], bytes: usize) -> Option<Ticket> {
-        let ticket = self.find_ticket(key, bytes).ok().flatten();
-        if ticket.is_some() {
-            reach::mark("ticket taken again");
-        }
-        ticket
-    }
-
     /// Puts a record under `key`, in place of what is there, if anything. `path` has a ticket, or
     /// is prepared; otherwise pages are read. Errors as of [`insert`](Self::insert).
     pub fn put(
@@ -70,7 +61,7 @@ impl Tree {
         self.check_limits(key, &record)?;
         match self.insert(mtr, path, key, record)? {
             Changed::Exists => {
-                if self.get_prepared(key, path, |found| !found.is_marked())? == Some(true) {
+                if self.get_loaded(key, path, |found| !found.is_marked())? == Some(true) {
                     self.leaves.note_live_replaced(self.def.id);
                 }
                 match self.replace(mtr, path, key, record)? {

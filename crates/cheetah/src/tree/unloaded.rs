@@ -10,7 +10,7 @@ use super::descend::{Landing, Target};
 use super::path::{Basis, KeyTicket};
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
-use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef, VERSION_BYTES};
+use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef};
 use crate::leaves::{Size, Ticket};
 use crate::pool::{MiniTransaction, PageClass};
 
@@ -248,21 +248,20 @@ impl Tree {
     /// Pins the way to the leaf of `key`, unless `path` has a ticket for giving it `record`, or for
     /// removing it.
     pub fn prepare_change(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &mut Path) -> Result<()> {
-        match path.leaf().is_none() && self.room_of(key, record, path, |_| 0).is_some() {
+        match path.leaf().is_none() && self.has_good_ticket(key, record, path) {
             true => Ok(()),
             false => self.prepare(key, path),
         }
     }
 
-    /// Whether `path` pins a leaf, or its ticket is still good for giving `key` that `record`, or
-    /// for removing it, beside what is to wait for other leaves already: `rooms` has the bytes by
-    /// which these grow, and gets those of this one.
-    pub fn is_ready(
+    /// Whether `path` pins a leaf, or has now a place reserved for giving `key` that `record`, or
+    /// for removing it (B10). Inside a mini-transaction, before anything is changed.
+    pub fn reserve(
         &self,
+        mtr: &MiniTransaction<'_>,
         key: &[u8],
         record: Option<RecordRef<'_>>,
-        path: &Path,
-        rooms: &mut Vec<(PageId, usize)>,
+        path: &mut Path,
     ) -> bool {
         if path.tree == self.def.id && path.leaf().is_some() {
             return true;
@@ -270,31 +269,29 @@ impl Tree {
         if planted::is_on("buffering: ask for room before, and not again") && path.ticket.ticket.is_some() {
             return true;
         }
-        let before = |leaf| match planted::is_on("buffering: ask for the room of each change alone") {
-            true => 0,
-            false => rooms.iter().filter(|(of, _)| *of == leaf).map(|(_, bytes)| bytes).sum(),
-        };
-        let room = self.room_of(key, record, path, before);
-        rooms.extend(room);
-        room.is_some()
-    }
-
-    /// The leaf that the ticket of `path` for `key` is for, and the bytes by which it grows, if it
-    /// has room for them and for those `before`.
-    fn room_of(
-        &self,
-        key: &[u8],
-        record: Option<RecordRef<'_>>,
-        path: &Path,
-        before: impl FnOnce(PageId) -> usize,
-    ) -> Option<(PageId, usize)> {
-        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id)?;
         let bytes = path.ticket.growth_bytes(record);
-        let is_good = self.leaves.is_good(ticket, before(ticket.pid()) + bytes);
-        is_good.then(|| (ticket.pid(), bytes))
+        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id);
+        let reservation = ticket.and_then(|ticket| self.leaves.reserve(mtr, ticket, bytes));
+        let is_reserved = reservation.is_some();
+        path.ticket.reservation = reservation;
+        is_reserved
     }
 
-    /// Has a change wait for the leaf, if `path` has a good ticket for it; the ticket ends.
+    /// Gives back what [`reserve`](Self::reserve) has reserved, if the change has not used it.
+    pub fn release_reserved(&self, path: &mut Path) {
+        if let Some(reservation) = path.ticket.reservation.take() {
+            self.leaves.release(reservation);
+        }
+    }
+
+    /// Whether the ticket of `path` for `key` is good for giving it `record`, or removing it.
+    fn has_good_ticket(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &Path) -> bool {
+        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id);
+        ticket.is_some_and(|ticket| self.leaves.is_good(ticket, path.ticket.growth_bytes(record)))
+    }
+
+    /// Has a change be pending for the leaf, if `path` has a place reserved for it; the ticket
+    /// ends.
     pub(super) fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -302,19 +299,15 @@ impl Tree {
         key: &[u8],
         change: &BufferedChange<'_>,
     ) -> bool {
-        if path.tree != self.def.id {
+        if path.tree != self.def.id || path.ticket.for_key(key).is_none() {
             return false;
         }
-        let bytes = path.ticket.growth_bytes(change.record());
-        let Some(ticket) = path.ticket.for_key(key).copied() else { return false };
         path.ticket.ticket = None;
-        let buffer = |ticket: &Ticket, bytes| self.leaves.buffer(mtr, ticket, key, change, bytes);
-        // An image that was folded or moved since then has the same key and the same record, but
-        // perhaps without its version.
-        let bytes_again = change.record().map_or(0, |_| bytes + VERSION_BYTES);
-        let again = || self.ticket_again(key, bytes_again);
-        let is_buffered =
-            buffer(&ticket, bytes) || again().is_some_and(|ticket| buffer(&ticket, bytes_again));
+        let Some(reservation) = path.ticket.reservation.take() else {
+            self.leaves.note_refused();
+            return false;
+        };
+        let is_buffered = self.leaves.buffer(mtr, reservation, key, change);
         if is_buffered {
             reach::mark("change buffered");
         }

@@ -423,14 +423,14 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     add_all(&db, OTHER, text);
     let pool = &db.pool;
     assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), None, "it is not lent");
-    let lent = LentTree::lend(&pool, TREE, Arc::new(()));
+    let lent = LentTree::lend(pool, TREE, Arc::new(()));
     assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(true));
     assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(false), "another one is not due");
     assert_eq!(dictionary_pages(&db).len(), 1);
     drop(lent);
     // Its builder ends while the background is about to make a trial.
     let keeper = Arc::new(());
-    let lent = LentTree::lend(&pool, OTHER, keeper.clone());
+    let lent = LentTree::lend(pool, OTHER, keeper.clone());
     let others = pool.trial(OTHER).lock().lock();
     assert_eq!(pool.trial(OTHER).try_if_lent().unwrap(), Some(false), "others make one");
     let of_background = lent.lent();

@@ -223,7 +223,8 @@ impl Pool {
         if frame.is_detached() {
             return Fate::Evicted;
         }
-        if Arc::strong_count(frame) > OWN_REFERENCES {
+        // Whoever has reserved the page is about to change it.
+        if Arc::strong_count(frame) > OWN_REFERENCES || entry.is_reserved() {
             return Fate::InUse;
         }
         if frame.dirty().is_some() {

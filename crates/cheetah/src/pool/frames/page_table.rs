@@ -60,7 +60,7 @@ pub struct PageEntry {
     room: u8,
 }
 
-/// Three small things in one byte.
+/// Five small things in one byte.
 #[derive(Clone, Copy, Default, Debug)]
 struct State(u8);
 
@@ -69,6 +69,8 @@ impl State {
     const CLASS_AT: u32 = 2;
     const CLASS: u8 = 0b1100;
     const PENDING: u8 = 0b1_0000;
+    const RESERVED: u8 = 0b10_0000;
+    const WANTED: u8 = 0b100_0000;
 
     fn residence(self) -> Residence {
         match self.0 & Self::RESIDENCE {
@@ -94,12 +96,12 @@ impl State {
         self.0 = self.0 & !Self::CLASS | number << Self::CLASS_AT;
     }
 
-    fn has_pending(self) -> bool {
-        self.0 & Self::PENDING != 0
+    fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
     }
 
-    fn set_pending(&mut self, has_pending: bool) {
-        self.0 = self.0 & !Self::PENDING | if has_pending { Self::PENDING } else { 0 };
+    fn set(&mut self, bit: u8, is_set: bool) {
+        self.0 = self.0 & !bit | if is_set { bit } else { 0 };
     }
 }
 
@@ -177,6 +179,7 @@ impl PageEntry {
     /// The page is being read.
     pub(in crate::pool) fn start_read(&mut self) {
         self.state.set_residence(Residence::BeingRead);
+        self.state.set(State::WANTED, false);
     }
 
     /// The page has been read.
@@ -209,12 +212,33 @@ impl PageEntry {
 
     /// Whether something is pending for the page beside its frame.
     pub(crate) fn has_pending(&self) -> bool {
-        self.state.has_pending()
+        self.state.has(State::PENDING)
     }
 
     /// Says whether something is pending for the page.
     pub(crate) fn set_pending(&mut self, has_pending: bool) {
-        self.state.set_pending(has_pending);
+        self.state.set(State::PENDING, has_pending);
+    }
+
+    /// Whether the page is reserved for a change that is about to be pending for it: it gets no
+    /// frame, but by a thread inside a mini-transaction.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.state.has(State::RESERVED)
+    }
+
+    /// Says whether the page is reserved.
+    pub(crate) fn set_reserved(&mut self, is_reserved: bool) {
+        self.state.set(State::RESERVED, is_reserved);
+    }
+
+    /// Whether somebody waits to give the page a frame: it is reserved for nobody else until then.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.state.has(State::WANTED)
+    }
+
+    /// Somebody waits to give the page a frame.
+    pub(in crate::pool) fn set_wanted(&mut self) {
+        self.state.set(State::WANTED, true);
     }
 
     /// The page is on disk only (again).

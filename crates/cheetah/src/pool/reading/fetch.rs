@@ -1,11 +1,12 @@
 //! Fetching pages: from memory, or by reading them. Invariants: L1 to L3 at the head of the room.
 
 use super::page_read::stored_image;
-use crate::base::{page_work, Error, ErrorKind, PageId, Result};
+use crate::base::{page_work, planted, reach, Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::beside::Merged;
 use crate::pool::frames::EvictionTime;
-use crate::pool::frames::{EntryGuard, Frame, PageEntry, Residence};
+use crate::pool::frames::{check_nothing_held, EntryGuard, Frame, PageEntry, Residence};
+use crate::pool::mtr;
 use crate::pool::{PageRef, Pool};
 use std::sync::Arc;
 
@@ -84,7 +85,14 @@ impl Pool {
             match self.look_up(pid, reuse)? {
                 Lookup::Resident(page) => return Ok(Some(page)),
                 Lookup::Freed => return Ok(None),
-                Lookup::BeingRead => self.reads.wait_while(pid, || self.is_being_read(pid)),
+                Lookup::BeingRead => self.reads.wait_while(pid, || is_being_read(&self.table.entry(pid))),
+                Lookup::Stored(mut entry) if must_wait_for(&entry) => {
+                    entry.set_wanted();
+                    drop(entry);
+                    reach::mark("reader waited for a reserved leaf");
+                    check_nothing_held();
+                    self.reads.wait_while(pid, || is_reserved(&self.table.entry(pid)));
+                }
                 Lookup::Stored(mut entry) => {
                     let image = stored_image(pid, &entry);
                     entry.start_read();
@@ -145,10 +153,6 @@ impl Pool {
         Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
     }
 
-    fn is_being_read(&self, pid: PageId) -> bool {
-        self.table.entry(pid).residence() == Residence::BeingRead
-    }
-
     /// Reads the page; the entry says that this thread does. Starts again when the page was moved
     /// meanwhile: its old segment may be gone.
     fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
@@ -206,6 +210,21 @@ impl Pool {
         entry.publish(frame.clone());
         self.queues.add(frame, evicted);
     }
+}
+
+fn is_reserved(entry: &PageEntry) -> bool {
+    entry.residence() == Residence::Stored && entry.is_reserved()
+}
+
+fn is_being_read(entry: &PageEntry) -> bool {
+    entry.residence() == Residence::BeingRead
+}
+
+/// Whether a thread may not give a page a frame yet, because a change of it is about to be pending
+/// (B20). Inside a mini-transaction nobody waits: two threads with reservations could wait for each
+/// other.
+fn must_wait_for(entry: &PageEntry) -> bool {
+    entry.is_reserved() && !mtr::is_inside() && !planted::is_on("leaves: give a reserved leaf a frame")
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ mod read_ahead_requests;
 mod read_ahead_tests;
 mod reads_in_progress;
 
+use crate::base::sync;
 pub(crate) use fetch::{Lookup, Reuse};
+
 pub use read_ahead::REQUEST_PAGES_MAX;
 pub(in crate::pool) use read_ahead_requests::ReadAhead;
 pub(in crate::pool) use reads_in_progress::ReadsInProgress;

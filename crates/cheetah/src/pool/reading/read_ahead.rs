@@ -114,7 +114,7 @@ fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
 fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
     let mut entry = pool.table.existing(pid)?;
     // A page with something pending is left to whoever wants it, and may write.
-    if entry.residence() != Residence::Stored || entry.has_pending() {
+    if entry.residence() != Residence::Stored || entry.has_pending() || entry.is_reserved() {
         return None;
     }
     entry.start_read();

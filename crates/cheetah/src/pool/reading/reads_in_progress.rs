@@ -1,7 +1,8 @@
-//! Where threads wait for a page that another thread is reading.
+//! Where threads wait for a page that another thread is reading, or has reserved.
+//! `reservation_model_tests.rs` compiles this file again over loom.
 
+use super::sync::{Condvar, Mutex};
 use crate::base::PageId;
-use parking_lot::{Condvar, Mutex};
 
 const SHARDS_COUNT: usize = 16;
 
@@ -11,7 +12,7 @@ pub(in crate::pool) struct ReadsInProgress([(Mutex<()>, Condvar); SHARDS_COUNT])
 
 impl ReadsInProgress {
     /// Waits while `is_being_read`, which must become false before [`finished`](Self::finished) is
-    /// called.
+    /// called; that is called without any lock that `is_being_read` takes.
     pub(in crate::pool) fn wait_while(&self, pid: PageId, is_being_read: impl Fn() -> bool) {
         let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
         let mut guard = mutex.lock();

@@ -19,7 +19,7 @@
 //!       it, until purge. Only redo removes it at once, when it knows that the transaction commits:
 //!       nobody reads before redo is done.
 
-use crate::base::{reach, Error, PageId, Result, TableId, TxnId, UndoPtr};
+use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
@@ -416,8 +416,6 @@ pub(crate) struct Paths {
     /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from
     /// it.
     small: Vec<(usize, BufferRange)>,
-    /// By how many bytes leaves grow that changes are to wait for.
-    rooms: Vec<(PageId, usize)>,
 }
 
 /// The paths into one tree.
@@ -531,7 +529,7 @@ pub(crate) fn enter<'p>(
 ) -> Result<MiniTransaction<'p>> {
     loop {
         let mtr = pool.enter();
-        if are_ready(table, change, paths)? {
+        if reserve(&mtr, table, change, paths)? {
             return Ok(mtr);
         }
         drop(mtr);
@@ -543,19 +541,34 @@ pub(crate) fn enter<'p>(
     }
 }
 
-/// Whether what is to wait for its leaf may still do so. Inside the mini-transaction, before
-/// anything is changed.
-fn are_ready(table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
-    let mut rooms = std::mem::take(&mut paths.rooms);
-    rooms.clear();
-    let mut are_ready = true;
+/// Reserves the places of all changes that are to be pending for their leaves; `false`, and nothing
+/// is reserved, when one of them may not any more. Inside the mini-transaction, before anything is
+/// changed (B10).
+fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
+    let mut are_reserved = Ok(true);
     for step in &change.steps {
-        let path = paths.of(table, step.index_no)?.side(step.side);
         let (key, record) = (change.get(step.key), change.record_of(step));
-        are_ready = are_ready && table.tree(step.index_no)?.is_ready(key, record, path, &mut rooms);
+        are_reserved = table.tree(step.index_no).and_then(|tree| {
+            let path = paths.of(table, step.index_no)?.side(step.side);
+            Ok(tree.reserve(mtr, key, record, path))
+        });
+        if !matches!(are_reserved, Ok(true)) {
+            break;
+        }
     }
-    paths.rooms = rooms;
-    Ok(are_ready)
+    let keeps = planted::is_on("leaves: keep what was reserved when another place is refused");
+    if !matches!(are_reserved, Ok(true)) && !keeps {
+        release(table, paths);
+    }
+    are_reserved
+}
+
+/// Gives back all places that are reserved and not used.
+fn release(table: &Table, paths: &mut Paths) {
+    for (tree, of_tree) in table.trees().iter().zip(&mut paths.trees) {
+        tree.release_reserved(&mut of_tree.old);
+        tree.release_reserved(&mut of_tree.new);
+    }
 }
 
 /// Applies the change as the operation `own`: its transaction and undo record; none if everybody
@@ -567,7 +580,10 @@ pub(crate) fn apply(
     paths: &mut Paths,
     own: Version,
 ) -> Result<()> {
-    change.steps.iter().try_for_each(|step| apply_step(mtr, table, change, step, paths, own))?;
+    let mut steps = change.steps.iter();
+    let applied = steps.try_for_each(|step| apply_step(mtr, table, change, step, paths, own));
+    // The engine stops, but nobody waits for the places of the other steps.
+    applied.inspect_err(|_| release(table, paths))?;
     if change.rows != 0 {
         table.count_rows(change.rows);
     }

@@ -1,7 +1,7 @@
 //! Entries that wait in memory for their leaf: what must hold, and bugs planted against it.
 
 use super::disk;
-use super::fixture::{put, Fixture, Keys, Model};
+use super::fixture::{enter, put, Fixture, Keys, Model};
 use super::unloaded::{larger_than_memory, scattered, status};
 use crate::base::planted::plant;
 use crate::base::{reach, Config, ErrorKind, PageId, RaisedAtEnd};
@@ -87,7 +87,8 @@ fn use_old_tickets(seed: u64) {
                 continue;
             }
             let (tree, record) = (fixture.tree.clone(), RecordRef::frozen(b"ticket"));
-            tree.put(&tree.pool().enter(), &mut path, &key, record).unwrap();
+            let mtr = enter(&tree, &mut path, &key, Some(record));
+            tree.put(&mtr, &mut path, &key, record).unwrap();
             fixture.model.insert(key, b"ticket".to_vec());
         }
         fixture.pool.make_room(8).unwrap();

@@ -271,7 +271,7 @@ pub(super) fn enter<'t>(
     tree.pool().make_room(ROOM_PAGES).unwrap();
     loop {
         let mtr = tree.pool().enter();
-        if tree.is_ready(key, record, path, &mut Vec::new()) {
+        if tree.reserve(&mtr, key, record, path) {
             return mtr;
         }
         drop(mtr);

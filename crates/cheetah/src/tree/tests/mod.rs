@@ -9,6 +9,7 @@ mod fixture;
 mod limits;
 mod model;
 mod overtaken;
+mod reserved;
 mod rules;
 mod threads;
 mod unloaded;

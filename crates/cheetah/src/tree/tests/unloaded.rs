@@ -260,8 +260,11 @@ fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
         let (key, payload) = (scattered(number), Rng::new(number).bytes(40));
         let record = RecordRef::frozen(&payload);
         if tree.leave_cold(&key, Expect::New, Some(&record), path).unwrap() {
-            tree.put(&pool.enter(), path, &key, record).unwrap();
-            model.insert(key.to_vec(), payload);
+            let mtr = pool.enter();
+            if tree.reserve(&mtr, &key, Some(record), path) {
+                tree.put(&mtr, path, &key, record).unwrap();
+                model.insert(key.to_vec(), payload);
+            }
         }
     }
     let waiting = waiting_pages(&db);

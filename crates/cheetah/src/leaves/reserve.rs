@@ -1,5 +1,5 @@
-//! From a key to its place in the buffer, and what waits there. Invariants: B2, B3 and B18 at the
-//! head of the room.
+//! From a key to the place of its change: tickets for cold leaves, reservations, and the records
+//! that are pending there. Invariants: B2, B3, B18 to B20 at the head of the room.
 
 use super::pending::{Size, Waiting};
 use super::{ColdLeaves, Leaves};
@@ -7,7 +7,9 @@ use crate::base::{planted, PageId, Result};
 use crate::format::page::{BufferedChange, RecordCopy, RecordRef};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
-use crate::pool::{MiniTransaction, PageClass, PageEntry, Pool, Reserve, Residence};
+use crate::pool::{
+    EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
+};
 
 /// What a change takes for granted of a place that nobody has looked at. A change that meets
 /// something else tells of damage (B8).
@@ -26,6 +28,30 @@ pub enum Expect {
 pub struct Ticket {
     pid: PageId,
     location: Location,
+}
+
+/// A place for a change of a cold leaf that is about to be pending (B19). It is to be used or given
+/// back inside the mini-transaction in which it was made.
+#[derive(Debug)]
+pub struct Reservation {
+    pid: PageId,
+    bytes: usize,
+    is_open: bool,
+    _held: ReservedToken,
+}
+
+impl Reservation {
+    fn end(mut self) -> (PageId, usize) {
+        self.is_open = false;
+        (self.pid, self.bytes)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let is_lost = self.is_open && !std::thread::panicking();
+        debug_assert!(!is_lost, "B19: a reservation of page {} was lost", self.pid);
+    }
 }
 
 impl Ticket {
@@ -99,35 +125,88 @@ impl Leaves {
             && entry.room().is_some_and(|room| self.cold.pending.fits(ticket.pid, bytes, room))
     }
 
-    /// Has a change of `key` wait for its leaf, which it makes grow by `bytes` at most. `false`,
-    /// and nothing has changed, when the ticket is not good any more.
+    /// Reserves a place for a change that makes the leaf grow by `bytes` at most, if the ticket is
+    /// still good for it: the leaf stays cold until the change is [buffered](Self::buffer), or the
+    /// place [given back](Self::release), in the same mini-transaction (B19).
+    pub fn reserve(
+        &self,
+        _inside: &MiniTransaction<'_>,
+        ticket: &Ticket,
+        bytes: usize,
+    ) -> Option<Reservation> {
+        let pid = ticket.pid;
+        let mut entry = self.pool.page_entry(pid);
+        let is_wanted = entry.is_wanted() && !planted::is_on("leaves: reserve what somebody wants");
+        if !is_good(&entry, ticket) || is_wanted || !self.cold.waiting_has_memory(&self.pool) {
+            return None;
+        }
+        if !self.cold.pending.reserve(pid, bytes, entry.room()?) {
+            return None;
+        }
+        entry.set_reserved(true);
+        Some(Reservation { pid, bytes, is_open: true, _held: ReservedToken::new() })
+    }
+
+    /// Gives a place back.
+    pub fn release(&self, reservation: Reservation) {
+        let (pid, bytes) = reservation.end();
+        let entry = self.pool.page_entry(pid);
+        let is_last = self.cold.pending.release(pid, bytes);
+        self.end_reservation(entry, pid, is_last);
+    }
+
+    /// Has a change of `key` be pending for its leaf, in the place that was reserved for it.
+    /// `false`, and nothing has changed, when a thread inside a mini-transaction has given the leaf
+    /// a frame meanwhile, or freed it (B20).
     pub fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
-        ticket: &Ticket,
+        reservation: Reservation,
         key: &[u8],
         change: &BufferedChange<'_>,
-        bytes: usize,
     ) -> bool {
-        let mut entry = self.pool.page_entry(ticket.pid);
-        let Some(room) = entry.room().filter(|_| is_good(&entry, ticket)) else {
-            self.cold.pending.refused.one();
-            return false;
-        };
-        let epoch = mtr.epoch();
-        let (is_put, is_first) = self.cold.pending.put(ticket.pid, epoch, key, change, (bytes, room));
-        if !is_put {
+        let mut entry = self.pool.page_entry(reservation.pid);
+        // Whoever reads the page puts what is pending into the frame before others see it.
+        if !matches!(entry.residence(), Residence::Stored | Residence::BeingRead) {
+            drop(entry);
+            self.release(reservation);
             self.cold.pending.refused.one();
             return false;
         }
+        let (pid, bytes) = reservation.end();
+        let epoch = mtr.epoch();
+        let (is_first, is_last) = self.cold.pending.put(pid, epoch, key, change, bytes);
         if is_first {
             entry.set_pending(true);
-            self.pool.changes_of(epoch).mark_pending(ticket.pid);
+            self.pool.changes_of(epoch).mark_pending(pid);
         }
         // A leaf that is changed again soon had better be in memory.
         self.pool.note_passed(&mut entry);
+        self.end_reservation(entry, pid, is_last);
         self.cold.pending.puts.one();
         true
+    }
+
+    /// Counts a change that finds no place, and goes to the leaf inside the mini-transaction.
+    pub fn note_refused(&self) {
+        self.cold.pending.refused.one();
+    }
+
+    fn end_reservation(&self, mut entry: EntryGuard<'_>, pid: PageId, is_last: bool) {
+        if !is_last {
+            return;
+        }
+        entry.set_reserved(false);
+        let is_wanted = entry.is_wanted();
+        if is_wanted && planted::is_on("leaves: wake readers under the lock of the entry") {
+            self.pool.wake_readers(pid);
+            return;
+        }
+        // Whoever waits has the other lock, and takes that of the entry (B20).
+        drop(entry);
+        if is_wanted && !planted::is_on("leaves: wake nobody who waits for a reserved leaf") {
+            self.pool.wake_readers(pid);
+        }
     }
 
     /// Runs `f` on the record of `key`: on the one that waits for the leaf, or else on `stored`,
