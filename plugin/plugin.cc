@@ -13,6 +13,7 @@
 #include "settings.h"
 #include "status.h"
 #include "transactions/two_phase.h"
+#include "version.h"
 
 #include <ctime>
 #include <sstream>
@@ -21,8 +22,6 @@
 void ignore_db_dirs_append(const char *directory);
 
 using namespace cheetah;
-
-static constexpr unsigned version = 0x0001;
 
 // SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its
 // own after it has initialised the plugins of its command line.
@@ -113,10 +112,10 @@ maria_declare_plugin(cheetah){
     PLUGIN_LICENSE_GPL,
     open_engine,
     close_engine,
-    version,
+    version_number,
     status_variables,
     cheetah::system_variables,
-    "0.1",
+    version_text,
     // The least that a stable server loads: its one setting for this holds for all plugins, so a
     // lower one here would have to be a lower one for others, too.
     MariaDB_PLUGIN_MATURITY_GAMMA,

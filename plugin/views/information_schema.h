@@ -8,6 +8,7 @@
 #pragma once
 
 #include "server.h"
+#include "version.h"
 
 #include <string>
 
@@ -43,10 +44,10 @@ constexpr st_maria_plugin describe_view(const char *name, const char *descriptio
           PLUGIN_LICENSE_GPL,
           init,
           nullptr,
-          0x0001,
+          version_number,
           nullptr,
           nullptr,
-          "0.1",
+          version_text,
           MariaDB_PLUGIN_MATURITY_GAMMA};
 }
 

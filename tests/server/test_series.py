@@ -1,6 +1,7 @@
-"""A plugin loads only into the server that it was built for."""
+"""A plugin loads only into the server that it was built for, and says its own version."""
 
 import pytest
+from cheetah_tools import build
 from cheetah_tools.paths import FIRST_SERIES, PLUGIN, PROJECT, SERIES
 from cheetah_tools.setup import RELEASES
 
@@ -17,3 +18,10 @@ def test_the_plugin_of_another_series_is_refused(new_server):
         server.start()
         assert not server.has_engine("CHEETAH")
         assert "Couldn't load plugins from" in server.log.read_text()
+
+
+def test_the_server_shows_the_version_of_the_engine_and_of_its_views(server):
+    shown = server.sql("SELECT DISTINCT PLUGIN_VERSION, PLUGIN_AUTH_VERSION "
+                       "FROM information_schema.PLUGINS WHERE PLUGIN_NAME LIKE 'CHEETAH%'")
+    version = build.workspace_version()
+    assert shown == [(version.rpartition(".")[0], version)]

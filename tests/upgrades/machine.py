@@ -12,7 +12,7 @@ import time
 from email.utils import formatdate
 from pathlib import Path
 
-from cheetah_tools import apt, package, setup
+from cheetah_tools import apt, build, package, setup
 from cheetah_tools.paths import COMMON, SOURCE
 from cheetah_tools.say import Failure, step
 from checksum import crc32c
@@ -356,7 +356,7 @@ def changed(file: Path, target: Path, servers: list, version: str = "", also: st
     if version:
         control = re.sub(r"^(Version: ).*", r"\g<1>" + version, control, flags=re.M)
         script = root / "DEBIAN/preinst"
-        script.write_text(script.read_text().replace(package.workspace_version(), version))
+        script.write_text(script.read_text().replace(build.workspace_version(), version))
         core = root / package.OWN / "core.o"
         core.write_bytes(core.read_bytes() + b" ")   # another engine, which is as good
     if also:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import machine as machines
 import pytest
-from cheetah_tools import package
+from cheetah_tools import build, package
 from cheetah_tools.say import Failure
 
 SERVER, CORE, ENGINE = "mariadb-server", "mariadb-server-core", package.NAME
@@ -323,7 +323,7 @@ def test_an_upgrade_of_the_engine_that_dpkg_gives_up(shop, engine, ours, tmp_pat
     assert ("Not a directory" if "kept" in reason else f"which is also in package {CORE}") in said
     shop.assert_plugin_was_there()
     assert shop.plugin() == f"/usr/lib/cheetah/shims/{ours[2:]}/ha_cheetah.so"
-    assert shop.version(ENGINE) == package.workspace_version()
+    assert shop.version(ENGINE) == build.workspace_version()
     shop.run("service mariadb restart")
     assert_tables(shop)
     shop.run("test -d /usr/lib/cheetah/built/*", fails=True)    # no copy is left

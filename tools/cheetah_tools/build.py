@@ -17,9 +17,20 @@ from . import setup
 from .paths import BUILD, HEADERS, PLUGIN, PROJECT, SERIES, SERVER, TARGET, show
 from .say import Failure, step
 
-# Those that users' machines build with, too (packaging/cheetah-shim), and those of developers.
-FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(), "-g1", "-Wall", "-Wextra",
-         "-Wno-unused-parameter"]
+
+def workspace_version() -> str:
+    """The version in Cargo.toml, which crates, plugin and package have."""
+    found = re.search(r'^version = "(\d+\.\d+\.\d+)"$', (PROJECT / "Cargo.toml").read_text(), re.M)
+    if not found:
+        raise Failure("Cargo.toml: [workspace.package] has no version of three numbers")
+    return found.group(1)
+
+
+# Those that users' machines build with, too (packaging/cheetah-shim).
+SHIM_FLAGS = [*(PROJECT / "packaging/flags.txt").read_text().split(),
+              *(f"-DCHEETAH_{part}={number}" for part, number in
+                zip(("MAJOR", "MINOR", "PATCH"), workspace_version().split(".")))]
+FLAGS = [*SHIM_FLAGS, "-g1", "-Wall", "-Wextra", "-Wno-unused-parameter"]
 # The size of the class that every plugin shares with the server, per release; wrong flags give
 # another one.
 SIZE_OF_THD = {"10.11.18": 27312, "11.8.6": 27552}

@@ -80,7 +80,7 @@ def make() -> tuple:
 
 def pack(root: Path, servers: list) -> Path:
     """Write what dpkg wants to know, and make the package."""
-    architecture, version = output(["dpkg", "--print-architecture"]), workspace_version()
+    architecture, version = output(["dpkg", "--print-architecture"]), build.workspace_version()
     control = CONTROL.format(
         name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
         kibibytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024,
@@ -92,6 +92,8 @@ def pack(root: Path, servers: list) -> Path:
     for name in SCRIPTS:
         text = (PACKAGING / name).read_text().replace("@VERSION@", version)
         place(root / "DEBIAN" / name, text.encode(), 0o755)
+    for older in BUILD.glob(f"{NAME}_*.deb"):   # packaging/Containerfile takes what it finds
+        older.unlink()
     target = BUILD / f"{NAME}_{version}_{architecture}.deb"
     done = subprocess.run(["dpkg-deb", "--root-owner-group", "--build", str(root), str(target)],
                           text=True, capture_output=True, check=False)
@@ -123,11 +125,16 @@ def place_core(folder: Path) -> None:
                     *(word for name in names for word in ("-u", name)),
                     "-o", str(core), str(library)], check=True)
     core.chmod(0o644)
+    place_sources(folder / "source")
+
+
+def place_sources(folder: Path) -> None:
+    """The shim's source, with the flags that cheetah-shim compiles it with."""
     sources = PROJECT / "plugin"
     for file in sorted(file for file in sources.rglob("*") if file.is_file()):
-        place(folder / "source" / file.relative_to(sources), file.read_bytes(), 0o644)
-    for name in ("flags.txt", "exports.map"):
-        place(folder / "source" / name, (PACKAGING / name).read_bytes(), 0o644)
+        place(folder / file.relative_to(sources), file.read_bytes(), 0o644)
+    place(folder / "exports.map", (PACKAGING / "exports.map").read_bytes(), 0o644)
+    place(folder / "flags.txt", (" ".join(build.SHIM_FLAGS) + "\n").encode(), 0o644)
 
 
 def place_plugin(root: Path, version: str, plugin: Path) -> None:
@@ -250,14 +257,6 @@ def without_links_out(text: str, name: Path, names: list) -> str:
             return link.group()
         return words if words == str(path) else f"{words} ({path} in the source)"
     return re.sub(r"\[([^\[\]]*)\]\(([^()\s]+)\)", link_or_words, text)
-
-
-def workspace_version() -> str:
-    """The version in Cargo.toml."""
-    for line in (PROJECT / "Cargo.toml").read_text().splitlines():
-        if line.startswith("version = "):
-            return line.split('"')[1]
-    raise Failure("Cargo.toml: no version")
 
 
 def place(target: Path, content: bytes, mode: int) -> None:
