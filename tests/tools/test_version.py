@@ -44,3 +44,13 @@ def test_the_plugin_has_the_version_of_the_workspace(tmp_path):
 def test_no_source_of_the_plugin_has_a_version_of_its_own():
     for source in (PROJECT / "plugin").rglob("*.*"):
         assert not re.search(r'"\d+\.\d+(\.\d+)?"', source.read_text()), source
+
+
+def test_the_changes_are_those_of_releases_the_newest_first():
+    """Each within two pages of sixty lines."""
+    releases = re.split(r"^## ", (PROJECT / "CHANGELOG.md").read_text(), flags=re.M)[1:]
+    versions = [re.match(r"(\d+\.\d+\.\d+) \(20\d\d-\d\d-\d\d\)\n", text) for text in releases]
+    assert all(versions), [text.splitlines()[0] for text in releases]
+    numbers = [tuple(map(int, found.group(1).split("."))) for found in versions]
+    assert versions[0].group(1) == VERSION and numbers == sorted(set(numbers), reverse=True)
+    assert max(len(text.splitlines()) for text in releases) <= 120
