@@ -1,16 +1,13 @@
 """What cheetah-migrate thinks, without a server."""
 
-import subprocess
-
 import pytest
+from cheetah_client.connection import ServerError
+from cheetah_client.say import Failure
 from cheetah_migrate import estimate, groups, orphans, tables
-from cheetah_migrate.client import ServerError, name, text, unescaped, value
 from cheetah_migrate.estimate import Weight
 from cheetah_migrate.plan import Selection
-from cheetah_migrate.program import byte_count, parse, parser
-from cheetah_migrate.say import Failure, size, span
+from cheetah_migrate.program import parse, parser
 from cheetah_migrate.tables import Constraint, Place, Table, from_flat
-from cheetah_tools import package
 
 A, B, C, D = (Place("d", table) for table in "abcd")
 
@@ -121,13 +118,6 @@ def test_names_of_files():
         "a_1", "o@0060d@0020@002ex@002d"]
 
 
-def test_values_go_to_the_server_and_back_whole():
-    assert name("a`b", "c") == "`a``b`.`c`"
-    assert text("a'\\\n") == "_utf8mb4 X'61275c0a'"
-    assert [value(what) for what in (None, 3, "x")] == ["NULL", "3", "_utf8mb4 X'78'"]
-    assert unescaped("a\\tb\\nc\\\\n\\0") == "a\tb\nc\\n\0"
-
-
 def test_names_of_databases_and_tables():
     assert parse("d") == "d" and parse("d.a") == A
     assert parse("`d.e`") == "d.e" and parse("`d.e`.`a``b`") == Place("d.e", "a`b")
@@ -135,13 +125,6 @@ def test_names_of_databases_and_tables():
         parse("a.b.c")
     one = Selection({"d"}, {Place("e", "t")})
     assert one.has(A) and one.has(Place("e", "t")) and not one.has(Place("e", "u"))
-
-
-def test_sizes_and_times():
-    assert [size(count) for count in (0, 999, 1500, 123_456_789, 5e12)] == [
-        "0 B", "999 B", "1.5 kB", "123 MB", "5.0 TB"]
-    assert [span(seconds) for seconds in (3.4, 600, 3700)] == ["3 s", "10 min", "1 h 02 min"]
-    assert [byte_count(word) for word in ("5", "2K", "3g")] == [5, 2048, 3 << 30]
 
 
 def test_help_says_what_each_command_does(capsys):
@@ -171,12 +154,3 @@ def test_room_on_another_machine_is_asked_of_its_plugin_or_not_known():
         7 * 1024, "/srv/data/ on elsewhere")
     free, reason = estimate.free_bytes(Remote(None))
     assert free is None and "DISKS" in reason
-
-
-def test_the_installed_programs_find_their_parts(tmp_path):
-    package.place_programs(tmp_path)
-    for name, said in (("cheetah-migrate", "plan shop"),
-                       ("cheetah-backup", "full /backups/monday")):
-        done = subprocess.run([tmp_path / "bin" / name, "--help"], text=True, capture_output=True,
-                              check=False)
-        assert done.returncode == 0 and f"{name} {said}" in done.stdout, done.stderr

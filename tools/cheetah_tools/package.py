@@ -15,6 +15,7 @@ from .say import Failure
 NAME = "mariadb-plugin-cheetah"
 PLUGIN_FOLDER = "usr/lib/mysql/plugin"
 PROGRAMS = (PROJECT / "tools/migrate/cheetah-migrate", PROJECT / "tools/backup/cheetah-backup")
+SHARED = PROJECT / "tools/client/cheetah_client"    # by the programs
 PACKAGING = PROJECT / "packaging"
 CONFIGURATION = "etc/mysql/mariadb.conf.d/60-cheetah.cnf"
 HOOK = "etc/apt/apt.conf.d/60cheetah"
@@ -214,7 +215,8 @@ def place_programs(prefix: Path) -> None:
     """Put the programs into bin, and what they are made of into share."""
     for program in PROGRAMS:
         place(prefix / "bin" / program.name, program.read_bytes(), 0o755)
-        parts = program.with_name(program.name.replace("-", "_"))
+    for parts in (SHARED, *(program.with_name(program.name.replace("-", "_"))
+                            for program in PROGRAMS)):
         for file in sorted(parts.glob("*.py")):
             place(prefix / "share/cheetah" / parts.name / file.name, file.read_bytes(), 0o644)
 

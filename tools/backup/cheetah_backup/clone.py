@@ -14,8 +14,8 @@ import shutil
 import time
 from pathlib import Path
 
-from cheetah_migrate.client import text
-from cheetah_migrate.say import Failure, Progress, line, size
+from cheetah_client.connection import text
+from cheetah_client.say import Failure, Progress, line, size
 
 from . import copying, snapshot
 from .make import emptied_after_failure, make_empty, pinned

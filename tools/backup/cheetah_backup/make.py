@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from cheetah_migrate.say import Failure, Progress, line, size
+from cheetah_client.say import Failure, Progress, line, size
 
 from . import copying, record, replication, snapshot, stages
 from .record import CHEETAH, SERVER, File, Record

@@ -3,12 +3,12 @@
 import argparse
 import getpass
 import os
-import re
 import signal
 import sys
 
-from cheetah_migrate.client import Lost, ServerError
-from cheetah_migrate.say import Failure
+from cheetah_client.connection import Lost, ServerError
+from cheetah_client.options import add_connection, add_files, byte_count
+from cheetah_client.say import Failure
 
 from . import clone, make, use
 
@@ -40,15 +40,6 @@ the client program mariadb does. Read docs/backup.md; the package has it too.
 COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.stream,
             "verify": use.verify, "restore": use.restore, "show": use.show,
             "clone": clone.clone}
-FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def byte_count(word: str) -> int:
-    """100M and the like."""
-    found = re.fullmatch(r"(\d+)([KMGT]?)", word.upper())
-    if not found or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{word}: a number of bytes is written 500, 20K, 100M, 2G")
-    return int(found[1]) * FACTORS[found[2]]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,16 +51,10 @@ def parser() -> argparse.ArgumentParser:
     target.add_argument("target", metavar="FOLDER", help="of the backup")
     paced.add_argument("--rate", type=byte_count, metavar="BYTES",
                        help="read at most so many bytes a second (20M, for one)")
-    program.add_argument("--defaults-file", metavar="FILE")
-    program.add_argument("--defaults-extra-file", metavar="FILE")
+    add_files(program)
     program.add_argument("--mariadb-backup", default="mariadb-backup", metavar="PROGRAM",
                          help="the program mariadb-backup")
-    connection = server.add_argument_group("connection, as for the client program mariadb")
-    for key in ("host", "port", "socket", "user"):
-        connection.add_argument(f"--{key}", metavar=key.upper())
-    connection.add_argument("--password", action="store_true", help="ask for it")
-    connection.add_argument("--client", default="mariadb", metavar="PROGRAM",
-                            help="the client program (mariadb)")
+    add_connection(server)
     server.add_argument("--more", action="append", default=[], metavar="OPTION",
                         help="an option for mariadb-backup --backup, such as "
                              "--more=--throttle=20; as often as you like")

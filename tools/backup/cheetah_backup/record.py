@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cheetah_migrate.say import Failure
+from cheetah_client.say import Failure
 
 NAME = "BACKUP"
 FORMAT = 1

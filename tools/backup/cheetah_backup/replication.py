@@ -12,8 +12,8 @@ a name, and does not start the thread again when it fails or is killed.
 import contextlib
 import time
 
-from cheetah_migrate.client import Lost, ServerError, text
-from cheetah_migrate.say import Failure, line, span
+from cheetah_client.connection import Lost, ServerError, text
+from cheetah_client.say import Failure, line, span
 
 # Columns of SHOW ALL SLAVES STATUS.
 NAME, SQL_RUNNING, UNTIL = 0, 13, 25

@@ -6,8 +6,9 @@ import secrets
 import time
 from pathlib import Path
 
-from cheetah_migrate.client import Connection, ServerError, text
-from cheetah_migrate.say import Failure, line, span
+from cheetah_client.connection import Connection, ServerError, text
+from cheetah_client.options import connect, connecting
+from cheetah_client.say import Failure, line, span
 
 from . import listening, snapshot
 
@@ -24,16 +25,6 @@ MISREAD_WORDS = ("Was only able to copy log from", "Data structure corruption")
 
 class MisreadLog(Failure):
     """mariadb-backup has misread InnoDB's log (perhaps MDEV-39468)."""
-
-
-def client_options(options) -> list:
-    """How to connect, for the client program and for mariadb-backup."""
-    words = []
-    for key in ("defaults_file", "defaults_extra_file", "host", "port", "socket", "user"):
-        given = getattr(options, key, None)
-        if given is not None:
-            words.append(f"--{key.replace('_', '-')}={given}")
-    return words
 
 
 class Server:
@@ -55,7 +46,7 @@ class Server:
         self.connection.close()
 
     def _connect(self) -> Connection:
-        return Connection([self.options.client, *client_options(self.options)], self.options.secret)
+        return connect(self.options, self.options.secret)
 
     def connect_again(self) -> None:
         """Begin another session, without the lock of the one that is lost."""
@@ -158,7 +149,7 @@ def mariadb_backup(options, what: str, *words) -> None:
     """Run mariadb-backup to its end. Failure with the end of what it says when it does not
     succeed, `MisreadLog` when that may be why."""
     # How to connect is for its backup; the others read the option file alone, or one of their own.
-    connection = client_options(options)
+    connection = connecting(options)
     if "--backup" not in words:
         connection = [word for word in connection if word.startswith("--defaults")]
     if words[0].startswith("--defaults"):

@@ -4,7 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cheetah_migrate.say import Failure, line
+from cheetah_client.say import Failure, line
 
 MANIFEST, TITLE, VERSION = "MANIFEST", "cheetah snapshot ", 1
 CONTROL = "CONTROL"

@@ -6,7 +6,7 @@ log shows that only if it has moved. The server counts the statements BACKUP STA
 sessions that have ended.
 """
 
-from cheetah_migrate.say import Failure
+from cheetah_client.say import Failure
 
 # Those of mariadb-backup 10.11 and 11.8: START, FLUSH, BLOCK_DDL, BLOCK_COMMIT, END.
 OUR_COUNT = 5

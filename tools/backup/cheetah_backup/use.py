@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from cheetah_migrate.client import text
-from cheetah_migrate.say import Failure, Progress, line, size
+from cheetah_client.connection import text
+from cheetah_client.say import Failure, Progress, line, size
 
 from . import copying, record, snapshot
 from .make import check_empty, is_of_length, make_empty, tell_position

@@ -17,10 +17,11 @@ row can lose its parent.
 
 import re
 
+from cheetah_client.connection import Connection, ServerError, name
+from cheetah_client.say import Failure, Progress, line, several, size
+
 from . import orphans, tables
-from .client import Connection, ServerError, name
 from .journal import Entry, Journal, Member
-from .say import Failure, Progress, line, several, size
 
 LOCK_WAIT_TIMEOUT, CANNOT_SWITCH, CANNOT_RENAME = 1205, 1217, 1025
 ORPHAN = {1216, 1452}

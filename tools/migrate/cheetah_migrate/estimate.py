@@ -8,7 +8,8 @@ import os
 import socket
 from typing import NamedTuple
 
-from .client import Connection, ServerError, text
+from cheetah_client.connection import Connection, ServerError, text
+
 from .tables import Table
 
 # Beyond the estimate: for logs, for the server's own work, and for a disk that others use too.

@@ -11,7 +11,8 @@ The tables are InnoDB's in the database `cheetah_migrate`, and readable for peop
 import json
 from dataclasses import dataclass
 
-from .client import Connection, name, value
+from cheetah_client.connection import Connection, name, value
+
 from .tables import Place, from_flat
 
 DATABASE = "cheetah_migrate"

@@ -1,6 +1,7 @@
 """Rows whose parent is not there."""
 
-from .client import Connection, name
+from cheetah_client.connection import Connection, name
+
 from .tables import Constraint
 
 

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass, field
 
+from cheetah_client.connection import Connection
+from cheetah_client.say import line, several, show_table, size, span
+
 from . import estimate, groups, tables
-from .client import Connection
 from .convert import same
-from .say import line, several, show_table, size, span
 from .tables import Place
 from .trial import Trial
 

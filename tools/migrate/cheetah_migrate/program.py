@@ -6,12 +6,14 @@ import re
 import signal
 import sys
 
+from cheetah_client.connection import Connection, Lost, ServerError, text, value
+from cheetah_client.options import add_connection, add_files, byte_count, connect
+from cheetah_client.say import Failure, line, several, show_table, size, span
+
 from . import estimate, orphans, tables
-from .client import Connection, Lost, ServerError, text, value
 from .convert import Conversion, same
 from .journal import DATABASE, Journal
 from .plan import CHEETAH, INNODB, Plan, Selection, make_plan
-from .say import Failure, line, several, show_table, size, span
 from .tables import SYSTEM, Place
 
 ABOUT = """Brings tables, with the foreign keys between them, from InnoDB to Cheetah and back.
@@ -37,7 +39,6 @@ all privileges. All statements are written to the binary log, and replicas do th
 """
 LOCK_NAME, LOCK_POLL_SECONDS = "cheetah_migrate", 5
 PART = r"(`(?:[^`]|``)+`|[^`.]+)"
-FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Program:
@@ -53,7 +54,7 @@ class Program:
 
     def connect(self, binlog: int) -> Connection:
         """A session whose settings suit copies of whole tables: rows are taken as they are."""
-        found = Connection(client_words(self.options), self.password)
+        found = connect(self.options, self.password)
         settings = {"sql_mode": "'NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'",
                     "foreign_key_checks": 1, "unique_checks": 1, "autocommit": 1,
                     "tx_isolation": "'READ-COMMITTED'", "max_statement_time": 0,
@@ -279,24 +280,6 @@ def parse(word: str):
     return Place(*parts) if len(parts) == 2 else parts[0]
 
 
-def byte_count(word: str) -> int:
-    """Bytes, as 500M or 2G."""
-    found = re.fullmatch(r"(\d+)([KMGT]?)", word.upper())
-    if not found:
-        raise argparse.ArgumentTypeError(f"{word}: bytes, or a number with K, M, G or T")
-    return int(found[1]) * FACTORS[found[2]]
-
-
-def client_words(options) -> list:
-    """The command line of the client program."""
-    words = [options.client]
-    for key in ("defaults_file", "defaults_extra_file", "host", "port", "socket", "user"):
-        given = getattr(options, key)
-        if given is not None:
-            words.append(f"--{key.replace('_', '-')}={given}")
-    return words
-
-
 def parser() -> argparse.ArgumentParser:
     """The command line of this program."""
     found = argparse.ArgumentParser("cheetah-migrate", description=ABOUT, epilog=EXAMPLES,
@@ -321,12 +304,8 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--lock-wait", type=int, default=60, metavar="SECONDS",
                         help="how long a statement waits for others that use a table, and keeps "
                              "new ones waiting, before it steps back and tries again (60)")
-    connection = common.add_argument_group("connection, as for the client program mariadb")
-    for key in ("defaults-file", "defaults-extra-file", "host", "port", "socket", "user"):
-        connection.add_argument(f"--{key}", metavar=key.rpartition("-")[2].upper())
-    connection.add_argument("--password", action="store_true", help="ask for it")
-    connection.add_argument("--client", default="mariadb", metavar="PROGRAM",
-                            help="the client program (mariadb)")
+    add_files(common)
+    add_connection(common)
     for label, parents, says in (
             ("plan", [chosen, common], "show what would be done; changes nothing"),
             ("run", [chosen, changing, common], "do it; goes on first with what is under way"),
@@ -374,7 +353,7 @@ def stop(program: Program) -> None:
     """End the statements that are running: a copy that is not complete goes away."""
     for connection in filter(None, (program.work, program.look) if program else ()):
         try:
-            killer = Connection(client_words(program.options), program.password)
+            killer = connect(program.options, program.password)
             killer.run(f"KILL QUERY {value(connection.id)}")
             killer.close()
         except (Lost, ServerError):
@@ -384,7 +363,7 @@ def stop(program: Program) -> None:
 def advise(program: Program) -> None:
     """If a group is under way now, say what can be done."""
     try:
-        fresh = Connection(client_words(program.options), program.password)
+        fresh = connect(program.options, program.password)
         journal = Journal(fresh)
         if journal.exists() and journal.under_way():
             print(f"A group is under way; its constraints are safe in {DATABASE}. Next:\n"

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .client import Connection, name, text
+from cheetah_client.connection import Connection, name, text
+
 
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema", "cheetah_migrate")
 PLAIN = re.compile(r"[\w$-]+")

@@ -6,9 +6,10 @@ So no list here has to follow what the engine learns.
 
 import time
 
-from .client import Connection, ServerError, name, text
+from cheetah_client.connection import Connection, ServerError, name, text
+from cheetah_client.say import Failure
+
 from .journal import DATABASE
-from .say import Failure
 from .tables import Constraint, Place, Table
 
 PREFIX = "trial_"
