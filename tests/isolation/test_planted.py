@@ -1,12 +1,13 @@
 """Anomalies planted into the engine: the checker finds each, and nothing where none is planted.
 
-The example `histories` of the crate plays random transactions on the library, mostly in one thread,
+The crate's test target `histories` plays random transactions on the library, mostly in one thread,
 in an order that a seed repeats. It is built with the places where a bug can be planted
-(crates/cheetah/src/base/planted.rs), as the crate's tests are; no server takes part. A bug counts
-as found when the checker names an anomaly, not when the engine ends in an error. `--rounds` says
-after how many seeds a bug counts as not found.
+(crates/cheetah/src/base/planted.rs), as all tests of the crate are; no server takes part. A bug
+counts as found when the checker names an anomaly, not when the engine ends in an error. `--rounds`
+says after how many seeds a bug counts as not found.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -21,7 +22,6 @@ TXNS = 300
 RC, RR, SER = "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"
 ALL = ",".join((RC, RR, SER))
 SECONDS_MAX = 60   # some tenths of a second is what it takes
-PLAYER = TARGET / "debug" / "examples" / "histories"
 # name -> (model, levels, with snapshot isolation).
 BUGS = {
     "visible: forget the own transaction": ("list", RR, False),
@@ -81,7 +81,7 @@ class Played:
 
     def __init__(self, model: str, levels: str, snapshot_isolation: bool, seed: int, bug: str = "",
                  threads: bool = False, full_text: bool = False):
-        words = [str(PLAYER), "--model", model, "--levels", levels, "--seed", str(seed),
+        words = [player(), "--model", model, "--levels", levels, "--seed", str(seed),
                  "--txns", str(TXNS)]
         words += ["--snapshot-isolation"] * snapshot_isolation + ["--threads"] * threads
         words += ["--bug", bug] if bug else []
@@ -107,11 +107,15 @@ class Played:
         return (names or "nothing") + (f" (error: {self.failure[:100]})" if self.failure else "")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def player():
-    """The example, built."""
-    subprocess.run(["cargo", "build", "--quiet", "-p", "cheetah", "--example", "histories"],
-                   check=True, cwd=PROJECT, env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)})
+@functools.cache
+def player() -> str:
+    """The program, built."""
+    words = ["cargo", "test", "--quiet", "-p", "cheetah", "--test", "histories", "--no-run",
+             "--message-format=json"]
+    done = subprocess.run(words, check=True, cwd=PROJECT, stdout=subprocess.PIPE,
+                          env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)})
+    built = [json.loads(line) for line in done.stdout.splitlines()]
+    return next(message["executable"] for message in built if message.get("executable"))
 
 
 @pytest.mark.parametrize("kind, full_text",
