@@ -2,6 +2,11 @@
 
 import itertools
 import os
+<<<<<<< HEAD
+import re
+=======
+import random
+>>>>>>> 636e392d (fixup! Long lists of tests are in files of their own: SQL, and planted anomalies)
 import threading
 import time
 

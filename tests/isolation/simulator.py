@@ -7,81 +7,16 @@ answer) by a seed, so that statements overlap. A bug strikes with a probability 
 
 import random
 from collections import defaultdict
+from pathlib import Path
 
 from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, SNAPSHOT, Txn, WRITE
 from plans import BACK, Planner, READ_STEP, SAVEPOINT, SNAPSHOT_STEP, WORDS, WRITE_STEP
 
 PATIENCE = 12
-# What can be planted: name -> (model, level, with snapshot isolation, what the engine does wrong).
-BUGS = {
-    "dirty read": ("list", "READ COMMITTED", False, "a consistent read sees what is not committed"),
-    "dirty read of a register": ("register", "READ COMMITTED", False, "the same for registers"),
-    "no snapshot": ("list", "REPEATABLE READ", False,
-                    "a consistent read sees the newest committed version"),
-    "no snapshot of a register": ("register", "REPEATABLE READ", False, "the same for registers"),
-    "snapshot ignores inserts": ("list", "REPEATABLE READ", False,
-                                 "rows inserted after the snapshot are seen"),
-    "snapshot moves after a write": ("list", "REPEATABLE READ", False,
-                                     "a transaction's write renews its snapshot"),
-    "torn commit": ("list", "READ COMMITTED", False,
-                    "keys of one transaction become visible one after the other"),
-    "torn statement": ("list", "READ COMMITTED", False,
-                       "a statement reads its second half later than its first"),
-    "stale snapshot": ("list", "REPEATABLE READ", False, "a snapshot lacks the last commits"),
-    "stale statement": ("register", "READ COMMITTED", False, "a statement lacks the last commits"),
-    "statements share a snapshot": ("list", "READ COMMITTED", False,
-                                    "READ COMMITTED reads from the first statement's snapshot"),
-    "late visibility": ("list", "SERIALIZABLE", False,
-                        "a commit is answered before it can be seen"),
-    "no write lock": ("list", "READ COMMITTED", False, "a writer does not lock its row"),
-    "no write lock on a register": ("register", "READ COMMITTED", False, "the same for registers"),
-    "early release": ("register", "REPEATABLE READ", False, "write locks end with the statement"),
-    "reads do not lock": ("list", "SERIALIZABLE", False, "SERIALIZABLE reads take no locks"),
-    "reads do not lock registers": ("register", "SERIALIZABLE", False, "the same for registers"),
-    "read locks end early": ("register", "SERIALIZABLE", False,
-                             "read locks end with the statement"),
-    "no gap locks": ("list", "SERIALIZABLE", False, "rows that are not there are not locked"),
-    "no gap locks in repeatable read": ("list", "REPEATABLE READ", False,
-                                        "the same for locking reads"),
-    "share lock does not block": ("list", "REPEATABLE READ", False,
-                                  "LOCK IN SHARE MODE stops no writer"),
-    "locking read is old": ("list", "REPEATABLE READ", False, "a locking read sees the snapshot"),
-    "append to the snapshot": ("list", "REPEATABLE READ", False,
-                               "an append starts from the snapshot's version"),
-    "first committer does not win": ("list", "REPEATABLE READ", True,
-                                     "snapshot isolation does not notice a write conflict"),
-    "first committer does not win registers": ("register", "REPEATABLE READ", True,
-                                               "the same for registers"),
-    "rollback leaves a write": ("list", "READ COMMITTED", False, "one key is not rolled back"),
-    "rollback takes too much": ("list", "READ COMMITTED", False,
-                                "a rollback also undoes the commit before"),
-    "savepoint is forgotten": ("list", "READ COMMITTED", False,
-                               "ROLLBACK TO SAVEPOINT does nothing"),
-    "savepoint takes all": ("list", "READ COMMITTED", False,
-                            "ROLLBACK TO SAVEPOINT undoes the whole transaction"),
-    "own writes are not seen": ("register", "REPEATABLE READ", False,
-                                "a consistent read leaves out own writes"),
-    "double append": ("list", "READ COMMITTED", False, "an append happens twice"),
-    "dropped append": ("list", "READ COMMITTED", False,
-                       "an append is answered and does not happen"),
-    "lost commit": ("register", "READ COMMITTED", False,
-                    "a commit is answered and does not happen"),
-    "index lags": ("list", "READ COMMITTED", False,
-                   "a read by the secondary index lacks the last version"),
-    "row is missing": ("register", "READ COMMITTED", False, "a range leaves out a row"),
-    "words of the newest rows": ("list", "REPEATABLE READ", False,
-                                 "a search finds the snapshot's rows by their newest words"),
-    "words of the newest rows alone": ("register", "REPEATABLE READ", False,
-                                       "a search does not find what has changed since the "
-                                       "snapshot"),
-    "words of open transactions": ("register", "READ COMMITTED", False,
-                                   "a search finds rows by words that are not committed"),
-    "words lag": ("list", "READ COMMITTED", False, "a search lacks the words of the last version"),
-    "words of own rows are missing": ("list", "REPEATABLE READ", False,
-                                      "a search does not find what its transaction has written"),
-    "words are not locked": ("list", "SERIALIZABLE", False,
-                             "a search locks the rows that it finds alone"),
-}
+# What can be planted: name -> (model, level, with snapshot isolation).
+BUGS = {name: (model, level, isolation == "on") for name, model, level, isolation, _ in
+        (line.split("\t") for line in
+         Path(__file__).with_name("planted.tsv").read_text().splitlines()[1:])}
 
 
 class Conflict(Exception):

@@ -9,79 +9,17 @@ removes them.
 import re
 import threading
 import time
+from pathlib import Path
 
+import listed
 import pymysql
 import pytest
 from cheetah_tools.say import note
 from servers import Client, check_table, kill_under, left_by_innodb, wait_until
 
-SETUP = ["CREATE TABLE keep (a INT PRIMARY KEY, b VARCHAR(100), KEY (b)) ENGINE=CHEETAH",
-         "INSERT INTO keep SELECT seq, CONCAT('b', seq) FROM seq_1_to_2000"]
-CYCLES = {
-    "create and drop": ["CREATE TABLE IF NOT EXISTS c1 (a INT PRIMARY KEY, b BLOB, KEY (b(10))) "
-                        "ENGINE=CHEETAH",
-                        "INSERT IGNORE INTO c1 SELECT seq, REPEAT('x', 200) FROM seq_1_to_300",
-                        "DROP TABLE IF EXISTS c1"],
-    "create or replace": ["CREATE OR REPLACE TABLE c2 ENGINE=CHEETAH AS SELECT seq a, "
-                          "REPEAT('y', 100) b FROM seq_1_to_500"],
-    "rename": ["CREATE TABLE IF NOT EXISTS c3 (a INT) ENGINE=CHEETAH",
-               "RENAME TABLE c3 TO c4, c4 TO c5", "RENAME TABLE c5 TO c3"],
-    "truncate": ["CREATE TABLE IF NOT EXISTS c6 (a INT AUTO_INCREMENT PRIMARY KEY) ENGINE=CHEETAH",
-                 "INSERT INTO c6 SELECT NULL FROM seq_1_to_200",
-                 "TRUNCATE TABLE c6"],
-    "alter by copy": ["CREATE TABLE IF NOT EXISTS c7 (a INT PRIMARY KEY, b VARCHAR(50)) "
-                      "ENGINE=CHEETAH",
-                      "INSERT IGNORE INTO c7 SELECT seq, seq FROM seq_1_to_3000",
-                      "ALTER TABLE c7 ADD INDEX k (b), ADD x INT DEFAULT 5, ALGORITHM=COPY",
-                      "ALTER TABLE c7 DROP INDEX k, DROP COLUMN x, ALGORITHM=COPY"],
-    "columns": ["CREATE TABLE IF NOT "
-                "EXISTS c14 (a INT PRIMARY KEY, b VARCHAR(50), c TEXT, KEY b (b)) ENGINE=CHEETAH",
-                "INSERT IGNORE INTO c14 (a, b, c) SELECT seq, seq, "
-                "IF(seq % 50, seq, REPEAT(seq, 3000)) FROM seq_1_to_1000",
-                "ALTER TABLE c14 ADD x INT DEFAULT 5 FIRST, ADD y VARCHAR(10) NOT NULL "
-                "DEFAULT 'y', "
-                "ALGORITHM=INSTANT", "UPDATE c14 SET x = a, b = CONCAT(b, y) WHERE a % 3 = 0",
-                "ALTER TABLE c14 DROP c, ALGORITHM=INSTANT",
-                "DELETE FROM c14 WHERE a % 7 = 0",
-                "ALTER TABLE c14 DROP x, DROP y, ADD c TEXT AFTER a, ALGORITHM=INSTANT",
-                "INSERT IGNORE INTO c14 (a, b, c) SELECT seq, seq, REPEAT(seq, 100) "
-                "FROM seq_1_to_1000", "DROP TABLE c14"],
-    "alter in place": ["CREATE TABLE IF NOT EXISTS c11 (a INT PRIMARY KEY, b VARCHAR(50), c INT, "
-                       "KEY b (b), KEY c (c)) ENGINE=CHEETAH",
-                       "INSERT IGNORE INTO c11 SELECT seq, seq, seq % 10 FROM seq_1_to_1000",
-                       "ALTER TABLE c11 DROP INDEX b, MODIFY b VARCHAR(60), ALGORITHM=INSTANT",
-                       "UPDATE c11 SET b = CONCAT(b, 'x'), c = c + 1 WHERE a % 3 = 0",
-                       "ALTER TABLE c11 RENAME INDEX c TO cc, RENAME COLUMN c TO d, "
-                       "ALGORITHM=INSTANT",
-                       "DELETE FROM c11 WHERE a % 7 = 0",
-                       "ALTER TABLE c11 COMMENT 'in place', DROP INDEX cc, RENAME TO c12, "
-                       "ALGORITHM=INSTANT", "DROP TABLE IF EXISTS c11, c12"],
-    "add index": ["CREATE TABLE IF NOT EXISTS c13 (a INT PRIMARY KEY, b VARCHAR(50), c INT) "
-                  "ENGINE=CHEETAH",
-                  "INSERT IGNORE INTO c13 SELECT seq, seq, seq FROM seq_1_to_4000",
-                  "ALTER TABLE c13 ADD INDEX b (b), ADD UNIQUE ca (c, a), ADD INDEX c (c), "
-                  "ALGORITHM=NOCOPY, LOCK=NONE",
-                  "ALTER TABLE c13 DROP INDEX b, DROP INDEX ca, DROP INDEX c"],
-    "writes under add index": ["UPDATE c13 SET b = CONCAT(a, RAND()) WHERE a % 97 = "
-                               "FLOOR(RAND() * 97)",
-                               "DELETE FROM c13 WHERE a % 89 = FLOOR(RAND() * 89)",
-                               "INSERT IGNORE INTO c13 SELECT seq, RAND(), seq FROM seq_1_to_4000 "
-                               "WHERE seq % 53 = FLOOR(RAND() * 53)",
-                               "UPDATE c13 SET c = c + 1 WHERE a % 101 = FLOOR(RAND() * 101)"],
-    "engines": ["CREATE TABLE IF NOT EXISTS c8 (a INT PRIMARY KEY, b INT) ENGINE=InnoDB",
-                "INSERT IGNORE INTO c8 SELECT seq, 1 FROM seq_1_to_1000",
-                "ALTER TABLE c8 ENGINE=CHEETAH", "ALTER TABLE c8 ENGINE=InnoDB"],
-    "partitions": ["CREATE TABLE IF NOT EXISTS c9 (a INT PRIMARY KEY) ENGINE=CHEETAH PARTITION BY "
-                   "HASH (a) PARTITIONS 3",
-                   "INSERT IGNORE INTO c9 SELECT seq FROM seq_1_to_500",
-                   "ALTER TABLE c9 ADD PARTITION PARTITIONS 2", "DROP TABLE c9"],
-    "loads": ["CREATE OR REPLACE TABLE c10 (KEY (b)) ENGINE=CHEETAH AS SELECT seq a, "
-              "CONCAT(seq * 7919 % 10007, REPEAT('z', 200)) b FROM seq_1_to_8000",
-              "ALTER TABLE c10 ADD PRIMARY KEY (b, a)"],
-    "database": ["CREATE DATABASE IF NOT EXISTS dd",
-                 "CREATE TABLE IF NOT EXISTS dd.t (a INT) ENGINE=CHEETAH",
-                 "CREATE TABLE IF NOT EXISTS dd.u (a INT) ENGINE=CHEETAH", "DROP DATABASE dd"],
-}
+# Each is executed again and again, on a connection of its own.
+CYCLES = listed.statements(Path(__file__).with_name("ddl_kills.sql"))
+SETUP = CYCLES.pop("setup")
 # Errors that follow from what an earlier kill left in the middle of a cycle.
 LEFT_BY_KILLS = {1020, 1050, 1051, 1054, 1060, 1061, 1091, 1146, 1008, 1007, 1049, 1205, 1213, 1412}
 
