@@ -46,7 +46,7 @@ def clone(options) -> None:
                        f"--target-dir={work / 'server'}")
         statements = how_to_go_on(address, position[2])
         write_durably(data / STATEMENTS, head + statements)
-        give_to(owner, data)
+        copying.give_to(owner, data)   # files that are the server's, too, are its owner's already
         os.sync()   # owners, and what an option file puts elsewhere
         copying.sync_tree(data)
         (work / snapshot.CONTROL).rename(data / "#cheetah" / snapshot.CONTROL)
@@ -127,16 +127,6 @@ def take_engine(options, folder: Path, manifest, data: Data) -> None:
         place = WORK if path == snapshot.CONTROL else "#cheetah"
         data.take(folder / path, data.folder / place / path, pace)
     progress.end(f"{size(total)}, of which {size(data.shared_bytes)} are the server's, too")
-
-
-def give_to(owner, data: Path) -> None:
-    """Everything belongs to the owner of the data folder. Files that are the server's, too, do so
-    already."""
-    if os.geteuid() != 0:
-        return
-    for place, folders, names in os.walk(data):
-        for path in (place, *(os.path.join(place, name) for name in (*folders, *names))):
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def how_to_go_on(address: list, gtid: str) -> str:

@@ -163,6 +163,16 @@ def sync_files(top: Path) -> None:
             sync_file(place)
 
 
+def give_to(owner, folder: Path) -> bool:
+    """A folder and all below belong to that owner; False where only root could do it."""
+    if os.geteuid() != 0:
+        return False
+    for place, folders, names in os.walk(folder):
+        for path in (place, *(os.path.join(place, name) for name in (*folders, *names))):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    return True
+
+
 class Folder:
     """A backup that is being written as a folder."""
 

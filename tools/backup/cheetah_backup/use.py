@@ -100,7 +100,8 @@ def restore(options) -> None:
                    f"--target-dir={folder / SERVER}")
     for file in ours[1:]:
         put(folder, data, file, pace)
-    has_owner = give_to_owner(data, was_there)
+    # Nobody can tell whose a new folder should be.
+    has_owner = was_there and copying.give_to(data.stat(), data)
     os.sync()   # owners, and what an option file puts elsewhere
     copying.sync_tree(data)
     progress.end(size(progress.total))
@@ -127,18 +128,6 @@ def put(folder: Path, data: Path, file, pace) -> None:
     if copying.copy(folder / file.path, target, pace) != file.digest:
         raise Failure(f"{folder / file.path}: its bytes have changed since the backup. Restore "
                       f"another one, into an empty folder; {data} is of no use")
-
-
-def give_to_owner(data: Path, was_there: bool) -> bool:
-    """Everything belongs to whom the data folder does; False where nobody can tell who that is, or
-    only root could do it."""
-    if os.geteuid() != 0 or not was_there:
-        return False
-    owner = data.stat()
-    for place, folders, names in os.walk(data):
-        for name in (*folders, *names):
-            os.chown(Path(place, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
-    return True
 
 
 def tell_next(made) -> None:
