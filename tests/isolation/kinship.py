@@ -22,10 +22,8 @@ besides those of `reasons` that do not depend on what is waited for (order, vict
 
 import re
 
-from engines import ends
 from reasons import (COVERING, DELETED, Difference, DUPLICATE_ROW, KEPT, PLACE, PRECISE_RANGES,
                      UPGRADE)
-from sessions import DEADLOCK
 
 PARENT = {"c": "p", "d": "p", "e": "p", "g": "d"}
 CHILDREN = {"p": "cde", "d": "g"}
@@ -137,20 +135,9 @@ class FamilyDifference(Difference):
         """A wait in a deadlock of InnoDB."""
         return self.judge_theirs(wait, look)
 
-    def statements_of(self, name: str, look) -> list:
-        """What a session has done in its transaction, up to what is under way."""
-        found, inside = [], False
-        for entry in look.entries:
-            is_under_way = look.under_way.get(name) is entry
-            if entry.name != name or (entry.outcome is None and not is_under_way):
-                continue
-            if not is_under_way and (ends(entry.text) or entry.outcome.error == DEADLOCK):
-                found, inside = [], False
-            elif entry.text.startswith(("BEGIN", "START")):
-                found, inside = [], True
-            elif inside or is_under_way:
-                found.append(FamilyStatement(entry.text, entry.number))
-        return found
+    def locking(self, entry, _inside: bool) -> list:
+        """All do."""
+        return [FamilyStatement(entry.text, entry.number)]
 
     def judge_theirs(self, wait, look) -> str:
         """Why InnoDB waits and Cheetah does not."""

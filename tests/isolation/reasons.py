@@ -273,15 +273,19 @@ class Difference:
             is_under_way = look.under_way.get(name) is entry
             if entry.name != name or (entry.outcome is None and not is_under_way):
                 continue
-            statement = Statement(entry.text, entry.number)
-            statement.is_vain = entry.outcome is None or entry.outcome.error == TIMEOUT
             if not is_under_way and (ends(entry.text) or entry.outcome.error == DEADLOCK):
                 statements, inside = [], False
             elif entry.text.startswith(("BEGIN", "START")):
                 statements, inside = [], True
-            elif statement.locks(self.level, inside) and (inside or is_under_way):
-                statements.append(statement)
+            elif inside or is_under_way:
+                statements += self.locking(entry, inside)
         return statements
+
+    def locking(self, entry, inside: bool) -> list:
+        """The statement of an entry, if it locks."""
+        statement = Statement(entry.text, entry.number)
+        statement.is_vain = entry.outcome is None or entry.outcome.error == TIMEOUT
+        return [statement] if statement.locks(self.level, inside) else []
 
     def judge_theirs(self, wait, look: Look) -> str:
         """Why InnoDB waits and Cheetah does not."""

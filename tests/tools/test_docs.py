@@ -50,20 +50,27 @@ def anchors(path: Path) -> set:
     return found
 
 
-@pytest.mark.parametrize("name", documents())
-def test_links_lead_somewhere(name):
-    path = PROJECT / name
-    wrong = []
+def links(path: Path, root: Path, is_right=Path.exists) -> list:
+    """Each link of a document to a heading, or to a place below `root` that `is_right`, and what is
+    wrong with it."""
+    found = []
     for target in LINK.findall(prose(path.read_text())):
         if re.match(r"[a-z]+:", target):
             continue
         file, _, anchor = target.partition("#")
         place = (path.parent / file).resolve() if file else path
-        if not place.exists():
-            wrong.append(f"{target}: no such file")
+        wrong = ""
+        if not is_right(place) or not place.is_relative_to(root.resolve()):
+            wrong = f"{path}: {target}: no such file"
         elif anchor and anchor not in anchors(place):
-            wrong.append(f"{target}: no such heading")
-    assert not wrong
+            wrong = f"{path}: {target}: no such heading"
+        found.append((target, wrong))
+    return found
+
+
+@pytest.mark.parametrize("name", documents())
+def test_links_lead_somewhere(name):
+    assert not [wrong for _, wrong in links(PROJECT / name, PROJECT) if wrong]
 
 
 @pytest.mark.parametrize("name", documents())
