@@ -74,10 +74,7 @@ def server(new_server, request):
     for mark in request.node.iter_markers("options"):
         options |= mark.args[0] | (mark.kwargs.get("large", {})
                                    if request.config.option.large else {})
-    made = new_server(options)
-    made.start()
-    made.sql("CREATE DATABASE d")
-    return made
+    return servers.begun(new_server(options))
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,9 @@
 """Private servers in tests: how they are made, crashed and waited for."""
 
+import contextlib
 import itertools
 import os
-<<<<<<< HEAD
-import re
-=======
 import random
->>>>>>> 636e392d (fixup! Long lists of tests are in files of their own: SQL, and planted anomalies)
 import threading
 import time
 
@@ -18,6 +15,7 @@ OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
            "loose_cheetah_log_size_max": "32M"}
 # Ends only a test that would never end: a wait this long on a busy machine is right.
 WAIT_SECONDS_MAX = 60
+CLIENT_SECONDS_MAX = 120   # for the work that a client is at
 
 made = []   # the servers of running tests, whose logs are shown beside a failure
 numbers = itertools.count()
@@ -28,6 +26,13 @@ def make(options: dict = None, plugin: bool = True, folder=None) -> PrivateServe
     server = PrivateServer(folder or scratch(f"server-{next(numbers)}"),
                            {**OPTIONS, **(options or {})}, plugin)
     made.append(server)
+    return server
+
+
+def begun(server: PrivateServer) -> PrivateServer:
+    """Started, with an empty database `d`."""
+    server.start()
+    server.sql("CREATE DATABASE d")
     return server
 
 
@@ -47,13 +52,16 @@ def end(count: int, passed: bool) -> None:
 
 class Client(threading.Thread):
     """A connection that calls `work` until `stopping` is set or the server is gone; afterwards
-    `failure` says what else went wrong."""
+    `failure` says what else went wrong. An error among `refusals` is part of the game: the
+    transaction is rolled back, and the work goes on."""
 
-    database, autocommit = "d", True
+    database, autocommit, refusals = "d", True, ()
 
-    def __init__(self, server, number: int = 0):
+    def __init__(self, server, number: int = 0, seed=None):
         super().__init__(daemon=True)
         self.server, self.number, self.failure = server, number, ""
+        self.rng = random.Random(number if seed is None else seed)
+        self.done, self.refused = 0, 0   # calls of `work`
         self.stopping, self.connection = threading.Event(), None
 
     def run(self) -> None:
@@ -62,14 +70,62 @@ class Client(threading.Thread):
             with self.connection.cursor() as cursor:
                 self.begin(cursor)
                 while not self.stopping.is_set():
-                    self.work(cursor)
+                    self.work_once(cursor)
             self.connection.close()
         except (pymysql.MySQLError, OSError, AssertionError) as failure:
             if not is_gone(failure):
-                self.failure = repr(failure)
+                self.failure = " ".join([repr(failure), *getattr(failure, "__notes__", ())])
 
     def begin(self, cursor) -> None:
         """What comes once, before the work."""
+
+    def work_once(self, cursor) -> None:
+        """Work that may be refused."""
+        try:
+            self.work(cursor)
+            self.done += 1
+        except pymysql.MySQLError as failure:
+            if failure.args[0] not in self.refusals:
+                raise
+            self.refused += 1
+            self.connection.rollback()
+
+    def attempt(self, cursor, statement: str) -> bool:
+        """Whether a statement was executed; one that is refused ends no transaction."""
+        try:
+            cursor.execute(statement)
+        except pymysql.MySQLError as failure:
+            if failure.args[0] not in self.refusals:
+                failure.add_note(statement)
+                raise
+            return False
+        return True
+
+
+class Sent(threading.Thread):
+    """Statements that a connection executes from now on, one after the other. Then `error` is the
+    number of the error that ended them, or 0, and `failure` its text; before, it is None."""
+
+    def __init__(self, connection, *statements: str):
+        super().__init__(daemon=True)
+        self.connection, self.statements, self.error, self.failure = (connection, statements, None,
+                                                                      "")
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with self.connection.cursor() as cursor:
+                for statement in self.statements:
+                    cursor.execute(statement)
+            self.error = 0
+        except (pymysql.MySQLError, OSError) as failure:
+            self.failure, self.error = str(failure), failure.args[0]
+
+    def ends(self, seconds: float = 120) -> int:
+        """Wait for it; its error."""
+        self.join(seconds)
+        assert not self.is_alive(), f"{self.statements} do not end"
+        return self.error
 
 
 def is_gone(failure: Exception) -> bool:
@@ -90,8 +146,26 @@ def kill_beside(server, clients: list) -> None:
     """kill -9 while the clients work."""
     assert not server.died(), "the server ended by itself"
     server.kill()
+    await_end(clients)
+
+
+@contextlib.contextmanager
+def working(clients: list):
+    """They work during the block, without anything going wrong."""
     for client in clients:
-        client.join(60)
+        client.start()
+    try:
+        yield clients
+    finally:
+        for client in clients:
+            client.stopping.set()
+    await_end(clients)
+
+
+def await_end(clients: list) -> None:
+    """All have ended, as they should."""
+    for client in clients:
+        client.join(CLIENT_SECONDS_MAX)
         assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"
 
 
@@ -115,6 +189,14 @@ def expect_error(cursor, text: str, number: int) -> None:
     except pymysql.MySQLError as failure:
         found = failure.args[0]
     assert found == number, f"{text}: error {found} instead of {number}"
+
+
+def expect_nothing_without_process(server, *views: str) -> None:
+    """Who may not see other connections is refused these views of the engine."""
+    server.sql("CREATE USER IF NOT EXISTS nobody@localhost")
+    with server.cursor(user="nobody") as cursor:
+        for view in views:
+            expect_error(cursor, f"SELECT * FROM information_schema.cheetah_{view}", 1227)
 
 
 def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):

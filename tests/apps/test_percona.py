@@ -4,7 +4,6 @@ import re
 
 import fetched
 import pytest
-import servers
 import shop
 import sides
 from cheetah_tools.paths import SERVER

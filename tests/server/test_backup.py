@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from binlog import replay
 from cheetah_tools.paths import SERVER
 from cheetah_tools.say import Failure, note
 from cheetah_tools.setup import library_environment
-from servers import Client, check_table, is_root, wait_until
+from servers import begun, Client, check_table, is_root, Sent, wait_until, working
 
 COUNTERS = 50
 WRITERS = 4
@@ -29,17 +28,16 @@ class Writer(Client):
     """Moves counters on in two tables at once, and notes how long a commit took at most."""
 
     autocommit = False
-    count, longest_s = 0, 0.0
+    longest_s = 0.0
 
     def work(self, cursor):
         began = time.monotonic()
-        key = (self.count * 7 + self.number) % COUNTERS
+        key = (self.done * 7 + self.number) % COUNTERS
         cursor.execute(f"UPDATE a SET n = n + 1 WHERE id = {key}")
-        cursor.execute(f"INSERT INTO b (writer, n) VALUES ({self.number}, {self.count})")
-        if self.count % 5 == 0:
-            cursor.execute(f"DELETE FROM b WHERE writer = {self.number} AND n = {self.count - 3}")
+        cursor.execute(f"INSERT INTO b (writer, n) VALUES ({self.number}, {self.done})")
+        if self.done % 5 == 0:
+            cursor.execute(f"DELETE FROM b WHERE writer = {self.number} AND n = {self.done - 3}")
         self.connection.commit()
-        self.count += 1
         self.longest_s = max(self.longest_s, time.monotonic() - began)
 
 
@@ -59,20 +57,12 @@ def rows(server) -> list:
 @contextlib.contextmanager
 def writers(server):
     """Some write while the block runs; says how long one stood still."""
-    working = [Writer(server, number) for number in range(WRITERS)]
-    for writer in working:
-        writer.start()
-    try:
-        wait_until(lambda: all(writer.count > 20 for writer in working), "writes")
-        yield working
+    with working([Writer(server, number) for number in range(WRITERS)]) as writing:
+        wait_until(lambda: all(writer.done > 20 for writer in writing), "writes")
+        yield writing
         time.sleep(0.3)
-    finally:
-        for writer in working:
-            writer.stopping.set()
-            writer.join(60)
-    assert not any(writer.failure for writer in working), [writer.failure for writer in working]
-    note(f"{sum(writer.count for writer in working)} transactions; the longest took "
-         f"{max(writer.longest_s for writer in working):.3f} s")
+    note(f"{sum(writer.done for writer in writing)} transactions; the longest took "
+         f"{max(writer.longest_s for writer in writing):.3f} s")
 
 
 def block_commits(cursor) -> None:
@@ -97,16 +87,14 @@ def refused(server, place, *words) -> None:
 
 
 def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server, tmp_path):
-    server = new_server(BINLOG)
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(new_server(BINLOG))
     make_tables(server)
-    with server.connect("d") as prepared, prepared.cursor() as of_prepared:
+    with server.cursor("d") as of_prepared:
         for text in ("XA START 'x'", "INSERT INTO b (writer, n) VALUES (99, 99)", "XA END 'x'",
                      "XA PREPARE 'x'"):
             of_prepared.execute(text)
         place = tmp_path / "snapshot"
-        with writers(server), server.connect("d") as connection, connection.cursor() as cursor:
+        with writers(server), server.cursor("d") as cursor:
             block_commits(cursor)
             cursor.execute("SHOW MASTER STATUS")
             name, position = cursor.fetchone()[:2]
@@ -117,9 +105,7 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
             assert notes["by"] == "backup" and notes["binlog"] == f"{name} {position}"
             assert server.status("Cheetah_backup_pins") == 0
         of_prepared.execute("XA ROLLBACK 'x'")
-    other = new_server({"server_id": 8})
-    other.start()
-    other.sql("CREATE DATABASE d")
+    other = begun(new_server({"server_id": 8}))
     other.stop()
     for file in (server.data / "d").glob("*.frm"):
         shutil.copy(file, other.data / "d")
@@ -135,7 +121,7 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
 
 def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
     make_tables(server)
-    with server.connect("d") as connection, connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         cursor.execute("SET SESSION cheetah_allow_foreign_backup = ON")
         cursor.execute("BACKUP STAGE START")
         cursor.execute("BACKUP STAGE END")
@@ -159,7 +145,7 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
 
 def begins_backup(server, *before) -> str:
     """BACKUP STAGE START in a session of its own, after other statements: its error, if any."""
-    with server.connect("d") as connection, connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         for text in before:
             cursor.execute(text)
         try:
@@ -281,34 +267,22 @@ def test_slow_copies_are_killed_removed_and_survived(server, far):
     assert made and set(made) == {"copied"}
     server.sql(SLOW)
     for end in ("kill", "remove", "crash"):
-        told = []
-        with server.connect("d") as connection, connection.cursor() as cursor:
-            number = connection.thread_id()
-
-            def write(place=far / end, cursor=cursor, told=told):
-                try:
-                    cursor.execute(f"SET GLOBAL cheetah_create_snapshot = '{place}'")
-                except pymysql.MySQLError as failure:
-                    told.append(failure.args)
-            writing = threading.Thread(target=write)
-            writing.start()
-            wait_until(lambda number=number: server.sql(
-                "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = "
-                f"'Writing a snapshot of the engine' AND ID = {number}"), "the statement's state")
-            wait_until(lambda end=end: list((far / end).rglob("*.seg")), "a file")
-            if end == "kill":
-                server.sql(f"KILL QUERY {number}")
-            elif end == "remove":
-                shutil.rmtree(far / end)
-            else:
-                server.kill()
-            writing.join(60)
-            assert not writing.is_alive()
+        connection = server.connect("d")
+        number = connection.thread_id()
+        writing = Sent(connection, f"SET GLOBAL cheetah_create_snapshot = '{far / end}'")
+        wait_until(lambda number=number: server.sql(
+            "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = "
+            f"'Writing a snapshot of the engine' AND ID = {number}"), "the statement's state")
+        wait_until(lambda end=end: list((far / end).rglob("*.seg")), "a file")
         if end == "kill":
-            assert told[0][0] == 1317 and not (far / end).exists()
+            server.sql(f"KILL QUERY {number}")
+            assert writing.ends() == 1317 and not (far / end).exists()
         elif end == "remove":
-            assert told[0][0] == 1004 and str(far / end) in told[0][1], told
+            shutil.rmtree(far / end)
+            assert writing.ends() == 1004 and str(far / end) in writing.failure, writing.failure
         else:
+            server.kill()
+            writing.ends()
             assert not (far / end / "MANIFEST").exists()
             server.start()
     check_table(server, "c", "d")
@@ -333,7 +307,7 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
     server.sql("INSERT INTO t SELECT seq, MD5(seq) FROM seq_1_to_1000", "d")
     server.sql("UPDATE d.t SET b = REVERSE(b)")
     checkpoints = server.status("Cheetah_pool_checkpoints")
-    with server.connect("d") as connection, connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         block_commits(cursor)
         cursor.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
         cursor.execute("BACKUP STAGE END")

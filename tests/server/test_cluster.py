@@ -80,7 +80,7 @@ class Returning(Client):
                 with self.connection.cursor() as cursor:
                     self.begin(cursor)
                     while not self.stopping.is_set():
-                        self.work(cursor)
+                        self.work_once(cursor)
                 self.connection.close()
             except (pymysql.MySQLError, OSError):
                 self.returned += 1
@@ -138,8 +138,8 @@ class Mover(Returning):
     """Moves amounts, and knows of each transaction what it was and what became of it."""
 
     def __init__(self, front, number: int, seed: float):
-        super().__init__(front, number)
-        self.rng, self.tried = random.Random(seed), 0
+        super().__init__(front, number, seed)
+        self.tried = 0
         self.statements = {}     # of those for which COMMIT was sent
         self.acknowledged = set()
 
@@ -322,10 +322,8 @@ def check_tpcc(cluster, terminals: list) -> None:
     """Its conditions hold on each shard, and all that was acknowledged is there."""
     orders, payments = set(), Counter()
     for shard in cluster.shards:
-        connection = shard.primary.connect("d")
-        with connection.cursor() as cursor:
+        with shard.primary.cursor("d") as cursor:
             found = tpcc.violations(cursor)
-        connection.close()
         assert not found, f"shard {shard.number}: violated: {found}"
         orders.update(shard.primary.sql("SELECT o_w_id, o_d_id, o_id FROM d.orders"))
         payments.update(dict(shard.primary.sql(

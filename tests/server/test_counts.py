@@ -1,13 +1,10 @@
 """COUNT(*), which reads no row, agrees with all rows, in every snapshot and after crashes."""
 
-import random
-import threading
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import note
-from servers import wait_until
+from servers import Client, wait_until, working
 
 SECONDS, LARGE_SECONDS = 3, 60
 WRITERS, READERS, KEYS = 3, 2, 400
@@ -18,35 +15,19 @@ COUNTS = ("SELECT (SELECT COUNT(*) FROM {0}), (SELECT COALESCE(SUM(1), 0) FROM {
 TABLES = {"t": "", "p": " PARTITION BY HASH (id) PARTITIONS 3"}
 
 
-class Crowd:
-    """Connections that change tables at random, and look."""
+class Looker(Client):
+    """Changes tables at random, and looks; the last ones look only."""
 
-    def __init__(self, server, seed: str):
-        self.server, self.seed = server, seed
-        self.stop, self.differences, self.looks = threading.Event(), [], 0
-        self.threads = [threading.Thread(target=self.work, args=(n,), daemon=True)
-                        for n in range(WRITERS + READERS)]
+    # Deadlocks and waits that ran out, a table that was emptied since the snapshot.
+    refusals = (1205, 1213, 1412, 1020)
 
-    def work(self, number: int) -> None:
-        """A connection's life; it ends with the server."""
-        rng = random.Random(f"{self.seed}/{number}")
-        try:
-            connection = self.server.connect("d", autocommit=True)
-            with connection.cursor() as cursor:
-                while not self.stop.is_set():
-                    try:
-                        self.transaction(cursor, rng, number < WRITERS)
-                    except pymysql.MySQLError as failure:
-                        # Deadlocks and waits that ran out, a table that was emptied since the
-                        # snapshot.
-                        if failure.args[0] not in (1205, 1213, 1412, 1020):
-                            raise
-        except (pymysql.MySQLError, OSError) as failure:
-            if not self.stop.is_set():
-                self.differences.append(f"connection {number}: {failure}")
+    def __init__(self, server, number: int, round_no: int):
+        super().__init__(server, number, f"counts/{round_no}/{number}")
+        self.differences, self.looks = [], 0
 
-    def transaction(self, cursor, rng, writes: bool) -> None:
+    def work(self, cursor) -> None:
         """Some changes, savepoints and looks, then COMMIT or ROLLBACK; now and then TRUNCATE."""
+        rng, writes = self.rng, self.number < WRITERS
         if writes and rng.random() < 0.01:
             cursor.execute(f"TRUNCATE TABLE {rng.choice(list(TABLES))}")
         cursor.execute("SET SESSION TRANSACTION ISOLATION "
@@ -89,19 +70,17 @@ def test_V9_counts_are_exact_in_every_snapshot(server, large):
                    f"ENGINE=CHEETAH{partitions}")
     seconds, looks = LARGE_SECONDS if large else SECONDS, 0
     for round_no in range(3):
-        crowd = Crowd(server, f"counts/{round_no}")
-        for thread in crowd.threads:
-            thread.start()
-        time.sleep(seconds)
-        wait_until(lambda crowd=crowd: crowd.looks > LOOKS_MIN or crowd.differences,
-                   f"fewer than {LOOKS_MIN} looks")
-        crowd.stop.set()   # the kill comes before most of them have looked
-        if round_no < 2:
-            server.kill()
-        for thread in crowd.threads:
-            thread.join(60)
-        assert not crowd.differences, "; ".join(crowd.differences[:3])
-        looks += crowd.looks
+        lookers = [Looker(server, number, round_no) for number in range(WRITERS + READERS)]
+        with working(lookers):
+            time.sleep(seconds)
+            wait_until(lambda lookers=lookers: sum(looker.looks for looker in lookers) > LOOKS_MIN
+                       or any(looker.failure for looker in lookers),
+                       f"fewer than {LOOKS_MIN} looks")
+            if round_no < 2:
+                server.kill()
+        differences = [told for looker in lookers for told in looker.differences]
+        assert not differences, "; ".join(differences[:3])
+        looks += sum(looker.looks for looker in lookers)
         if round_no < 2:
             server.start()
         for table in TABLES:

@@ -205,7 +205,7 @@ def test_values_out_of_range_are_adjusted(new_server, name, value, taken):
     assert server.value(f"SELECT @@{name}") == taken
     assert name.replace("_", "-") in server.log.read_text(errors="replace").replace("_", "-")
     if "log" not in name:
-        with server.connect() as connection, connection.cursor() as cursor:
+        with server.cursor() as cursor:
             cursor.execute(f"SET GLOBAL {name} = {value}")
             cursor.execute("SHOW WARNINGS")
             assert [row[1] for row in cursor.fetchall()] == [1292]

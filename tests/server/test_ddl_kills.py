@@ -101,6 +101,8 @@ def test_a_statement_that_is_killed_while_it_loads_leaves_nothing(server, rng, r
 class Cycle(Client):
     """Runs its statements again and again."""
 
+    refusals = LEFT_BY_KILLS
+
     def __init__(self, server, statements: list):
         super().__init__(server)
         self.statements = statements
@@ -108,11 +110,7 @@ class Cycle(Client):
     def work(self, cursor) -> None:
         """One cycle."""
         for statement in self.statements:
-            try:
-                cursor.execute(statement)
-            except pymysql.MySQLError as failure:
-                if failure.args[0] not in LEFT_BY_KILLS:
-                    raise pymysql.MySQLError(*failure.args, statement) from failure
+            self.attempt(cursor, statement)
 
 
 def check_everything(server):

@@ -6,17 +6,15 @@ session that reads in all the ways that there are. Beside them, statements that 
 their own must never be refused. `--rounds 300` is the long form.
 """
 
-import random
 import re
 import subprocess
-import threading
 import time
 
 import pymysql
 from cheetah_tools.paths import SERVER
 from cheetah_tools.say import note
 from renewed import ABSENT, Changes, digest, JOURNAL, ROWS
-from servers import Client
+from servers import Client, working
 
 ROUNDS = 24
 PAUSE_SECONDS_MAX = 0.4    # between changes; mostly much less
@@ -39,25 +37,22 @@ class Refused(Exception):
     """The dump was refused, with the reason."""
 
 
-class Changing(threading.Thread):
-    """Changes, one after the other, until told to stop."""
+class Changing(Client):
+    """Changes, one after the other, on a connection of their own."""
 
     def __init__(self, changes: Changes):
-        super().__init__(daemon=True)
-        self.changes, self.stopping, self.failure = changes, threading.Event(), None
+        super().__init__(changes.server)
+        self.changes = changes
 
-    def run(self) -> None:
-        try:
-            while not self.stopping.is_set():
-                self.changes.one()
-                time.sleep(self.changes.rng.random() ** 2 * PAUSE_SECONDS_MAX)
-        except (pymysql.MySQLError, OSError) as failure:
-            self.failure = f"{failure!r} {getattr(failure, '__notes__', '')}"
+    def work(self, _cursor) -> None:
+        self.changes.one()
+        time.sleep(self.changes.rng.random() ** 2 * PAUSE_SECONDS_MAX)
 
 
 class Passing(Client):
     """Statements that have a snapshot of their own: a table may be gone, never too young."""
 
+    refusals = GONE
     READS = ("SELECT COUNT(*) FROM {0}", "SELECT * FROM {0} WHERE id = 5",
              "SELECT MAX(id), (SELECT COUNT(*) FROM {1}) FROM {0} JOIN {1} USING (id)",
              "SELECT COUNT(*) FROM {0} WHERE gen IN (SELECT gen FROM {1})",
@@ -67,7 +62,7 @@ class Passing(Client):
 
     def begin(self, cursor) -> None:
         """Half of them run at READ COMMITTED, in transactions."""
-        self.rng, self.count = random.Random(self.number), 0
+        self.count = 0
         cursor.execute("CREATE TABLE IF NOT EXISTS d.mine (id INT PRIMARY KEY) ENGINE=CHEETAH")
         cursor.execute("CREATE OR REPLACE TEMPORARY TABLE d.tmp (id INT) ENGINE=CHEETAH")
         cursor.execute("PREPARE p FROM 'SELECT COUNT(*) FROM d.swapped JOIN d.hashed USING (id)'")
@@ -81,12 +76,7 @@ class Passing(Client):
         for _ in range(self.rng.randrange(1, 4)):
             names = self.rng.sample(("swapped", "changed", "words", "ranged", "hashed"), 2)
             statement = self.rng.choice(self.READS).format(*(f"d.{name}" for name in names))
-            try:
-                cursor.execute(statement)
-                cursor.fetchall()
-                self.count += 1
-            except pymysql.MySQLError as failure:
-                assert failure.args[0] in GONE, f"{statement}: {failure}"
+            self.count += self.attempt(cursor, statement)
         if in_transaction:
             cursor.execute("COMMIT")
         time.sleep(READING_SECONDS_MAX / 10)
@@ -219,30 +209,21 @@ def test_a_dump_is_what_was_there_or_is_refused(server, rounds, rng):
     server.sql("CREATE FUNCTION d.how_many() RETURNS INT READS SQL DATA "
                "RETURN (SELECT COUNT(*) FROM d.changed)")
     dumps, passing = Dumps(server, rng), [Passing(server, number) for number in range(2)]
-    changing = Changing(changes)
-    for thread in (changing, *passing):
-        thread.start()
     whole, refused = {}, {}
-    for number in range(rounds):
-        way = dumps.ways[number % len(dumps.ways)]
-        try:
-            wrong = faults(*way())
-            assert not wrong, f"dump {number} by {way.__name__}: {wrong}"
-            whole[way.__name__] = whole.get(way.__name__, 0) + 1
-        except Refused as reason:
-            refused[reason.args[0]] = refused.get(reason.args[0], 0) + 1
-        ended = [thread.failure for thread in (changing, *passing) if not thread.is_alive()]
-        assert not ended, ended
-    changing.stopping.set()
-    changing.join()
-    for client in passing:
-        client.stopping.set()
-        client.join()
-        assert not client.failure, client.failure
+    with working([Changing(changes), *passing]) as clients:
+        for number in range(rounds):
+            way = dumps.ways[number % len(dumps.ways)]
+            try:
+                wrong = faults(*way())
+                assert not wrong, f"dump {number} by {way.__name__}: {wrong}"
+                whole[way.__name__] = whole.get(way.__name__, 0) + 1
+            except Refused as reason:
+                refused[reason.args[0]] = refused.get(reason.args[0], 0) + 1
+            ended = [client.failure for client in clients if not client.is_alive()]
+            assert not ended, ended
     note(f"{rounds} dumps beside {sum(changes.made.values())} changes of {len(changes.made)} kinds "
          f"and {sum(client.count for client in passing)} statements: whole {whole}, "
          f"refused {refused}")
-    assert not changing.failure, changing.failure
     assert 1412 in refused and whole, "nothing was tested"
     for name in changes.rows:
         if changes.rows[name] is not None:

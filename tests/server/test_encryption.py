@@ -10,7 +10,7 @@ import pymysql
 import pytest
 from binlog import replay
 from cheetah_tools.paths import PROJECT, TARGET
-from servers import Client, check_table, kill_beside, wait_until
+from servers import begun, Client, check_table, kill_beside, wait_until
 from test_backup import BINLOG, make_tables, rows, writers
 from test_backup_tool import MARIADB_BACKUP, backup, position_of
 
@@ -107,9 +107,7 @@ def sums(server) -> list:
 def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
     """Encrypted tables have nothing in plain text outside the log, and the log nothing while it is
     encrypted; what is not encrypted is found, so the search would find it."""
-    server = with_keys(new_server, loose_cheetah_encrypt_log="ON" if log else "OFF")
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON" if log else "OFF"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2" if table else "ENCRYPTED=NO")
     rows = sums(server)
     opened = server.connect("d", autocommit=False)
@@ -150,10 +148,8 @@ def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> N
 def test_a_snapshot_is_encrypted_too(new_server):
     """One that is written while others write: no row stands in it, it is refused without the keys,
     and in the place of the database it has all rows."""
-    server = with_keys(new_server, loose_cheetah_encrypt_log="ON",
-                       loose_cheetah_encrypt_tables="ON")
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
+                             loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
     server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
     rows, writer, place = sums(server), Writer(server), server.folder / "snapshot"
@@ -178,10 +174,8 @@ def test_a_snapshot_is_encrypted_too(new_server):
 def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys(new_server):
     """Full, incremental and clone, while others write. InnoDB is not encrypted: started without the
     keys it would leave what was open at the backup as if it had been committed."""
-    server = with_keys(new_server, **BINLOG, loose_cheetah_encrypt_log="ON",
-                       loose_cheetah_encrypt_tables="ON")
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(with_keys(new_server, **BINLOG, loose_cheetah_encrypt_log="ON",
+                             loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "ENCRYPTION_KEY_ID=2")
     make_tables(server, "InnoDB")
     full, later, of_t = server.folder / "full", server.folder / "later", sums(server)
@@ -225,9 +219,7 @@ def starts_without_engine(server, *words: str) -> None:
 def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     """No keys, another key of that number, one key of two: each time the reason is logged, and all
     files are as they were. With the keys all rows are there."""
-    server = with_keys(new_server, loose_cheetah_encrypt_log="ON")
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON"))
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
     rows = sums(server)
     getattr(server, ends)()
@@ -250,13 +242,11 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
 
 def refusal(server, statement: str) -> tuple:
     """The number of a statement's error, and the texts of its warnings."""
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         with pytest.raises(pymysql.MySQLError) as failure:
             cursor.execute(statement)
         cursor.execute("SHOW WARNINGS")
         texts = " ".join(row[2] for row in cursor.fetchall())
-    connection.close()
     return failure.value.args[0], texts
 
 
@@ -303,12 +293,10 @@ def is_rotated(server, table: str, version: int) -> bool:
     return (state["oldest"], state["current"], state["rotating"]) == (version, version, 0)
 
 
-def test_kills_while_keys_rotate_lose_no_row(new_server):
+@pytest.mark.options(ROTATING | {"loose_cheetah_encrypt_tables": "ON"})
+def test_kills_while_keys_rotate_lose_no_row(server):
     """A key gets new versions; the server is killed while pages get them, and others write. The
     rows stay, and in the end only the last version is in use."""
-    server = new_server(ROTATING | {"loose_cheetah_encrypt_tables": "ON"})
-    server.start()
-    server.sql("CREATE DATABASE d")
     write_rows(server, "ENCRYPTED=YES")
     server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b VARCHAR(40), KEY (b)) ENGINE=CHEETAH")
     rows = sums(server)
@@ -334,11 +322,9 @@ def test_kills_while_keys_rotate_lose_no_row(new_server):
     assert sums(server) == rows
 
 
-def test_tables_are_encrypted_and_decrypted_as_the_variable_says(new_server):
+@pytest.mark.options(ROTATING | {"loose_cheetah_io_capacity": 4000})
+def test_tables_are_encrypted_and_decrypted_as_the_variable_says(server):
     """`cheetah_encrypt_tables` changes what there is already, but for tables that say otherwise."""
-    server = new_server(ROTATING | {"loose_cheetah_io_capacity": 4000})
-    server.start()
-    server.sql("CREATE DATABASE d")
     write_rows(server, "")
     rows = sums(server)
     server.sql("CREATE TABLE d.never (a INT PRIMARY KEY) ENGINE=CHEETAH ENCRYPTED=NO")
@@ -361,11 +347,9 @@ def test_tables_are_encrypted_and_decrypted_as_the_variable_says(new_server):
     check_table(server, "d.t")
 
 
-def test_age_0_rotates_nothing(new_server):
+@pytest.mark.options(ROTATING | {"loose_cheetah_encryption_rotate_key_age": 0})
+def test_age_0_rotates_nothing(server):
     """What is written gets the new version; what is there keeps its own."""
-    server = new_server(ROTATING | {"loose_cheetah_encryption_rotate_key_age": 0})
-    server.start()
-    server.sql("CREATE DATABASE d")
     write_rows(server, "ENCRYPTED=YES")
     server.sql("SET GLOBAL cheetah_io_capacity = 4000")
     wait_until(lambda: is_rotated(server, "t", 1), "the first pass does not end")
@@ -381,10 +365,8 @@ def test_age_0_rotates_nothing(new_server):
 def test_the_tool_writes_nothing_in_plain_text(new_server):
     """After a kill, cheetah-cli repeats the log, and takes back what was not committed: of tables
     that are encrypted by default, too."""
-    server = with_keys(new_server, loose_cheetah_encrypt_log="ON",
-                       loose_cheetah_encrypt_tables="ON")
-    server.start()
-    server.sql("CREATE DATABASE d")
+    server = begun(with_keys(new_server, loose_cheetah_encrypt_log="ON",
+                             loose_cheetah_encrypt_tables="ON"))
     write_rows(server, "")
     rows, known = sums(server), fragments((*COLUMNS, "changed", "logged", "opened"))
     opened = server.connect("d", autocommit=False)

@@ -1,8 +1,6 @@
 """FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
 the middle of writes and DDL, after prepared transactions, and on a replica."""
 
-import random
-
 import pymysql
 import pytest
 from servers import Client, check_table, crash, kill_under, wait_until
@@ -50,38 +48,28 @@ def change(rng, name: str) -> str:
 class Writer(Client):
     """Transactions that change rows, some of which are rolled back."""
 
-    autocommit = False
-
-    def begin(self, cursor) -> None:
-        self.rng = random.Random(self.number)
+    autocommit, refusals = False, EXPECTED
 
     def work(self, cursor) -> None:
         """A transaction."""
-        try:
-            for no in range(self.rng.randint(1, 4)):
-                cursor.execute(change(self.rng, self.rng.choice("ttu")))
-                if no == 1 and self.rng.random() < 0.3:
-                    cursor.execute("SAVEPOINT s")
-                    cursor.execute(change(self.rng, "t"))
-                    cursor.execute("ROLLBACK TO s")
-            cursor.execute("ROLLBACK" if self.rng.random() < 0.2 else "COMMIT")
-        except pymysql.MySQLError as failure:
-            if failure.args[0] not in EXPECTED:
-                raise
-            cursor.execute("ROLLBACK")
+        for no in range(self.rng.randint(1, 4)):
+            cursor.execute(change(self.rng, self.rng.choice("ttu")))
+            if no == 1 and self.rng.random() < 0.3:
+                cursor.execute("SAVEPOINT s")
+                cursor.execute(change(self.rng, "t"))
+                cursor.execute("ROLLBACK TO s")
+        cursor.execute("ROLLBACK" if self.rng.random() < 0.2 else "COMMIT")
 
 
 class Definer(Client):
     """One statement after the other that changes definitions."""
 
+    refusals = EXPECTED
+
     def work(self, cursor) -> None:
         """All of them."""
         for statement in DDL[self.number]:
-            try:
-                cursor.execute(statement)
-            except pymysql.MySQLError as failure:
-                if failure.args[0] not in EXPECTED:
-                    raise
+            self.attempt(cursor, statement)
 
 
 def check_words(server, name: str) -> None:
@@ -124,22 +112,18 @@ def test_words_of_prepared_transactions_come_with_their_commit(server):
     for name, change_of_it in (("x", "UPDATE t SET a = 'worddd' WHERE id = 1"),
                                ("y", "INSERT INTO t VALUES (3, 'wordee', 'wordee', 0)"),
                                ("z", "DELETE FROM t WHERE id = 2")):
-        connection = server.connect("d")
-        with connection.cursor() as cursor:
+        with server.cursor("d") as cursor:
             for statement in (f"XA START '{name}'", change_of_it, f"XA END '{name}'",
                               f"XA PREPARE '{name}'"):
                 cursor.execute(statement)
-        connection.close()
     crash(server)
     assert server.sql("SELECT id FROM t WHERE MATCH (a, b) AGAINST ('wordaa worddd wordee') "
                       "ORDER BY id", "d") == [(1,), (2,)]
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         cursor.execute("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
         with pytest.raises(pymysql.MySQLError) as refused:
             cursor.execute("ALTER TABLE t ADD FULLTEXT b (b)")
         assert refused.value.args[0] == 1205
-    connection.close()
     for statement in ("XA COMMIT 'x'", "XA COMMIT 'y'", "XA ROLLBACK 'z'"):
         server.sql(statement, "d")
     server.sql("ALTER TABLE t ADD FULLTEXT b (b)", "d")
@@ -155,8 +139,7 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
     primary, replica = replicated(new_server, "optimistic", binlog_format=binlog_format)
     for statement in TABLES:
         primary.sql(statement, "d")
-    connection = primary.connect("d", autocommit=True)
-    with connection.cursor() as cursor:
+    with primary.cursor("d", autocommit=True) as cursor:
         for no in range(600):
             cursor.execute(change(rng, rng.choice("tu")))
             if no % 150 == 100:
@@ -164,7 +147,6 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
                 cursor.execute("TRUNCATE TABLE u")
             if no % 150 == 140:
                 cursor.execute("ALTER TABLE t DROP INDEX b")
-    connection.close()
     position = primary.value("SELECT @@gtid_binlog_pos")
     assert replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 60)") == 0
     assert not replica.sql("SHOW SLAVE STATUS")[0][19]

@@ -80,7 +80,7 @@ def refused(node, *statements) -> None:
 
 def in_session(node, *statements) -> list:
     """Execute statements in one session; the rows of the last one."""
-    with node.connect("d") as connection, connection.cursor() as cursor:
+    with node.cursor("d") as cursor:
         for text in statements:
             cursor.execute(text)
         return list(cursor.fetchall())

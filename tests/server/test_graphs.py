@@ -10,7 +10,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -49,8 +48,8 @@ class Player(Client):
     """Plays changes of rows, in transactions or not; the first one changes definitions, too."""
 
     def __init__(self, server, number: int, graph: Graph, seed: int, until: int = 0):
-        super().__init__(server, number)
-        self.graph, self.rng, self.until, self.done = graph, random.Random(seed), until, Counter()
+        super().__init__(server, number, seed)
+        self.graph, self.until, self.answers = graph, until, Counter()
         self.kinds = [graph.insert, graph.insert, graph.insert, graph.replace, graph.on_duplicate,
                       graph.update, graph.update, graph.delete]
         self.definitions = [graph.rename, graph.rebuild, graph.redefine, graph.tie, graph.untie]
@@ -75,7 +74,7 @@ class Player(Client):
             self.play(cursor, self.rng.choice(self.kinds)())
         if count > 1:
             self.play(cursor, self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]))
-        if self.until and sum(self.done.values()) > self.until:
+        if self.until and sum(self.answers.values()) > self.until:
             self.stopping.set()
 
     def play(self, cursor, made) -> None:
@@ -84,20 +83,20 @@ class Player(Client):
             text = getattr(statement, "text", statement)
             try:
                 cursor.execute(text.replace("{twin}", "d"))
-                self.done[0] += 1
+                self.answers[0] += 1
                 if getattr(statement, "apply", None):
                     statement.apply()
             except pymysql.MySQLError as failure:
                 if failure.args[0] not in EXPECTED:
                     raise
-                self.done[failure.args[0]] += 1
+                self.answers[failure.args[0]] += 1
 
 
 def graph_on(server, rng) -> Graph:
     """Five tables, their constraints, and some rows."""
     graph = AnyGraph(rng, None)
     player = Player(server, 1, graph, 0)
-    with server.connect("d", autocommit=True) as connection, connection.cursor() as cursor:
+    with server.cursor("d", autocommit=True) as cursor:
         cursor.execute("SET default_storage_engine = CHEETAH")
         while len(graph.tables) < 5 or graph.constraints < graph.to_tie:
             player.play(cursor, graph.next())
@@ -168,7 +167,7 @@ def test_kills_leave_no_orphans(server, rng, rounds):
             graph = graph_on(server, rng)
         playing = players(server, graph, rng)
         kill_under(server, playing, rng.uniform(0.3, 1.5))
-        counted += sum((player.done for player in playing), Counter())
+        counted += sum((player.answers for player in playing), Counter())
         server.start()
         names_of(server, graph)
         check_families(server)
@@ -187,7 +186,7 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
         playing = players(primary, graph, rng, STATEMENTS)
         for player in playing:
             player.start()
-        wait_until(lambda: sum(player.done.total() for player in playing) > STATEMENTS
+        wait_until(lambda: sum(player.answers.total() for player in playing) > STATEMENTS
                    or not all(player.is_alive() for player in playing), "the players")
         replica.kill()
         for player in playing:
@@ -204,7 +203,7 @@ def test_a_replica_has_the_same_families(new_server, rng, rounds):
             query = f"SELECT * FROM {name} ORDER BY id"
             assert primary.sql(query, "d") == replica.sql(query, "d"), name
         assert check_families(primary) == check_families(replica)
-    counted = sum((player.done for player in playing), Counter())
+    counted = sum((player.answers for player in playing), Counter())
     events = check_events(primary)
     note(f"{counted.total()} statements: {dict(counted.most_common(6))}; {events} rows of events")
     # Few where all players log statements.

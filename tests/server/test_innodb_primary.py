@@ -10,7 +10,7 @@ import tpcc
 from cheetah_tools import dump
 from cheetah_tools.say import note
 from cluster import slave_status
-from servers import wait_until
+from servers import wait_until, working
 from test_replication import CATCH_UP_SECONDS, PRIMARY, REPLICA, catch_up, free_port, options
 from test_tpcc import check_conditions
 
@@ -49,12 +49,10 @@ def adopted(new_server):
     replica.sql("START SLAVE")
     catch_up(primary, replica)
     replica.sql("STOP SLAVE")
-    connection = replica.connect(tpcc.DATABASE)
-    with connection.cursor() as cursor:
+    with replica.cursor(tpcc.DATABASE) as cursor:
         cursor.execute("SET SESSION sql_log_bin = OFF")
         for table in tpcc.TABLES:
             cursor.execute(f"ALTER TABLE {table} ENGINE=CHEETAH")
-    connection.close()
     replica.sql("START SLAVE")
     return primary, replica
 
@@ -81,19 +79,12 @@ def test_a_replica_of_innodb_has_the_same_rows_while_both_work(adopted, rounds):
 @contextlib.contextmanager
 def terminals(server, form: str):
     """Clients that are at work during the block."""
-    working = [Terminal(server, number, f"{form}/{number}") for number in range(CLIENTS)]
-    for client in working:
+    clients = [Terminal(server, number, f"{form}/{number}") for number in range(CLIENTS)]
+    for client in clients:
         client.form = form
-        client.start()
-    try:
-        yield working
-    finally:
-        for client in working:
-            client.stopping.set()
-    for client in working:
-        client.join(60)
-        assert not client.is_alive() and not client.failure, f"{client.number}: {client.failure}"
-    note(f"{form}: {sum(client.done for client in working)} transactions")
+    with working(clients):
+        yield clients
+    note(f"{form}: {sum(client.done for client in clients)} transactions")
 
 
 def compare(primary, replica, form: str) -> None:
@@ -112,8 +103,7 @@ def compare(primary, replica, form: str) -> None:
 
 def snapshot_sums(server) -> tuple:
     """A position of the binary log as a GTID, and the checksums of all tables there."""
-    connection = server.connect(tpcc.DATABASE)
-    with connection.cursor() as cursor:
+    with server.cursor(tpcc.DATABASE) as cursor:
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         cursor.execute("SHOW STATUS LIKE 'Binlog\\_snapshot\\_%'")
         at = {name.lower(): value for name, value in cursor.fetchall()}
@@ -122,5 +112,4 @@ def snapshot_sums(server) -> tuple:
         position = cursor.fetchone()[0]
         cursor.execute("CHECKSUM TABLE " + ", ".join(dump.base_tables(server, tpcc.DATABASE)))
         sums = {name.removeprefix(tpcc.DATABASE + "."): sum_ for name, sum_ in cursor.fetchall()}
-    connection.close()
     return position, sums

@@ -1,12 +1,11 @@
 """Statements that load an empty table: beside ALTER TABLE, and with the binary log after kills."""
 
-import threading
 import time
 
 import binlog
 import pytest
 from cheetah_tools.say import note
-from servers import Client, check_table, kill_beside, wait_until
+from servers import Client, check_table, kill_beside, Sent, wait_until
 
 LOADERS = 3
 ROWS = 6000
@@ -17,17 +16,8 @@ FILL = ("INSERT INTO {table} SELECT seq, {step}, CONCAT(MD5(seq + {step}), REPEA
 
 def fill_beside_alter(server) -> bool:
     """Fills the empty partition while indexes are added; whether it ended before they did."""
-    failures = []
-
-    def add():
-        try:
-            server.sql("ALTER TABLE t ADD INDEX c (c), ADD INDEX bc (b, c), ALGORITHM=NOCOPY, "
-                       "LOCK=NONE", "d")
-        except Exception as failure:  # pylint: disable=broad-except
-            failures.append(failure)
-
-    adding = threading.Thread(target=add)
-    adding.start()
+    adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c (c), ADD INDEX bc (b, c), "
+                                       "ALGORITHM=NOCOPY, LOCK=NONE")
     until = time.time() + 20
     while adding.is_alive() and time.time() < until:
         if server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO "
@@ -36,8 +26,7 @@ def fill_beside_alter(server) -> bool:
     server.sql("INSERT INTO t SELECT seq + 1000000, seq, CONCAT(MD5(seq), REPEAT('-', 150)) "
                "FROM seq_1_to_10000", "d")
     beside = adding.is_alive()
-    adding.join(120)
-    assert not failures, f"ALTER TABLE: {failures}"
+    assert adding.ends() == 0, f"ALTER TABLE: {adding.failure}"
     return beside
 
 

@@ -349,13 +349,11 @@ def test_nobody_writes_a_row_without_its_parent_meanwhile(server):
     make_graph(server, 2000)
     program = start(server, "run", "--all")
     tries = 0
-    connection = server.connect("shop")
-    with connection.cursor() as cursor:
+    with server.cursor("shop") as cursor:
         while program.poll() is None:
             with pytest.raises(Exception, match="1452"):
                 cursor.execute("INSERT INTO items (customer, number, product) VALUES (1, 1, 'no')")
             tries += 1
-    connection.close()
     said = program.communicate()[0]
     assert program.returncode == 0 and tries > 3, said
     assert engines(server) == {"CHEETAH"}

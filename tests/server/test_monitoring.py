@@ -1,15 +1,12 @@
 """Nothing in the dark: stalls and latencies in the views, the status and the error log; and what
 the dashboard and the alert rules of tools/monitoring are made of."""
 
-import contextlib
 import json
 import re
-import threading
 import time
 
-import pymysql
 from cheetah_tools.paths import PROJECT
-from servers import wait_until
+from servers import Client, expect_nothing_without_process, wait_until, working
 from stalls import StalledDisk, busy
 
 # A log that a few statements fill, and memory that they fill, too. Shorter waits than this are not
@@ -83,55 +80,38 @@ def test_stalls_are_in_the_view_with_whose_they_were(pair):
             == pair.status("Cheetah_lock_waits"))
 
 
-class Writing:
-    """Connections that write more than log and memory hold, until they are told to stop."""
+class Writer(Client):
+    """Writes more than log and memory hold."""
 
-    def __init__(self, server):
-        self.stop = threading.Event()
-        self.connections = [server.connect("d") for _ in range(WRITERS)]
-        self.threads = [threading.Thread(target=self.write, args=(connection,), daemon=True)
-                        for connection in self.connections]
-        for thread in self.threads:
-            thread.start()
-
-    def write(self, connection) -> None:
+    def work(self, cursor) -> None:
         """Rows that cannot be compressed."""
-        with contextlib.closing(connection), connection.cursor() as cursor:
-            while not self.stop.is_set():
-                cursor.execute("INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_1000")
-
-    def end(self) -> None:
-        """Until all have."""
-        self.stop.set()
-        for thread in self.threads:
-            thread.join(60)
+        cursor.execute("INSERT INTO w (b) SELECT RANDOM_BYTES(900) FROM seq_1_to_1000")
 
 
 def test_stalls_for_log_space_and_memory_are_in_the_error_log(pair):
     """A line a second at most, with the connection; none when it is off."""
     table(pair, "w")
     started, since = time.monotonic(), len(pair.log.read_text(errors="replace"))
-    writing = Writing(pair)
-    numbers = {str(connection.thread_id()) for connection in writing.connections}
     try:
-        for what, reason in (("room in the log", "log space"), ("free memory", "memory")):
-            wait_until(lambda: any(line[2] == what for line in lines(pair, since)),
-                       f"no line for {what}")
-            told = stall(pair, reason)
-            assert told["count"] >= 1 and told["max_us"] >= WARNING_S * 1e6, f"{reason}: {told}"
-        told = lines(pair, since)
-        seconds = time.monotonic() - started
-        assert len(told) <= seconds + 2, f"{len(told)} lines in {seconds:.1f} s: {told}"
-        rooms = [line for line in told if line[2] in ("room in the log", "free memory")]
-        assert {line[0] for line in rooms} <= numbers | {""}, f"not of {numbers}: {told}"
-        assert all(line[1] >= WARNING_S for line in told), f"{told}"
-        pair.sql("SET GLOBAL cheetah_stall_warning = 0")
-        before, count = len(lines(pair)), stall(pair, "memory")["count"]
-        wait_until(lambda: stall(pair, "memory")["count"] > count, "no further stall")
-        time.sleep(1.1)   # the next line would be due
-        assert len(lines(pair)) <= before + 1, "stalls are reported though it is off"
+        with working([Writer(pair, number) for number in range(WRITERS)]) as writers:
+            for what, reason in (("room in the log", "log space"), ("free memory", "memory")):
+                wait_until(lambda: any(line[2] == what for line in lines(pair, since)),
+                           f"no line for {what}")
+                told = stall(pair, reason)
+                assert told["count"] >= 1 and told["max_us"] >= WARNING_S * 1e6, f"{reason}: {told}"
+            told = lines(pair, since)
+            seconds = time.monotonic() - started
+            assert len(told) <= seconds + 2, f"{len(told)} lines in {seconds:.1f} s: {told}"
+            rooms = [line for line in told if line[2] in ("room in the log", "free memory")]
+            numbers = {str(writer.connection.thread_id()) for writer in writers}
+            assert {line[0] for line in rooms} <= numbers | {""}, f"not of {numbers}: {told}"
+            assert all(line[1] >= WARNING_S for line in told), f"{told}"
+            pair.sql("SET GLOBAL cheetah_stall_warning = 0")
+            before, count = len(lines(pair)), stall(pair, "memory")["count"]
+            wait_until(lambda: stall(pair, "memory")["count"] > count, "no further stall")
+            time.sleep(1.1)   # the next line would be due
+            assert len(lines(pair)) <= before + 1, "stalls are reported though it is off"
     finally:
-        writing.end()
         pair.sql("SET GLOBAL cheetah_stall_warning = DEFAULT")
     assert pair.value("SELECT @@global.cheetah_stall_warning") == 5
     text = pair.log.read_text()[since:]
@@ -207,16 +187,7 @@ def test_views_need_the_privilege_process(pair):
     """As those of the pool do; and who has it gets a row for each reason."""
     rows = pair.sql("SELECT reason FROM information_schema.cheetah_stalls")
     assert [reason for reason, in rows] == REASONS
-    pair.sql("CREATE USER nobody@localhost")
-    connection = pymysql.connect(unix_socket=str(pair.socket), user="nobody")
-    with contextlib.closing(connection), connection.cursor() as cursor:
-        for view in ("stalls", "latency"):
-            try:
-                cursor.execute(f"SELECT * FROM information_schema.cheetah_{view}")
-                answer = cursor.fetchall()
-            except pymysql.MySQLError as refusal:
-                answer = refusal.args[0]
-            assert answer == 1227, f"{view}: {answer}"
+    expect_nothing_without_process(pair, "stalls", "latency")
 
 
 def metrics(text: str) -> set:

@@ -1,11 +1,9 @@
 """AUTO_INCREMENT beside statements that bring their own numbers, with InnoDB's results: an INSERT
 that asks for a number waits for the statement, and gets none that it brings."""
 
-import threading
-
 import pytest
 from cheetah_tools.say import note
-from servers import wait_until
+from servers import Sent, wait_until
 
 ROWS = 40
 # Each row takes a while, so that the other session comes in the middle.
@@ -29,25 +27,14 @@ def fill_beside(server, engine: str, statement: str, rows_before: int) -> list:
     if rows_before:
         server.sql(f"INSERT INTO t (k) SELECT seq FROM seq_1_to_{rows_before}", engine)
         server.sql(f"ALTER TABLE {engine}.t AUTO_INCREMENT = {first}")
-    text = statement.format(first, first + ROWS - 1, numbers)
-    failures = []
-
-    def fill() -> None:
-        try:
-            server.sql(text, engine)
-        except Exception as failure:   # noqa: BLE001  (told by the test)
-            failures.append(failure)
-
-    filling = threading.Thread(target=fill)
-    filling.start()
+    filling = Sent(server.connect(engine), statement.format(first, first + ROWS - 1, numbers))
     wait_until(lambda: server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST "
                                     "WHERE STATE = 'User sleep'"), "the statement runs")
     with server.connect(engine.lower(), autocommit=True).cursor() as cursor:
         cursor.execute("DO SLEEP(0.2)")
         cursor.execute("INSERT INTO t (k) VALUES (7)")
         number = cursor.lastrowid
-    filling.join()
-    assert not failures, failures
+    assert filling.ends() == 0, filling.failure
     return [number, server.value(f"SELECT COUNT(*) FROM {engine}.t")]
 
 

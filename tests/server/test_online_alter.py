@@ -1,13 +1,11 @@
 """Indexes that are added while others write: nobody waits for the build, and the index is right."""
 
-import random
-import threading
 import time
 
 import pymysql
 import pytest
 from cheetah_tools.say import Failure
-from servers import Client, check_table, wait_until
+from servers import Client, check_table, Sent, wait_until, working
 
 ROWS = 60000
 WAIT_SECONDS = 60
@@ -26,23 +24,13 @@ WRITES = ["UPDATE t SET b = MD5(RAND()), c = c + 1 WHERE a = {key}",
 class Writer(Client):
     """Small transactions, every third rolled back."""
 
-    autocommit = False
-
-    def __init__(self, server, number: int):
-        super().__init__(server, number)
-        self.done, self.rng = 0, random.Random(number)
+    autocommit, refusals = False, (1020, 1205, 1213, 1412)
 
     def work(self, cursor) -> None:
         """One transaction."""
-        try:
-            for statement in WRITES[self.number % 2:] + WRITES[:2]:
-                cursor.execute(statement.format(key=self.rng.randrange(ROWS)))
-            (self.connection.rollback if self.done % 3 == 2 else self.connection.commit)()
-        except pymysql.MySQLError as failure:
-            self.connection.rollback()
-            if failure.args[0] not in (1020, 1205, 1213, 1412):
-                raise
-        self.done += 1
+        for statement in WRITES[self.number % 2:] + WRITES[:2]:
+            cursor.execute(statement.format(key=self.rng.randrange(ROWS)))
+        (self.connection.rollback if self.done % 3 == 2 else self.connection.commit)()
 
 
 @pytest.mark.options({"loose_cheetah_buffer_pool_size": "16M"})
@@ -51,22 +39,16 @@ def test_writers_go_on_while_indexes_are_added(server, rounds):
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT) ENGINE=CHEETAH", "d")
     server.sql(f"INSERT INTO t SELECT seq, MD5(seq), seq % 1000 FROM seq_1_to_{ROWS}", "d")
     writers = [Writer(server, number) for number in range(3)]
-    for writer in writers:
-        writer.start()
     meanwhile, builds, usual = 0, 0, max(3, rounds // 4)
-    while builds < usual or (meanwhile <= MEANWHILE_MIN and builds < usual * MORE_BUILDS):
-        builds += 1
-        before = sum(writer.done for writer in writers)
-        server.sql(ADD, "d")
-        meanwhile += sum(writer.done for writer in writers) - before
-        rows = server.sql("CHECK TABLE d.t EXTENDED")
-        assert rows[-1][3] == "OK", f"CHECK TABLE: {rows[-1]}"
-        server.sql("ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX ca", "d")
-    for writer in writers:
-        writer.stopping.set()
-    for writer in writers:
-        writer.join(60)
-        assert not writer.failure, f"a writer failed: {writer.failure}"
+    with working(writers):
+        while builds < usual or (meanwhile <= MEANWHILE_MIN and builds < usual * MORE_BUILDS):
+            builds += 1
+            before = sum(writer.done for writer in writers)
+            server.sql(ADD, "d")
+            meanwhile += sum(writer.done for writer in writers) - before
+            rows = server.sql("CHECK TABLE d.t EXTENDED")
+            assert rows[-1][3] == "OK", f"CHECK TABLE: {rows[-1]}"
+            server.sql("ALTER TABLE t DROP INDEX b, DROP INDEX cb, DROP INDEX ca", "d")
     assert meanwhile > MEANWHILE_MIN
     server.sql(ADD, "d")
     counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS NOT "
@@ -97,17 +79,14 @@ def test_older_snapshots_and_open_transactions(server):
         assert cursor.fetchone()[0] == 4900, "the new index lacks rows"
         old.rollback()
         writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
-        adding = threading.Thread(target=server.sql,
-                                  args=("ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, "
-                                        "ALGORITHM=NOCOPY, LOCK=NONE", "d"))
-        adding.start()
+        adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, "
+                                           "ALGORITHM=NOCOPY, LOCK=NONE")
         listed = ("SELECT COUNT(*) FROM information_schema.processlist "
                   "WHERE state = 'Waiting for table metadata lock'")
         wait_until(lambda: server.value(listed), "ALTER TABLE does not wait")
         writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
         writer.commit()
-        adding.join(WAIT_SECONDS)
-        assert not adding.is_alive(), "ALTER TABLE still waits"
+        assert adding.ends(WAIT_SECONDS) == 0, adding.failure
     assert server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value(
         "SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000")
     check_table(server, "d.t")
@@ -115,27 +94,16 @@ def test_older_snapshots_and_open_transactions(server):
 
 def kill_build(server, statement: str) -> int:
     """Kill a statement once it shows progress; its error's number, 0 if it had ended."""
-    worker, outcome = server.connect("d"), []
-
-    def run():
-        try:
-            with worker.cursor() as cursor:
-                cursor.execute(statement)
-            outcome.append(0)
-        except pymysql.MySQLError as failure:
-            outcome.append(failure.args[0])
-
-    building = threading.Thread(target=run, daemon=True)
-    building.start()
+    worker = server.connect("d")
+    building = Sent(worker, statement)
     shown = (f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} "
              "AND progress > 0")
     while building.is_alive() and not server.value(shown):
         time.sleep(0.005)
     server.sql(f"KILL QUERY {worker.thread_id()}")
-    building.join(WAIT_SECONDS)
-    assert not building.is_alive(), f"{statement}: goes on after KILL"
+    building.ends(WAIT_SECONDS)
     worker.close()
-    return outcome[0]
+    return building.error
 
 
 def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
@@ -184,19 +152,17 @@ def test_a_prepared_transaction_is_waited_for_before_the_work(server):
     """XA PREPARE of a client that has gone blocks ADD INDEX, after a restart too, until decided."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH", "d")
     server.sql("INSERT INTO t SELECT seq, seq FROM seq_1_to_1000", "d")
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         for statement in ("XA START 'x'", "DELETE FROM t WHERE a <= 10", "XA END 'x'",
                           "XA PREPARE 'x'"):
             cursor.execute(statement)
-    connection.close()
     add = "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY, LOCK=NONE"
     for restarts in (False, True):
         if restarts:
             server.stop()
             server.start()
         try:
-            with server.connect("d") as waiting, waiting.cursor() as cursor:
+            with server.cursor("d") as cursor:
                 cursor.execute(add)
             pytest.fail("the index was added beside a prepared transaction")
         except pymysql.MySQLError as failure:

@@ -2,14 +2,12 @@
 suffers."""
 
 import os
-import threading
 import time
 
 import pymysql
 import pytest
-from cheetah_tools.say import Failure
 from peak import TOLERANCE, idle_bytes, warm_up
-from servers import check_table
+from servers import Client, check_table, working
 
 OPTIONS = {"loose_cheetah_buffer_pool_size": "32M", "loose_cheetah_log_file_size": "16M",
            "loose_cheetah_log_size_max": "128M", "performance_schema": "OFF",
@@ -31,33 +29,18 @@ def resize(server, size: int):
         time.sleep(0.1)
 
 
-class Work(threading.Thread):
-    """Updates and scans until it is told to stop."""
+class Worker(Client):
+    """Updates and scans."""
 
-    def __init__(self, server, number: int):
-        super().__init__(daemon=True)
-        self.server, self.number = server, number
-        self.stopping, self.statements, self.error = threading.Event(), 0, None
+    def begin(self, cursor) -> None:
+        self.first = self.number
 
-    def run(self):
-        first = self.number
-        try:
-            while not self.stopping.is_set():
-                first = (first * 31 + 7919) % ROWS
-                own = f"a BETWEEN {first} AND {first + 300} AND a % 4 = {self.number}"
-                self.server.sql(f"UPDATE d.t SET c = c + 1 WHERE {own}")
-                self.server.sql("SELECT SUM(LENGTH(b)) FROM d.t "
-                                f"WHERE a > {first} AND a < {first + 5000}")
-                self.statements += 1
-        except Failure as error:
-            self.error = error
-
-    def end(self):
-        """Stop; the failure of a statement is the test's."""
-        self.stopping.set()
-        self.join()
-        assert self.error is None, self.error
-        assert self.statements > 0
+    def work(self, cursor) -> None:
+        self.first = (self.first * 31 + 7919) % ROWS
+        cursor.execute("UPDATE t SET c = c + 1 WHERE "
+                       f"a BETWEEN {self.first} AND {self.first + 300} AND a % 4 = {self.number}")
+        cursor.execute(f"SELECT SUM(LENGTH(b)) FROM t WHERE a > {self.first} "
+                       f"AND a < {self.first + 5000}")
 
 
 def test_memory_follows_the_size_under_load(server, new_server):
@@ -69,16 +52,13 @@ def test_memory_follows_the_size_under_load(server, new_server):
     server.sql("INSERT INTO t SELECT seq, CONCAT(SHA2(seq, 256), SHA2(-seq, 256)), 0 "
                f"FROM seq_1_to_{ROWS}", "d")
     text = server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t")
-    workers = [Work(server, number) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for size in (LARGE, SMALL, LARGE, SMALL):
-        resize(server, size)
-        time.sleep(2)
-        if size == LARGE:
-            assert server.status("Cheetah_memory_bytes") > 2 * SMALL, "memory that is there is used"
-    for worker in workers:
-        worker.end()
+    with working([Worker(server, number) for number in range(4)]) as workers:
+        for size in (LARGE, SMALL, LARGE, SMALL):
+            resize(server, size)
+            time.sleep(2)
+            if size == LARGE:
+                assert server.status("Cheetah_memory_bytes") > 2 * SMALL, "what is there is used"
+    assert all(worker.done for worker in workers)
     resize(server, SMALL)
     assert server.sql("SELECT COUNT(*), SUM(CRC32(b)) FROM d.t") == text
     check_table(server, "d.t")
@@ -90,8 +70,7 @@ def test_a_size_that_is_too_small_is_adjusted_or_refused(server):
     """As InnoDB's: adjusted with a warning, or an error in the strict mode for all tables; what is
     in force is what the variable shows."""
     least = 8 << 20
-    connection = server.connect()
-    with connection.cursor() as cursor:
+    with server.cursor() as cursor:
         cursor.execute("SET sql_mode = 'STRICT_ALL_TABLES'")
         with pytest.raises(pymysql.MySQLError, match="cheetah_buffer_pool_size"):
             cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
@@ -101,7 +80,6 @@ def test_a_size_that_is_too_small_is_adjusted_or_refused(server):
         cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
         cursor.execute("SHOW WARNINGS")
         assert "cheetah_buffer_pool_size" in cursor.fetchall()[0][2]
-    connection.close()
     assert server.value("SELECT @@cheetah_buffer_pool_size") == least
     assert server.status("Cheetah_memory_bytes_limit") == least
     range_ = server.sql("SELECT numeric_min_value FROM information_schema.system_variables "

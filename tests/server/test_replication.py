@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import socket
 import threading
 import time
@@ -10,6 +9,7 @@ import time
 import pymysql
 import pytest
 from cheetah_tools.say import note
+from servers import Client, working
 
 PRIMARY, REPLICA = 1, 2
 WRITERS = 6
@@ -72,27 +72,15 @@ def free_port() -> int:
     raise AssertionError("no port is free")
 
 
-class Writer(threading.Thread):
+class Writer(Client):
     """Transactions that meet each other's rows."""
 
-    def __init__(self, primary, seed: int, until: float):
-        super().__init__(daemon=True)
-        self.rng, self.until, self.count, self.error = random.Random(seed), until, 0, None
-        self.connection = primary.connect("d", autocommit=False)
+    autocommit, refusals = False, (1213, 1062)
 
-    def run(self):
-        with self.connection.cursor() as cursor:
-            while time.monotonic() < self.until:
-                try:
-                    for _ in range(self.rng.randint(1, 4)):
-                        self.one(cursor, self.rng)
-                    self.connection.commit()
-                    self.count += 1
-                except pymysql.MySQLError as failure:
-                    self.connection.rollback()
-                    if failure.args[0] not in (1213, 1062):
-                        self.error = failure
-                        return
+    def work(self, cursor) -> None:
+        for _ in range(self.rng.randint(1, 4)):
+            self.one(cursor, self.rng)
+        self.connection.commit()
 
     @staticmethod
     def one(cursor, rng) -> None:
@@ -113,14 +101,10 @@ class Writer(threading.Thread):
 
 def load(rng, primary, seconds: float) -> int:
     """Write from several connections; the number of transactions."""
-    until = time.monotonic() + seconds
-    writers = [Writer(primary, rng.getrandbits(32), until) for _ in range(WRITERS)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-        assert writer.error is None, f"a writer met {writer.error}"
-    return sum(writer.count for writer in writers)
+    with working([Writer(primary, number, rng.getrandbits(32))
+                  for number in range(WRITERS)]) as writers:
+        time.sleep(seconds)
+    return sum(writer.done for writer in writers)
 
 
 def catch_up(primary, replica) -> float:

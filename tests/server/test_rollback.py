@@ -4,13 +4,11 @@ after a crash the server answers at once, and nobody sees what is still to be ro
 `make servertests ARGS="rollback --large"` takes 2,000,000 rows instead of 100,000.
 """
 
-import threading
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import note
-from servers import check_table, crash, wait_until
+from servers import check_table, crash, Sent, wait_until
 
 ROWS_MAX = 1_600_000
 OPTIONS = {"loose_cheetah_buffer_pool_size": "64M", "loose_cheetah_log_file_size": "32M",
@@ -32,21 +30,9 @@ def contents(server) -> tuple:
     return server.sql("SELECT COUNT(*), SUM(b), SUM(CRC32(c)) FROM d.t")[0]
 
 
-def begin_update(server, autocommit: bool = False) -> tuple:
-    """A connection that changes all rows, its thread, and where the number of its error goes."""
-    connection = server.connect("d", autocommit=autocommit)
-    outcome = []
-
-    def update():
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("UPDATE t SET b = -b, c = REVERSE(c)")
-            outcome.append(0)
-        except pymysql.MySQLError as failure:
-            outcome.append(failure.args[0])
-    thread = threading.Thread(target=update, daemon=True)
-    thread.start()
-    return connection, thread, outcome
+def begin_update(server, autocommit: bool = False) -> Sent:
+    """A connection that changes all rows."""
+    return Sent(server.connect("d", autocommit=autocommit), "UPDATE t SET b = -b, c = REVERSE(c)")
 
 
 def changed(server) -> int:
@@ -100,21 +86,21 @@ def kill_update(server, count: int, before: tuple, what: str, when: str, in_tran
         # Keeps the update from its last row, so that it has no end before it is killed.
         with keeper.cursor() as cursor:
             cursor.execute(f"SELECT a FROM t WHERE a = {count} FOR UPDATE")
-    connection, thread, outcome = begin_update(server, autocommit=not in_transaction)
+    update = begin_update(server, autocommit=not in_transaction)
+    connection = update.connection
     if when == "at the end":
-        thread.join(600)
-        assert outcome == [0], f"the update met error {outcome}"
+        assert update.ends(600) == 0, update.failure
     else:
         wait_until(lambda: changed(server) > count * 0.7, "the update does not come on", 300)
     reached = changed(server)
     server.sql(f"KILL {what} {connection.thread_id()}")
-    _, seconds = took(lambda: thread.join(600))
+    _, seconds = took(lambda: update.ends(600))
     if what == "CONNECTION":
         listed = f"SELECT 1 FROM information_schema.processlist WHERE id = {connection.thread_id()}"
         _, more = took(lambda: wait_until(lambda: not server.sql(listed), "it stays", 600))
         seconds += more
     else:
-        assert outcome == [1317], f"the killed update met error {outcome}"
+        assert update.error == 1317, f"the killed update met error {update.failure}"
     went_on = server.status("Cheetah_rollbacks_unfinished") == 1
     keeper.close()
     if what == "QUERY":
@@ -140,12 +126,11 @@ def twice_as_many(server, count: int) -> tuple:
 
 def killed_in_update(server) -> tuple:
     """Crash in an update of all rows; transactions to roll back, and the seconds of the start."""
-    connection, thread, outcome = begin_update(server)
-    thread.join(600)
-    assert outcome == [0], f"the update met error {outcome}"
+    update = begin_update(server)
+    assert update.ends(600) == 0, update.failure
     server.sql("FLUSH LOGS")
     server.kill()
-    connection.close()
+    update.connection.close()
     _, opened = took(server.start)
     return server.status("Cheetah_rollbacks_unfinished"), opened
 
@@ -185,10 +170,10 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
 def test_closing_does_not_wait_for_a_long_rollback(filled):
     """What is not rolled back when the server ends is rolled back after the next start."""
     server, _, before = filled
-    connection, thread, _ = begin_update(server)
-    thread.join(600)
+    update = begin_update(server)
+    update.ends(600)
     _, seconds = took(server.stop)
-    connection.close()
+    update.connection.close()
     server.start()
     assert contents(server) == before, "a consistent read sees what is rolled back"
     done = finish(server, before)

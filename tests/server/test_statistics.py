@@ -1,14 +1,13 @@
 """What the engine tells of compression, its buffer pool and sizes. V1 to V8 are wishes of those who
 measured InnoDB's compression first."""
 
-import random
 import threading
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.engines import allocated
-from servers import WAIT_SECONDS_MAX, wait_until
+from servers import (Client, expect_nothing_without_process, WAIT_SECONDS_MAX, wait_until,
+                     working)
 
 ROWS = 20000
 # The table of the first document, filled as there: digits by chance.
@@ -57,21 +56,6 @@ def expect_columns_of_innodb(server, *names) -> None:
         assert theirs and ours[:len(theirs)] == theirs, f"{name}: {ours}, InnoDB has {theirs}"
 
 
-def expect_nothing_without_process(server, *names) -> None:
-    """Who may not see other connections is refused these views."""
-    server.sql("CREATE USER nobody@localhost")
-    connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
-    for name in names:
-        with connection.cursor() as cursor:
-            try:
-                cursor.execute(f"SELECT * FROM information_schema.{name}")
-                answer = cursor.fetchall()
-            except pymysql.MySQLError as refusal:
-                answer = refusal.args[0]
-        assert answer == 1227, f"a user without PROCESS gets {answer} from {name}"
-    connection.close()
-
-
 def test_V1_images_that_are_made_and_read_are_counted_with_their_times(server):
     """By length and by index, in InnoDB's columns; the _RESET twins start the counters again."""
     expect_columns_of_innodb(server, "CMP", "CMP_RESET", "CMP_PER_INDEX", "CMP_PER_INDEX_RESET")
@@ -105,8 +89,8 @@ def test_V1_images_that_are_made_and_read_are_counted_with_their_times(server):
     before = server.value(total)
     assert before >= count, f"{before} of {count}: each view is counted by itself"
     assert server.value(total + "_reset") >= before and server.value(total) < count
-    expect_nothing_without_process(server, "cheetah_cmp", "cheetah_cmp_reset",
-                                   "cheetah_cmp_per_index", "cheetah_cmp_per_index_reset")
+    expect_nothing_without_process(server, "cmp", "cmp_reset", "cmp_per_index",
+                                   "cmp_per_index_reset")
 
 
 def test_V2_no_page_fails_to_compress(server):
@@ -168,7 +152,7 @@ def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
                                            "Modified db pages")]
     alike = all(abs(number - line) <= 8 for number, line in zip(shown[1:], lines))
     assert alike and (shown[0], shown[-1]) == (0, None), f"the view has {shown}, the status {lines}"
-    expect_nothing_without_process(server, "cheetah_buffer_pool_stats")
+    expect_nothing_without_process(server, "buffer_pool_stats")
 
 
 def file_bytes(server) -> int:
@@ -239,7 +223,7 @@ def test_the_cache_curve_falls_with_memory(server):
         figures = [row[column] for row in curve]
         assert figures == sorted(figures, reverse=True)
     assert all(0 <= row[2] <= 1000 for row in curve)
-    expect_nothing_without_process(server, "CHEETAH_CACHE_CURVE")
+    expect_nothing_without_process(server, "cache_curve")
 
 
 def test_constraints_are_listed(server):
@@ -253,7 +237,7 @@ def test_constraints_are_listed(server):
     assert list(rows) == [(*common, 0, "x", "a", *actions), (*common, 1, "y", "b", *actions)]
     server.sql("DROP TABLE d.`c-1`")
     assert not server.sql("SELECT * FROM information_schema.cheetah_foreign_keys")
-    expect_nothing_without_process(server, "CHEETAH_FOREIGN_KEYS")
+    expect_nothing_without_process(server, "foreign_keys")
 
 
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
@@ -306,7 +290,7 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
     fills = server.sql("SELECT fill_percent FROM information_schema.cheetah_indexes "
                        "WHERE table_name = 'sbtest'")
     assert fills == [(None,), (None,)], f"no leaf is in memory: {fills}"
-    expect_nothing_without_process(server, "cheetah_tables", "cheetah_indexes")
+    expect_nothing_without_process(server, "tables", "indexes")
 
 
 def test_V5_information_schema_tables_has_rows_and_lengths(server):
@@ -441,41 +425,30 @@ def test_cardinalities_come_by_themselves(server):
     assert cardinality(server, "t", "k") == 50 and cardinality(server, "left_alone", "k") is None
 
 
+class Definer(Client):
+    """A table that comes, gets rows, changes and goes."""
+
+    def work(self, cursor) -> None:
+        name = f"t{self.number}"
+        change = self.rng.choice([
+            f"TRUNCATE TABLE {name}", f"ALTER TABLE {name} DROP KEY k, ALGORITHM=INSTANT",
+            f"ALTER TABLE {name} FORCE, ALGORITHM=COPY", f"ALTER TABLE {name} ADD KEY j (j)",
+            f"RENAME TABLE {name} TO r{self.number}, r{self.number} TO {name}",
+            f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 1, ALGORITHM=INSTANT"])
+        cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, k INT, j INT, KEY k (k)) "
+                       "ENGINE=CHEETAH")
+        cursor.execute(f"INSERT INTO {name} SELECT seq, seq % 7, seq FROM "
+                       f"seq_1_to_{self.rng.choice([100, 8000])}")
+        time.sleep(self.rng.random() / 20)
+        for statement in (change, f"SHOW INDEX FROM {name}", f"DROP TABLE {name}"):
+            cursor.execute(statement)
+
+
 def test_statistics_do_not_meet_tables_that_go_and_change(server):
     """Tables come, get rows, change and go, each at any moment of the background's work."""
-    stop, failures, rounds = threading.Event(), [], []
-
-    def work(number: int):
-        connection = server.connect("d", autocommit=True)
-        rng, name = random.Random(f"statistics/{number}"), f"t{number}"
-        changes = [f"TRUNCATE TABLE {name}", f"ALTER TABLE {name} DROP KEY k, ALGORITHM=INSTANT",
-                   f"ALTER TABLE {name} FORCE, ALGORITHM=COPY", f"ALTER TABLE {name} ADD KEY j (j)",
-                   f"RENAME TABLE {name} TO r{number}, r{number} TO {name}",
-                   f"ALTER TABLE {name} ADD COLUMN c INT DEFAULT 1, ALGORITHM=INSTANT"]
-        try:
-            with connection.cursor() as cursor:
-                while not stop.is_set():
-                    cursor.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, k INT, j INT, "
-                                   "KEY k (k)) ENGINE=CHEETAH")
-                    rows = rng.choice([100, 8000])
-                    cursor.execute(f"INSERT INTO {name} SELECT seq, seq % 7, seq FROM "
-                                   f"seq_1_to_{rows}")
-                    time.sleep(rng.random() / 20)
-                    cursor.execute(rng.choice(changes))
-                    cursor.execute(f"SHOW INDEX FROM {name}")
-                    cursor.execute(f"DROP TABLE {name}")
-                    rounds.append(number)
-        except pymysql.MySQLError as failure:
-            failures.append(f"{number}: {failure!r}")
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    time.sleep(8)
-    stop.set()
-    for thread in threads:
-        thread.join(60)
-    assert not failures and len(rounds) > 10, f"{failures} {len(rounds)}"
+    with working([Definer(server, number) for number in range(3)]) as definers:
+        time.sleep(8)
+    assert sum(definer.done for definer in definers) > 10
     assert server.status("Cheetah_troubles") == 0
     kept = ("SELECT table_rows FROM information_schema.CHEETAH_TABLES WHERE table_schema = '' AND "
             "table_name = '#statistics'")
@@ -516,41 +489,36 @@ def look_again(look) -> tuple:
     return allowed, apart
 
 
+class Filler(Client):
+    """Changes a table all over, and writes it."""
+
+    def begin(self, cursor) -> None:
+        cursor.execute(f"CREATE TABLE w{self.number} LIKE sbtest")
+
+    def work(self, cursor) -> None:
+        name, rng = f"w{self.number}", self.rng
+        cursor.execute(rng.choice([
+            f"INSERT IGNORE INTO {name} SELECT * FROM sbtest WHERE id "
+            f"BETWEEN {rng.randrange(ROWS)} AND {rng.randrange(ROWS)}",
+            f"DELETE FROM {name} WHERE id % {rng.randrange(2, 5)} = 0",
+            f"UPDATE {name} SET pad = REVERSE(pad) WHERE id % 7 = 0",
+            f"TRUNCATE TABLE {name}", CHECKPOINT]))
+
+
 def test_the_files_are_as_long_as_the_views_say_at_any_time(server):
     """While tables come, change and go, the file system has what the views have, but for bytes on
     their way to it; no table has more than there is."""
-    stop, failures = threading.Event(), []
-
-    def work(number: int):
-        connection = server.connect("d", autocommit=True)
-        rng = random.Random(f"files/{number}")
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(f"CREATE TABLE w{number} LIKE sbtest")
-                while not stop.is_set():
-                    cursor.execute(rng.choice([
-                        f"INSERT IGNORE INTO w{number} SELECT * FROM sbtest WHERE id "
-                        f"BETWEEN {rng.randrange(ROWS)} AND {rng.randrange(ROWS)}",
-                        f"DELETE FROM w{number} WHERE id % {rng.randrange(2, 5)} = 0",
-                        f"UPDATE w{number} SET pad = REVERSE(pad) WHERE id % 7 = 0",
-                        f"TRUNCATE TABLE w{number}", CHECKPOINT]))
-        except pymysql.MySQLError as failure:
-            failures.append(failure)
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
-    for thread in threads:
-        thread.start()
     began, looks, tight = time.monotonic(), 0, 0
-    # A busy machine needs longer to have looked often enough, and when little was written.
-    while not failures and (time.monotonic() < began + 6
-                            or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)
-                                and time.monotonic() < began + WAIT_SECONDS_MAX)):
-        looked = [look_again(lambda: files_beside_status(server))]
-        for view in ("cheetah_tables", "cheetah_indexes"):
-            looked.append(look_again(lambda view=view: files_beside_view(server, view)))
-        assert [apart for _, apart in looked] == [0] * len(looked)
-        tight += max(allowed for allowed, _ in looked) < 2 * EXTENT
-        looks += 1
-    stop.set()
-    for thread in threads:
-        thread.join(60)
-    assert not failures and looks > LOOKS_MIN and tight > TIGHT_MIN
+    with working([Filler(server, number) for number in range(2)]) as fillers:
+        # A busy machine needs longer to have looked often enough, and when little was written.
+        while (all(filler.is_alive() for filler in fillers)
+               and (time.monotonic() < began + 6
+                    or ((looks <= LOOKS_MIN or tight <= TIGHT_MIN)
+                        and time.monotonic() < began + WAIT_SECONDS_MAX))):
+            looked = [look_again(lambda: files_beside_status(server))]
+            for view in ("cheetah_tables", "cheetah_indexes"):
+                looked.append(look_again(lambda view=view: files_beside_view(server, view)))
+            assert [apart for _, apart in looked] == [0] * len(looked)
+            tight += max(allowed for allowed, _ in looked) < 2 * EXTENT
+            looks += 1
+    assert looks > LOOKS_MIN and tight > TIGHT_MIN

@@ -1,11 +1,10 @@
 """A pool of threads: who waits for a lock keeps no thread from those that hold it. The engine's own
 threads: they rest when nothing happens."""
 
-import threading
 import time
 from pathlib import Path
 
-from servers import wait_until
+from servers import Sent, wait_until
 
 WAITERS = 12
 # After which the pool would start another thread by itself, and a waiting statement give up: after
@@ -27,26 +26,15 @@ def test_waits_for_locks_leave_the_pool_its_threads(server):
     owner = server.connect("d", autocommit=False)
     with owner.cursor() as cursor:
         cursor.execute("UPDATE t SET b = b + 1 WHERE a = 1")
-    others = [server.connect("d") for _ in range(WAITERS)]
-    threads = [threading.Thread(target=add_one, args=(other,), daemon=True) for other in others]
-    for thread in threads:
-        thread.start()
+    others = [Sent(server.connect("d"), "UPDATE t SET b = b + 1 WHERE a = 1")
+              for _ in range(WAITERS)]
     wait_until(lambda: server.status("Cheetah_lock_waits_current") == WAITERS,
                "not all wait for the row")
-    committing = threading.Thread(target=owner.commit, daemon=True)
-    committing.start()
+    committing = Sent(owner, "COMMIT")
     deadline = time.monotonic() + END_SECONDS_MAX
-    for thread in [committing, *threads]:
-        thread.join(max(0, deadline - time.monotonic()))
-    assert not any(thread.is_alive() for thread in [committing, *threads]), \
-        f"they have not ended within {END_SECONDS_MAX} s"
+    for sent in [committing, *others]:
+        sent.ends(max(0, deadline - time.monotonic()))
     assert server.value("SELECT b FROM d.t") == WAITERS + 1, "an update is missing"
-
-
-def add_one(connection) -> None:
-    """Waits for the row."""
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE t SET b = b + 1 WHERE a = 1")
 
 
 def test_an_idle_engine_wakes_one_thread_a_second(server):

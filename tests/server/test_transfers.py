@@ -10,7 +10,6 @@ of their indexes, must be what the journal makes of them.
 import time
 
 import pymysql
-import pytest
 from cheetah_tools.say import note
 from servers import Client, check_table, kill_under
 

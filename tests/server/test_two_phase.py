@@ -5,14 +5,12 @@ XA has prepared waits.
 """
 
 import struct
-import threading
 
 import binlog
-import pymysql
 import pytest
 from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.say import note
-from servers import Client, check_table, crash, expect_error, kill_under, wait_until
+from servers import Client, check_table, crash, expect_error, kill_under, Sent, wait_until
 
 CLIENTS = 6
 # Of the binary log's files: time, kind, server, length, position, flags.
@@ -134,19 +132,9 @@ def compare(server, replica) -> None:
             f"CHEETAH and InnoDB differ: {ours}"
 
 
-def send(server, text: str) -> threading.Thread:
+def send(server, text: str) -> Sent:
     """Run statements on a connection of their own, as far as the server lives."""
-    def run():
-        try:
-            connection = server.connect("d", autocommit=False)
-            with connection.cursor() as cursor:
-                for statement in text.split(";"):
-                    cursor.execute(statement)
-        except (pymysql.MySQLError, OSError):
-            pass
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    return thread
+    return Sent(server.connect("d", autocommit=False), *text.split(";"))
 
 
 def newest_binlog(server) -> bytes:
@@ -192,8 +180,8 @@ def test_recovery_asks_the_binlog(server):
     assert server.status("Cheetah_transactions_prepared") == 3, "a transaction has not stood still"
     log_bytes = server.log.stat().st_size
     server.kill()
-    for thread in threads:
-        thread.join(30)
+    for sent in threads:
+        sent.ends()
     server.start()
     assert count_found_prepared(server, log_bytes) == 3
     there = [[server.value(f"SELECT COUNT(*) FROM d.{prefix}{number}") for number in range(3)]
@@ -232,12 +220,10 @@ def test_what_xa_has_prepared_waits_after_kills(server):
         crash(server)
         assert waiting(server) == sorted(names), f"XA RECOVER tells of {waiting(server)}"
         assert server.status("Cheetah_transactions_prepared") == 4
-        connection = server.connect("d")
-        with connection.cursor() as cursor:
+        with server.cursor("d") as cursor:
             for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1",
                          "DROP TABLE c2", "TRUNCATE TABLE c3"):
                 expect_error(cursor, text, 1205)
-        connection.close()
     server.sql("XA COMMIT 'commit'")
     server.sql("XA ROLLBACK 'roll back'")
     server.sql("XA COMMIT 'both'")
@@ -290,12 +276,10 @@ def test_installed_in_a_running_server_it_says_what_it_cannot(server):
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")
     assert "1 prepared transaction" in server.log_tail(30)
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
+    with server.cursor("d") as cursor:
         cursor.execute("CREATE TABLE t (a INT) ENGINE=CHEETAH")
         cursor.execute("XA START 'y'")
         expect_error(cursor, "INSERT INTO t VALUES (1)", 1235)
-    connection.close()
     server.sql("UNINSTALL SONAME 'ha_cheetah'")
     server.stop()
     server.plugin, server.options = plugin, options
@@ -317,14 +301,12 @@ def test_installed_in_a_running_server_that_coordinates_it_takes_part(new_server
     names = ["both", "one", "roll back"]
     for number, name in enumerate(names):
         create_pair(server, number)
-        connection = server.connect("d")
-        with connection.cursor() as cursor:
+        with server.cursor("d") as cursor:
             for text in (f"XA START '{name}'", f"INSERT INTO c{number} VALUES (1, 1, '')",
                          *([f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both")),
                          f"XA END '{name}'", f"XA PREPARE '{name}'"):
                 cursor.execute(text)
                 assert not cursor.warning_count, f"{text} warns"
-        connection.close()
     crash(server)
     assert waiting(server) == names, f"XA RECOVER tells of {waiting(server)}"
     for text in ("COMMIT 'both'", "COMMIT 'one'", "ROLLBACK 'roll back'"):

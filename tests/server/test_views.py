@@ -1,12 +1,10 @@
 """information_schema.CHEETAH_TRX, _LOCKS and _LOCK_WAITS, and the status's latest deadlock."""
 
 import re
-import threading
 import time
 
-import pymysql
 import pytest
-from servers import crash, wait_until
+from servers import Client, crash, expect_nothing_without_process, Sent, wait_until, working
 
 # What sys.innodb_lock_waits asks of InnoDB's tables, of ours.
 WAITS = """
@@ -28,7 +26,7 @@ class Session:
         self.connection = server.connect("d", autocommit=False)
         self.cursor = self.connection.cursor()
         self.id = self.connection.thread_id()
-        self.thread, self.error = None, 0
+        self.sent = None
 
     def run(self, *texts: str) -> None:
         """Execute, one after the other."""
@@ -36,19 +34,12 @@ class Session:
             self.cursor.execute(text)
 
     def send(self, text: str) -> None:
-        """Execute in a thread; `error` is the number of what it met."""
+        """Execute while the test goes on."""
+        self.sent = Sent(self.connection, text)
 
-        def execute():
-            try:
-                self.cursor.execute(text)
-            except pymysql.MySQLError as failure:
-                self.error = failure.args[0]
-        self.thread = threading.Thread(target=execute, daemon=True)
-        self.thread.start()
-
-    def end(self) -> None:
-        """Wait for what was sent."""
-        self.thread.join(60)
+    def end(self) -> int:
+        """Wait for what was sent; the number of its error."""
+        return self.sent.ends()
 
 
 @pytest.fixture
@@ -82,9 +73,8 @@ def test_a_blocked_session_is_shown_with_whom_it_waits_for(started):
                       f"FROM information_schema.cheetah_trx WHERE trx_mysql_thread_id = {first.id}")
     assert rows == [(1, 1, "REPEATABLE READ", 1)], f"the transaction that is waited for: {rows}"
     first.run("COMMIT")
-    second.end()
+    assert second.end() == 0, second.sent.failure
     second.run("COMMIT")
-    assert second.error == 0, f"error {second.error}"
     for view in ("trx", "locks", "lock_waits"):
         left = server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
         assert not left, f"{view} after the end: {left}"
@@ -127,15 +117,13 @@ def end_in_deadlock(server, first, second) -> None:
     first.send("UPDATE u SET b = 11 WHERE a = 1")
     assert wait_for(server, WAITS), "nobody waits"
     second.send("UPDATE `t``x` SET b = 21 WHERE a = 1")
-    first.end()
-    second.end()
+    assert sorted([first.end(), second.end()]) == [0, 1213]
 
 
 def test_the_latest_deadlock_is_in_the_status(started):
     """With both connections and their statements; one of them was rolled back."""
     server, (first, second, _) = started
     end_in_deadlock(server, first, second)
-    assert sorted([first.error, second.error]) == [0, 1213]
     text = server.sql("SHOW ENGINE CHEETAH STATUS")[0][2]
     heading = "LATEST DETECTED DEADLOCK\\n-{24}\\n\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d\\n"
     assert re.search(heading, text), text
@@ -244,36 +232,25 @@ def test_a_forgotten_prepared_transaction_is_shown_with_its_locks(started):
     assert not server.sql(shown), f"after its end: {server.sql(shown)}"
 
 
+class Visitor(Client):
+    """Comes and goes."""
+
+    def work(self, _cursor) -> None:
+        session = Session(self.server)
+        session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)",
+                    "SELECT COUNT(*) FROM `t``x`")
+        session.connection.close()
+
+
 def test_views_are_read_while_connections_come_and_go(started):
     """Nothing stops, nothing breaks, and who may not see others sees nothing."""
     server, _ = started
-    server.sql("CREATE USER nobody@localhost")
-    stop = threading.Event()
-
-    def come_and_go():
-        while not stop.is_set():
-            session = Session(server)
-            session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)",
-                        "SELECT COUNT(*) FROM `t``x`")
-            session.connection.close()
-    threads = [threading.Thread(target=come_and_go, daemon=True) for _ in range(4)]
-    for thread in threads:
-        thread.start()
     until = time.monotonic() + 3
-    while time.monotonic() < until:
-        for view in ("trx", "locks", "lock_waits"):
-            server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
-        server.sql("SHOW ENGINE CHEETAH STATUS")
-    stop.set()
-    for thread in threads:
-        thread.join(60)
+    with working([Visitor(server, number) for number in range(4)]):
+        while time.monotonic() < until:
+            for view in ("trx", "locks", "lock_waits"):
+                server.sql(f"SELECT * FROM information_schema.cheetah_{view}")
+            server.sql("SHOW ENGINE CHEETAH STATUS")
     watcher = Session(server)
     watcher.run("UPDATE `t``x` SET b = 3 WHERE a = 3")
-    connection = pymysql.connect(unix_socket=str(server.socket), user="nobody")
-    with connection.cursor() as cursor:
-        try:
-            cursor.execute("SELECT * FROM information_schema.cheetah_trx")
-            answer = cursor.fetchall()
-        except pymysql.MySQLError as refusal:
-            answer = refusal.args[0]
-    assert answer == 1227, f"a user without PROCESS gets {answer}"
+    expect_nothing_without_process(server, "trx")

@@ -3,11 +3,10 @@ show, and the State of SHOW PROCESSLIST while the engine waits, rolls back, or b
 
 import contextlib
 import json
-import threading
 import time
 
 import pytest
-from servers import wait_until
+from servers import Client, Sent, wait_until, working
 
 ROWS = 40_000
 SMALL = {"cheetah_buffer_pool_size": "16M", "cheetah_log_size_max": "64M"}
@@ -106,25 +105,6 @@ def state(server, connection) -> str:
     return found[0][0] if found else ""
 
 
-class Running:
-    """A statement in a thread of its own."""
-
-    def __init__(self, connection, statement: str):
-        self.connection = connection
-        self.thread = threading.Thread(target=self.run, args=(statement,), daemon=True)
-        self.thread.start()
-
-    def run(self, statement: str) -> None:
-        """Its work; errors are its own."""
-        with contextlib.suppress(Exception), self.connection.cursor() as cursor:
-            cursor.execute(statement)
-
-    def ends(self) -> None:
-        """Wait for it."""
-        self.thread.join(120)
-        assert not self.thread.is_alive(), "the statement does not end"
-
-
 def test_the_state_tells_of_locks_that_are_waited_for(server):
     """Rows and tables; what was shown before comes back."""
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
@@ -133,7 +113,7 @@ def test_the_state_tells_of_locks_that_are_waited_for(server):
     with contextlib.closing(waiter):
         with owner.cursor() as cursor:
             cursor.execute("UPDATE t SET b = 1 WHERE a = 1")
-            waiting = Running(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
+            waiting = Sent(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
             wait_until(lambda: state(server, waiter) == "Waiting for row lock",
                        "the wait for the row is not shown")
             owner.commit()
@@ -147,7 +127,7 @@ def test_the_state_tells_of_locks_that_are_waited_for(server):
             cursor.execute("XA END 'x'")
             cursor.execute("XA PREPARE 'x'")
         owner.close()
-        waiting = Running(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
+        waiting = Sent(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
         wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine",
                    "the wait for the table is not shown")
         server.sql("XA COMMIT 'x'")
@@ -159,24 +139,22 @@ def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
     filled(server)
     connection = server.connect("d", autocommit=False)
     with contextlib.closing(connection), connection.cursor() as cursor:
-        seen = set()
-        over = threading.Event()
-        watcher = threading.Thread(target=watch, args=(server, connection, seen, over), daemon=True)
-        watcher.start()
-        cursor.execute("ALTER TABLE t ADD KEY c (c(200))")
-        cursor.execute("UPDATE t SET b = b + 1")
-        cursor.execute("ROLLBACK")
-        over.set()
-        watcher.join(60)
-        assert {"Building indexes", "Rolling back"} <= seen, f"{seen}"
+        watcher = Watcher(server, connection.thread_id())
+        with working([watcher]):
+            cursor.execute("ALTER TABLE t ADD KEY c (c(200))")
+            cursor.execute("UPDATE t SET b = b + 1")
+            cursor.execute("ROLLBACK")
+        assert {"Building indexes", "Rolling back"} <= watcher.seen, f"{watcher.seen}"
         assert state(server, connection) == ""
 
 
-def watch(server, watched, seen: set, over: threading.Event) -> None:
-    """Collects the states of a connection."""
-    with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
-        while not over.is_set():
-            cursor.execute("SELECT state FROM information_schema.processlist "
-                           f"WHERE id = {watched.thread_id()}")
-            seen.update(row[0] for row in cursor.fetchall())
-            time.sleep(0.001)
+class Watcher(Client):
+    """Collects the states of a connection, whose number is its own."""
+
+    def begin(self, cursor) -> None:
+        self.seen = set()
+
+    def work(self, cursor) -> None:
+        cursor.execute(f"SELECT state FROM information_schema.processlist WHERE id = {self.number}")
+        self.seen.update(row[0] for row in cursor.fetchall())
+        time.sleep(0.001)

@@ -30,7 +30,8 @@ TABLES = named("table")   # -> columns
 CONDITIONS = {clause: query.format(**named("part")) for clause, query in named("condition").items()}
 # Lock waits, deadlocks, and a row or a definition that has changed since the snapshot: the
 # transaction is given up and another one tried.
-RETRIED = (1205, 1213, 1020, 1412)
+ASKED = "asked for"
+REFUSALS = (1205, 1213, 1020, 1412, ASKED)
 
 
 def create(server, engine: str) -> None:
@@ -105,19 +106,18 @@ def violations(cursor) -> dict:
     return found
 
 
-class RolledBack(Exception):
+class RolledBack(pymysql.MySQLError):
     """The transaction asks for its own rollback, as one new order of a hundred does."""
 
 
 class Client(servers.Client):
     """One terminal: transaction after transaction until the server is gone or `stopping` is set."""
 
-    database, autocommit = DATABASE, False
+    database, autocommit, refusals = DATABASE, False, REFUSALS
 
     def __init__(self, server, number: int, seed):
-        super().__init__(server, number)
-        self.rng = random.Random(seed)
-        self.orders, self.payments, self.retries, self.done = set(), 0, 0, 0   # acknowledged
+        super().__init__(server, number, seed)
+        self.orders, self.payments = set(), 0   # acknowledged
 
     def begin(self, cursor) -> None:
         """Half of the terminals use each of the two isolation levels."""
@@ -128,20 +128,9 @@ class Client(servers.Client):
         """One transaction."""
         kind = self.rng.choices([self._new_order, self._payment, self._delivery, self._order_status,
                                  self._stock_level], [45, 43, 4, 4, 4])[0]
-        try:
-            order = kind(cursor)
-            self.connection.commit()
-        except RolledBack:
-            self.connection.rollback()
-            return
-        except pymysql.MySQLError as failure:
-            if failure.args[0] not in RETRIED:
-                raise
-            self.connection.rollback()
-            self.retries += 1
-            return
+        order = kind(cursor)
+        self.connection.commit()
         # From here on the commit is acknowledged.
-        self.done += 1
         if order:
             self.orders.add(order)
         self.payments += kind == self._payment
@@ -176,7 +165,7 @@ class Client(servers.Client):
         for number in range(1, count + 1):
             self._order_line(cursor, w, d, o, number)
         if refused:
-            raise RolledBack
+            raise RolledBack(ASKED)
         return w, d, o
 
     def _order_line(self, cursor, w: int, d: int, o: int, number: int) -> None:

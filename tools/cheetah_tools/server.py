@@ -6,6 +6,7 @@ Works as root and without. Everything is stopped by process id, never by name. A
 server.
 """
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -119,6 +120,12 @@ class PrivateServer:
     def connect(self, database: str = "", **more):
         """A PyMySQL connection (autocommit, utf8mb4, bytes of BLOBs as they are)."""
         return connect(self.socket, database, **more)
+
+    @contextlib.contextmanager
+    def cursor(self, database: str = "", **more):
+        """A cursor of a connection that ends with the block."""
+        with self.connect(database, **more) as connection, connection.cursor() as cursor:
+            yield cursor
 
     def sql(self, statement: str, database: str = "") -> list:
         """Run one statement on a connection of its own; its rows. Failure when that refuses it or
