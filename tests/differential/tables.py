@@ -2,8 +2,6 @@
 
 from columns import Column, random_column
 
-SHIFTABLE = ("integer",)
-
 
 class Index:
     """A secondary index: name, unique or not, parts as SQL text and their columns."""

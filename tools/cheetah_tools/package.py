@@ -25,28 +25,6 @@ DOCUMENTATION = f"usr/share/doc/{NAME}"
 # Files and folders of the project that are documents of the package.
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "LICENSES", "docs",
              "tools/monitoring", "packaging/Containerfile")
-CONTROL = """Package: {name}
-Version: {version}
-Architecture: {architecture}
-Installed-Size: {kibibytes}
-Maintainer: {maintainer}
-Depends: libc6, libstdc++6, libgcc-s1, mariadb-client-core, python3
-Recommends: mariadb-server, g++, mariadb-backup
-Breaks: {others}
-Section: database
-Priority: optional
-Cheetah-Servers: {servers}
-Description: Cheetah storage engine for MariaDB
- Durable, crash-safe, compressed tables: ENGINE=CHEETAH. The program
- cheetah-migrate brings tables and their foreign keys from InnoDB, and back;
- cheetah-backup backs a running server up, with all its engines.
- .
- A storage engine loads only into the very server version it was built for.
- This package has plugins for {listed},
- takes the right one when the server changes, builds one for another version
- (with g++ and the server's source package), and has apt refuse a server that
- it can have none for.
-"""
 
 
 def deb(_arguments=()) -> None:
@@ -82,7 +60,7 @@ def make() -> tuple:
 def pack(root: Path, servers: list) -> Path:
     """Write what dpkg wants to know, and make the package."""
     architecture, version = output(["dpkg", "--print-architecture"]), build.workspace_version()
-    control = CONTROL.format(
+    control = (PACKAGING / "control").read_text().format(
         name=NAME, version=version, architecture=architecture, maintainer=maintainer(),
         kibibytes=sum(file.stat().st_size for file in root.rglob("*") if file.is_file()) // 1024,
         others=", ".join(other_series(servers)), servers=" ".join(servers),
