@@ -19,7 +19,7 @@ COMMANDS = {
     "with": "service:with_server",
     "suites": "mtr:main",
     "demo": "demo:main",
-    "bench": "bench:main",
+    "bench": "lab:bench",
     "images": "images:main",
     "soak": "soak:main",
     "lab": "lab:main",

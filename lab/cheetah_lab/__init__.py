@@ -9,6 +9,7 @@ judge        from ratios of all repeats to a verdict
 engines      the engines that are compared, and the words that declare their tables
 show         from values to figures, series, and rows of tables
 counters     what engines say of the pages that they read
+cells        sysbench's workloads with numbers of connections, as several experiments measure them
 trial        one engine in one repeat of one experiment: private servers with equal memory
 room         whether the disk has room, before anything begins
 store        a run on disk
@@ -21,7 +22,8 @@ report/      HTML, Markdown and JSON of a run, its plots
 sections     from the trials of a run to what its page shows
 compare      two runs: what moved beyond the noise; comparison writes it down
 cli          the commands
+bench        `make bench`: experiments by the names of sets, and their report as text
 
-A module imports from those above it. Experiments use the first eight, inputs/, and the project's
+A module imports from those above it. Experiments use the first nine, inputs/, and the project's
 own tools (cheetah_tools).
 """

@@ -73,7 +73,7 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     given = [(kind, said) for kind, said in (("dump", dump), ("xml", xml), ("live", live)) if said]
     # One's own tables are few trials, and the question is what they weigh in every format.
     keys = ([key for key in engines.ALL if key in asked]
-            or (list(engines.ALL) if full or given else engines.QUICK))
+            or (engines.FULL if full or given else engines.QUICK))
     chosen = own.experiments_for(experiments.load(names), given, named=bool(names))
     check_words(given)
     say_before(chosen, keys, scale, asked)

@@ -9,25 +9,35 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
-from cheetah_tools import cgroup, setup
+from cheetah_tools import cgroup, device, setup
 from cheetah_tools.paths import PLUGIN, PROJECT, SERVER, VAR
 
 LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
 CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
 CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
 # Parts of the lab that no value comes from: they say what the values mean, and show them.
-NOT_MEASURING = ("report", "compare.py", "comparison.py", "judge.py", "numbers.py", "progress.py",
-                 "sections.py", "show.py")
+NOT_MEASURING = ("report", "bench.py", "compare.py", "comparison.py", "judge.py", "numbers.py",
+                 "progress.py", "sections.py", "show.py")
 
 
 def machine() -> dict:
     """Processor, memory, disk, system."""
     disk = shutil.disk_usage(VAR)
     return {"processor": _after_colon("/proc/cpuinfo", "model name") or platform.machine(),
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": len(os.sched_getaffinity(0)), **device.price(VAR),
             "memory_bytes": int(_after_colon("/proc/meminfo", "MemTotal").split()[0]) * 1024,
             "system": _system(), "kernel": platform.release(), "file_system": _file_system(VAR),
             "disk_bytes": disk.total, "disk_free_bytes": disk.free}
+
+
+def told(about: dict) -> str:
+    """What a read of this machine's device costs, in a line."""
+    if "read_cpu_us" not in about:
+        return "what a read of the device costs was not measured"
+    return (f"a read of 16 KiB past the page cache: {about['read_cpu_us']:.0f} us of a processor; "
+            f"{about['reads_1']:,.0f} reads a second one by one, {about['reads_8']:,.0f} by eight "
+            "threads. Where data are larger than memory, this decides more than anything else "
+            "between an engine that reads more and one that computes more")
 
 
 def versions() -> dict:
@@ -55,7 +65,12 @@ def commit() -> str:
 
 def plugin() -> str:
     """SHA-256 of the plugin; empty when it was not built."""
-    return hashlib.sha256(PLUGIN.read_bytes()).hexdigest()[:16] if PLUGIN.exists() else ""
+    return hash_of(PLUGIN) if PLUGIN.exists() else ""
+
+
+def hash_of(file: Path) -> str:
+    """The beginning of a file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def plugin_file() -> tuple:

@@ -36,6 +36,11 @@ class Value:
     at: float = None
 
 
+# What a trial yields where it lets the other engines have their turn, of experiments that are
+# measured `together`.
+TURN = object()
+
+
 @dataclass(frozen=True)
 class Scale:
     """How large the experiments are. `factor` 1.0 is the quick run; `full` asks for all engines and
@@ -137,13 +142,28 @@ class Experiment:
     """
 
     measures: list = []       # of Measure
+    # the engines of a repeat take turns at each TURN, not one after the other's end; the servers of
+    # the others stand still meanwhile
+    together = False
+    by_name = False           # part of a run only when it is named
+    compared: tuple = ()      # the first words of keys of measures that are compared; (): all
+    options: dict = {}        # name -> what it is unless the user says otherwise (`make bench`)
     # part of a run only when the user gives an input (inputs/own.py), which then is `input`
     wants_input = False
     input = None
     given: dict = {}          # on the page: what run.json says of the input
 
     def __init__(self, name: str, about: dict):
-        self.name, self.about = name, about
+        self.name, self.about, self.option = name, about, dict(self.options)
+
+    def choose(self, options: dict) -> None:
+        """Set those of the options that the experiment has."""
+        self.option.update((name, value) for name, value in options.items()
+                           if name in self.options)
+
+    def is_compared(self, kind: str) -> bool:
+        """Whether `make bench` tells ratios of the measures whose keys begin with this word."""
+        return not self.compared or kind in self.compared
 
     def engines(self, chosen: list, scale: Scale) -> list:
         """Keys of the engines (see `engines`) that have a trial: the chosen ones, and what the

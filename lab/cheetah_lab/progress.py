@@ -77,9 +77,8 @@ class Progress:
         """What the trial does now."""
         self.doing = text
 
-    def end(self, planned, outcome: str) -> None:
-        """The trial ended; `outcome` says how, in a word or a line."""
-        seconds = time.monotonic() - self._trial_began
+    def end(self, planned, outcome: str, seconds: float) -> None:
+        """The trial ended after so many seconds; `outcome` says how, in a word or a line."""
         self.spent += seconds
         self.left.remove(planned)
         self._trial_began = None

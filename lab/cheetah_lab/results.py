@@ -22,6 +22,14 @@ class Found:
                 self._values.setdefault((trial["engine"], measure, at), {})[trial["repeat"]] = value
         self.engines = [key for key in engines if any(found == key for found, _, _ in self._values)]
 
+    def without(self, dropped):
+        """The same without what `dropped(engine, measure, at)` says."""
+        found = Found([], self.known)
+        found._values = {place: values for place, values in self._values.items()
+                         if not dropped(*place)}
+        found.engines = self.engines
+        return found
+
     def label(self, engine: str) -> str:
         """How the engine is called on pages."""
         return self.known[engine].label
@@ -90,6 +98,17 @@ class Found:
                     ratios.setdefault(repeat, []).append(above[repeat] / below[repeat])
         return [statistics.geometric_mean(found) for _, found in sorted(ratios.items())
                 if len(found) == len(places)]
+
+    def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
+        """Of several measures that are curves: the geometric mean of the ratios at all places that
+        both have in all repeats, repeat by repeat. `only`: one place."""
+        cells = [ratios for measure in measures for ratios in
+                 (self.ratios(engine, measure, base, at) for at, _ in self.curve(engine, measure)
+                  if only in (None, at))
+                 if ratios and min(ratios) > 0]
+        most = max(map(len, cells), default=0)
+        return [statistics.geometric_mean(repeat)
+                for repeat in zip(*(cell for cell in cells if len(cell) == most))]
 
     def _by_repeat(self, engine: str, measure: str, at: float) -> dict:
         return dict(sorted(self._values.get((engine, measure, at), {}).items()))

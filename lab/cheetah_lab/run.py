@@ -22,7 +22,7 @@ from cheetah_tools.say import Failure, note, step
 from cheetah_tools.server import scratch
 
 from . import engines, experiments, machine, store
-from .model import Experiment, Scale
+from .model import TURN, Experiment, Scale
 from .progress import Estimate, Progress
 from .trial import Refused, Trial
 
@@ -125,19 +125,49 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
     failed, told = 0, set()
     file = same_plugin(run, None)
     with cleaned() as folder, Progress(planned, estimate) as progress:
-        for number, trial in enumerate(planned):
-            progress.begin(trial)
-            said = one(trial, scale, folder / f"trial{number}", progress.step,
-                       run.folder / "errors.log", refusals)
-            file = same_plugin(run, file)
-            run.append(said)
-            if "values" in said:
-                estimate.add(trial.experiment, trial.engine, trial.chosen, said["seconds"])
-            failed += "failed" in said
-            progress.end(trial, (outcome(said) if said.get("refused") not in told
-                                 else "refused as before"))
-            told |= {said["refused"]} if "refused" in said else set()
+        for together in rounds(planned):
+            for trial, said in measured(together, scale, folder, progress,
+                                        run.folder / "errors.log", refusals):
+                file = same_plugin(run, file)
+                run.append(said)
+                if "values" in said:
+                    estimate.add(trial.experiment, trial.engine, trial.chosen, said["seconds"])
+                failed += "failed" in said
+                progress.end(trial, (outcome(said) if said.get("refused") not in told
+                                     else "refused as before"), said["seconds"])
+                told |= {said["refused"]} if "refused" in said else set()
     return failed
+
+
+def rounds(planned: list) -> list:
+    """The trials in lists of those that take turns: of one repeat of an experiment that is measured
+    `together`; every other trial alone."""
+    found = []
+    for trial in planned:
+        last = found[-1][-1] if found else None
+        if (last and trial.experiment.together and last.experiment is trial.experiment
+                and last.repeat == trial.repeat):
+            found[-1].append(trial)
+        else:
+            found.append([trial])
+    return found
+
+
+def measured(together: list, scale: Scale, folder: Path, progress, errors: Path, refusals: dict):
+    """Run trials that take turns; each with its line for trials.jsonl, as it ends. The servers of
+    all but one stand still."""
+    with contextlib.ExitStack() as stack:
+        going = []
+        for planned in together:
+            going.append(Going(planned, scale, folder / "-".join(map(str, planned.key())),
+                               progress.step, errors, refusals))
+            stack.callback(going[-1].close)
+        while going:
+            for one in list(going):
+                progress.begin(one.planned)
+                if not one.go_on():
+                    going.remove(one)
+                    yield one.planned, one.said()
 
 
 def same_plugin(run: store.Run, file) -> tuple:
@@ -171,30 +201,54 @@ def outcome(said: dict) -> str:
                  for word in ("failed", "refused") if word in said), "measured")
 
 
-def one(planned: Planned, scale: Scale, folder: Path, on_step, errors: Path,
-        refusals: dict) -> dict:
-    """Run a trial; its line for trials.jsonl. What an engine refused once is not tried again."""
-    trial = Trial(engines.ALL[planned.engine], scale, planned.repeat, planned.chosen, folder,
-                  on_step)
-    said = {"experiment": planned.experiment.name, "engine": planned.engine,
-            "repeat": planned.repeat, "chosen": planned.chosen}
-    folder.mkdir(parents=True)
-    began = time.monotonic()
-    try:
-        if planned.key()[:2] in refusals:
-            raise Refused(refusals[planned.key()[:2]])
-        said["values"] = values_of(planned.experiment, trial)
-    except Refused as refusal:
-        said["refused"] = refusals[planned.key()[:2]] = str(refusal)
-    except Failure as failure:
-        said["failed"] = str(failure)
-    except Exception as error:   # a run of half an hour shall not end by one mistake
-        said["failed"] = f"{type(error).__name__}: {error}"
-        keep_traceback(errors, planned.title())
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return {**said, "seconds": round(time.monotonic() - began, 3), "commands": trial.commands,
-            "remarks": trial.remarks, "limited": trial.limited, "held": trial.held_phases}
+class Going:
+    """A trial under way. What an engine refused once is not tried again."""
+
+    def __init__(self, planned: Planned, scale: Scale, folder: Path, on_step, errors: Path,
+                 refusals: dict):
+        self.planned, self.folder, self.errors, self.refusals = planned, folder, errors, refusals
+        self.trial = Trial(engines.ALL[planned.engine], scale, planned.repeat, planned.chosen,
+                           folder, on_step)
+        self._turns = values_of(planned.experiment, self.trial)
+        self._ended, self._seconds = {}, 0.0
+        folder.mkdir(parents=True)
+
+    def go_on(self) -> bool:
+        """To where another may have its turn; False when the trial has ended. Blocks."""
+        key, began = self.planned.key()[:2], time.monotonic()
+        try:
+            if key in self.refusals:
+                raise Refused(self.refusals[key])
+            self.trial.resume()
+            next(self._turns)
+            self.trial.pause()
+            return True
+        except StopIteration as end:
+            self._ended["values"] = end.value
+        except Refused as refusal:
+            self._ended["refused"] = self.refusals[key] = str(refusal)
+        except Failure as failure:
+            self._ended["failed"] = str(failure)
+        except Exception as error:   # a run of half an hour shall not end by one mistake
+            self._ended["failed"] = f"{type(error).__name__}: {error}"
+            keep_traceback(self.errors, self.planned.title())
+        finally:
+            self._seconds += time.monotonic() - began
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """End what it has begun, if it has not ended."""
+        self._turns.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def said(self) -> dict:
+        """Its line for trials.jsonl."""
+        planned, trial = self.planned, self.trial
+        return {"experiment": planned.experiment.name, "engine": planned.engine,
+                "repeat": planned.repeat, "chosen": planned.chosen, **self._ended,
+                "seconds": round(self._seconds, 3), "commands": trial.commands,
+                "remarks": trial.remarks, "limited": trial.limited, "held": trial.held_phases}
 
 
 def keep_traceback(errors: Path, what: str) -> None:
@@ -203,13 +257,16 @@ def keep_traceback(errors: Path, what: str) -> None:
         log.write(f"{now()} {what}\n{traceback.format_exc()}\n")
 
 
-def values_of(experiment: Experiment, trial: Trial) -> list:
-    """[measure, value, at] of all that a trial yields; Failure for what its experiment does not
-    declare, or is no number."""
+def values_of(experiment: Experiment, trial: Trial):
+    """Returns [measure, value, at] of all that a trial yields, and yields at its turns. Failure for
+    what its experiment does not declare, or is no number."""
     known = {measure.key for measure in experiment.measures}
     values = []
     with contextlib.closing(experiment.run(trial)) as found:
         for value in found:
+            if value is TURN:
+                yield
+                continue
             if value.measure not in known:
                 raise Failure(f"{experiment.name} yields the measure {value.measure}, "
                               "which it does not declare")

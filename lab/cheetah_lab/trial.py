@@ -1,10 +1,10 @@
 """One engine in one repeat of one experiment: servers of its own, with the memory and the promises
 that all have.
 
-All engines read and write through the page cache. While an experiment prepares (bulk loads, merges,
-sorts), a memory cgroup limits page cache and all else loosely. What it measures past the cache it
-measures `held`: the page cache is then small, and the same for every engine, as the engine's own
-cache is. So all have the same memory to keep data in, whatever else they need.
+All engines read and write their data past the page cache, as their users have them do. While an
+experiment prepares (bulk loads, merges, sorts), a memory cgroup limits page cache and all else
+loosely. What it measures past the cache it measures `held`: the page cache, which logs have left,
+is then small, and the same for every engine, as the engine's own cache is.
 """
 
 import contextlib
@@ -20,14 +20,12 @@ from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 
 LOOSE_BYTES = 384 << 20         # beside the cache, while not held
-PAGE_CACHE_BYTES = 16 << 20     # while held
+PAGE_CACHE_BYTES = 24 << 20     # while held
 REST_SECONDS_MAX = 60
-THROUGH_PAGE_CACHE = {"innodb_flush_method": "fsync", "loose_cheetah_data_file_buffering": "ON"}
+LOG_BYTES = 256 << 20
 # InnoDB keeps so many pages free for what comes next. Its default of 1536 is little of a large
 # server's cache, and more than all of a small one.
 FREE_PAGES_MIN = {"innodb_lru_scan_depth": 100}
-ROCKSDB_THROUGH_PAGE_CACHE = {"rocksdb_use_direct_reads": 0,
-                              "rocksdb_use_direct_io_for_flush_and_compaction": 0}
 PROGRAMS = [SERVER / "usr/sbin/mariadbd", SERVER / "usr/lib/mysql/plugin/ha_rocksdb.so", PLUGIN]
 
 
@@ -48,10 +46,10 @@ class Memory:
         if self.group:
             self.group.limit(self.cache_bytes + LOOSE_BYTES)
 
-    def held(self):
+    def held(self, page_cache_bytes: int):
         """For a block, the page cache that all engines have; what it was is in the dictionary that
         this gives, once the block has ended."""
-        return self.group.held(PAGE_CACHE_BYTES) if self.group else contextlib.nullcontext({})
+        return self.group.held(page_cache_bytes) if self.group else contextlib.nullcontext({})
 
     def check(self) -> None:
         """Failure when the kernel has killed the server for want of memory."""
@@ -84,12 +82,6 @@ class Trial:
         self._servers, self._memory = 0, {}     # how many there were; server -> Memory
 
     @property
-    def page_cache_bytes(self):
-        """To what the page cache is held where that is asked for; None when no memory cgroup is to
-        be had, so that all is in memory that fits there. Known once a server has started."""
-        return PAGE_CACHE_BYTES if self.limited else None
-
-    @property
     def family(self) -> str:
         """InnoDB, MyRocks or Cheetah."""
         return self.lab_engine.family
@@ -118,7 +110,7 @@ class Trial:
         self.limited = group is not None and self.limited is not False
         server = PrivateServer(self.folder / f"server{self._servers}",
                                self._settings(memory_bytes, options),
-                               plugin=self.family == "Cheetah",
+                               plugin=self.engine.plugin or False,
                                cgroup=group.folder if group else None)
         memory = self._memory[server] = Memory(group, memory_bytes)
         try:
@@ -132,8 +124,21 @@ class Trial:
         finally:
             server.kill()
             server.remove()
+            del self._memory[server]
             if group:
                 group.remove()
+
+    def pause(self) -> None:
+        """Let its servers stand still: another engine has its turn."""
+        for server in self._memory:
+            if server.process:
+                server.pause()
+
+    def resume(self) -> None:
+        """Let them go on."""
+        for server in self._memory:
+            if server.process:
+                server.resume()
 
     def _start(self, server) -> None:
         try:
@@ -157,13 +162,13 @@ class Trial:
         server.start()
 
     @contextlib.contextmanager
-    def held(self, server, database: str, phase: str):
-        """For the block, the server's page cache is small: what fits neither there nor into the
-        engine's cache comes from the disk. At the end the bytes of the tables are noted for the
+    def held(self, server, database: str, phase: str, page_cache_bytes: int = PAGE_CACHE_BYTES):
+        """For the block, the server's page cache is small: what does not fit into the engine's
+        cache comes from the disk. At the end the bytes of the tables are noted for the
         page, and the memory that there was for them. Without a memory cgroup nothing is held, and
         noted as such. Blocks for a sync of the machine, and some seconds at the end."""
         memory = self._memory[server]
-        with memory.held() as seen:
+        with memory.held(page_cache_bytes) as seen:
             yield
             own_bytes = memory.group.own_bytes() if memory.group else server.anonymous_bytes()
             on_disk = self._data_bytes(server, database)
@@ -171,6 +176,10 @@ class Trial:
         self.held_phases.append({"phase": phase, "on_disk": on_disk, "cache": memory.cache_bytes,
                                  "page_cache": seen.get("median"),
                                  "page_cache_most": seen.get("most"), "own": own_bytes})
+
+    def rented_disk(self, server, rate: int):
+        """For a block, so many reads and writes a second of the server's device; 0: no limit."""
+        return cgroup.rented_disk(server.process.pid, server.cgroup, self.folder, rate)
 
     def _data_bytes(self, server, database: str) -> int:
         """Bytes on disk of the tables; of Cheetah without old images, which checkpoints remove."""
@@ -204,6 +213,6 @@ class Trial:
 
     def _settings(self, memory_bytes: int, options: dict) -> dict:
         return {**equal_memory(memory_bytes), "innodb_buffer_pool_chunk_size": 1 << 20,
-                **FREE_PAGES_MIN, **self.engine.server_options(memory_bytes),
-                **THROUGH_PAGE_CACHE,
-                **(ROCKSDB_THROUGH_PAGE_CACHE if self.family == "MyRocks" else {}), **options}
+                **FREE_PAGES_MIN, "innodb_log_file_size": LOG_BYTES,
+                "loose_cheetah_log_size_max": LOG_BYTES,
+                **self.engine.server_options(memory_bytes), **options}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cheetah_lab import experiments
 from cheetah_lab.engines import ALL
-from cheetah_lab.model import Experiment, Scale
+from cheetah_lab.model import TURN, Experiment, Scale
 from cheetah_lab.results import Found
 from cheetah_lab.trial import Refused, Trial
 
@@ -37,17 +37,28 @@ def results(values: dict) -> Found:
 def tiny(name: str, folder: Path, engine: str, factor: float = 0.01, chosen: bool = True,
          full: bool = False) -> tuple:
     """A real trial, as small as can be, and its values. Skips when the engine is not here."""
+    return tiny_of(experiment(name), folder, engine, factor, chosen, full)
+
+
+def tiny_of(found: Experiment, folder: Path, engine: str, factor: float = 0.01,
+            chosen: bool = True, full: bool = False) -> tuple:
+    """The same of an experiment that is at hand."""
     trial = Trial(ALL[engine], Scale(factor, full), 0, chosen, folder / "trial")
     try:
-        values = list(experiment(name).run(trial))
+        values = [value for value in found.run(trial) if value is not TURN]
     except Refused as refused:
         pytest.skip(str(refused))
-    declared = {measure.key for measure in experiment(name).measures}
+    declared = {measure.key for measure in found.measures}
     assert {value.measure for value in values} <= declared
     assert len({(value.measure, value.at) for value in values}) == len(values), (
         "a measure twice at the same place")
     assert not list((folder / "trial").glob("server*")), "a server's folder was left behind"
     return trial, values
+
+
+def nothing() -> Trial:
+    """A trial that has started nothing."""
+    return Trial(ALL["cheetah"], Scale(), 0, True, Path("nowhere"))
 
 
 def outcomes(found, name: str) -> dict:

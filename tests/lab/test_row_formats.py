@@ -109,8 +109,8 @@ def test_without_throughput_nothing_is_said_of_it():
 def test_a_cache_that_holds_half_of_the_table_does_not_overflow():
     caches = made.module(NAME).caches
     assert {cache: size >> 20 for cache, size in caches(240_000).items()} == {
-        "cached": 123, "overflow": 8}
-    assert (caches(960_000)["overflow"] >> 20 == 35 and list(caches(100_000)) == ["cached"]
+        "cached": 123, "overflow": 12}
+    assert (caches(960_000)["overflow"] >> 20 == 51 and list(caches(60_000)) == ["cached"]
             and caches(2_400)["cached"] == 8 << 20)
 
 

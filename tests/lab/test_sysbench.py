@@ -1,7 +1,9 @@
 """sysbench's rows and reports, as the lab uses them."""
 
+import collections
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,26 +78,45 @@ def inputs(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_rows_are_the_same_each_time_and_of_the_style(inputs, old):
-    place = sysbench.rows_file(sysbench.Tables(25, 2, old, batch=10))
+@pytest.mark.parametrize("texts", ["digits", "old", "real"])
+def test_rows_are_the_same_each_time_and_of_the_style(inputs, texts):
+    place = sysbench.rows_file(sysbench.Tables(25, 2, texts, batch=10))
     first = place.read_text()
     place.unlink()
-    assert sysbench.rows_file(sysbench.Tables(25, 2, old, batch=10)).read_text() == first
+    assert sysbench.rows_file(sysbench.Tables(25, 2, texts, batch=10)).read_text() == first
     assert [line.split(" VALUES")[0] for line in first.splitlines()] == (
         ["INSERT INTO sbtest1"] * 3 + ["INSERT INTO sbtest2"] * 3)
     rows = re.findall(r"\((\d+),(\d+),'([^']*)','([^']*)'\)", first)
     assert [int(row[0]) for row in rows] == [*range(1, 26)] * 2
     assert all(1 <= int(row[1]) <= 25 for row in rows)
     assert len({row[1] for row in rows}) > 10
-    texts = {row[2:] for row in rows}
-    if old:
-        assert texts == {(" ", "qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt")}
-    else:
-        assert len(texts) == 50
+    found = {row[2:] for row in rows}
+    if texts == "old":
+        assert found == {(" ", "qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt")}
+    elif texts == "digits":
+        assert len(found) == 50
         assert all(re.fullmatch(r"(\d{11}-){9}\d{11}", c)
                    and re.fullmatch(r"(\d{11}-){4}\d{11}", pad)
-                   for c, pad in texts)
+                   for c, pad in found)
+    else:
+        assert len(found) == 50
+        assert {(len(c), len(pad)) for c, pad in found} == {(119, 59)}
+        assert sum(" " in c for c, _ in found) > 40, "words"
+
+
+def test_skewed_keys_are_few_and_scattered():
+    """Of a thousand rows, two dozen are read half of the time, and are not beside one another."""
+    done = subprocess.run([str(sysbench.PROGRAM), str(sysbench.SCATTERED), "--table-size=1000",
+                           "--rand-seed=1", "draw"], capture_output=True, text=True, check=True,
+                          env={**sysbench.environment(), "CHEETAH_WORKLOAD": "oltp_point_select"})
+    keys = collections.Counter(int(line.split()[1]) for line in done.stdout.splitlines()
+                               if line.startswith("key "))
+    assert min(keys) >= 1 and max(keys) <= 1000 and len(keys) > 800
+    hot = [key for key, _ in keys.most_common(50)]
+    all_ranks = sum(1 / rank ** 0.9 for rank in range(1, 1001))
+    assert keys[hot[0]] == pytest.approx(sum(keys.values()) / all_ranks, rel=0.1)
+    assert sum(keys[key] for key in hot) > sum(keys.values()) * 0.4
+    assert sum(abs(one - other) < 10 for one, other in zip(hot, hot[1:])) < 5
 
 
 def test_rows_are_written_again_when_what_writes_them_has_changed(inputs, tmp_path_factory,

@@ -7,7 +7,7 @@ import subprocess
 import tarfile
 
 import pytest
-from cheetah_lab.inputs import texts
+from cheetah_tools import texts
 from cheetah_tools.paths import SERVER
 from cheetah_tools.say import Failure
 

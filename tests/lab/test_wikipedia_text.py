@@ -4,7 +4,7 @@ real trial."""
 import made
 import pytest
 from cheetah_lab.engines import ALL
-from cheetah_lab.inputs import texts
+from cheetah_tools import texts
 from cheetah_lab.model import FAILS, HOLDS, OPEN, Scale
 from cheetah_lab.trial import Trial
 

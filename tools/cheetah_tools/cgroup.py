@@ -1,5 +1,5 @@
 """A memory cgroup for a server, page cache included, where this machine lets us have one (v1 or
-v2).
+v2); and a limit on what its device may do, as of disks that are rented.
 
 Nothing in it is swapped out. Programs that the caller has read before are not counted: the kernel
 charges a page to whoever reads it first.
@@ -142,9 +142,69 @@ def make(limit_bytes: int):
     return None
 
 
+@contextlib.contextmanager
+def rented_disk(pid: int, group: Path, place: Path, rate: int):
+    """For the block, a process reads and writes at most so many times a second each on the device
+    of a folder; 0: as often as it can. `group`: its memory cgroup's folder, which limits the device,
+    too, where cgroups are of v2. With v1, what the kernel writes later for the page cache is not
+    limited; direct I/O and syncs are. Failure where that cannot be had."""
+    if not rate:
+        yield
+        return
+    device, why = device_of(place), no_rented_disk(place)
+    if why:
+        raise Failure(why)
+    if (ROOT / "blkio").is_dir():
+        own = ROOT / "blkio" / f"cheetah-{os.getpid()}-{next(_numbers)}"
+        own.mkdir()
+        try:
+            for kind in ("read", "write"):
+                (own / f"blkio.throttle.{kind}_iops_device").write_text(f"{device} {rate}")
+            (own / "cgroup.procs").write_text(str(pid))
+            yield
+        finally:
+            for running in (own / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):   # it may just have ended
+                    (ROOT / "blkio/cgroup.procs").write_text(running)
+            own.rmdir()
+        return
+    try:
+        (group / "io.max").write_text(f"{device} riops={rate} wiops={rate}")
+        yield
+    finally:
+        (group / "io.max").write_text(f"{device} riops=max wiops=max")
+
+
+def no_rented_disk(place: Path) -> str:
+    """Why the device of a folder cannot be limited here; else empty."""
+    if not device_of(place):
+        return f"the file system of {place} is on no single block device, so none can be limited"
+    if (ROOT / "blkio").is_dir():
+        return ("" if os.access(ROOT / "blkio", os.W_OK)
+                else "the block cgroup cannot be written to: it takes root")
+    group = make(64 << 20)
+    if not group:
+        return "no cgroup can be had here: it takes root, or a delegated one"
+    has_control = (group.folder / "io.max").exists()
+    group.remove()
+    return "" if has_control else "cgroups have no io controller here: cgroup.subtree_control"
+
+
+def device_of(place: Path) -> str:
+    """MAJOR:MINOR of the whole disk that a folder's file system is on; empty when that is no block
+    device."""
+    number = os.stat(place).st_dev
+    known = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not known.exists():
+        return ""
+    known = known.resolve()
+    return ((known.parent if (known / "partition").exists() else known) / "dev").read_text().strip()
+
+
 def sweep() -> None:
     """Delete the groups without processes of runs that have ended, and of this one."""
-    for folder in [*(ROOT / "memory").glob("cheetah-*-*"), *ROOT.glob("cheetah-*-*")]:
+    for folder in [*(ROOT / "memory").glob("cheetah-*-*"), *(ROOT / "blkio").glob("cheetah-*-*"),
+                   *ROOT.glob("cheetah-*-*")]:
         owner = folder.name.split("-")[1]
         if owner.isdigit() and (owner == str(os.getpid()) or not Path(f"/proc/{owner}").exists()):
             MemoryGroup(folder).remove()

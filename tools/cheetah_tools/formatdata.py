@@ -1,14 +1,21 @@
-"""The data of `make bench ARGS="--sets formats"`, in every form in which people load it; made once,
-by mariadb-dump.
+"""Sets of data in every form in which people load them, made once by mariadb-dump; and the loads.
 
 Each set is a folder: `dump.sql` (what mariadb-dump writes), `rows.sql` (with one row in each
 INSERT), `NAME.txt` for LOAD DATA. `fit` turns a form into the statements for one engine, with
 secondary indexes or without.
+
+load_data  LOAD DATA into tables without secondary indexes; foreign_key_checks and unique_checks are
+           off, with which InnoDB is fastest
+multi_row  mariadb-dump's file without secondary indexes
+dump       mariadb-dump's file as it is
+one_row    the same with one row in each INSERT, each a durable transaction; the first rows of each
+           table
 """
 
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from . import dump, setup, sysbench
@@ -161,3 +168,24 @@ def first_rows(source):
             if count > ONE_ROW_ROWS:
                 continue
         yield line
+
+
+def load(server, engine, folder, database: str, form: str) -> float:
+    """Load a form through the ordinary client; the seconds until all is written out."""
+    server.sql(f"CREATE DATABASE {database}")
+    script = server.folder / "load.sql"
+    fit(folder, form, engine.clause(), script)
+    started = time.monotonic()
+    dump.feed(server, database, script, f"{database}, {form}, {engine.label}")
+    engine.write_out(server, database)
+    return time.monotonic() - started
+
+
+def add_indexes(server, engine, folder, database: str):
+    """Add all secondary indexes; the seconds until all is written out, None when there are none."""
+    statements = index_statements(folder)
+    started = time.monotonic()
+    for statement in statements:
+        server.sql(statement, database)
+    engine.write_out(server, database)
+    return time.monotonic() - started if statements else None

@@ -1,4 +1,4 @@
-"""`make lab`: the lab, in the environment of `environment.py`."""
+"""`make lab` and `make bench`: the lab, in the environment of `environment.py`."""
 
 from . import environment
 
@@ -6,3 +6,8 @@ from . import environment
 def main(arguments: list) -> None:
     """The command. Does not return: the lab's exit status and signals are its own."""
     environment.hand_over([str(environment.ensure()), "-m", "cheetah_lab", *arguments])
+
+
+def bench(arguments: list) -> None:
+    """`make bench`: sets of the lab's experiments, reported as text. Does not return."""
+    environment.hand_over([str(environment.ensure()), "-m", "cheetah_lab.bench", *arguments])

@@ -182,6 +182,10 @@ class PrivateServer:
         found = dict(line.split(": ") for line in lines)
         return int(found["read_bytes"]), int(found["write_bytes"])
 
+    def spent(self) -> tuple:
+        """Processor seconds, and bytes that the device has read and written for the process."""
+        return (self.cpu_seconds(), *self.device_bytes())
+
     def pause(self) -> None:
         """Let the process stand still until `resume`; it must not be asked to stop meanwhile."""
         self.process.send_signal(signal.SIGSTOP)

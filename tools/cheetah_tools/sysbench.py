@@ -1,9 +1,12 @@
 """sysbench's own tables and workloads: sysbench 1.0 of the private server's packages.
 
 `rows_file` writes rows once, by sysbench's random numbers with a fixed seed, under
-`var/lab/inputs`. Two styles: random digits, as sysbench 1.0 writes them, and the texts of
-sysbench 0.4, which are the same in every row (only `k` differs). `prepare` lets sysbench fill the
-tables itself.
+`var/lab/inputs`. Texts are random digits, as sysbench 1.0 writes them; those of sysbench 0.4, which
+are the same in every row (only `k` differs); or real ones, pieces of Wikipedia's articles or of the
+source of MariaDB. `prepare` lets sysbench fill the tables itself.
+
+Keys are even, or `zipfian` as YCSB has them: few rows are read most of the time, and a hash
+scatters them over the table (`scattered.lua`).
 """
 
 import hashlib
@@ -15,16 +18,18 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import dump, setup
+from . import dump, setup, texts
 from .paths import SERVER, VAR
 from .say import Failure
 
 DATABASE = "sbtest"
 ROWS_OF_INSERT = 1000
 FOLDER = VAR / "lab/inputs"
+TEXT_BYTES_OF_ROW = 119 + 59   # c and pad
 PROGRAM = SERVER / "usr/bin/sysbench"
 SCRIPTS = SERVER / "usr/share/sysbench"
 ROWS_SCRIPT = Path(__file__).with_name("sysbench_rows.lua")
+SCATTERED = Path(__file__).with_name("scattered.lua")
 HANGING_SECONDS = 120      # a run that takes that much longer than it should is a finding
 COLUMNS = ("id INT NOT NULL AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, "
            "c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', PRIMARY KEY (id)")
@@ -35,11 +40,12 @@ QUEUE = re.compile(r"^\[ (\d+)s \] queue length: (\d+), concurrency: (\d+)")
 
 @dataclass(frozen=True)
 class Tables:
-    """`rows`: of each table. `old`: the texts of sysbench 0.4. `batch`: rows in each INSERT."""
+    """`rows`: of each table. `texts`: digits, old (of sysbench 0.4) or real. `batch`: rows in each
+    INSERT."""
 
     rows: int
     tables: int = 1
-    old: bool = False
+    texts: str = "digits"
     batch: int = ROWS_OF_INSERT
 
 
@@ -74,20 +80,23 @@ def rows_file(tables: Tables) -> Path:
     what writes them has changed."""
     options = ["--rand-seed=1", "--rand-type=uniform", f"--tables={tables.tables}",
                f"--table-size={tables.rows}", f"--batch={tables.batch}",
-               f"--old={'on' if tables.old else 'off'}"]
-    style = "old" if tables.old else "digits"
-    stem = f"sysbench-{style}-{tables.tables}x{tables.rows}-{tables.batch}-"
+               f"--texts={tables.texts}"]
+    stem = f"sysbench-{tables.texts}-{tables.tables}x{tables.rows}-{tables.batch}-"
     place = FOLDER / f"{stem}{made_of(options)}.sql"
     if place.exists():
         return place
     FOLDER.mkdir(parents=True, exist_ok=True)
     remove_others(stem)
     fresh = place.with_suffix(f".new.{os.getpid()}")
+    source = fresh.with_suffix(f".{os.getpid()}.texts")
     try:
-        call([str(ROWS_SCRIPT), f"--target={fresh}", *options, "rows"])
+        if tables.texts == "real":
+            texts.write_plain(source, tables.rows * tables.tables * TEXT_BYTES_OF_ROW)
+        call([str(ROWS_SCRIPT), f"--target={fresh}", f"--source={source}", *options, "rows"])
         fresh.rename(place)
     finally:
         fresh.unlink(missing_ok=True)
+        source.unlink(missing_ok=True)
     return place
 
 
@@ -121,7 +130,7 @@ def prepare(server, database: str, tables: Tables, *options,
 
 def made_of(options: list) -> str:
     """A short hash of all that determines the rows: the program, the scripts, the options."""
-    found = hashlib.sha256(repr(options).encode())
+    found = hashlib.sha256(repr([*options, texts.from_wikipedia()]).encode())
     for file in (PROGRAM, SCRIPTS / "oltp_common.lua", ROWS_SCRIPT):
         found.update(file.read_bytes())
     return found.hexdigest()[:12]
@@ -193,18 +202,20 @@ def words(workload: str, tables: Tables, connections: int, seconds: int, warm_se
 
 def run(server, workload: str, tables: Tables, connections: int, seconds: int,
         warm_seconds: int = 0, rate: int = 0, each_second: bool = False, seed: int = 1,
-        histogram: bool = False, on_report=lambda: None) -> Result:
+        histogram: bool = False, on_report=lambda: None, keys: str = "uniform") -> Result:
     """A workload (`oltp_read_write`, `oltp_point_select`, ..) with so many connections; blocks for
     its time. What happens in the first `warm_seconds` is not counted. `rate`: transactions that are
     due each second, together; 0: as many as can be. `on_report` is called when sysbench reports:
-    when it is warm, and at the end. `histogram`: also the median, of the whole run. Failure when
-    sysbench fails or hangs."""
+    when it is warm, and at the end. `histogram`: also the median, of the whole run. `keys`: uniform
+    or zipfian. Failure when sysbench fails or hangs."""
     script, *options = words(workload, tables, connections, seconds, warm_seconds, rate,
                              each_second, seed, histogram)
     lines = []
-    command = [str(PROGRAM), str(script_of(script)), f"--mysql-socket={server.socket}",
+    file = SCATTERED if keys == "zipfian" else script_of(script)
+    command = [str(PROGRAM), str(file), f"--mysql-socket={server.socket}",
                "--mysql-user=root", f"--mysql-db={DATABASE}", *options]
-    with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE,
+    surroundings = {**environment(), "CHEETAH_WORKLOAD": workload}
+    with subprocess.Popen(command, env=surroundings, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as process:
         watch = threading.Timer(warm_seconds + seconds + HANGING_SECONDS, process.kill)
         watch.start()

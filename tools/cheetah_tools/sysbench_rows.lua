@@ -1,12 +1,13 @@
 -- Writes the rows of sysbench's own tables as SQL, with sysbench's own random numbers and texts, and without a database.
--- Usage: sysbench sysbench_rows.lua --rand-seed=1 --target=FILE --tables=T --table-size=N --batch=B [--old] rows
+-- Usage: sysbench sysbench_rows.lua --rand-seed=1 --target=FILE --tables=T --table-size=N --batch=B --texts=digits|old|real [--source=FILE] rows
 
 require("oltp_common")
 
 local opt = sysbench.cmdline.options
 opt.target = {"File to write", ""}
 opt.batch = {"Rows in each INSERT", 1000}
-opt.old = {"Write the texts of sysbench 0.4: the same in every row", false}
+opt.texts = {"digits; old: of sysbench 0.4, the same in every row; real: of the file --source", "digits"}
+opt.source = {"File of one long line of text", ""}
 
 local OLD_C, OLD_PAD = " ", "qqqqqqqqqqwwwwwwwwwweeeeeeeeeerrrrrrrrrrtttttttttt"
 
@@ -14,11 +15,14 @@ function event() end
 
 function cmd_rows()
    local file = assert(io.open(sysbench.opt.target, "w"))
+   local source = sysbench.opt.texts == "real" and assert(io.open(sysbench.opt.source, "r"))
    for number = 1, sysbench.opt.tables do
       for row = 1, sysbench.opt.table_size do
          local k = sysbench.rand.default(1, sysbench.opt.table_size)
          local c, pad = OLD_C, OLD_PAD
-         if not sysbench.opt.old then
+         if source then
+            c, pad = source:read(119), source:read(59)
+         elseif sysbench.opt.texts == "digits" then
             c, pad = get_c_value(), get_pad_value()
          end
          local place = (row - 1) % sysbench.opt.batch

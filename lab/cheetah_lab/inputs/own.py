@@ -108,7 +108,8 @@ def experiments_for(found: list, given: list, named: bool) -> list:
         raise Failure("DUMP, XML and LIVE: one of them, not "
                       f"{' and '.join(kind.upper() for kind, _ in given)}")
     chosen = [experiment for experiment in found
-              if named and not given or experiment.wants_input == bool(given)]
+              if named and not given
+              or experiment.wants_input == bool(given) and not experiment.by_name]
     if given and not chosen:
         raise Failure(f"{given[0][0].upper()} is for the experiment own_data: leave EXPERIMENT "
                       "away, or name that one")

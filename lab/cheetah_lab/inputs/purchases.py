@@ -6,8 +6,11 @@ The rows are those of a seed: every engine gets the same, in the same order.
 
 import queue
 import random
+import re
 import threading
 from datetime import datetime, timedelta
+
+from cheetah_tools.say import Failure
 
 CASH_REGISTERS, PRODUCTS, CUSTOMERS, PRICE_MAX = 1000, 10_000, 100_000, 500
 ROWS_OF_BATCH = 1000
@@ -30,6 +33,21 @@ def create_table(
     its key, or nothing."""
     parts = [part for part in (primary_key, COLUMNS, *keys) if part]
     return f"CREATE TABLE purchases ({', '.join(parts)}) {clause}"
+
+
+def check(server, database: str, keys: list, rows: int, distinct: str = "") -> None:
+    """Failure unless each index of the table has all rows, and the same customers. `distinct`: a
+    column with another value in each row."""
+    more = f", COUNT(DISTINCT {distinct})" if distinct else ""
+    found = {}
+    for name in ["PRIMARY", *(re.search(r"KEY (\w+)", key)[1] for key in keys)]:
+        sums = (f"SELECT COUNT(*), SUM(customerid){more} FROM purchases FORCE INDEX ({name}) "
+                "WHERE price >= 0")
+        found[name] = tuple(map(int, server.sql(sums, database)[0]))
+    if (len(set(found.values())) != 1 or found["PRIMARY"][0] != rows
+            or (distinct and found["PRIMARY"][2] != rows)):
+        raise Failure(f"{rows} rows were acknowledged, and the indexes have (rows, sum"
+                      f"{', values' if distinct else ''}): {found}")
 
 
 def batches(count: int, rows: int = ROWS_OF_BATCH, seed: int = 1, first_column=None):

@@ -72,7 +72,7 @@ def memory(section) -> list:
             for engine in found.known for (key, phase), each in phases.items() if key == engine]
     caption = ("Bytes on disk are those at the end of what was measured; of Cheetah without old "
                "images. The page cache is what was seen fifty times a second: the median, and the "
-               "most. Up to 1, the page cache can hold what the cache does not.")
+               "most.")
     head = ["engine", "on disk", "cache", "page cache", "page cache, most",
             "server's own memory, cache included", "on disk by both caches"]
     return [Table("Memory and data", head, rows, caption)] if rows else []

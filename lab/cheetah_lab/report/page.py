@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from . import plots
 from .markdown import as_it_is, escaped, in_a_line
-from .. import numbers
+from .. import machine, numbers
 from ..model import ABSENT, FAILS, HOLDS, OPEN
 from ..trial import LOOSE_BYTES, PAGE_CACHE_BYTES
 
@@ -68,6 +68,8 @@ def context(told: dict) -> dict:
 def command(asked: dict, named: dict) -> str:
     """What a person types to make this run again: `named` has the experiments, the engines and the
     run, as far as they were."""
+    if named.get("words"):
+        return named["words"]
     words = ["make lab"]
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
@@ -83,11 +85,12 @@ def command(asked: dict, named: dict) -> str:
 
 def facts(told: dict) -> list:
     """(name, value) of the machine."""
-    machine = told["run"]["machine"]
-    found = [(name, (numbers.number(machine[key], "bytes") if key.endswith("bytes")
-                     else str(machine[key])))
-             for key, name in MACHINE.items() if key in machine]
-    return [*found, ("Servers' memory", memory(told["limited"]))]
+    about = told["run"]["machine"]
+    found = [(name, (numbers.number(about[key], "bytes") if key.endswith("bytes")
+                     else str(about[key])))
+             for key, name in MACHINE.items() if key in about]
+    return [*found, ("Price of a read", machine.told(about)),
+            ("Servers' memory", memory(told["limited"]))]
 
 
 def memory(limited: dict) -> str:
@@ -102,11 +105,9 @@ def memory(limited: dict) -> str:
     page_cache, loose = (numbers.number(count, "bytes")
                          for count in (PAGE_CACHE_BYTES, LOOSE_BYTES))
     return (f"limited by a memory cgroup, page cache included, {in_all}. All engines read and "
-            f"write through the page cache. While they load they have {loose} beside the cache; "
+            f"write data past the page cache. While they load they have {loose} beside the cache; "
             f"for what is measured past the cache, their page cache is cut to {page_cache} fifty "
-            "times a second (what there was is in the tables of memory and data). Where an "
-            "engine's data are so few bytes on disk that they fit there, they are read from "
-            "memory: see the tables of memory and data")
+            "times a second (what there was is in the tables of memory and data)")
 
 
 def engines(run: dict) -> list:

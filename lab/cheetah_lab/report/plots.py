@@ -29,11 +29,13 @@ PALETTE = {
     "myrocks": ("#8a6d00", "#d9b93b"), "cheetah": ("#c4460b", "#ff8a4c"),
     "cheetah-16k": ("#d97b4a", "#f0a77f"), "cheetah-8k": ("#a8324a", "#ef7f94"),
     "cheetah-4k": ("#7a1f4d", "#d98ab3"), "cheetah-none": ("#7d5a44", "#c3a08a"),
+    "cheetah-encrypted": ("#5e2ca5", "#b18cf0"), "innodb-encrypted": ("#0b4f6c", "#3fa7d6"),
+    "cheetah-before": ("#555555", "#bbbbbb"),
     "other": ("#6b7280", "#9ca3af"),
 }
 GRID_COLOURS = ("#d8dce3", "#3a404b")
 ROLES = {name: f"#0b00{number:02x}" for number, name in enumerate(PALETTE)}
-MARKERS = dict(zip(PALETTE, "osDv^<>PXdphs"))
+MARKERS = dict(zip(PALETTE, "osDv^<>PXdphs*8H"))
 DASHES = ["-", (0, (4, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2))]
 PLACES_NAMED_MAX = 12
 # A logarithmic axis names powers of ten; a short one would have a single name then, and names 2 and

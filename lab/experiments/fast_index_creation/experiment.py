@@ -1,11 +1,14 @@
 """Cases 1 to 4 of the document: a dump with several secondary indexes, loaded with them and before
 them, compressed and not."""
 
+import time
+
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import blog
-from cheetah_lab.model import LESS, Cell, Experiment, Figure, Measure, Plot, Series, Table, Value
-from cheetah_tools import formatdata, formats
+from cheetah_lab.model import (LESS, TURN, Cell, Experiment, Figure, Measure, Plot, Series, Table,
+                               Value)
+from cheetah_tools import formatdata as formats
 from cheetah_tools.say import Failure
 
 ROWS = 20_000
@@ -24,6 +27,15 @@ STEPS = [("(2a) default format, primary key alone", PLAIN, "key", 3552.575, 3696
          ("(4a) compress format, primary key alone", DENSE, "key", 4270.760, 13208),
          ("(4b) then all indexes", DENSE, "index", 2574.63, 14968)]
 VARIANTS = {"utf8_": {"charset": "utf8mb4"}, "packed_": {"compressed": True}}
+CHANGES = {
+    "k INT": ("ADD INDEX k (k)", "DROP INDEX k"),
+    "k, c CHAR(120), and both": ("ADD INDEX k (k), ADD INDEX c (c), ADD INDEX kc (k, c)",
+                                 "DROP INDEX k, DROP INDEX c, DROP INDEX kc"),
+    "name VARCHAR(40), utf8mb4": ("ADD INDEX name (name)", "DROP INDEX name"),
+    "unique (k, id)": ("ADD UNIQUE ki (k, id)", "DROP INDEX ki"),
+}
+CLOCKS = {"clock": "time", "processor": "of the processor"}
+CHANGES_MEMORY_BYTES, REST_SECONDS = 512 << 20, 1
 KEY_TOO_LONG = (1071, 1709)
 PARTS = {"all": "all indexes from the beginning", "key": "primary key alone",
          "index": "then all other indexes", "both": "both steps together"}
@@ -43,14 +55,43 @@ def measures_of(prefix: str) -> list:
 class FastIndexCreation(Experiment):
     """W4 to W8."""
 
+    together = True
+    options = {"parts": "loads", "rows": 1_000_000}
     measures = [Measure("dump_bytes", "size of the dump", "bytes"),
-                *(measure for prefix in VARIANT_NAMES for measure in measures_of(prefix))]
+                *(measure for prefix in VARIANT_NAMES for measure in measures_of(prefix)),
+                *(Measure(f"{kind} {change}", f"ADD INDEX, {change}: {said}", "s", LESS)
+                  for change in CHANGES for kind, said in CLOCKS.items())]
 
     def engines(self, chosen, scale):
         """The chosen ones, and the two formats of the document in both engines."""
-        return list(dict.fromkeys([*chosen, *PLAIN, *DENSE]))
+        return (list(dict.fromkeys([*chosen, *PLAIN, *DENSE])) if "loads" in self.option["parts"]
+                else chosen)
 
     def run(self, trial):
+        """The parts that are asked for."""
+        if "changes" in self.option["parts"]:
+            yield from self.changes(trial)
+        if "loads" in self.option["parts"]:
+            yield from self.loads(trial)
+
+    def changes(self, trial):
+        """ADD INDEX in place, by the clock and the processor."""
+        with trial.server(CHANGES_MEMORY_BYTES, innodb_sort_buffer_size=1 << 20) as server:
+            server.sql(f"CREATE DATABASE {DATABASE}")
+            fill(server, trial.engine, trial.scale.of(self.option["rows"], 500))
+            yield TURN
+            for change, (add, drop) in CHANGES.items():
+                statement = f"ALTER TABLE t {add}, ALGORITHM=NOCOPY, LOCK=NONE"
+                trial.did(statement + ";")
+                began, processor = time.monotonic(), server.cpu_seconds()
+                server.sql(statement, DATABASE)
+                yield Value(f"clock {change}", time.monotonic() - began)
+                yield Value(f"processor {change}", server.cpu_seconds() - processor)
+                server.sql(f"ALTER TABLE t {drop}", DATABASE)
+                time.sleep(REST_SECONDS)
+                yield TURN
+
+    def loads(self, trial):
         """Both ways of loading; with all engines and counts, two more forms of the shard."""
         rows = trial.scale.of(ROWS, 100)
         folder = trial.folder / "shard"
@@ -87,7 +128,7 @@ class FastIndexCreation(Experiment):
             yield Value(f"{prefix}both_bytes", trial.bytes_at_rest(server, DATABASE))
         trial.did(f"mariadb shard < dump.sql   # tables declared with {engine.clause()}; again "
                   "without secondary indexes, and then:")
-        for statement in formatdata.index_statements(folder):
+        for statement in formats.index_statements(folder):
             trial.did(statement + ";")
 
     def plots(self, results):
@@ -98,7 +139,9 @@ class FastIndexCreation(Experiment):
                             if results.values(engine, part + suffix)], engine)
                     for engine in results.engines]
 
-        return [Plot("times", "Time to load the shard", "bars", "way of loading", "seconds",
+        changes = show.bars(results, {change: (f"clock {change}", None) for change in CHANGES})
+        return [Plot("changes", "ADD INDEX in place", "bars", "", "seconds", changes),
+                Plot("times", "Time to load the shard", "bars", "way of loading", "seconds",
                      bars("_s", PARTS),
                      caption="Until all pages are written out; what MyRocks compacts later is not "
                              "in it."),
@@ -107,7 +150,18 @@ class FastIndexCreation(Experiment):
 
     def tables(self, results):
         """The document's table, its steps, and every engine."""
-        return [self.as_documented(results, "The four cases, as the document lists them", CASES),
+        changed = [engine for engine in results.engines
+                   if results.values(engine, f"clock {next(iter(CHANGES))}")]
+        found = []
+        if changed:
+            columns = [(f"{kind} {change}", None, "s") for change in CHANGES for kind in CLOCKS]
+            found.append(Table("ADD INDEX in place",
+                               ["engine", *(f"{change}: {said}" for change in CHANGES
+                                            for said in CLOCKS.values())],
+                               [show.cells(results, engine, columns) for engine in changed]))
+        if not any(results.values(engine, "all_s") for engine in results.engines):
+            return found
+        return [*found, self.as_documented(results, "The four cases, as the document lists them", CASES),
                 self.as_documented(results, "The steps of cases 2 and 4", STEPS),
                 *(self.of_engines(results, prefix) for prefix in VARIANT_NAMES
                   if any(results.values(engine, f"{prefix}all_s") for engine in results.engines))]
@@ -180,6 +234,9 @@ class FastIndexCreation(Experiment):
         innodb, cheetah = INNODB, CHEETAH
         claims = self.about["claims"]
         return [
+            *(judge.within(claims[f"change {change}"], "Cheetah by InnoDB",
+                           results.ratios(cheetah, f"clock {change}", innodb), high=0.5)
+              for change in CHANGES),
             judge.within(claims["time"], "both steps by one load",
                          results.ratios(innodb, "both_s", BASE, base_measure="all_s"), high=0.6),
             judge.within(claims["bytes"], "bytes of both steps by one load",
@@ -199,3 +256,14 @@ class FastIndexCreation(Experiment):
             judge.within(claims["cheetah_bytes"], "bytes, Cheetah by InnoDB DYNAMIC",
                          results.ratios(cheetah, "all_bytes", BASE), high=0.4),
         ]
+
+
+def fill(server, engine, rows: int) -> None:
+    """Make sysbench's table with one more text column."""
+    latin = "CHARACTER SET latin1 NOT NULL"
+    server.sql(f"CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) {latin}, "
+               f"pad CHAR(60) {latin}, "
+               "name VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci) "
+               f"{engine.clause()}", DATABASE)
+    server.sql("INSERT INTO t SELECT seq, seq * 2654435761 % 1000003, REPEAT(MD5(seq), 3), "
+               f"MD5(seq * 7), CONCAT('näme', MD5(seq * 11)) FROM seq_1_to_{rows}", DATABASE)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
-from cheetah_lab.model import MORE, Experiment, Figure, Measure, Plot, Series, Table, Value
+from cheetah_lab.model import LESS, MORE, Experiment, Figure, Measure, Plot, Series, Table, Value
 
 QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
@@ -31,6 +31,12 @@ class Variant:
     full: bool = False
 
 
+# what is told of each variant besides
+COSTS = {"p99": ("99th percentile of a batch", "ms"), "longest": ("longest batch", "ms"),
+         "cpu": ("server's processor time for a row", "us"),
+         "read": ("read from the device for a row", "bytes"),
+         "written": ("written to it for a row", "bytes"),
+         "disk": ("on disk for a row when the last batch ended", "bytes")}
 BUFFERED = {"innodb_change_buffering": "all"}
 VARIANTS = [
     Variant("", "", {"innodb_change_buffering": "none"}),
@@ -48,28 +54,34 @@ def named(measure: str, variant: Variant) -> str:
 class GrowingIndexes(Experiment):
     """See experiment.toml."""
 
-    measures = [Measure("cache", "cache and page cache", "bytes")] + [
+    options = {"seconds": 0, "cache": 0, "variants": ""}   # 0 and "": as the scale has it
+    measures = [Measure("cache", "cache", "bytes")] + [
         measure for variant in VARIANTS for measure in (
             Measure(named("rate", variant), f"rows a second{variant.label}", "1/s", MORE),
             Measure(named("rows", variant), f"rows inserted{variant.label}", "rows", MORE),
             Measure(named("last by first", variant),
                     f"rate over the last fifth of the rows, by that over the first{variant.label}",
                     "ratio", MORE),
-            Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"))]
+            Measure(named("bytes", variant), f"bytes on disk at the end{variant.label}", "bytes"),
+            *(Measure(named(key, variant), f"{label}{variant.label}", unit, LESS)
+              for key, (label, unit) in COSTS.items()))]
 
     def run(self, trial):
         """Each variant in a server of its own."""
-        pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
-        for variant in VARIANTS:
+        pool_bytes = (self.option["cache"] << 20) or trial.scale.of(QUICK_POOL_BYTES,
+                                                                    POOL_BYTES_MIN)
+        seconds = self.option["seconds"] or max(SECONDS_MIN, trial.scale.factor * (
+            FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
+        for variant in VARIANTS[:1] if self.option["variants"] == "first" else VARIANTS:
             if ((variant.engines and trial.lab_engine.key not in variant.engines)
                     or (variant.full and not trial.scale.full)):
                 continue
             options = variant.options if trial.family == "InnoDB" else {}
             with trial.server(pool_bytes, **options) as server:
-                if variant is VARIANTS[0] and trial.page_cache_bytes:
-                    yield Value("cache", pool_bytes + trial.page_cache_bytes)
+                if variant is VARIANTS[0]:
+                    yield Value("cache", pool_bytes)
                 trial.step(f"inserting{variant.label}")
-                yield from insert(trial, server, variant)
+                yield from insert(trial, server, variant, seconds)
 
     def plots(self, results) -> list:
         """Rate over rows of the three indexes; of the fourth in a full run."""
@@ -90,10 +102,11 @@ class GrowingIndexes(Experiment):
                        if results.values(engine, named("rows", variant))]
             columns = [(named("rows", variant), None, "rows"),
                        (named("last by first", variant), None, "ratio"),
-                       (named("bytes", variant), None, "bytes")]
+                       (named("bytes", variant), None, "bytes"),
+                       *((named(key, variant), None, unit) for key, (_, unit) in COSTS.items())]
             if engines:
                 head = ["engine", "rows inserted", "last fifth of them by first",
-                        "bytes on disk at the end"]
+                        "bytes on disk at the end", *(label for label, _ in COSTS.values())]
                 made.append(Table("Three secondary indexes" + variant.label, head,
                                   [show.cells(results, engine, columns) for engine in engines]))
         return made
@@ -113,7 +126,7 @@ class GrowingIndexes(Experiment):
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
         claims, innodb, cheetah = self.about["claims"], INNODB, CHEETAH
-        past = "when the indexes outgrew cache and page cache (in InnoDB's uncompressed size)"
+        past = "when the indexes outgrew the cache (in InnoDB's uncompressed size)"
         fifths = f"last fifth of the rows by first fifth, {past}"
         buffered = past_cache(results, (innodb, "rows buffered"), (innodb, "rows"))
         by_innodb = past_cache(results, (cheetah, "rows"), (innodb, "rows buffered"))
@@ -135,13 +148,13 @@ class GrowingIndexes(Experiment):
 
 
 def is_large(rows: float, cache_bytes: float) -> bool:
-    """Whether a table of so many rows has outgrown cache and page cache."""
+    """Whether a table of so many rows has outgrown the cache."""
     return rows * ROW_BYTES > purchases.OUTGROWN_BY * cache_bytes
 
 
 def past_cache(results, measured: tuple, base: tuple) -> list:
     """Rows by rows, each (engine, measure), repeat by repeat, of repeats in which both tables got
-    much larger than the cache. None where no page cache was held: there all may be in memory."""
+    much larger than the cache."""
     tries = results.together((*measured, None), (*base, None), (measured[0], "cache", None))
     return [rows / others for rows, others, cache in tries if is_large(min(rows, others), cache)]
 
@@ -186,16 +199,25 @@ def fall_within(results, engine: str, rows: float, variant: Variant = VARIANTS[0
             if len(rates) > 1]
 
 
+def costs(variant: Variant, took: list, spent: list, disk: float):
+    """What batches took, in seconds, and rows cost: processor seconds, bytes read and written, and
+    on disk."""
+    cpu, read, written = spent
+    took = sorted(took)
+    found = {"p99": took[int(len(took) * 0.99)] * 1e3, "longest": took[-1] * 1e3,
+             "cpu": cpu * 1e6, "read": read, "written": written, "disk": disk}
+    for key, value in found.items():
+        yield Value(named(key, variant), value)
+
+
 def series(results, measure: str, variant: Variant) -> list:
     """Lines of one variant, with its label behind the engine's."""
     return [Series(line.label + variant.label, line.points, line.engine)
             for line in show.lines(results, named(measure, variant))]
 
 
-def insert(trial, server, variant: Variant):
-    """Batches for a given time."""
-    seconds = max(SECONDS_MIN,
-                  trial.scale.factor * (FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
+def insert(trial, server, variant: Variant, seconds: float):
+    """Batches for a given time. Failure when an index has other rows in the end."""
     step_rows = (trial.scale.of(QUICK_STEP_ROWS, purchases.ROWS_OF_BATCH)
                  // purchases.ROWS_OF_BATCH * purchases.ROWS_OF_BATCH)
     definition = purchases.create_table(
@@ -206,21 +228,28 @@ def insert(trial, server, variant: Variant):
         trial.did(f"SET GLOBAL {name} = '{value}'")
     trial.did(definition)
     trial.did(next(purchases.batches(1, rows=1)) + ", ..   -- a thousand rows; one after the other")
-    rows, places = 0, []
+    rows, places, took = 0, [], []
     endless = purchases.batches(1 << 40, seed=trial.repeat + 1)
     with (trial.held(server, "shop", f"insertion{variant.label}"),
           closing(server.connect("shop")) as connection, connection.cursor() as cursor,
           closing(purchases.ahead(endless)) as statements):
-        started = step_started = time.monotonic()
+        before, started = server.spent(), time.monotonic()
+        ended = step_started = started
         for statement in statements:
             cursor.execute(statement)
             now = time.monotonic()
+            took.append(now - ended)
+            ended = now
             rows += purchases.ROWS_OF_BATCH
             if rows % step_rows == 0:
                 places.append((rows, step_rows / (now - step_started)))
                 step_started = now
             if now - started >= seconds:
                 break
+        spent = [after - begun for after, begun in zip(server.spent(), before)]
+        yield from costs(variant, took, [amount / rows for amount in spent],
+                         trial.engine.allocated_bytes(server, "shop") / rows)
+    purchases.check(server, "shop", purchases.SECONDARY_KEYS, rows)
     yield from (Value(named("rate", variant), rate, at) for at, rate in places)
     yield Value(named("rows", variant), rows)
     fell = fall([rate for _, rate in places])

@@ -23,14 +23,15 @@ LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of primary key. `column`: its definition; `value`: what an INSERT has for it, of a
-    random.Random."""
+    """A kind of key. `column`: its definition, and that of a GUID beside it; `value`: what an INSERT
+    has for them, of a random.Random; `key`: an index beside those of all."""
 
     name: str
     label: str
     column: str
     value: object = None
     full: bool = False
+    key: str = ""
 
 
 def guid(rng) -> uuid.UUID:
@@ -38,11 +39,17 @@ def guid(rng) -> uuid.UUID:
     return uuid.UUID(int=rng.getrandbits(128), version=4)
 
 
+BESIDE = ("transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, "
+          "guid CHAR(36) CHARACTER SET ascii NOT NULL")
 KINDS = [
     Kind("sequence", "sequence", "transactionid BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"),
     Kind("guid", "GUID", "transactionid CHAR(36) CHARACTER SET ascii NOT NULL PRIMARY KEY",
          lambda rng: f"'{guid(rng)}'"),
     Kind("none", "no primary key", ""),
+    Kind("unique", "sequence, and a GUID in a UNIQUE index", BESIDE,
+         lambda rng: f"NULL, '{guid(rng)}'", full=True, key="UNIQUE KEY guid (guid)"),
+    Kind("plain", "sequence, and a GUID in another index", BESIDE,
+         lambda rng: f"NULL, '{guid(rng)}'", full=True, key="KEY guid (guid)"),
     Kind("binary", "GUID, BINARY(16)", "transactionid BINARY(16) NOT NULL PRIMARY KEY",
          lambda rng: f"X'{guid(rng).hex}'", full=True),
 ]
@@ -51,7 +58,8 @@ KINDS = [
 class PrimaryKeys(Experiment):
     """See experiment.toml."""
 
-    measures = [Measure("cache", "cache and page cache", "bytes")] + [
+    options = {"kinds": ""}   # names between commas; "": those of the scale
+    measures = [Measure("cache", "cache", "bytes")] + [
         measure for kind in KINDS for measure in (
             Measure(f"rate {kind.name}", f"rows a second, {kind.label}", "1/s", MORE),
             Measure(f"seconds {kind.name}", f"time of all rows, {kind.label}", "s", LESS),
@@ -64,16 +72,15 @@ class PrimaryKeys(Experiment):
         """Each kind in a server of its own."""
         program = points.build()
         pool_bytes = trial.scale.of(QUICK_POOL_BYTES, POOL_BYTES_MIN)
-        for kind in KINDS:
-            if kind.full and not trial.scale.full:
-                continue
+        yield Value("cache", pool_bytes)
+        for kind in self.kinds(trial.scale):
             with trial.server(pool_bytes) as server:
-                if kind is KINDS[0] and trial.page_cache_bytes:
-                    yield Value("cache", pool_bytes + trial.page_cache_bytes)
                 trial.step(f"inserting, {kind.label}")
                 server.sql("CREATE DATABASE shop")
                 with trial.held(server, "shop", f"insertion, {kind.label}"):
                     yield from insert(trial, server, kind)
+                rows = tenth_in_batches(trial) * TENTHS * purchases.ROWS_OF_BATCH
+                check(server, kind, rows)
                 trial.engine.write_out(server, "shop")
                 yield Value(f"bytes {kind.name}", trial.bytes_at_rest(server, "shop"))
                 trial.step(f"looking up, {kind.label}")
@@ -84,6 +91,12 @@ class PrimaryKeys(Experiment):
                     yield Value(f"lookups {kind.name}",
                                 points.once(server, program, "shop", "purchases", "customerid",
                                             seconds))
+
+    def kinds(self, scale) -> list:
+        """Those that are asked for."""
+        named = [name for name in self.option["kinds"].split(",") if name]
+        return [kind for kind in KINDS
+                if (kind.name in named if named else scale.full or not kind.full)]
 
     def plots(self, results) -> list:
         """Rate over rows of each kind; then all rows, bytes, and look-ups as bars."""
@@ -122,7 +135,7 @@ class PrimaryKeys(Experiment):
                    for engine in (innodb, cheetah)]
         by_innodb = (results.ratios(cheetah, "seconds guid", innodb)
                      if all(outgrown(results, engine) for engine in (innodb, cheetah)) else [])
-        past = "of a table that outgrew cache and page cache (in InnoDB's uncompressed size)"
+        past = "of a table that outgrew the cache (in InnoDB's uncompressed size)"
         told = f"time with a GUID, by that with a sequence, {past}"
         return [judge.within(claims["innodb_guid"], told, by_guid[0], low=2),
                 judge.within(claims["cheetah_guid"], told, by_guid[1], low=2),
@@ -134,9 +147,20 @@ class PrimaryKeys(Experiment):
                              by_none[1], low=1)]
 
 
+def tenth_in_batches(trial) -> int:
+    """Of all rows."""
+    return max(1, trial.scale.of(QUICK_ROWS) // (TENTHS * purchases.ROWS_OF_BATCH))
+
+
+def check(server, kind: Kind, rows: int) -> None:
+    """Failure unless each index has all rows, and a GUID for each."""
+    if kind.column:   # without a primary key no index has that name
+        column = "guid" if kind.key else "transactionid"
+        purchases.check(server, "shop", [SECONDARY_KEY, *filter(None, [kind.key])], rows, column)
+
+
 def outgrown(results, engine: str) -> bool:
-    """Whether the table with a GUID has outgrown cache and page cache; not where no page cache was
-    held."""
+    """Whether the table with a GUID has outgrown the cache."""
     rows, caches = results.curve(engine, "rate guid"), results.values(engine, "cache")
     return (bool(rows and caches)
             and rows[-1][0] * GUID_ROW_BYTES > purchases.OUTGROWN_BY * max(caches))
@@ -144,8 +168,9 @@ def outgrown(results, engine: str) -> bool:
 
 def insert(trial, server, kind: Kind):
     """All rows; the rate of each tenth of them."""
-    tenth = max(1, trial.scale.of(QUICK_ROWS) // (TENTHS * purchases.ROWS_OF_BATCH))   # in batches
-    definition = purchases.create_table(trial.engine.clause(), [SECONDARY_KEY], kind.column)
+    tenth = tenth_in_batches(trial)
+    definition = purchases.create_table(trial.engine.clause(),
+                                        [SECONDARY_KEY, *filter(None, [kind.key])], kind.column)
     server.sql(definition, "shop")
     trial.did(definition)
     statements = purchases.batches(tenth * TENTHS, seed=trial.repeat + 1, first_column=kind.value)

@@ -7,17 +7,14 @@ from cheetah_lab import judge, show
 from cheetah_lab.model import (ABSENT, LESS, MORE, OPEN, Cell, Experiment, Figure, Measure, Plot,
                                Table, Value, Verdict)
 from cheetah_lab.numbers import number
-from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import dump, sysbench
 
 ROWS, ONE_ROW_ROWS, FULL_BY = 240_000, 30_000, 4
 LOAD_BYTES = 256 << 20
-# Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth (page cache
-# included) is what the document's 512 MB were to its 2.3 GB. The smallest cache and the page cache
-# are two fifths of the table at scale 1.
+# Of a row in InnoDB, uncompressed, with its key: twice that holds everything; a fifth is what the
+# document's 512 MB were to its 2.3 GB.
 ROW_BYTES, CACHED_BY, OVERFLOW_BY, POOL_BYTES_MIN = 270, 2, 0.21, 8 << 20
-# a cache and a page cache for more of the table than that (together they have 24 MiB at least) are
-# none that overflow
+# a cache for more of the table than that is none that overflows
 OVERFLOW_MOST = 0.5
 # of rows in InnoDB: below, files have more room beside the table than in it
 SMALL_BYTES = 16_000_000
@@ -87,11 +84,11 @@ class RowFormats(Experiment):
         rows = trial.scale.of(ROWS * (FULL_BY if trial.scale.full else 1), 2000)
         with trial.server(LOAD_BYTES, **LAZY_LOG) as server:
             trial.step("load, one row in each INSERT")
-            one_row = sysbench.Tables(trial.scale.of(ONE_ROW_ROWS, 300), old=True, batch=1)
+            one_row = sysbench.Tables(trial.scale.of(ONE_ROW_ROWS, 300), texts="old", batch=1)
             yield Value("load_s", load(trial, server, one_row))
         yield Value("load_rows", one_row.rows)
         yield Value("rows", rows)
-        tables = sysbench.Tables(rows, old=True)
+        tables = sysbench.Tables(rows, texts="old")
         with trial.server(LOAD_BYTES) as server:
             trial.step(f"load of {rows:,} rows")
             load(trial, server, tables)
@@ -113,8 +110,6 @@ class RowFormats(Experiment):
         warm, seconds = ((WARM_SECONDS, FULL_SECONDS if trial.scale.full else SECONDS)
                          if trial.scale.factor >= 0.1 else (0, 1))
         for cache, memory in caches(tables.rows).items():
-            if cache == "overflow" and not trial.page_cache_bytes:
-                continue    # nothing holds the page cache here, so it would not overflow
             trial.restart(server, memory, **sysbench.server_options(max(counts)))
             with trial.held(server, sysbench.DATABASE, CACHES[cache]):
                 sysbench.warm(server, tables)
@@ -312,8 +307,8 @@ def caches(rows: int) -> dict:
     overflow: without that one."""
     table_bytes = rows * ROW_BYTES
     found = {"cached": max(POOL_BYTES_MIN, round(table_bytes * CACHED_BY)),
-             "overflow": max(POOL_BYTES_MIN, round(table_bytes * OVERFLOW_BY) - PAGE_CACHE_BYTES)}
-    if found["overflow"] + PAGE_CACHE_BYTES > OVERFLOW_MOST * table_bytes:
+             "overflow": max(POOL_BYTES_MIN, round(table_bytes * OVERFLOW_BY))}
+    if found["overflow"] > OVERFLOW_MOST * table_bytes:
         del found["overflow"]
     return found
 

@@ -3,7 +3,7 @@
 import time
 
 from cheetah_lab import judge, show
-from cheetah_lab.inputs import texts
+from cheetah_tools import texts
 from cheetah_lab.model import LESS, Cell, Experiment, Figure, Measure, Plot, Table, Value
 from cheetah_tools import dump
 from cheetah_tools.engines import INNODB

@@ -1,4 +1,4 @@
-"""Real text for the Wikipedia experiment: rows of MediaWiki's table `text`, as a dump.
+"""Real text for measurements: rows of MediaWiki's table `text` as a dump, or as one long line.
 
 From the shared data set of Wikipedia articles where it lies beside the project, otherwise every
 text file of the MariaDB source package (a file is a row), which compresses better than articles do.
@@ -7,14 +7,16 @@ is ends it.
 """
 
 import itertools
+import re
 import tarfile
 
-from cheetah_tools import corpus, dump, setup
-from cheetah_tools.paths import shared_data
-from cheetah_tools.say import Failure
+from . import corpus, dump, setup
+from .paths import shared_data
+from .say import Failure
 
 WIKIPEDIA = "enwiki_text_plain"
 INSERT_BYTES = 1_000_000
+NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)   # and what dumps write for line ends
 # As the document has it, but for the name.
 COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
            "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
@@ -93,6 +95,23 @@ def write_dump(target, bytes_max: int) -> int:
             written += sum(map(len, batch))
         found.close()
     return written
+
+
+def write_plain(target, bytes_least: int) -> None:
+    """Write at least so many bytes of the texts as one line: printable ASCII without quotes and
+    backslashes, words between single blanks. The texts begin again when there are no more."""
+    written = 0
+    with open(target, "wb") as out:
+        while written < bytes_least:
+            before = written
+            for row in rows():
+                plain = b" ".join(NOT_PLAIN.sub(b" ", row).split()) + b" "
+                out.write(plain)
+                written += len(plain)
+                if written >= bytes_least:
+                    break
+            if written == before:
+                raise Failure(f"no texts at hand: {missing() or 'there are none'}")
 
 
 def take(found, bytes_least: int) -> list:

@@ -1,35 +1,29 @@
-"""`make bench ARGS="--sets recovery"`: how long a crash, or the end of a large transaction, keeps
-others waiting; beside InnoDB.
+"""How long a crash, or the end of a large transaction, keeps others waiting."""
 
-1. Restart: kill -9 when so much log would have to be replayed, the page cache dropped, and the time
-from starting the
-   server to the first answer about a table.
-2. Rollback: an UPDATE that has changed all rows but one stands still in a function and is killed,
-with KILL and with
-   kill -9; the time until statements of others on the same table are answered, each on a connection
-   of its own.
-
-Both engines get the same memory, and settings that put checkpoints off.
-"""
-
-import json
 import threading
 import time
-from dataclasses import dataclass
 
-from .engines import CHEETAH, INNODB, available, equal_memory, forget_pages
-from .paths import VAR, show
-from .say import Failure, megabytes, note, step, table
-from .server import PrivateServer, scratch
+from cheetah_lab import judge, show
+from cheetah_lab.engines import CHEETAH
+from cheetah_lab.model import LESS, Cell, Experiment, Measure, Table, Value
+from cheetah_lab.trial import Refused
+from cheetah_tools.engines import forget_pages
+from cheetah_tools.say import Failure, megabytes
 
-POOL_BYTES = 2 << 30
+INNODB = "InnoDB"
+MEMORY_BYTES = 2 << 30
 TABLES = 4
 FIRST_ROWS = 100_000
 LOAD_SECONDS_MAX = 900
 ANSWER_SECONDS_MAX = 1800
 UNTOUCHED_ROWS = 1000
 LOADED_AT_ONCE = 100_000
-RESTART_SECONDS, ANSWER_SECONDS = 20.0, 1.0   # what is wanted
+OPTIONS = {"innodb_log_file_size": 2 << 30, "innodb_adaptive_flushing": "OFF",
+           "innodb_max_dirty_pages_pct": 99, "loose_cheetah_log_size_max": 8 << 30,
+           "innodb_lock_wait_timeout": ANSWER_SECONDS_MAX,
+           "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX,
+           "lock_wait_timeout": ANSWER_SECONDS_MAX}
+RESTART_SECONDS, ANSWER_SECONDS = 20.0, 1.0   # what is wanted of Cheetah
 # Statements of others after the kill; {last} is the last row that the UPDATE has not changed.
 STATEMENTS = {
     "SELECT of a changed row": "SELECT k FROM big WHERE id = 1",
@@ -39,85 +33,101 @@ STATEMENTS = {
 }
 # waits for the rollback of that row, which the engines do in the order that they like
 UNBOUND = {"UPDATE of a changed row"}
+AFTER = {"KILL": [*STATEMENTS, "the rollback is complete"],
+         "kill -9": ["the server answers", *STATEMENTS, "the rollback is complete"]}
 
 
-@dataclass
-class Line:
-    """A line of the report: what was measured, seconds by engine, and what is wanted of Cheetah
-    (None: nothing)."""
+class Recovery(Experiment):
+    """See experiment.toml."""
 
-    what: str
-    seconds: dict
-    wanted: float = None
+    by_name = True
+    options = {"log_gigabytes": 1.0, "update_rows": 5_000_000}
+    measures = [Measure("restart", "first answer after kill -9", "s", LESS),
+                Measure("log rows", "changed rows in that log", "rows"),
+                Measure("log bytes", "log to replay", "bytes"),
+                *(Measure(f"{ended}: {what}", f"after {ended}: {what}", "s", LESS)
+                  for ended, told in AFTER.items() for what in told)]
 
+    def engines(self, chosen, scale):
+        """Those that tell how much log there is."""
+        return [key for key in chosen if key != "myrocks"]
 
-def run(choice) -> int:
-    """The part of the bench."""
-    log_bytes, rows = int(choice.log_gigabytes * 2**30), choice.update_rows
-    step(f"recovery: {megabytes(log_bytes)} of log to replay, and {rows:,} updated rows "
-         "rolled back twice, on each engine: "
-         f"about {(log_bytes / 2**30 * 180 + rows / 5e6 * 900) / 60:.0f} minutes")
-    restarts, changes, rollbacks, crashes = {}, {}, {}, {}
-    for engine in (INNODB, CHEETAH):
-        restarts[engine.label], changes[engine.label] = restart(engine, log_bytes)
-        rollbacks[engine.label], crashes[engine.label] = rollback(engine, rows)
-    lines = [Line(f"first answer after kill -9, {megabytes(log_bytes)} of log", restarts,
-                  RESTART_SECONDS)]
-    for title, found in (("KILL", rollbacks), ("kill -9", crashes)):
-        for what in found[CHEETAH.label]:
-            bound = title == "KILL" and what in STATEMENTS and what not in UNBOUND
-            lines.append(Line(f"after {title}: {what}",
-                              {label: times[what] for label, times in found.items()},
-                              ANSWER_SECONDS if bound else None))
-    report(lines)
-    print("  That log holds " + " and ".join(f"{count:,} changed rows ({label})"
-                                             for label, count in changes.items()))
-    place = VAR / "bench-recovery.json"
-    place.write_text(json.dumps({line.what: line.seconds for line in lines}, indent=1) + "\n")
-    print(f"raw figures: {show(place)}")
-    return 0
+    def run(self, trial):
+        """A restart; then a rollback twice."""
+        if trial.family == "MyRocks":
+            raise Refused("MyRocks does not tell how much of its log is to be replayed")
+        with trial.server(MEMORY_BYTES, **OPTIONS) as server:
+            server.sql("CREATE DATABASE d")
+            yield from self.restart(trial, server)
+        with trial.server(MEMORY_BYTES, **OPTIONS) as server:
+            server.sql("CREATE DATABASE d")
+            yield from self.rollback(trial, server)
 
-
-def started(engine) -> PrivateServer:
-    """A server whose checkpoints are put off as far as its settings allow."""
-    server = PrivateServer(scratch(f"recovery-{engine.name}"), {
-        **equal_memory(POOL_BYTES), "innodb_log_file_size": 2 << 30,
-        "innodb_adaptive_flushing": "OFF", "innodb_max_dirty_pages_pct": 99,
-        "loose_cheetah_log_size_max": 8 << 30, "innodb_lock_wait_timeout": ANSWER_SECONDS_MAX,
-        "loose_cheetah_lock_wait_timeout": ANSWER_SECONDS_MAX,
-        "lock_wait_timeout": ANSWER_SECONDS_MAX}, plugin=engine is CHEETAH)
-    server.start()
-    if not available(server, [engine]):
-        raise Failure(f"engine {engine.name} is not in this server; make build")
-    server.sql("CREATE DATABASE d")
-    return server
-
-
-def restart(engine, log_bytes: int) -> tuple:
-    """Seconds to the first answer after a crash with that much log to replay, and how many changed
-    rows the log holds."""
-    server = started(engine)
-    try:
+    def restart(self, trial, server):
+        """To the first answer after a crash."""
+        log_bytes = int(self.option["log_gigabytes"] * 2**30)
         for number in range(TABLES):
             server.sql(f"CREATE TABLE t{number} (id INT AUTO_INCREMENT PRIMARY KEY, k INT, "
-                       f"c CHAR(120), pad CHAR(60), KEY (k)) {engine.clause()}", "d")
+                       f"c CHAR(120), pad CHAR(60), KEY (k)) {trial.engine.clause()}", "d")
             server.sql(f"INSERT INTO t{number} SELECT seq, seq * 7919 % 1000003, "
                        f"REPEAT(MD5(seq), 3), MD5(seq) FROM seq_1_to_{FIRST_ROWS}", "d")
-        engine.flush(server)
-        changes = fill_log(server, engine, log_bytes)
-        left = log_to_replay(server, engine)
-        server.kill()
-        forget_pages(file for file in server.data.rglob("*") if file.is_file())
+        trial.engine.flush(server)
+        trial.step(f"changing rows until there are {megabytes(log_bytes)} of log")
+        yield Value("log rows", fill_log(server, trial.engine, log_bytes))
+        yield Value("log bytes", log_to_replay(server, trial.engine))
+        crash(server)
         began = time.monotonic()
         server.start()
         server.sql("SELECT c FROM t0 WHERE id = 1", "d")
-        seconds = time.monotonic() - began
-        note(f"{engine.label}: {megabytes(left)} of log of {changes:,} changed rows, "
-             f"first answer after {seconds:.1f} s")
-        return seconds, changes
-    finally:
-        server.kill()
-        server.remove()
+        yield Value("restart", time.monotonic() - began)
+
+    def rollback(self, trial, server):
+        """What others wait for after KILL, and after kill -9."""
+        engine, rows = trial.engine, self.option["update_rows"]
+        server.sql("CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) "
+                   f"{engine.clause()}", "d")
+        for first in range(0, rows + UNTOUCHED_ROWS, LOADED_AT_ONCE):
+            server.sql(f"INSERT INTO big SELECT {first} + seq, "
+                       f"({first} + seq) * 7919 % 1000003, MD5(seq) FROM seq_1_to_"
+                       f"{min(LOADED_AT_ONCE, rows + UNTOUCHED_ROWS - first)}", "d")
+        engine.flush(server)
+        last = rows + UNTOUCHED_ROWS
+        trial.step(f"updating {rows:,} rows, then KILL")
+        victim = changed_all(server, engine, rows)
+        began = time.monotonic()
+        server.sql(f"KILL {victim}")
+        for what, seconds in answers(server, engine, began, last).items():
+            yield Value(f"KILL: {what}", seconds)
+        trial.step(f"updating {rows:,} rows, then kill -9")
+        changed_all(server, engine, rows)
+        crash(server)
+        began = time.monotonic()
+        server.start()
+        yield Value("kill -9: the server answers", time.monotonic() - began)
+        for what, seconds in answers(server, engine, began, last + 2).items():
+            yield Value(f"kill -9: {what}", seconds)
+        check_rolled_back(server, rows)
+
+    def tables(self, results):
+        """A row for each measure, a column for each engine."""
+        return [Table("Recovery and rollback", ["", *map(results.label, results.engines)],
+                      [[Cell(measure.label),
+                        *(show.cell(results.values(engine, measure.key), measure.unit)
+                          for engine in results.engines)] for measure in self.measures])]
+
+    def verdicts(self, results):
+        """What is wanted of Cheetah."""
+        claims = self.about["claims"]
+        return [judge.at_most(claims["restart"], "seconds", results.values(CHEETAH, "restart"),
+                              RESTART_SECONDS),
+                *(judge.at_most(claims[what], "seconds", results.values(CHEETAH, f"KILL: {what}"),
+                                ANSWER_SECONDS) for what in STATEMENTS if what not in UNBOUND)]
+
+
+def crash(server) -> None:
+    """kill -9, and nothing of the data in memory."""
+    server.kill()
+    forget_pages(file for file in server.data.rglob("*") if file.is_file())
 
 
 def fill_log(server, engine, log_bytes: int) -> int:
@@ -143,7 +153,7 @@ def fill_log(server, engine, log_bytes: int) -> int:
 
 def log_to_replay(server, engine) -> int:
     """Bytes of log that a crash now would leave to be replayed."""
-    if engine is INNODB:
+    if engine.name == INNODB:
         return server.status("Innodb_checkpoint_age")
     return server.status("Cheetah_log_position") - server.status("Cheetah_log_oldest_position")
 
@@ -178,36 +188,6 @@ class Writer(threading.Thread):
             self.failure = str(failure)
 
 
-def rollback(engine, rows: int) -> tuple:
-    """What others wait for after KILL, and after kill -9: what -> seconds, twice."""
-    server = started(engine)
-    try:
-        server.sql("CREATE TABLE big (id INT PRIMARY KEY, k INT, c CHAR(40), KEY (k)) "
-                   f"{engine.clause()}", "d")
-        for first in range(0, rows + UNTOUCHED_ROWS, LOADED_AT_ONCE):
-            server.sql(f"INSERT INTO big SELECT {first} + seq, "
-                       f"({first} + seq) * 7919 % 1000003, MD5(seq) FROM seq_1_to_"
-                       f"{min(LOADED_AT_ONCE, rows + UNTOUCHED_ROWS - first)}", "d")
-        engine.flush(server)
-        last = rows + UNTOUCHED_ROWS
-        victim = changed_all(server, engine, rows)
-        began = time.monotonic()
-        server.sql(f"KILL {victim}")
-        by_kill = answers(server, engine, began, last)
-        changed_all(server, engine, rows)
-        server.kill()
-        forget_pages(file for file in server.data.rglob("*") if file.is_file())
-        began = time.monotonic()
-        server.start()
-        ready = time.monotonic() - began
-        by_crash = {"the server answers": ready, **answers(server, engine, began, last + 2)}
-        check_rolled_back(server, rows)
-        return by_kill, by_crash
-    finally:
-        server.kill()
-        server.remove()
-
-
 def changed_all(server, engine, rows: int) -> int:
     """Begin an UPDATE on a connection of its own and wait until it has changed all rows but the
     last, where it stands still; the connection's number."""
@@ -233,7 +213,6 @@ def changed_all(server, engine, rows: int) -> int:
             raise Failure(f"{engine.label}: the UPDATE of {rows:,} rows has not ended after "
                           f"{ANSWER_SECONDS_MAX} s")
         time.sleep(0.2)
-    note(f"{engine.label}: {rows:,} rows updated in {time.monotonic() - began:.0f} s")
     return victim
 
 
@@ -258,15 +237,12 @@ def answers(server, engine, began: float, last: int) -> dict:
         thread.join()
     if failures:
         raise Failure(f"{engine.label}: {failures}")
-    result = {**{what: found[what] for what in STATEMENTS}, "the rollback is complete": finished}
-    note(f"{engine.label}: " + ", ".join(f"{what} {seconds:.2f} s"
-                                         for what, seconds in result.items()))
-    return result
+    return {**{what: found[what] for what in STATEMENTS}, "the rollback is complete": finished}
 
 
 def rolled_back(server, engine) -> bool:
     """Whether no transaction is open any more that has changed more than a row."""
-    if engine is INNODB:
+    if engine.name == INNODB:
         return server.value("SELECT COUNT(*) FROM information_schema.INNODB_TRX "
                             "WHERE trx_rows_modified > 1") == 0
     busy = server.value("SELECT COUNT(*) FROM information_schema.PROCESSLIST "
@@ -279,15 +255,3 @@ def check_rolled_back(server, rows: int) -> None:
     for number in (2, rows // 2, rows - 1):
         if server.value(f"SELECT k FROM big WHERE id = {number}", "d") != number * 7919 % 1000003:
             raise Failure(f"row {number} has not been rolled back")
-
-
-def report(lines: list) -> None:
-    """A table, with verdicts on what is wanted."""
-    rows = []
-    for line in lines:
-        ours, theirs = line.seconds[CHEETAH.label], line.seconds[INNODB.label]
-        wanted = ([f"<= {line.wanted:g} s", "met" if ours <= line.wanted else "MISSED"]
-                  if line.wanted else ["", ""])
-        rows.append([line.what, f"{ours:.2f} s", f"{theirs:.2f} s", *wanted])
-    print()
-    table(["recovery and rollback", "Cheetah", "InnoDB", "wanted", ""], rows)

@@ -5,13 +5,16 @@ import pytest
 from cheetah_lab.model import FAILS, HOLDS, OPEN
 from cheetah_tools import sysbench
 
-NAME = "response_time"
+NAME = "transactions"
 
 
 def engine(middle: float, worst: float) -> dict:
     """Three repeats of two seconds."""
     return {("p99", 1): [middle] * 3, ("p99", 2): [worst] * 3, "middle": [middle] * 3,
             "worst": [worst, worst * 1.01, worst * 0.99], "slow seconds": [int(worst > 100)] * 3,
+            **{(f"{field} oltp_read_write", count): [value, value * 1.01, value]
+               for field, value in (("tps", 1000 / middle), ("p99", middle), ("cpu", middle))
+               for count in (1, 16)},
             "p99 all": [middle] * 3, "slowest": [worst * 2] * 3, "served": [1.0] * 3}
 
 
@@ -29,20 +32,24 @@ def test_a_second_in_which_nothing_ended_is_a_slow_one():
 def test_verdicts_follow_the_values():
     assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40),
                                             "cheetah": engine(5, 20)}),
-                              NAME).values()) == [HOLDS] * 5
+                              NAME).values()) == [HOLDS] * 8
     assert list(made.outcomes(made.results({"innodb-dynamic": engine(10, 40),
                                             "cheetah": engine(5, 200)}),
-                              NAME).values()) == [HOLDS, FAILS, HOLDS, FAILS, FAILS]
+                              NAME).values()) == [
+        *[HOLDS] * 3, HOLDS, FAILS, HOLDS, FAILS, FAILS]
+    slow = {"innodb-dynamic": engine(5, 40), "cheetah": engine(10, 40)}
+    assert list(made.outcomes(made.results(slow), NAME).values())[:3] == [FAILS] * 3
     assert set(made.outcomes(made.results({"myrocks": engine(5, 20)}), NAME).values()) == {OPEN}
 
 
 def test_plots_have_seconds_and_the_whole():
     found = made.results({"innodb-dynamic": engine(10, 40), "cheetah": engine(5, 20)})
-    seconds, whole = made.experiment(NAME).plots(found)
+    cells, seconds, whole = made.experiment(NAME).plots(found)
+    assert [[at for at, _ in series.points] for series in cells.series] == [[1, 16]] * 2
     assert [[at for at, _ in series.points] for series in seconds.series] == [[1, 2]] * 2
     assert [len(series.points) for series in whole.series] == [4, 4]
-    table, = made.experiment(NAME).tables(found)
-    assert all(len(row) == len(table.head) for row in table.rows)
+    for table in made.experiment(NAME).tables(found):
+        assert len(table.rows) >= 2 and all(len(row) == len(table.head) for row in table.rows)
 
 
 @pytest.mark.parametrize("key", ["innodb-dynamic", "cheetah"])

@@ -1,0 +1,121 @@
+"""FULLTEXT keys: adding, bytes, loads, searches."""
+
+import time
+import zlib
+
+from cheetah_lab import judge, show
+from cheetah_lab.engines import CHEETAH, INNODB
+from cheetah_lab.model import LESS, TURN, Experiment, Measure, Table, Value
+from cheetah_lab.trial import Refused
+from cheetah_tools import corpus, dump
+
+DATABASE = "words"
+MEMORY_BYTES = 1 << 30
+OPTIONS = {"innodb_log_file_size": 512 << 20, "innodb_flush_log_at_trx_commit": 2,
+           "loose_cheetah_flush_log_at_trx_commit": 2}
+COLUMNS = "id INT PRIMARY KEY, t MEDIUMTEXT NOT NULL"
+SMALL_STATEMENTS, SMALL_ROWS = 50, 20
+SEARCHES = ("mutex", "the transaction log", "+buffer +pool -mutex", '"storage engine"', "inno*",
+            "+(read write) +lock", "character set collation", '"foreign key" @4',
+            "optimizer statistics index", "+copyright +oracle -innodb")
+
+
+class Fulltext(Experiment):
+    """See experiment.toml."""
+
+    by_name = together = True
+    options = {"texts": 0}   # 0: all
+    measures = [Measure("texts", "texts", "rows"),
+                Measure("add", "ADD FULLTEXT", "s", LESS),
+                Measure("bytes", "bytes of it", "bytes", LESS),
+                Measure("load", "load of all", "s", LESS),
+                Measure("small", f"{SMALL_ROWS} rows a statement, {SMALL_STATEMENTS} statements",
+                        "s", LESS),
+                Measure("search", f"{len(SEARCHES)} searches", "s", LESS),
+                Measure("answers", "a sum over the rows that they find", "")]
+
+    def engines(self, chosen, scale):
+        """Those that have such keys."""
+        return [key for key in chosen if key != "myrocks"]
+
+    def run(self, trial):
+        """A table of all texts, its key; then new tables with a key."""
+        if trial.family == "MyRocks":
+            raise Refused("MyRocks has no FULLTEXT keys")
+        with trial.server(MEMORY_BYTES, **OPTIONS) as server:
+            trial.step("loading the texts")
+            self.fill(trial, server)
+            yield Value("texts", server.value("SELECT COUNT(*) FROM t", DATABASE))
+            yield TURN
+            before = size(trial, server)
+            add = "ALTER TABLE t ADD FULLTEXT KEY ft (t), ALGORITHM=INPLACE"
+            trial.did(add)
+            yield Value("add", seconds(server, add))
+            yield Value("bytes", size(trial, server) - before)
+            yield TURN
+            yield Value("search", sum(seconds(server, search(words) + " LIMIT 10")
+                                      for words in SEARCHES))
+            yield TURN
+            for measure, parts in (("load", [""]), ("small", small_parts())):
+                table = f"CREATE TABLE {measure}_t ({COLUMNS}, FULLTEXT KEY ft (t)) "
+                server.sql(f"{table}{trial.engine.clause()} DEFAULT CHARSET=latin1", DATABASE)
+                yield Value(measure, sum(seconds(server,
+                                                 f"INSERT INTO {measure}_t SELECT * FROM t{part}")
+                                         for part in parts))
+                server.sql(f"DROP TABLE {measure}_t", DATABASE)
+                yield TURN
+            found = [server.sql(search(words) + " ORDER BY id", DATABASE) for words in SEARCHES]
+            yield Value("answers", zlib.crc32(repr(found).encode()))
+
+    def fill(self, trial, server):
+        """The table of texts."""
+        with dump.open_dump(corpus.source_dump()) as source:
+            dump.load(server, DATABASE, source, "ENGINE=InnoDB")
+        limit = f" LIMIT {self.option['texts']}" if self.option["texts"] else ""
+        server.sql(f"CREATE TABLE t ({COLUMNS}) {trial.engine.clause()} DEFAULT CHARSET=latin1",
+                   DATABASE)
+        server.sql(f"INSERT INTO t SELECT old_id, old_text FROM text ORDER BY old_id{limit}",
+                   DATABASE)
+
+    def tables(self, results):
+        """All measures."""
+        shown = [measure for measure in self.measures if measure.key != "answers"]
+        return [Table("FULLTEXT", ["engine", *(measure.label for measure in shown)],
+                      [show.cells(results, engine, [(measure.key, None, measure.unit)
+                                                    for measure in shown])
+                       for engine in results.engines])]
+
+    def verdicts(self, results):
+        """The same rows must be found."""
+        return [judge.all_are(self.about["claims"]["answers"], "sum over the rows, by InnoDB's",
+                              results.ratios(CHEETAH, "answers", INNODB), 1)]
+
+
+def small_parts() -> list:
+    """Conditions for a few rows each."""
+    return [f" WHERE id > {number * SMALL_ROWS} AND id <= {(number + 1) * SMALL_ROWS}"
+            for number in range(SMALL_STATEMENTS)]
+
+
+def seconds(server, statement: str) -> float:
+    """How long it takes."""
+    began = time.monotonic()
+    server.sql(statement, DATABASE)
+    return time.monotonic() - began
+
+
+def search(words: str) -> str:
+    """A statement that finds the rows with words."""
+    mode = " IN BOOLEAN MODE" if set(words) & set('+-"*(') else ""
+    return f"SELECT id FROM t WHERE MATCH (t) AGAINST ('{words}'{mode})"
+
+
+def size(trial, server) -> int:
+    """Bytes on disk of the table: of all its files where these are its own."""
+    if trial.family == "InnoDB":
+        files = [*(server.data / DATABASE).glob("FTS_*.ibd"), server.data / DATABASE / "t.ibd"]
+        return sum(file.stat().st_blocks * 512 for file in files)
+    trial.engine.flush(server)
+    server.sql("FLUSH TABLE t", DATABASE)
+    return int(server.value("SELECT data_length + index_length FROM information_schema.tables "
+                            f"WHERE table_schema = '{DATABASE}' AND table_name = 't'"))

@@ -1,0 +1,224 @@
+"""`make bench`: each set measures what it shall, at tiny sizes; what words mean; how figures of cells
+and ratios are made."""
+
+import functools
+
+import made
+import pytest
+from cheetah_lab import bench, cells, engines, room
+from cheetah_lab.model import TURN, OPEN, Measure, Scale, Value
+from cheetah_lab.results import Found, Section
+from cheetah_tools import cgroup, ratios, sysbench
+from cheetah_tools.say import Failure
+
+MIB = 1 << 20
+# Set -> options that make it small, and a first word of measures that each trial must have.
+TINY = {
+    "oltp": ({"rows": 4000, "seconds": 1, "workloads": "oltp_read_write,oltp_point_select",
+              "connections": "1,4"}, ["tps", "p99", "cpu"]),
+    "relations": ({"rows": 4000, "seconds": 1, "connections": "4"}, ["tps", "p99", "cpu"]),
+    "memory": ({"rows": 4000, "seconds": 1, "workloads": "oltp_update_index", "connections": "2",
+                "shares": "0.2"}, ["tps", "cpu", "written", "disk"]),
+    "inserts": ({"seconds": 1, "cache": 8}, ["rows", "p99", "longest", "cpu", "written", "disk"]),
+    "guids": ({"kinds": "guid,unique,plain"}, ["seconds", "bytes"]),
+    "indexes": ({"rows": 500}, ["clock", "processor"]),
+    "formats": ({"data": "sysbench", "sysbench_rows": 500},
+                ["bytes", "load_data", "add_index", "multi_row", "dump", "one_row"]),
+    "sysbench": ({"sysbench_rows": 500}, ["bytes", "dump", "scan", "point"]),
+    "comments": ({}, ["seconds", "syncs", "cpu"]),
+    "recovery": ({"log_gigabytes": 4 / 1024, "update_rows": 3000}, ["restart", "KILL:", "kill"]),
+    "fulltext": ({"texts": 300}, ["add", "bytes", "load", "small", "search", "answers"]),
+}
+
+
+def prepared(name: str, **options):
+    """A set's experiment, with its options."""
+    chosen = bench.SETS[name]
+    experiment = made.experiment(chosen.experiment)
+    experiment.choose({**chosen.options, **options})
+    return experiment
+
+
+@pytest.mark.parametrize("engine", ["innodb-dynamic", "cheetah"])
+@pytest.mark.parametrize("name", list(TINY))
+def test_each_set_measures(tmp_path, name, engine):
+    options, wanted = TINY[name]
+    experiment = prepared(name, **options)
+    _, values = made.tiny_of(experiment, tmp_path, engine)
+    there = {value.measure.split()[0] for value in values}
+    assert set(wanted) <= there, there
+    assert all(value.value > 0 for value in values
+               if value.measure.split()[0] in ("tps", "rows", "clock", "seconds", "syncs", "add",
+                                               "restart", "point", "scan", "dump", "bytes"))
+    found = made.results({engine: {(v.measure, v.at): [v.value, v.value] for v in values}})
+    for table in experiment.tables(found):
+        assert table.rows and all(len(row) == len(table.head) for row in table.rows)
+    assert experiment.verdicts(found) is not None and experiment.plots(found) is not None
+    if name == "comments":   # each has two transactions, and so two syncs at least
+        assert min(value.value for value in values if value.measure == "syncs") >= 2
+
+
+def test_every_set_is_of_the_registry():
+    for name, chosen in bench.SETS.items():
+        experiment = made.experiment(chosen.experiment)
+        assert set(chosen.options) <= set(experiment.options), name
+        assert set(chosen.engines) <= set(engines.ALL)
+
+
+def test_words_of_the_command():
+    choice = bench.choose(["--sets", "memory", "--best-split", "--rows", "7"])
+    assert choice.given == {"rows": 7, "best_split": True}
+    assert bench.asked_engines(bench.SETS["oltp"], choice) == ["cheetah", "innodb-dynamic"]
+    choice = bench.choose(["--against", "other.so"])
+    assert bench.asked_engines(bench.SETS["memory"], choice) == ["cheetah", "cheetah-before"]
+    choice = bench.choose(["--engines", "InnoDB,MyRocks,Cheetah encrypted,cheetah-4k"])
+    assert bench.asked_engines(bench.SETS["oltp"], choice) == [
+        "innodb-dynamic", "myrocks", "cheetah-encrypted", "cheetah-4k"]
+    with pytest.raises(Failure, match="no such engine: Oracle"):
+        engines.named("Oracle")
+    with pytest.raises(Failure, match="no such set: what"):
+        bench.main(["--sets", "what"])
+    with pytest.raises(Failure, match="--against goes with the sets"):
+        bench.main(["--sets", "recovery", "--against", "x"])
+    with pytest.raises(Failure, match="no such file"):
+        engines.given_plugin("/nothing/there.so")
+
+
+def test_cells_are_the_usual_ones_unless_told():
+    assert cells.chosen("all", ["a", "b"], "workload") == ["a", "b"]
+    with pytest.raises(Failure, match="no such workload: c"):
+        cells.chosen("b,c", ["b"], "workload")
+
+
+def test_figures_of_a_cell_are_by_query():
+    found = sysbench.Result(540.07, 350.33, 982.1, queries=22613, errors=10.5, total_seconds=2.5)
+    got = cells.values(found, [2.2613, 22613 * 3, 22613 * 4], 10)
+    assert (got["tps"], got["p99"], round(got["cpu"], 3), got["errors"], got["read"],
+            got["written"], got["disk"]) == (540.07, 350.33, 100, 10.5, 3, 4, 10)
+
+
+def test_a_time_without_transactions_has_figures_too():
+    got = cells.values(sysbench.Result(0.0, 0, 0, queries=0, total_seconds=2.5), [2.0, 0, 0], 0)
+    assert (got["tps"], got["p99"]) == (0.4, 2500.0)
+
+
+class Server:
+    """A server of which only whether it lives counts."""
+
+    def __init__(self, dead: bool):
+        self.dead = dead
+
+    def died(self):
+        return self.dead
+
+    def spent(self):
+        return 0, 0, 0
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_cell_that_fails_is_told_while_the_server_lives(monkeypatch, dead):
+    def fails(*_, **__):
+        raise Failure("it hangs")
+    monkeypatch.setattr(cells.sysbench, "run", fails)
+    trial = made.nothing()
+    going = functools.partial(list, cells.measure(trial, Server(dead), "w", 1, "w",
+                                                  sysbench.Tables(1), 1, 1, 0))
+    if dead:
+        with pytest.raises(Failure):
+            going()
+    else:
+        assert going() == [TURN] and "not measured: w, 1 connections" in trial.remarks[0]
+
+
+def test_the_interval_is_that_of_student():
+    middle, low, high = ratios.interval([0.5, 2.0])
+    assert (middle, low * high) == pytest.approx((1.0, 1.0))
+    # One degree of freedom; the error of the mean is log 2.
+    assert high == pytest.approx(2.0 ** 6.31375, abs=0.01)
+    assert ratios.interval([1.5, 1.5, 1.5])[1:] == ratios.interval([1.5, 1.5])[1:]
+    assert ratios.interval([3.0])[1:] == (None, None)
+
+
+def test_each_split_of_a_share_is_the_same_memory_in_all():
+    divided, page_cache = made.module("less_memory").divided, made.module(
+        "less_memory").PAGE_CACHE_BYTES
+    assert divided(54 * MIB, None) == (54 * MIB, page_cache)
+    splits = list(prepared("memory", best_split=True).splits().values())
+    assert len(splits) == 3
+    for part in splits:
+        cache, beside = divided(54 * MIB, part)
+        assert 0 <= 54 * MIB + page_cache - cache - beside < MIB + 1 and cache >= 8 * MIB
+
+
+def test_an_engine_is_reported_with_the_split_in_which_it_did_most():
+    experiment = prepared("memory", best_split=True, workloads="oltp_point_select",
+                          connections="16")
+    one, other, third = (f"tps {name}" for name in experiment.names())
+    found = made.results({"cheetah": {(one, 0.2): [10, 30, 20], (other, 0.2): [19, 90, 1]},
+                          "myrocks": {(one, 0.2): [7], (other, 0.2): [8], (third, 0.2): [6]}})
+    best = made.module("less_memory").best(found, experiment.names(), 3)
+    assert [(engine, measure) for engine, measure, _, _ in best.all()] == [
+        ("cheetah", one), ("myrocks", other)]
+
+
+def test_costs_of_rows_are_by_row():
+    variant = made.module("growing_indexes").VARIANTS[0]
+    costs = {value.measure: value.value for value in made.module("growing_indexes").costs(
+        variant, [0.010] * 9 + [0.050], [1e-6, 2.0, 3.0], 40)}
+    assert costs == {"p99": 50, "longest": 50, "cpu": 1, "read": 2, "written": 3, "disk": 40}
+
+
+@pytest.mark.parametrize("values, builds, told", [
+    ([2.0, 2.1], False, "worse by more than 5%, interval and all: time: "),
+    ([1.03, 1.03], True, "worse by more than 2%: time, "),
+    ([1.0, 1.0], True, "worse by more than 2%: no geometric mean")])
+def test_what_is_worse_is_told(capsys, values, builds, told):
+    class One(made.Experiment):
+        measures = [Measure("time", "time", "s", "less")]
+    found = made.results({"cheetah": {"time": values}, "innodb-dynamic": {"time": [1.0, 1.0]}})
+    bench.compare(Section(One("one", {}), found, {}, {}, []), "cheetah", "innodb-dynamic", builds)
+    assert told in capsys.readouterr().out
+
+
+def test_a_disk_is_limited_where_it_can_be(tmp_path):
+    """A process of its own reads no more often than it may."""
+    why = cgroup.no_rented_disk(tmp_path)
+    if why:
+        pytest.skip(why)
+    from cheetah_tools import device
+    import os
+    group = cgroup.make(256 << 20)
+    (group.folder / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        with cgroup.rented_disk(os.getpid(), group.folder, tmp_path, 100):
+            limited = device.price(tmp_path)
+    finally:
+        for folder in group.folder.parent.glob("cgroup.procs"):
+            folder.write_text(str(os.getpid()))
+        group.remove()
+    assert 0 < limited["reads_8"] < 250 and limited["read_cpu_us"] > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_rented_disks_are_measured(tmp_path):
+    experiment = made.experiment("rented_disks")
+    experiment.choose({"rows": 4000, "seconds": 1, "workloads": "oltp_point_select",
+                       "disks": "0,200", "texts": "real"})
+    if experiment.skip():
+        pytest.skip(experiment.skip())
+    _, values = made.tiny_of(experiment, tmp_path, "cheetah")
+    assert {(value.measure, value.at) for value in values if value.measure.startswith("tps")} == {
+        (f"tps oltp_point_select {keys} real", at)
+        for keys in ("uniform", "zipfian") for at in (0.0, 200.0)}
+    assert room.needed([experiment], Scale()) > 0
+
+
+def test_claims_of_disks_follow_the_values():
+    names = made.experiment("rented_disks").names()
+    def engine(*rates):
+        return {(f"tps {name}", at): [rate] * 3 for name in names
+                for at, rate in zip((0, 3000, 200), rates)}
+    found = made.results({"innodb-dynamic": engine(10, 10, 10), "cheetah": engine(8, 10, 20)})
+    assert list(made.outcomes(found, "rented_disks").values()) == [
+        "does not hold", "holds", "holds"]
+    assert set(made.outcomes(made.results({}), "rented_disks").values()) == {OPEN}

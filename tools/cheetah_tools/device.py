@@ -1,0 +1,76 @@
+"""What a read of the device costs here: reads a second, and processor time of a read of 16 KiB past
+the page cache, at places drawn at random.
+
+It decides how engines compare where data are larger than memory: one that reads less, and computes
+more for it, gains where a read is dear.
+"""
+
+import mmap
+import os
+import random
+import resource
+import threading
+import time
+from pathlib import Path
+
+FILE_BYTES = 64 << 20
+READ_BYTES = 16 << 10
+TRIES, SECONDS = 3, 0.2   # the best counts: others use the machine, too
+THREADS = 8
+
+
+def price(folder: Path) -> dict:
+    """`reads_1` and `reads_8`: reads a second by one thread and by eight; `read_cpu_us`: of a
+    processor for each, of the program and the kernel. Empty where files cannot be read so. Blocks
+    for a second; writes a file, which goes again."""
+    place = folder / f"device-{os.getpid()}"
+    try:
+        with open(place, "wb") as out:
+            for _ in range(FILE_BYTES >> 20):
+                out.write(os.urandom(1 << 20))   # so that no layer below stores holes
+            out.flush()
+            os.fsync(out.fileno())
+        file = os.open(place, os.O_RDONLY | os.O_DIRECT)
+        try:
+            alone, together = ([reads(file, threads) for _ in range(TRIES)]
+                               for threads in (1, THREADS))
+            return {"reads_1": max(rate for rate, _ in alone),
+                    "reads_8": max(rate for rate, _ in together),
+                    "read_cpu_us": min(cpu_us for _, cpu_us in alone)}
+        finally:
+            os.close(file)
+    except OSError:
+        return {}
+    finally:
+        place.unlink(missing_ok=True)
+
+
+def reads(file: int, threads: int) -> tuple:
+    """Reads a second by so many threads, and microseconds of a processor for each."""
+    before, began = used(), time.monotonic()
+    counts, failures = [0] * threads, []
+
+    def read(which: int) -> None:
+        numbers, buffer = random.Random(which), mmap.mmap(-1, READ_BYTES)   # aligned
+        try:
+            while time.monotonic() - began < SECONDS:
+                os.preadv(file, [buffer], numbers.randrange(FILE_BYTES // READ_BYTES) * READ_BYTES)
+                counts[which] += 1
+        except OSError as failure:
+            failures.append(failure)
+
+    running = [threading.Thread(target=read, args=(which,)) for which in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if failures:
+        raise failures[0]
+    seconds = time.monotonic() - began
+    return sum(counts) / seconds, (used() - before) / sum(counts) * 1e6
+
+
+def used() -> float:
+    """Processor seconds of this process so far."""
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return spent.ru_utime + spent.ru_stime
