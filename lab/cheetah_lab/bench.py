@@ -1,5 +1,5 @@
-"""`make bench`: sets of the registry's experiments by name, with what the user says of them, and the
-report as text.
+"""`make bench`: sets of the registry's experiments by name, with what the user says of them, and
+the report as text.
 
 Each set is a run of the lab, with a page. The text has all tables, then ratios of the first engine
 to each other one: both values of a ratio come from the same repeat, so what disturbs the machine
@@ -62,8 +62,8 @@ BUILDS = ["oltp", "relations", "formats", "memory", "inserts", "guids"]   # if t
 OPTIONS = {
     "rows": (int, "oltp, memory, disks, backups: in all tables; relations: children; indexes: in "
                   "one"),
-    "seconds": (int, "oltp, relations, memory, disks: of each cell, when warm; inserts, backups: of "
-                     "each run"),
+    "seconds": (int, "oltp, relations, memory, disks: of each cell, when warm; inserts, backups: "
+                     "of each run"),
     "workloads": (str, "oltp, relations, memory, disks"),
     "connections": (str, "oltp, relations, memory"), "cache": (int, "inserts: MiB"),
     "shares": (str, "memory: of InnoDB's bytes as cache"),
@@ -126,7 +126,9 @@ def measure(name: str, choice, words: list) -> int:
     plugin = machine.hash_of(engines.given_plugin(choice.against)) if choice.against else ""
     keys = asked_engines(chosen, choice)
     scale = Scale(repeats=choice.repeats or chosen.repeats)
-    step(f"{name}: {experiment.about['title']}: {len(keys)} engines, {scale.repeats} repeats")
+    minutes = experiment.seconds(scale.factor, True) * len(keys) * scale.repeats / 60
+    step(f"{name}: {experiment.about['title']}: {len(keys)} engines, {scale.repeats} repeats: "
+         f"about {minutes:.0f} minutes")
     if experiment.skip():
         print(f"skipped: {name}: {experiment.skip()}")
         return 0

@@ -13,6 +13,8 @@ from . import show
 from .model import LESS, MORE, TURN, Cell, Measure, Plot, Table, Value
 
 TABLES = 4
+STOP_SECONDS = 1          # for connecting, and for the last transactions to end
+LOAD_ROWS_PER_SECOND = 40_000
 # Of the server, and its processor and device for each query.
 FIELDS = {"tps": ("transactions a second", "1/s", MORE), "p50": ("median", "ms", LESS),
           "p99": ("99th percentile", "ms", LESS), "longest": ("longest", "ms", LESS),
@@ -36,8 +38,14 @@ def measures(names: list) -> list:
             for name in names for field, (label, unit, better) in FIELDS.items()]
 
 
+def seconds(names: list, places: int, each: float, warm_seconds: float) -> float:
+    """How long all cells take, of these names at so many places."""
+    return len(names) * places * (each + warm_seconds + STOP_SECONDS)
+
+
 def chosen(words: str, known: list, what: str) -> list:
-    """Those of a list that were named, between commas; all of them for "all". Failure for others."""
+    """Those of a list that were named, between commas; all of them for "all". Failure for
+    others."""
     found = known if words == "all" else words.split(",")
     unknown = [word for word in found if word not in known]
     if unknown:

@@ -11,7 +11,7 @@ from cheetah_tools import build, say
 from cheetah_tools.paths import VAR, show
 
 from . import engines, experiments, room, run as running, sections, store
-from .inputs import live as live_server, own, packed
+from .inputs import own
 from .model import Scale
 
 
@@ -53,12 +53,6 @@ def lab(context, runs: Path) -> None:
 @click.option("--dump", "dump", default="",
               help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). "
                    "Runs own_data alone.")
-@click.option("--xml", default="",
-              help="Your own tables: a dump of MediaWiki's pages (.xml, packed or not). "
-                   "Runs own_data alone.")
-@click.option("--live", default="",
-              help=f"Your own tables: a live server, which is only read ({live_server.EXAMPLE}); "
-                   f"its password: ${live_server.PASSWORD}. Runs own_data alone.")
 @click.option("--run", "name", default="", callback=a_name,
               help="Name of the run; the date and the time unless given.")
 @click.option("--build", "builds", is_flag=True,
@@ -67,20 +61,20 @@ def lab(context, runs: Path) -> None:
               help="Begin anew, even when an unfinished run of the same kind is there.")
 @click.pass_obj
 def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str,
-        xml: str, live: str, name: str, builds: bool, fresh: bool) -> None:
+        name: str, builds: bool, fresh: bool) -> None:
     """Run experiments, and write the page."""
     scale = Scale(factor, full, repeats)
-    given = [(kind, said) for kind, said in (("dump", dump), ("xml", xml), ("live", live)) if said]
     # One's own tables are few trials, and the question is what they weigh in every format.
     keys = ([key for key in engines.ALL if key in asked]
-            or (engines.FULL if full or given else engines.QUICK))
-    chosen = own.experiments_for(experiments.load(names), given, named=bool(names))
-    check_words(given)
+            or (engines.FULL if full or dump else engines.QUICK))
+    chosen = own.experiments_for(experiments.load(names), dump, named=bool(names))
+    if dump and not Path(dump).expanduser().is_file():   # told at once
+        raise say.Failure(f"no such dump: {dump}")
     say_before(chosen, keys, scale, asked)
     with store.alone(runs):
         if builds:   # within: a run that is going on keeps its plugin
             build.build()
-        inputs = own.give(chosen, given)
+        inputs = own.give(chosen, dump)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
         found = running.find(
             runs, running.describe(chosen, keys, scale, inputs,
@@ -99,15 +93,6 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     if failed:
         raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); "
                           "the same command tries them again")
-
-
-def check_words(given: list) -> None:
-    """Failure for an input that cannot be one, at once. `given`: (kind, words)."""
-    for kind, said in given:
-        if kind == "live":
-            live_server.parse(said)
-        else:
-            packed.checked(Path(said).expanduser().resolve())
 
 
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
@@ -193,8 +178,8 @@ def _run(words: list) -> int:
         return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
     except click.ClickException as complaint:
         complaint.show()
-        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, DUMP=, "
-              "XML=, LIVE=)", file=sys.stderr)
+        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, "
+              "DUMP=)", file=sys.stderr)
         return complaint.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort

@@ -29,7 +29,8 @@ P_MAX, FLOOR = 0.01, 0.02
 REPEATS_MIN = 2
 MISSED_MAX = 0.1           # how often `visible` lets a change go unseen
 BETTER, WORSE, OTHER = "better", "worse", "moved"
-UNMARKED = ("disk_free_bytes",)   # of the machine: differs always, and says nothing
+# of the machine: differs always, and says nothing
+UNMARKED = ("disk_free_bytes", "reads_1", "reads_8", "read_cpu_us")
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,12 @@ def compare(first: Side, second: Side) -> Comparison:
             for side, given in zip((first, second), inputs))
         raise Failure("the runs measured different rows, and figures of these do not compare "
                       f"({said}): give both runs one input")
-    sizes = [(side.about["asked"]["factor"], side.about["asked"].get("full", False))
-             for side in (first, second)]
+    sizes = [(side.about["asked"]["factor"], side.about["asked"].get("full", False),
+              side.about["asked"].get("options", {})) for side in (first, second)]
     if sizes[0] != sizes[1]:
         said = " and ".join(f"SCALE={factor:g}{' FULL=1' if full else ''}"
-                            for factor, full in sizes)
+                            f"{f' with {options}' if options else ''}"
+                            for factor, full, options in sizes)
         raise Failure(f"{first.name} and {second.name} ran at {said}: figures of different sizes "
                       "do not compare; run both at one size")
     ours, theirs = first.values(), second.values()

@@ -174,6 +174,12 @@ class Experiment:
         """Why this machine cannot run the experiment (a data set is absent); else empty."""
         return ""
 
+    def seconds(self, factor: float, chosen: bool) -> float:
+        """About how long a trial takes, of an engine that was asked for or is there for the
+        documents' figures only; what `experiment.toml` says unless told otherwise."""
+        said = self.about["time"]
+        return factor * (said["seconds"] if chosen else said.get("extra_seconds", said["seconds"]))
+
     def room_bytes(self, scale: Scale) -> int:
         """Bytes of disk that one trial takes, beside an empty server; what `experiment.toml` says
         unless told otherwise."""

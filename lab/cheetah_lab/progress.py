@@ -41,9 +41,7 @@ class Estimate:
         return self._declared(experiment, chosen) * correction
 
     def _declared(self, experiment, chosen: bool) -> float:
-        said = experiment.about["time"]
-        return START_SECONDS + (said["seconds"] if chosen
-                                else said.get("extra_seconds", said["seconds"])) * self.factor
+        return START_SECONDS + experiment.seconds(self.factor, chosen)
 
 
 class Progress:

@@ -1,5 +1,5 @@
-"""`make bench`: each set measures what it shall, at tiny sizes; what words mean; how figures of cells
-and ratios are made."""
+"""`make bench`: each set measures what it shall, at tiny sizes; what words mean; how figures of
+cells and ratios are made."""
 
 import functools
 
@@ -27,7 +27,7 @@ TINY = {
     "sysbench": ({"sysbench_rows": 500}, ["bytes", "dump", "scan", "point"]),
     "comments": ({}, ["seconds", "syncs", "cpu"]),
     "recovery": ({"log_gigabytes": 4 / 1024, "update_rows": 3000}, ["restart", "KILL:", "kill"]),
-    "fulltext": ({"texts": 300}, ["add", "bytes", "load", "small", "search", "answers"]),
+    "fulltext": ({"text_bytes": 300_000}, ["add", "bytes", "load", "small", "search", "answers"]),
 }
 
 
@@ -88,6 +88,14 @@ def test_cells_are_the_usual_ones_unless_told():
     assert cells.chosen("all", ["a", "b"], "workload") == ["a", "b"]
     with pytest.raises(Failure, match="no such workload: c"):
         cells.chosen("b,c", ["b"], "workload")
+
+
+def test_the_time_of_all_cells_is_known_before():
+    """37 minutes of oltp, as is said before it begins."""
+    assert prepared("oltp").seconds(1.0, True) == 1_000_000 / 40_000 + 20 * (8 + 2 + 1)
+    assert prepared("memory", shares="0.2").seconds(1.0, True) == 25 + 12 * (8 + 5 + 1)
+    assert prepared("inserts", seconds=90).seconds(1.0, True) == 110
+    assert made.experiment("row_counts").seconds(2.0, True) == 8
 
 
 def test_figures_of_a_cell_are_by_query():

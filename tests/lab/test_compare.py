@@ -186,6 +186,9 @@ def test_what_differs_besides_is_told():
     larger = {**ABOUT, "asked": {"factor": 2.0, "engines": ["cheetah"]}}
     with pytest.raises(Failure, match="SCALE=1 and SCALE=2"):
         compare.compare(side("a", seconds=[1, 2]), side("b", larger, seconds=[1, 2]))
+    option = {**ABOUT, "asked": {**ABOUT["asked"], "options": {"rows": 7}}}
+    with pytest.raises(Failure, match="SCALE=1 and SCALE=1 with {'rows': 7}"):
+        compare.compare(side("a", seconds=[1, 2]), side("b", option, seconds=[1, 2]))
     given = [{**ABOUT, "asked": {**ABOUT["asked"],
                                  "input": {"kind": "dump", "label": label, "mark": label}}}
              for label in ("my.sql", "other.sql")]

@@ -1,13 +1,10 @@
-"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of dumps
-without comments."""
+"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine."""
 
 import pytest
 from cheetah_lab.engines import ALL
-from cheetah_lab.inputs import dumps
+from cheetah_lab.inputs import own
 from cheetah_tools import engines
 from cheetah_tools.formatdata import write_dump
-from cheetah_tools.paths import PLUGIN
-from cheetah_tools.say import Failure
 from cheetah_tools.server import PrivateServer
 
 CLAUSE = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
@@ -40,8 +37,8 @@ def server(tmp_path_factory):
 @pytest.fixture
 def database(server):
     """A name that is not taken."""
-    server.sql("DROP DATABASE IF EXISTS loaded")
-    return "loaded"
+    server.sql(f"DROP DATABASE IF EXISTS {own.DATABASE}")
+    return own.DATABASE
 
 
 def fill(server, name: str) -> None:
@@ -78,10 +75,11 @@ def plain(server, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def source(server) -> list:
+def source(server) -> dict:
     """What `differences` compares with."""
-    return [{**table, "digest": dumps.digest(server, "shop", table["name"])}
-            for table in dumps.describe(server, "shop")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own, "DATABASE", "shop")
+        return own.described(server)
 
 
 @pytest.mark.parametrize("key", ENGINES)
@@ -89,51 +87,19 @@ def test_every_engine_has_the_rows_of_the_source(server, database, plain, source
     engine = ALL[key].engine
     if not engines.available(server, [engine]):
         pytest.skip(f"this server has no {engine.name}")
-    assert dumps.refused_tables(server, source, engine.clause()) == {}
-    dumps.load(server, database, plain, engine.clause())
-    assert dumps.differences(server, database, source) == []
+    own.load(server, plain, engine.clause())
+    assert own.differences(server, source) == []
     assert server.value("SELECT COUNT(*) FROM seen", database) == ROWS - 3
     made = server.sql("SELECT DISTINCT engine FROM information_schema.tables "
-                      "WHERE table_schema = 'loaded' AND table_type = 'BASE TABLE'")
+                      f"WHERE table_schema = '{database}' AND table_type = 'BASE TABLE'")
     assert [name.upper() for name, in made] == [engine.name.upper()]
 
 
 def test_other_rows_and_other_values_are_told(server, database, plain, source):
-    dumps.load(server, database, plain, CLAUSE)
+    own.load(server, plain, CLAUSE)
     server.sql("DELETE FROM bytes WHERE id = 5", database)
     server.sql("UPDATE texts SET t = 'another' WHERE id = 9", database)
     server.sql("DROP TABLE empty_one", database)
-    assert dumps.differences(server, database, source) == [
+    assert own.differences(server, source) == [
         f"bytes has {ROWS - 1} rows, the source has {ROWS}", "empty_one is missing",
         "texts has other contents than the source"]
-
-
-def test_a_dump_without_comments_is_taken_when_it_is_whole(server, database, tmp_path, source):
-    place = tmp_path / "shop.sql"
-    write_dump(server, "shop", place, "--skip-comments", "--default-character-set=utf8mb4")
-    dumps.load(server, database, place, CLAUSE)
-    assert dumps.differences(server, database, source) == []
-    content = place.read_bytes()
-    place.write_bytes(content[:content.index(b"INSERT INTO `texts`") + 300])
-    with pytest.raises(Failure, match="cut off"):
-        dumps.load(server, "loaded_again", place, CLAUSE)
-    server.sql("DROP DATABASE loaded_again")
-
-
-def test_keys_that_an_engine_does_not_have_are_left_out_and_named(server):
-    if not PLUGIN.exists():
-        pytest.skip("the plugin is not built")
-    server.sql("CREATE OR REPLACE DATABASE words")
-    server.sql("CREATE TABLE plain (id INT PRIMARY KEY)", "words")
-    server.sql("CREATE TABLE searched (id INT PRIMARY KEY, t TEXT, FULLTEXT KEY by_word (t))",
-               "words")
-    server.sql("CREATE TABLE places (id INT PRIMARY KEY, p POINT NOT NULL, SPATIAL KEY (p))",
-               "words")
-    tables = dumps.describe(server, "words")
-    for clause in (CLAUSE, ALL["cheetah"].engine.clause()):
-        assert dumps.refused_tables(server, tables, clause) == {}
-    assert dumps.not_compared(tables) == "SPATIAL key p of places; FULLTEXT key by_word of searched"
-    why = dumps.refused_tables(server, tables, "ENGINE=MEMORY")
-    assert (list(why) == ["places", "searched"]
-            and all("BLOB/TEXT" in reason or "GEOMETRY" in reason for reason in why.values())), why
-    assert "lab_probe" not in [name for name, in server.sql("SHOW DATABASES")]

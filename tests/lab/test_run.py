@@ -370,7 +370,7 @@ def test_what_measures_and_nothing_else_is_in_the_hash_of_the_code(tmp_path, mon
 @pytest.mark.parametrize("words, status, why", [
     (["--experiment", "weights"], 1, "no experiment weights"),
     (["--scale", "x"], 2, "x"), (["--engine", "oracle"], 2, "oracle"),
-    (["--dump", "/nothing/there.sql"], 1, "there.sql"), (["--live", "nowhere"], 1, "nowhere"),
+    (["--dump", "/nothing/there.sql"], 1, "there.sql"),
 ])
 def test_what_cannot_be_run_is_told_before_anything_is_built(tmp_path, monkeypatch, capsys, words,
                                                              status, why):

@@ -145,9 +145,9 @@ def make(limit_bytes: int):
 @contextlib.contextmanager
 def rented_disk(pid: int, group: Path, place: Path, rate: int):
     """For the block, a process reads and writes at most so many times a second each on the device
-    of a folder; 0: as often as it can. `group`: its memory cgroup's folder, which limits the device,
-    too, where cgroups are of v2. With v1, what the kernel writes later for the page cache is not
-    limited; direct I/O and syncs are. Failure where that cannot be had."""
+    of a folder; 0: as often as it can. `group`: its memory cgroup's folder, which limits the
+    device, too, where cgroups are of v2. With v1, what the kernel writes later for the page cache
+    is not limited; direct I/O and syncs are. Failure where that cannot be had."""
     if not rate:
         yield
         return

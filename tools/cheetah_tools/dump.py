@@ -1,12 +1,14 @@
-"""Dumps: reading them (plain, .gz, .zst), fitting them to an engine, loading them through the
-ordinary client.
+"""Dumps: reading them (plain, .gz, .bz2, .xz, .zst), fitting them to an engine, loading them
+through the ordinary client.
 
 SPATIAL keys are taken out, since Cheetah has none yet; so are statements that choose a database. A
 dump of several databases is refused, as tables of the same name would take each other's place.
 """
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 import shutil
 import subprocess
@@ -31,6 +33,7 @@ DATABASE_CHOICE = re.compile(rb"^\s*(USE |CREATE DATABASE |/\*!40000 DROP DATABA
                              re.I)
 CHOSEN_DATABASE = re.compile(rb"^\s*USE\s+`?([^`;]+)", re.I)
 LOAD_SECONDS_MAX = 7200
+PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}   # .zst: by a program
 # Of information_schema.tables: what has rows of its own.
 WITH_ROWS = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 
@@ -40,8 +43,8 @@ def open_dump(path: Path):
     path = Path(path)
     if not path.is_file():
         raise Failure(f"no such dump: {path}")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")
+    if path.suffix in PACKED:
+        return PACKED[path.suffix](path, "rb")
     if path.suffix == ".zst":
         tool = shutil.which("zstd") or str(SERVER / "usr/bin/zstd")
         # Of a file that was cut off it writes what is there: whoever reads looks at its status
@@ -50,7 +53,7 @@ def open_dump(path: Path):
                                 stderr=subprocess.PIPE)
     if path.suffix == ".sql":
         return open(path, "rb")
-    raise Failure(f"{path.name}: expected a dump named .sql, .sql.gz or .sql.zst")
+    raise Failure(f"{path.name}: expected a dump named .sql, .sql.gz, .bz2, .xz or .zst")
 
 
 def unpack(path: Path, target: Path) -> None:
@@ -64,7 +67,7 @@ def unpack(path: Path, target: Path) -> None:
                                out, 1 << 20)
         if isinstance(source, subprocess.Popen) and source.wait() != 0:
             why = source.stderr.read().decode(errors="replace").strip().replace("\n", " ")
-    except (EOFError, OSError) as failure:
+    except (EOFError, OSError, lzma.LZMAError) as failure:
         why = str(failure)
     if why:
         fresh.unlink(missing_ok=True)
@@ -101,7 +104,8 @@ def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY)
 
 def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY) -> bytes:
     """One CREATE TABLE statement for the engine. `without`: as in `lines_for`."""
-    if without and any(map(KEY_WORDS.search, lines)):
+    names_engine = any(map(ENGINE_WORDS.search, lines))
+    if (without and any(map(KEY_WORDS.search, lines))) or (len(lines) == 1 and not names_engine):
         lines = definition_lines(b"".join(lines))
     end = next((number for number, line in enumerate(lines) if line.startswith(b")")),
                len(lines) - 1)
@@ -137,8 +141,10 @@ def definition_lines(statement: bytes) -> list:
     return (b"\n  ".join([first, *others]) + b"\n" + last + b"\n").splitlines(keepends=True)
 
 
-def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
-    """Feed a dump to the `mariadb` client; the seconds. Failure with the client's message."""
+def load(server, database: str, source, clause: str, label: str = "", total: int = 0,
+         without: re.Pattern | None = UNSUPPORTED_KEY) -> float:
+    """Feed a dump to the `mariadb` client; the seconds. `without`: as in `lines_for`. Failure with
+    the client's message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -147,7 +153,7 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
     reader.start()
     bar = Progress(label or database, total)
     try:
-        for line in lines_for(source, clause):
+        for line in lines_for(source, clause, without):
             client.stdin.write(line)
             bar.add(len(line))
         client.stdin.close()

@@ -80,13 +80,13 @@ def source_rows(place):
                 yield b"(%d,'%s','utf-8')" % (next(numbers), corpus.escaped(content))
 
 
-def write_dump(target, bytes_max: int) -> int:
+def write_dump(target, bytes_max: int, found=None) -> int:
     """Write CREATE TABLE `text` and rows until there are `bytes_max` bytes, or no more rows; the
-    bytes of the rows."""
+    bytes of the rows. `found`: rows; those of `rows` unless given."""
     written = 0
     with open(target, "wb") as out:
         out.write(f"SET NAMES utf8mb4;\nCREATE TABLE `text` ({COLUMNS}) ENGINE=InnoDB;\n".encode())
-        found = rows()
+        found = found or rows()
         while written < bytes_max:
             batch = take(found, min(INSERT_BYTES, bytes_max - written))
             if not batch:

@@ -161,7 +161,8 @@ class FastIndexCreation(Experiment):
                                [show.cells(results, engine, columns) for engine in changed]))
         if not any(results.values(engine, "all_s") for engine in results.engines):
             return found
-        return [*found, self.as_documented(results, "The four cases, as the document lists them", CASES),
+        return [*found,
+                self.as_documented(results, "The four cases, as the document lists them", CASES),
                 self.as_documented(results, "The steps of cases 2 and 4", STEPS),
                 *(self.of_engines(results, prefix) for prefix in VARIANT_NAMES
                   if any(results.values(engine, f"{prefix}all_s") for engine in results.engines))]

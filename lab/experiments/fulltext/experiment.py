@@ -7,7 +7,7 @@ from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.model import LESS, TURN, Experiment, Measure, Table, Value
 from cheetah_lab.trial import Refused
-from cheetah_tools import corpus, dump
+from cheetah_tools import dump, setup, texts
 
 DATABASE = "words"
 MEMORY_BYTES = 1 << 30
@@ -24,7 +24,7 @@ class Fulltext(Experiment):
     """See experiment.toml."""
 
     by_name = together = True
-    options = {"texts": 0}   # 0: all
+    options = {"text_bytes": 1 << 40}   # more than there are
     measures = [Measure("texts", "texts", "rows"),
                 Measure("add", "ADD FULLTEXT", "s", LESS),
                 Measure("bytes", "bytes of it", "bytes", LESS),
@@ -69,13 +69,14 @@ class Fulltext(Experiment):
 
     def fill(self, trial, server):
         """The table of texts."""
-        with dump.open_dump(corpus.source_dump()) as source:
-            dump.load(server, DATABASE, source, "ENGINE=InnoDB")
-        limit = f" LIMIT {self.option['texts']}" if self.option["texts"] else ""
+        place = server.folder / "text.sql"
+        texts.write_dump(place, self.option["text_bytes"],
+                         texts.source_rows(setup.source_tarball()))
+        server.sql(f"CREATE DATABASE {DATABASE}")
+        dump.feed(server, DATABASE, place, "the texts")
         server.sql(f"CREATE TABLE t ({COLUMNS}) {trial.engine.clause()} DEFAULT CHARSET=latin1",
                    DATABASE)
-        server.sql(f"INSERT INTO t SELECT old_id, old_text FROM text ORDER BY old_id{limit}",
-                   DATABASE)
+        server.sql("INSERT INTO t SELECT old_id, old_text FROM text ORDER BY old_id", DATABASE)
 
     def tables(self, results):
         """All measures."""

@@ -66,6 +66,11 @@ class GrowingIndexes(Experiment):
             *(Measure(named(key, variant), f"{label}{variant.label}", unit, LESS)
               for key, (label, unit) in COSTS.items()))]
 
+    def seconds(self, factor, chosen):
+        """With what the check takes, when the user says how long."""
+        return self.option["seconds"] + 20 if self.option["seconds"] else super().seconds(
+            factor, chosen)
+
     def run(self, trial):
         """Each variant in a server of its own."""
         pool_bytes = (self.option["cache"] << 20) or trial.scale.of(QUICK_POOL_BYTES,

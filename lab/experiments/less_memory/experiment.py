@@ -75,6 +75,14 @@ class LessMemory(Experiment):
         return ({f" {part:g}": part for part in PAGE_CACHE_PARTS} if self.option["best_split"]
                 else {"": None})
 
+    def seconds(self, factor, chosen):
+        """Those of the cells, when they are measured."""
+        if "cells" not in self.option["parts"]:
+            return super().seconds(factor, chosen)
+        return self.option["rows"] / cells.LOAD_ROWS_PER_SECOND + cells.seconds(
+            self.names(), len(self.option["shares"].split(",")), self.option["seconds"],
+            CELL_WARM_SECONDS)
+
     def room_bytes(self, scale):
         """Those of the cells' tables, when they are measured."""
         return super().room_bytes(scale) + ("cells" in self.option["parts"]) * (

@@ -1,11 +1,12 @@
 """A user's own tables: bytes on disk and time to load, in every format and engine."""
 
+import re
 import time
 from pathlib import Path
 
 from cheetah_lab import judge
 from cheetah_lab.engines import INNODB
-from cheetah_lab.inputs import dumps, own, packed
+from cheetah_lab.inputs import own
 from cheetah_lab.model import LESS, OPEN, Cell, Experiment, Measure, Plot, Table, Value, Verdict
 from cheetah_lab.numbers import number
 from cheetah_lab.show import bars, cell
@@ -14,10 +15,12 @@ from cheetah_tools import dump
 from cheetah_tools.say import Failure
 
 MEMORY_BYTES = 256 << 20
-TABLES_NAMED = 5
 TABLES_SIZED = 20       # those with the most rows
 SMALL_SQL_BYTES = 16_000_000      # below, files and the server's start weigh more than tables
 OF_TABLE = "bytes of "  # how the measure of a table's size begins
+# The server's errors that say that an engine cannot have a table or a row, not that something went
+# wrong.
+REFUSALS = re.compile(r"ERROR (1031|1071|1112|1118|1178|1214|1235|1252|1286|1464|1478|4161)\b.*")
 WITHOUT_THEM = ("to measure the others with it, give a dump without such tables "
                 "(mariadb-dump --ignore-table=database.table)")
 # What a trial takes beside what InnoDB DYNAMIC does: MyRocks merges everything into new files, logs
@@ -42,8 +45,8 @@ class OwnData(Experiment):
 
     def sized(self):
         """The tables whose sizes are told one by one."""
-        tables = sorted(self.input.tables if self.input else [], key=lambda table: -table["rows"])
-        return [table["name"] for table in tables[:TABLES_SIZED]]
+        tables = self.input.tables if self.input else {}
+        return sorted(tables, key=lambda table: -tables[table][0])[:TABLES_SIZED]
 
     def skip(self):
         """There must be an input."""
@@ -57,39 +60,33 @@ class OwnData(Experiment):
 
     def run(self, trial):
         """Load the dump; what is there then must be what the source has."""
-        trial.folder.mkdir(parents=True, exist_ok=True)
         clause, given = trial.engine.clause(), Path(self.input.dump)
         with trial.server(MEMORY_BYTES) as server:
-            refuse(dumps.refused_tables(server, self.input.tables, clause), len(self.input.tables))
-            dump_file = dumps.unpacked(
-                given, trial.folder,
-                lambda done, total: trial.step(f"unpack {given.name}: {done * 100 // total} %"))
             trial.step(f"load {given.name}")
             started = time.monotonic()
             try:
-                size = dumps.load(
-                    server, own.DATABASE, dump_file, clause,
-                    lambda done, total: trial.step(f"load {given.name}: {done * 100 // total} %"),
-                    dumps.NOT_COMPARED)
-            except dumps.Refusal as refusal:
-                raise Refused(f"refuses a row or a table of it: {refusal}; "
-                              f"{WITHOUT_THEM}") from refusal
+                own.load(server, given, clause)
+            except Failure as failure:
+                refusal = REFUSALS.search(str(failure))
+                if not refusal or server.died():
+                    raise
+                raise Refused(f"refuses a table or a row of it: {refusal[0]}; "
+                              f"{WITHOUT_THEM}") from failure
             trial.engine.write_out(server, own.DATABASE)
             yield Value("load_s", time.monotonic() - started)
             yield Value("bytes", trial.bytes_at_rest(server, own.DATABASE))
             yield from table_sizes(server, self.sized())
             trial.step("compare with the source")
-            wrong = dumps.differences(server, own.DATABASE, self.input.tables)
+            wrong = own.differences(server, self.input.tables)
             if wrong:
                 raise Failure(f"{trial.lab_engine.label} does not have what {self.input.label} "
                               f"has: {'; '.join(wrong)}")
         yield Value("rows", self.input.rows())
         yield Value("tables", len(self.input.tables))
-        yield Value("sql_bytes", size)
+        yield Value("sql_bytes", self.input.sql_bytes)
         trial.did(f"# the input: {self.input.said()}")
-        without = dumps.not_compared(self.input.tables)
-        trial.did(f"{packed.fed(given, 'mariadb own')}   # every table with {clause}"
-                  f"{f', without {without}' if without else ''}")
+        without = f", without {self.input.left_out}" if self.input.left_out else ""
+        trial.did(f"mariadb own < {given}   # every table with {clause}{without}")
 
     def compared(self) -> str:
         """A sentence on what was left out for every engine, if anything."""
@@ -184,15 +181,6 @@ def each_table(results) -> Table:
                  f"of the {TABLES_SIZED} tables with the most rows. InnoDB does not count the "
                  "holes in files of PAGE_COMPRESSED; MyRocks estimates, and small tables badly; "
                  "whole files, as above, have room beside the tables.")
-
-
-def refuse(why: dict, count: int) -> None:
-    """Refused when there are tables that the engine does not take."""
-    if why:
-        named = "; ".join(f"{table}: {reason}"
-                          for table, reason in list(why.items())[:TABLES_NAMED])
-        raise Refused(f"refuses {len(why)} of the {count} tables: {named}"
-                      f"{'; ..' if len(why) > TABLES_NAMED else ''}; {WITHOUT_THEM}")
 
 
 def smallest(results, engines: list) -> str:

@@ -23,8 +23,8 @@ LOOK_UP = "SELECT * FROM purchases WHERE customerid = ?"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of key. `column`: its definition, and that of a GUID beside it; `value`: what an INSERT
-    has for them, of a random.Random; `key`: an index beside those of all."""
+    """A kind of key. `column`: its definition, and that of a GUID beside it; `value`: what an
+    INSERT has for them, of a random.Random; `key`: an index beside those of all."""
 
     name: str
     label: str

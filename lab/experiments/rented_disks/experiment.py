@@ -48,6 +48,13 @@ class RentedDisks(Experiment):
         limited = cgroup.no_rented_disk(VAR) if any(self.disks()) else ""
         return limited or (texts.missing() if "real" in self.asked("texts", TEXTS) else "")
 
+    def seconds(self, factor, chosen):
+        """Those of the cells."""
+        return (self.option["rows"] / cells.LOAD_ROWS_PER_SECOND
+                * len(self.asked("texts", TEXTS))
+                + cells.seconds(self.names(), len(self.disks()), self.option["seconds"],
+                                WARM_SECONDS))
+
     def room_bytes(self, scale):
         """From the rows."""
         return self.option["rows"] * ROOM_BYTES_OF_ROW

@@ -45,6 +45,15 @@ class Transactions(Experiment):
                "connections": "1,16,64,256,512"}
     measures = [*cells.measures(WORKLOADS), *RATE_MEASURES]
 
+    def seconds(self, factor, chosen):
+        """Those of the cells, when they are measured."""
+        if "cells" not in self.option["parts"]:
+            return super().seconds(factor, chosen)
+        option = self.option
+        return option["rows"] / cells.LOAD_ROWS_PER_SECOND + cells.seconds(
+            cells.chosen(option["workloads"], WORKLOADS, "workload"),
+            len(option["connections"].split(",")), option["seconds"], CELL_WARM_SECONDS)
+
     def room_bytes(self, scale):
         """Those of the cells' tables, when they are measured."""
         return super().room_bytes(scale) + ("cells" in self.option["parts"]) * (
