@@ -2,13 +2,15 @@
 cells and ratios are made."""
 
 import functools
+import os
+from pathlib import Path
 
 import made
 import pytest
 from cheetah_lab import bench, cells, engines, room
-from cheetah_lab.model import TURN, OPEN, Measure, Scale, Value
-from cheetah_lab.results import Found, Section
-from cheetah_tools import cgroup, ratios, sysbench
+from cheetah_lab.model import OPEN, TURN, Measure, Scale
+from cheetah_lab.results import Section
+from cheetah_tools import cgroup, device, ratios, sysbench
 from cheetah_tools.say import Failure
 
 MIB = 1 << 20
@@ -114,7 +116,7 @@ class Server:
     """A server of which only whether it lives counts."""
 
     def __init__(self, dead: bool):
-        self.dead = dead
+        self.dead, self.data = dead, Path("nowhere")
 
     def died(self):
         return self.dead
@@ -193,8 +195,6 @@ def test_a_disk_is_limited_where_it_can_be(tmp_path):
     why = cgroup.no_rented_disk(tmp_path)
     if why:
         pytest.skip(why)
-    from cheetah_tools import device
-    import os
     group = cgroup.make(256 << 20)
     (group.folder / "cgroup.procs").write_text(str(os.getpid()))
     try:
