@@ -60,7 +60,7 @@ static bool is_refused(const handlerton *hton) {
   const char *difference = layout_difference(hton);
   if (difference == nullptr) return false;
   sql_print_error("CHEETAH: the plugin was built for another server than this one, with the headers of %s: %s differs. "
-                  "Nothing was opened or changed. Install the plugin for this server, see docs/upgrades.md",
+                  "Nothing was opened or changed. Install the plugin for this server, see docs/users/upgrades.md",
                   MYSQL_SERVER_VERSION, difference);
   return true;
 }

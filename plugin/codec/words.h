@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Words of texts, as a full-text index has them. The rules are InnoDB's (docs/fulltext.md).
+// Words of texts, as a full-text index has them. The rules are InnoDB's (docs/users/fulltext.md).
 #pragma once
 
 #include "server.h"

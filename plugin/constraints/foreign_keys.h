@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The constraints of one open table, and the checks of its rows
-// (docs/decisions/0046-foreign-keys.md).
+// (docs/developers/decisions/0046-foreign-keys.md).
 #pragma once
 
 #include "server.h"

@@ -7,7 +7,7 @@
 // nobody else at the table, `commit_inplace_alter_table`: in that one the engine takes the new
 // definition, of all partitions at once, together with the number that the .frm file has. By that
 // number the server's ddl log finds out after a crash which .frm file belongs to the table
-// (docs/mariadb.md, "DDL and crashes").
+// (docs/developers/mariadb.md, "DDL and crashes").
 #include "ddl/alter.h"
 
 #include "codec/columns.h"

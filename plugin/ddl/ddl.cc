@@ -4,7 +4,7 @@
 // The engine's catalog is transactional: each of these calls is done as a whole and durable, or not
 // at all. The server's .frm file is a second place. Its ddl log puts the two together again after a
 // crash; for that, dropping and renaming a table that is not there must answer "no such table" and
-// nothing else (docs/mariadb.md, "DDL and crashes").
+// nothing else (docs/developers/mariadb.md, "DDL and crashes").
 #include "constraints/definition.h"
 #include "engine.h"
 #include "errors.h"

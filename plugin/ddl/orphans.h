@@ -37,7 +37,7 @@ void drop_intermediate_tables();
 
 // Renames what the engine has of a partitioned table, and the file that lists its partitions. The
 // server's recovery of ALTER TABLE renames a partitioned table as if it had no partitions; it would
-// be lost (docs/mariadb.md). 0, or an error of the handler.
+// be lost (docs/developers/mariadb.md). 0, or an error of the handler.
 int rename_all_partitions(const std::string &source, const std::string &target);
 
 }  // namespace cheetah

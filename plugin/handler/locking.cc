@@ -3,7 +3,7 @@
 // the whole table.
 //
 // How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules;
-// docs/mariadb.md, "What a statement locks", has them as a table.
+// docs/developers/mariadb.md, "What a statement locks", has them as a table.
 //
 // A sequence is changed outside the connection's transaction, as its values must not come back with
 // a rollback: its handler has a transaction of its own, ended after each change and each statement.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. What the columns mean:
-// docs/statistics.md.
+// docs/users/statistics.md.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS: InnoDB's columns of the
 // same names. Those that mean nothing here, and those of the connection of a transaction without
-// one, are NULL; CHEETAH_TRX has three more at its end. docs/transactions.md, "Views", has them as
-// tables.
+// one, are NULL; CHEETAH_TRX has three more at its end. docs/developers/transactions.md, "Views",
+// has them as tables.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -4,7 +4,7 @@ InnoDB finds the words of a transaction only after its commit, so searches stand
 transactions. It counts rows exactly only after ANALYZE TABLE, and OPTIMIZE TABLE with
 innodb_optimize_fulltext_only: the two run on the copies of tables whose ranks are compared. (On
 others OPTIMIZE TABLE ends InnoDB's server now and then.) At other times only the rows are.
-docs/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
+docs/users/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
 """
 
 import re

@@ -109,7 +109,7 @@ class Graph:
     def disturbs(self, ties: dict) -> bool:
         """Whether a row may lose two parents to one statement, of which one changes the columns of
         an index that serves the other's constraint: InnoDB then looks for that parent again, which
-        has gone or not by the order of constraints (docs/limits.md)."""
+        has gone or not by the order of constraints (docs/users/limits.md)."""
         if not self.BESIDE_INNODB:
             return False
         numbers = [(tie, actions) for tie, actions in ties.items() if tie[1] != "of"]

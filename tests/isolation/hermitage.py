@@ -6,7 +6,7 @@ Every step is compared: rows, changed rows, errors, waits, and what goes on when
 differs must stand in differences.tsv with its reason, and what stands there must differ: the list
 is exact. Cheetah must never show an anomaly that InnoDB prevents, listed or not. Where a list and a
 document follow from the run, `--write` writes both: the lines in differences.tsv and the section
-"Hermitage" of docs/transactions.md.
+"Hermitage" of docs/developers/transactions.md.
 
     python3 tests/isolation/hermitage.py [--only P4] [--trace] [--write]
 """
@@ -30,7 +30,7 @@ from sessions import LEVELS, OPTIONS, Play  # noqa: E402
 
 SHORT = {"READ UNCOMMITTED": "RU", "READ COMMITTED": "RC", "REPEATABLE READ": "RR",
          "SERIALIZABLE": "SER"}
-DOCUMENT = PROJECT / "docs" / "transactions.md"
+DOCUMENT = PROJECT / "docs/developers/transactions.md"
 BEGIN, END = ("<!-- hermitage: written by tests/isolation/hermitage.py --write -->",
               "<!-- end of hermitage -->")
 
@@ -62,7 +62,7 @@ def main(arguments: list) -> int:
     parser.add_argument("--trace", action="store_true",
                         help="print every step of cells that differ")
     parser.add_argument("--write", action="store_true",
-                        help="write differences.tsv and docs/transactions.md")
+                        help="write differences.tsv and docs/developers/transactions.md")
     choice = parser.parse_args(arguments)
     started = time.monotonic()
     server = PrivateServer(scratch("hermitage"), OPTIONS)
@@ -224,7 +224,7 @@ def document(grid: Grid, write: bool) -> list:
     if write and wanted in fresh:
         DOCUMENT.write_text(fresh)
         return []
-    return ["docs/transactions.md, section Hermitage, does not show what was measured; "
+    return ["docs/developers/transactions.md, section Hermitage, does not show what was measured; "
             "tests/isolation/hermitage.py --write"]
 
 

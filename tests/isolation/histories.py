@@ -59,7 +59,7 @@ class Run:
         self.server, self.engine, self.seed = server, engine, seed
         self.model, self.levels, count, wanted, more = KINDS[seed % len(KINDS)]
         self.action = more if more in tied.ACTIONS else ""
-        # InnoDB searches what is committed, whatever the snapshot is (docs/fulltext.md).
+        # InnoDB searches what is committed, whatever the snapshot is (docs/users/fulltext.md).
         self.more = TIED if self.action else "" if engine == INNODB else more
         self.snapshot_isolation = wanted and True in features.snapshot_isolation(engine)
         self.dirty_reads = engine == INNODB

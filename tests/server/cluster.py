@@ -1,5 +1,5 @@
 """A cluster on this machine: a front with Spider, two shards, and of each a primary with a
-semi-synchronous replica. It repairs itself, by the rules of docs/scaling.md.
+semi-synchronous replica. It repairs itself, by the rules of docs/users/scaling.md.
 
   - The front has no rows. It reaches a shard at an address that leads to its primary, or nowhere: a
     symlink to a socket here, a floating IP or a proxy elsewhere.

@@ -5,7 +5,7 @@ Clients move amounts between accounts of one shard, and keep a ledger. At the en
 with InnoDB executes the statements of all transactions that were committed: its tables are those of
 the shards. Terminals of TPC-C work beside them, each at a warehouse of one shard, and sysbench on a
 table of each shard. Transactions across shards are tested without replicas, by kills of the front
-(docs/scaling.md says why).
+(docs/users/scaling.md says why).
 
 `make cluster KILLS=100 SEED=7`.
 """

@@ -1,9 +1,9 @@
 """kill -9 in the middle of every kind of DDL: afterwards .frm files and catalog agree and every
 table is whole.
 
-One exception, which is the server's (docs/limits.md): DDL on a partitioned table is not atomic, and
-a kill may leave partitions without their table. CHECK TABLE names them and DROP TABLE IF EXISTS
-removes them.
+One exception, which is the server's (docs/users/limits.md): DDL on a partitioned table is not
+atomic, and a kill may leave partitions without their table. CHECK TABLE names them and DROP TABLE
+IF EXISTS removes them.
 """
 
 import re

@@ -80,7 +80,7 @@ def count_found_prepared(server, log_bytes: int) -> int:
 def rebuild_if_corrupt(server, number: int) -> bool:
     """Whether InnoDB itself calls its table of a client corrupt; it is filled from the other one,
     then. A kill of MariaDB 10.11.18 has left a clustered index of InnoDB without a change that its
-    secondary index had (docs/proof.md, soak 1813)."""
+    secondary index had (docs/developers/proof.md, soak 1813)."""
     found = server.sql(f"CHECK TABLE d.i{number} EXTENDED")
     if all(row[2] != "error" for row in found):
         return False

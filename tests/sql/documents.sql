@@ -1,4 +1,4 @@
--- What the documents about InnoDB's compression and row counts ask for, beside formats.sql: docs/innodb.md lists the rows.
+-- What the documents about InnoDB's compression and row counts ask for, beside formats.sql: docs/users/innodb.md lists the rows.
 --
 -- F10: every table says in which version of the file format it is.
 CREATE TABLE f10 (a INT PRIMARY KEY, b INT, KEY (b));

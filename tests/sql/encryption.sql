@@ -76,7 +76,7 @@ SELECT * FROM closed;
 SELECT * FROM yes_key_2;
 ALTER TABLE closed CONVERT PARTITION p1 TO TABLE came_out;
 SHOW CREATE TABLE came_out;
--- With its query cache on, the server may end here, on InnoDB too (docs/limits.md).
+-- With its query cache on, the server may end here, on InnoDB too (docs/users/limits.md).
 SET GLOBAL query_cache_type = 0;
 ALTER TABLE closed CONVERT TABLE came_out TO PARTITION p1 VALUES LESS THAN (200);
 SET GLOBAL query_cache_type = 1;

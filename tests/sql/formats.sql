@@ -1,4 +1,4 @@
--- Words that InnoDB's tables are declared with: ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED. docs/innodb.md lists F1 to F18.
+-- Words that InnoDB's tables are declared with: ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED. docs/users/innodb.md lists F1 to F18.
 --
 -- F1: ROW_FORMAT=COMPACT is kept and shown.
 CREATE TABLE f1 (a INT PRIMARY KEY, b VARCHAR(100)) ROW_FORMAT=COMPACT;

@@ -159,7 +159,7 @@ INSERT INTO other VALUES (110, 0);
 START TRANSACTION WITH CONSISTENT SNAPSHOT;
 SELECT * FROM z WHERE a = 5;
 --! connection default
--- With its query cache on, the server may end here, on InnoDB too (docs/limits.md).
+-- With its query cache on, the server may end here, on InnoDB too (docs/users/limits.md).
 SET GLOBAL query_cache_type = 0;
 ALTER TABLE p CONVERT TABLE other TO PARTITION p3 VALUES LESS THAN (200);
 SET GLOBAL query_cache_type = 1;

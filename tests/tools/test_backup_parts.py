@@ -286,7 +286,7 @@ def test_help_says_what_each_command_does(capsys):
     for words in (["--help"], ["full", "--help"], ["restore", "--help"]):
         with pytest.raises(SystemExit):
             parser().parse_args(words)
-        assert "docs/backup.md" in capsys.readouterr().out or words != ["--help"]
+        assert "docs/users/backup.md" in capsys.readouterr().out or words != ["--help"]
     options = parser().parse_args(["full", "there", "--rate", "20M", "--more=--parallel=4"])
     assert (options.target, options.rate, options.more) == ("there", 20 << 20, ["--parallel=4"])
 

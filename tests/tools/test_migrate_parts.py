@@ -131,7 +131,7 @@ def test_help_says_what_each_command_does(capsys):
     for words in (["--help"], ["run", "--help"], ["undo", "--help"]):
         with pytest.raises(SystemExit):
             parser().parse_args(words)
-        assert "docs/migrate.md" in capsys.readouterr().out or words != ["--help"]
+        assert "docs/users/migrate.md" in capsys.readouterr().out or words != ["--help"]
 
 
 class Remote:

@@ -24,9 +24,10 @@ def test_links_of_the_packages_documents_lead_somewhere_in_the_package(folder):
 
 
 def test_the_package_has_what_its_readers_are_sent_to(folder):
-    for name in ("README.md", "docs/usage.md", "docs/upgrades.md", "docs/backup.md",
-                 "docs/architecture.svg", "tools/monitoring/cheetah-alerts.yml",
-                 "packaging/Containerfile", "LICENSES/MIT.txt"):
+    for name in ("README.md", "docs/README.md", "docs/users/usage.md", "docs/users/upgrades.md",
+                 "docs/users/backup.md", "docs/developers/architecture.svg",
+                 "tools/monitoring/cheetah-alerts.yml", "packaging/Containerfile",
+                 "LICENSES/MIT.txt"):
         assert (folder / name).is_file(), name
     named = set()
     for script in package.PACKAGING.iterdir():

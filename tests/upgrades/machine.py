@@ -39,7 +39,8 @@ NEXT_SERIES = "1:11.8.0-1"
 OWN = "/srv/archive"           # of one machine alone
 LINK = "/usr/lib/mysql/plugin/ha_cheetah.so"
 SECONDS = 1800
-COPY_BYTES, READ_FEATURES_AT = 4096, 32    # of the engine's control block, see docs/format.md
+# Of the engine's CONTROL, see docs/developers/format.md.
+COPY_BYTES, READ_FEATURES_AT = 4096, 32
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": "/root",
                "DEBIAN_FRONTEND": "noninteractive"}
 

@@ -29,7 +29,8 @@ from .paths import PROJECT, TARGET, VAR, show
 from .say import Failure
 
 LEDGER, LOGS = VAR / "soak.tsv", VAR / "soak"
-LANDED = PROJECT / "docs/soak.tsv"   # what ledgers of other machines had; lines are added by hand
+# Lines of other machines' ledgers, added by hand.
+LANDED = PROJECT / "docs/developers/soak.tsv"
 HEAD = ["date", "commit", "engine", "seed", "round", "passed", "skipped", "seconds", "result",
         "command"]
 SECONDS_MAX = 1800   # of a round: several times what the longest one takes

@@ -5,8 +5,8 @@
 //!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
 //!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
 //!       would succeed and mean nothing.)
-//!   D3  Which barrier stands between which writes is listed in docs/durability.md, before it is
-//!       coded.
+//!   D3  Which barrier stands between which writes is listed in docs/developers/durability.md,
+//!       before it is coded.
 //!
 //! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]), and
 //! the owner of free space ([`space`]).
@@ -25,7 +25,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The barriers by name. docs/durability.md says what each makes durable, and who relies on it.
+/// The barriers by name. docs/developers/durability.md says what each makes durable, and who relies
+/// on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// Images in a segment file, before a page map names them.

@@ -1,6 +1,6 @@
 //! Snapshots of the database: each is what was committed when it was pinned, whatever happens to
 //! the database until it is written and afterwards; and nothing that happens to it touches the
-//! database (Z1 to Z10 of docs/durability.md).
+//! database (Z1 to Z10 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

@@ -1,5 +1,5 @@
 //! Constraints between tables: they survive power cuts and follow names, what cannot be is refused,
-//! and nobody commits a child without a parent (docs/decisions/0046-foreign-keys.md).
+//! and nobody commits a child without a parent (docs/developers/decisions/0046-foreign-keys.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

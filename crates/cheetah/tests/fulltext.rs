@@ -1,5 +1,5 @@
 //! Full-text indexes: words are found as their rows are, whatever becomes of transactions,
-//! definitions and power (docs/decisions/0047-full-text.md).
+//! definitions and power (docs/developers/decisions/0047-full-text.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

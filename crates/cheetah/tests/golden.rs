@@ -99,7 +99,7 @@ fn every_format_is_written_as_by_the_version_that_introduced_it() {
         assert!(
             now == then,
             "line {}: the bytes of '{format}' are not those of version {NOW} any more, which databases hold. Raise the \
-             version of the format, read both, describe both in docs/format.md, and add a folder for the new one.\n\
+             version of the format, read both, describe both in docs/developers/format.md, and add a folder for the new one.\n\
              now  {now}\nthen {then}",
             number + 1
         );

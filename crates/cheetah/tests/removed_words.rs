@@ -1,6 +1,6 @@
 //! Rows with words go by one row in the table of removed words, and the background deletes
 //! their postings. No search and no check may tell the difference (W1 to W8 of
-//! `db/fulltext/removed/mod.rs`, docs/decisions/0058-removed-words.md).
+//! `db/fulltext/removed/mod.rs`, docs/developers/decisions/0058-removed-words.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

@@ -36,7 +36,7 @@ fn collect(folder: &Path, files: &mut Vec<(PathBuf, String)>) {
 }
 
 fn document(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/developers").join(name);
     fs::read_to_string(path).expect("the document is readable")
 }
 

@@ -1,6 +1,6 @@
 //! Temporary tables: nothing of them is logged or waited for, they go back to savepoints and end
 //! with their transaction, and after any power cut nothing is left of them (Y1 to
-//! Y5 of docs/durability.md).
+//! Y5 of docs/developers/durability.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

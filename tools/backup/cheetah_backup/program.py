@@ -35,7 +35,7 @@ EXAMPLES = """examples:
   cheetah-backup clone --data-dir /var/lib/mysql-replica
 
 It runs on the server's machine, as a user who may read its data (root or mysql), and connects as
-the client program mariadb does. Read docs/backup.md; the package has it too.
+the client program mariadb does. Read docs/users/backup.md; the package has it too.
 """
 COMMANDS = {"full": make.full, "incremental": make.incremental, "stream": make.stream,
             "verify": use.verify, "restore": use.restore, "show": use.show,

@@ -15,7 +15,7 @@ PREFIX = "cheetah-backup-"   # of directories that are this program's alone
 
 @dataclass
 class Manifest:
-    """What a snapshot has, as its manifest says (docs/format.md)."""
+    """What a snapshot has, as its manifest says (docs/developers/format.md)."""
 
     notes: dict
     paths: list

@@ -35,7 +35,7 @@ EXAMPLES = """examples:
 It may be killed at any moment, and so may the server: `resume`, or the same `run` again, goes on.
 It connects with the client program `mariadb` and what that reads of option files. The user needs
 all privileges. All statements are written to the binary log, and replicas do the same, unless
---local is given. Read docs/migrate.md first; the package has it too.
+--local is given. Read docs/users/migrate.md first; the package has it too.
 """
 LOCK_NAME, LOCK_POLL_SECONDS = "cheetah_migrate", 5
 PART = r"(`(?:[^`]|``)+`|[^`.]+)"

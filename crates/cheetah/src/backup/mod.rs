@@ -6,7 +6,7 @@
 //! the files. Whoever opens such a directory for the first time looks first whether it is whole
 //! ([`check_manifest`]). Nothing here knows what the bytes of pages and rows mean.
 //!
-//! Invariants: Z1 to Z10 of docs/durability.md, "A snapshot".
+//! Invariants: Z1 to Z10 of docs/developers/durability.md, "A snapshot".
 //! Locks     that of the page map over [`Snapshot::pin`], without the sync of the log; none over
 //!           the rest.
 //! Errors    those of the engine's own files while a snapshot is pinned. What goes wrong with the

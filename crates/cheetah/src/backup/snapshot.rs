@@ -99,7 +99,7 @@ impl Snapshot {
         Ok(target.written())
     }
 
-    /// The steps in the order that docs/durability.md tells (Z5).
+    /// The steps in the order that docs/developers/durability.md tells (Z5).
     fn fill(
         &self,
         target: &mut Target<'_>,

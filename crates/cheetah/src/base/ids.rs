@@ -61,7 +61,7 @@ impl PageId {
 
 impl TableId {
     /// The bit that numbers of temporary tables have and others lack: its number alone tells that a
-    /// table is not logged (Y1 of docs/durability.md).
+    /// table is not logged (Y1 of docs/developers/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
     /// Whether it is that of a temporary table.

@@ -14,7 +14,7 @@
 //!       nobody opens the database who would find those words.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
-//! Layout    docs/format.md, "Catalog rows".
+//! Layout    docs/developers/format.md, "Catalog rows".
 
 use super::bytes::{check_version, ensure, put_prefixed, Defect, Reader};
 use super::foreign_key::{Description, ForeignKeyDef};

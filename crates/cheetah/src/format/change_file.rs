@@ -7,7 +7,7 @@
 //!   I2  Blocks of a closed file are closed with the key that its header names; checksums are over
 //!       what is stored (E8).
 //!   I3  What a record says holds as long as the page map has that location for the page.
-//! Layout    docs/format.md, "Change files".
+//! Layout    docs/developers/format.md, "Change files".
 //!
 //! ```text
 //! header (64 bytes)                    block

@@ -6,7 +6,7 @@
 //!   I2  A name of a key says which bytes it has: a key of that number and version with other bytes
 //!       has another name.
 //!   I3  Secrets are wiped when they are dropped, and are in no output.
-//! Layout    docs/format.md, "Encryption".
+//! Layout    docs/developers/format.md, "Encryption".
 //! Sources   AES-256 (FIPS 197) in counter mode (NIST SP 800-38A); HMAC-SHA-256 (RFC 2104) as the
 //!           function that makes keys of a key.
 

@@ -7,7 +7,7 @@
 //!   I2  Two columns of the same kind have equal keys for equal values, but for what a key part
 //!       adds (the flag of a column that may be NULL, the direction).
 //!   I3  A constraint has as many columns as its parent's side, and at least one.
-//! Layout    docs/format.md, "Catalog rows".
+//! Layout    docs/developers/format.md, "Catalog rows".
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, text};

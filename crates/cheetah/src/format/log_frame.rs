@@ -11,7 +11,7 @@
 //!       checksums are over what stands there. Sync marks, and records that say how a transaction
 //!       is prepared, are not closed: a snapshot has others in their places than the database.
 //!   I4  The first 12 and the last 4 bytes of a header mean the same in all versions.
-//! Layout    docs/format.md, "Log files".
+//! Layout    docs/developers/format.md, "Log files".
 //!
 //! ```text
 //! header (512 bytes)                          frame

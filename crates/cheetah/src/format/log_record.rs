@@ -7,7 +7,7 @@
 //!   I2  Secondary keys are logged as the caller encoded them (H1): redo never computes a key.
 //!   I3  Every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and `Blob`)
 //!       is answered by at most one [`LogRecord::Undo`], with the number of that push (C5).
-//! Layout    docs/format.md, "Log records".
+//! Layout    docs/developers/format.md, "Log records".
 
 use super::bytes::{put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, put_xid, text, xid};

@@ -4,7 +4,7 @@
 //! Invariants
 //!   I1  The last line has the CRC-32C of all lines before it: a manifest that was written in part
 //!       is none.
-//! Layout    docs/format.md, "MANIFEST".
+//! Layout    docs/developers/format.md, "MANIFEST".
 
 use super::bytes::{check_version, ensure, Defect};
 use crate::base::{Epoch, Lsn};

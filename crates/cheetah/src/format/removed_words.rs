@@ -5,7 +5,7 @@
 //!   I1  Words come in ascending order, each once; each names as much of the one before as it can.
 //!       So equal lists are equal bytes, and a reader needs room for one word.
 //!
-//! Layout    docs/format.md, "Removed words".
+//! Layout    docs/developers/format.md, "Removed words".
 
 use super::bytes::{check_version, ensure, Defect, Reader};
 use super::row::{build_row, RowFormatVersion, VarValue};

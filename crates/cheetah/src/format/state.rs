@@ -8,7 +8,7 @@
 //!       any more.
 //!   I3  Without change files it is written as version 3, and without dictionaries too as version
 //!       2, which older engines read.
-//! Layout    docs/format.md, "Epoch state".
+//! Layout    docs/developers/format.md, "Epoch state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
 use super::record_fields::{count, number_u32, put_xid, text, xid};

@@ -1,7 +1,7 @@
 //! Rows of the statistics table, as bytes: how many different keys an index has, for each number of
 //! leading parts.
 //!
-//! Layout    docs/format.md, "Statistics".
+//! Layout    docs/developers/format.md, "Statistics".
 
 use super::bytes::{check_version, Defect, Reader};
 use super::record_fields::count;

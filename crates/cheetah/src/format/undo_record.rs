@@ -11,7 +11,7 @@
 //!   I4  A finish record belongs to no chain: its number and its previous record are 0, and no
 //!       record points to it.
 //! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous
-//! record of the transaction u64 (0 = none), then the body; docs/format.md, "Undo log".
+//! record of the transaction u64 (0 = none), then the body; docs/developers/format.md, "Undo log".
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
 use super::log_record::RowOp;

@@ -1,8 +1,8 @@
 //! The query side of FULLTEXT indexes: what MATCH .. AGAINST finds, and how it ranks.
 //!
 //! [`search`] parses a query, evaluates it over what a [`Source`] tells of an index and its rows,
-//! and ranks. Rows, ranks and refusals are InnoDB's; docs/fulltext.md says what these are, and
-//! where ours differ. There is no I/O here but in the source.
+//! and ranks. Rows, ranks and refusals are InnoDB's; docs/users/fulltext.md says what these are,
+//! and where ours differ. There is no I/O here but in the source.
 //!
 //! Invariants
 //!   - A query is answered in the memory that it was given, or refused; so is one that is long, or

@@ -1,8 +1,8 @@
 //! Memory for small things that grow and go: cells of one size, of which each thing has a chain.
 //!
 //! They come one by one and go in an order of their own. As allocations of their own
-//! sizes they would leave holes in the memory of the process (docs/decisions/0021). Cells lie in
-//! blocks, and a block goes back to the system when its last cell is free.
+//! sizes they would leave holes in the memory of the process (docs/developers/decisions/0021).
+//! Cells lie in blocks, and a block goes back to the system when its last cell is free.
 
 use crate::base::planted;
 use crate::format::page::PageBuf;

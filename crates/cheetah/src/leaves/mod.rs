@@ -3,10 +3,10 @@
 //! A leaf without a frame is *cold*. A record of it can be taken out of its image ([`peek`]), a
 //! filter may say that it lacks a key ([`filters`]), and changes of it may be *pending* in memory
 //! until it gets a frame or a new image (decisions
-//! [40](../../../../docs/decisions/0040-buffered-inserts.md) and
-//! [41](../../../../docs/decisions/0041-changes-without-their-leaf.md)). Status variables call
-//! pending changes entries. The pool below moves pages and knows no keys; it calls [`ColdLeaves`]
-//! through [`BesideFrames`](crate::pool::BesideFrames). Trees above ask [`Leaves`].
+//! [40](../../../../docs/developers/decisions/0040-buffered-inserts.md) and
+//! [41](../../../../docs/developers/decisions/0041-changes-without-their-leaf.md)). Status
+//! variables call pending changes entries. The pool below moves pages and knows no keys; it calls
+//! [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above ask [`Leaves`].
 //!
 //! Many files: one for each step in the life of a pending change, and what it needs.
 //!
@@ -27,7 +27,7 @@
 //!   B5  A page with changes of an epoch is in `pending` of its changes. It goes from there to
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `pending`.
 //!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B10, B14 to B20  See docs/durability.md. V1 to V8  See [`save`].
+//!   B8, B10, B14 to B20  See docs/developers/durability.md. V1 to V8  See [`save`].
 //! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
 //!           of the map. Never the order with a shard held. Small leaves and the list of files
 //!           have mutexes of their own, with nothing under them.

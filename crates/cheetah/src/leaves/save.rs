@@ -1,5 +1,5 @@
 //! What waits for leaves is *saved* in a change file when a checkpoint needs it, and goes on
-//! waiting ([decision 44](../../../../../docs/decisions/0044-changes-are-saved.md)).
+//! waiting ([decision 44](../../../../docs/developers/decisions/0044-changes-are-saved.md)).
 //!
 //! Invariants
 //!   V1  What is saved of a page for an epoch is what waited for it at the epoch switch, with the

@@ -19,7 +19,7 @@
 //!       the copy (but for tables that say no), sort runs, and files of the salvage itself (E16).
 //!       Without the keys that it needs the salvage ends at once: an attempt with less would lose
 //!       what the keys bring back.
-//! docs/decisions/0051-salvage.md says why.
+//! docs/developers/decisions/0051-salvage.md says why.
 
 mod copying;
 mod opening;

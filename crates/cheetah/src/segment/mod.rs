@@ -5,7 +5,7 @@
 //! *tail* of the stream. A segment is sealed when its last bytes are in its file (T6); one of an
 //! earlier startup is sealed from the beginning. A sealed segment is never written.
 //!
-//! When a segment may be unlinked (rule C3 of docs/durability.md)
+//! When a segment may be unlinked (rule C3 of docs/developers/durability.md)
 //!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
 //!   the last committed epoch. (The log names no images: large values travel in it as bytes.) Every
 //!   image is installed in the current map before anything else, so one count per segment is
@@ -22,11 +22,11 @@
 //!       retained.
 //!
 //! What readers, writers and a sync may rely on while the tail goes to its file: T1 to T7 of
-//! docs/durability.md, at the head of `tail`.
+//! docs/developers/durability.md, at the head of `tail`.
 //!
 //! Victims of garbage collection are taken only among segments sealed before the last committed
-//! epoch switch (rule S6 of docs/durability.md): their images are then older than any epoch in the
-//! making.
+//! epoch switch (rule S6 of docs/developers/durability.md): their images are then older than any
+//! epoch in the making.
 
 mod append;
 mod fill;

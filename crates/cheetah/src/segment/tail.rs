@@ -1,7 +1,7 @@
 //! The end of a stream that is not in its file yet: one half is filled while the full one is
 //! written.
 //!
-//! Invariants (T1 to T7 of docs/durability.md)
+//! Invariants (T1 to T7 of docs/developers/durability.md)
 //!   T1  A byte that was appended is in its file, in the full half, or in the half being filled;
 //!       those of a file lie in this order.
 //!   T2  A full half does not change until it is written. Only the thread that writes it has it

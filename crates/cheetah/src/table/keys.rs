@@ -15,7 +15,8 @@
 //!       newest rows only.
 //!   K5  A statement that is to disable the indexes of an empty table only does nothing, and waits
 //!       for nobody, where the clustered index has a record, whoever sees it.
-//! docs/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
+//! docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after each
+//! finds.
 
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;

@@ -1,4 +1,5 @@
-//! The order of the barriers of a checkpoint, as text: docs/durability.md has the same lists.
+//! The order of the barriers of a checkpoint, as text: docs/developers/durability.md has the same
+//! lists.
 
 use crate::store::{empty_history, Store};
 use cheetah::base::PageId;

@@ -1,5 +1,5 @@
 //! Looking for the row that a row refers to, and for those that refer to it (F1, F2 of
-//! docs/decisions/0046-foreign-keys.md).
+//! docs/developers/decisions/0046-foreign-keys.md).
 
 use super::how_to_read::Reading;
 use super::scan_step::Locking;

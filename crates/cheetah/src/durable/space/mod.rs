@@ -1,6 +1,6 @@
 //! Free disk space: one owner, who says what may be begun while little is left.
 //!
-//! Invariants (O1 to O5 of docs/durability.md)
+//! Invariants (O1 to O5 of docs/developers/durability.md)
 //!   O1  Work begins only if what is promised and its own bytes fit, and the part of the reserve
 //!       stays that others need to give space back.
 //!   O2  Appended bytes count as written from then on, not when they reach their file.

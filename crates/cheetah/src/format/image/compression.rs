@@ -68,7 +68,7 @@ pub struct Compression {
 
 impl Default for Compression {
     /// Zstandard level 1: on content regrouped by column, others gain a tenth at most, for 7 to 70
-    /// times the time (docs/innodb.md).
+    /// times the time (docs/users/innodb.md).
     fn default() -> Self {
         Self { codec: Codec::Zstd, level: 1 }
     }

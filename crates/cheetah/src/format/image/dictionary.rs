@@ -2,7 +2,7 @@
 //! compressed.
 //!
 //! A dictionary is made of pieces of pages, as they are. One that Zstandard has trained gains 1 to
-//! 3 % more, for 100 ms (docs/decisions/0030-dictionaries.md).
+//! 3 % more, for 100 ms (docs/developers/decisions/0030-dictionaries.md).
 //!
 //! Invariants
 //!   I1  An image names its dictionary by page and checksum of the content. Beside other content

@@ -1,5 +1,5 @@
-//! The content of an image before compression: a page regrouped by column. docs/format.md has the
-//! layout.
+//! The content of an image before compression: a page regrouped by column.
+//! docs/developers/format.md has the layout.
 
 use super::columns::{best_delta_width, number, put_planes, DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
 use crate::base::{TxnId, UndoPtr};

@@ -1,6 +1,6 @@
-//! Random queries against a model, which does what docs/fulltext.md says that InnoDB does: it has
-//! the nested lists of its parser, walks through them in three passes, and compares with the rows'
-//! text word by word.
+//! Random queries against a model, which does what docs/users/fulltext.md says that InnoDB does: it
+//! has the nested lists of its parser, walks through them in three passes, and compares with the
+//! rows' text word by word.
 
 use super::*;
 use cheetah_io::rng::Rng;

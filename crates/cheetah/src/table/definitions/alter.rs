@@ -13,8 +13,8 @@
 //!       are dropped behind that (X2 of [`super::fulltext`]).
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
 //!   A4  Children whose constraints name a column that gets another name follow in the same call,
-//!       and their handles stay good (F13 of docs/decisions/0046-foreign-keys.md).
-//! docs/durability.md, "Changes of definitions".
+//!       and their handles stay good (F13 of docs/developers/decisions/0046-foreign-keys.md).
+//! docs/developers/durability.md, "Changes of definitions".
 
 use super::ddl::{self, Ddl};
 use super::foreign_keys::{self, Constraints};

@@ -2,7 +2,7 @@
 //! of them when tables change their names.
 //!
 //! Invariants
-//!   F1 to F13 of docs/decisions/0046-foreign-keys.md. Here:
+//!   F1 to F13 of docs/developers/decisions/0046-foreign-keys.md. Here:
 //!   - A constraint refers to its parent by name. The catalog knows the children of each name.
 //!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
 //!     that have left their names to those. A copy refers to nobody by constraints that it has

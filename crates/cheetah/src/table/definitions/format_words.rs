@@ -3,7 +3,7 @@
 //!
 //! Images have the length that they have, so a word for a size is taken as what it is written for:
 //! how small images shall be. Denser is a higher level of Zstandard: more processor time when a
-//! page is written, none when it is read. docs/innodb.md has the levels and what they cost.
+//! page is written, none when it is read. docs/users/innodb.md has the levels and what they cost.
 //!
 //! Invariants
 //!   I1  Codec and level are each told by the first that says something: codec COMPRESSION; a word

@@ -1,5 +1,5 @@
 //! Full-text indexes: each has its postings in a table of their own, a row for each word of each
-//! row. Transactions write and read them (docs/decisions/0047-full-text.md).
+//! row. Transactions write and read them (docs/developers/decisions/0047-full-text.md).
 //!
 //! Invariants
 //!   X1  A posting table has a name that no caller gives to a table, and that it keeps for life.

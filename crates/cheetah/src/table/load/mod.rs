@@ -16,7 +16,7 @@
 //!   L4  Memory for rows that are kept and for sorting is counted in shares of
 //!       [`SortMemory`](crate::sort::SortMemory).
 //!   L5  After an error nothing more is taken: rows would be missing.
-//! docs/durability.md, "Loads", has the steps and what a crash after each finds.
+//! docs/developers/durability.md, "Loads", has the steps and what a crash after each finds.
 
 mod building;
 mod finishing;

@@ -21,7 +21,7 @@
 //!           a shard of owners; or `waits`, a shard of tables, a shard of owners. In this order,
 //!           never across I/O or a wait.
 //!
-//! What a caller has to do is in docs/transactions.md, "Locks".
+//! What a caller has to do is in docs/developers/transactions.md, "Locks".
 
 mod acquire;
 mod deadlock;

@@ -3,7 +3,7 @@
 //! A transaction that removes a row with more than one word writes one row into a table of the
 //! engine's own, a *removal*: the row's key in that posting table, with its words. Searches pass
 //! over the postings of rows whose removal they see; the background deletes these, and the removal
-//! with them. (docs/decisions/0058-removed-words.md)
+//! with them. (docs/developers/decisions/0058-removed-words.md)
 //!
 //! Invariants
 //!   W1  A removal has all words of a row that has gone, and all postings of that row are those.
