@@ -27,7 +27,7 @@
 //!   B5  A page with changes of an epoch is in `pending` of its changes. It goes from there to
 //!       `dirty`, or is written, and never back: whoever goes through both begins with `pending`.
 //!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B10, B14 to B20  See docs/developers/durability.md. V1 to V8  See [`save`].
+//!   B8, B10, B14 to B20  See docs/developers/leaves.md. V1 to V8  See [`save`].
 //! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
 //!           of the map. Never the order with a shard held. Small leaves and the list of files
 //!           have mutexes of their own, with nothing under them.
