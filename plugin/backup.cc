@@ -67,8 +67,8 @@ static void end_backup() {
   note_position(&notes);
   std::vector<CheetahNote> list = told(notes);
   int32_t code = cheetah_pin_snapshot(engine.db, list.data(), list.size());
-  if (code == CHEETAH_END) return;
-  if (code == CHEETAH_OK) {
+  if (code == CHEETAH_CODE_END) return;
+  if (code == CHEETAH_CODE_OK) {
     sql_print_information("CHEETAH: a backup has ended its stages: the state of this moment is pinned for %u s. "
                           "SET GLOBAL cheetah_create_snapshot = '/new/directory' writes it; cheetah-backup does so",
                           snapshot_max_age());
@@ -132,13 +132,13 @@ bool create_snapshot(THD *thd, const std::string &path) {
   CheetahSnapshot snapshot{};
   InStage stage(thd, &stage_writing_snapshot);
   int32_t code = cheetah_create_snapshot(engine.db, &order, &snapshot);
-  if (code == CHEETAH_OK) {
+  if (code == CHEETAH_CODE_OK) {
     sql_print_information("CHEETAH: a snapshot is in %s: %llu files of %llu bytes, of which %llu bytes were copied",
                           path.c_str(), static_cast<ulonglong>(snapshot.files_count),
                           static_cast<ulonglong>(snapshot.bytes), static_cast<ulonglong>(snapshot.copied_bytes));
     return false;
   }
-  if (code == CHEETAH_INTERRUPTED) {
+  if (code == CHEETAH_CODE_INTERRUPTED) {
     thd->send_kill_message();
     return true;
   }

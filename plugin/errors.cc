@@ -91,33 +91,33 @@ int rollback_error(int32_t code, THD *thd) {
 
 int handler_error(int32_t code, THD *thd) {
   switch (code) {
-    case CHEETAH_OK: return 0;
-    case CHEETAH_END: return HA_ERR_END_OF_FILE;
-    case CHEETAH_DUPLICATE_KEY: return HA_ERR_FOUND_DUPP_KEY;
-    case CHEETAH_TABLE_EXISTS: return HA_ERR_TABLE_EXIST;
-    case CHEETAH_NO_SUCH_TABLE: return HA_ERR_NO_SUCH_TABLE;
-    case CHEETAH_ROW_NOT_FOUND: return HA_ERR_KEY_NOT_FOUND;
-    case CHEETAH_LOCK_TIMEOUT: return HA_ERR_LOCK_WAIT_TIMEOUT;
-    case CHEETAH_DEADLOCK: return ends_transaction(thd, HA_ERR_LOCK_DEADLOCK);
-    case CHEETAH_RECORD_CHANGED: return ends_transaction(thd, HA_ERR_RECORD_CHANGED);
-    case CHEETAH_LOCK_TABLE_FULL: return ends_transaction(thd, HA_ERR_LOCK_TABLE_FULL);
-    case CHEETAH_LOCKED: return HA_ERR_LOCK_WAIT_TIMEOUT;
-    case CHEETAH_INTERRUPTED: return HA_ERR_ABORTED_BY_USER;
-    case CHEETAH_LIMIT: return own_error_limit;
-    case CHEETAH_DISK_FULL: warn(thd, ER_RECORD_FILE_FULL); log_failure(); return HA_ERR_RECORD_FILE_FULL;
-    case CHEETAH_UNSUPPORTED: log_failure(); return own_error_unsupported;
-    case CHEETAH_CORRUPTION: return corrupted(thd);
-    case CHEETAH_KEY: return without_key(thd);
-    case CHEETAH_IO: log_failure(); return own_error_io;
-    case CHEETAH_TABLE_CHANGED: return HA_ERR_TABLE_DEF_CHANGED;
-    case CHEETAH_CANNOT_ADD_CONSTRAINT: return constraint_refused(thd, HA_ERR_CANNOT_ADD_FOREIGN);
-    case CHEETAH_CONSTRAINT_EXISTS: return constraint_refused(thd, HA_ERR_FOUND_DUPP_KEY);
-    case CHEETAH_IS_REFERENCED: return is_referenced(thd);
-    case CHEETAH_INDEX_IS_NEEDED: return index_is_needed();
-    case CHEETAH_SEARCH_SYNTAX: return search_not_understood();
-    case CHEETAH_SEARCH_PHRASE: return HA_ERR_FTS_TOO_MANY_WORDS_IN_PHRASE;
-    case CHEETAH_SEARCH_MEMORY: return HA_ERR_OUT_OF_MEM;
-    case CHEETAH_ROLLBACK: return not_as_asked(thd);
+    case CHEETAH_CODE_OK: return 0;
+    case CHEETAH_CODE_END: return HA_ERR_END_OF_FILE;
+    case CHEETAH_CODE_DUPLICATE_KEY: return HA_ERR_FOUND_DUPP_KEY;
+    case CHEETAH_CODE_TABLE_EXISTS: return HA_ERR_TABLE_EXIST;
+    case CHEETAH_CODE_NO_SUCH_TABLE: return HA_ERR_NO_SUCH_TABLE;
+    case CHEETAH_CODE_ROW_NOT_FOUND: return HA_ERR_KEY_NOT_FOUND;
+    case CHEETAH_CODE_LOCK_TIMEOUT: return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case CHEETAH_CODE_DEADLOCK: return ends_transaction(thd, HA_ERR_LOCK_DEADLOCK);
+    case CHEETAH_CODE_RECORD_CHANGED: return ends_transaction(thd, HA_ERR_RECORD_CHANGED);
+    case CHEETAH_CODE_LOCK_TABLE_FULL: return ends_transaction(thd, HA_ERR_LOCK_TABLE_FULL);
+    case CHEETAH_CODE_LOCKED: return HA_ERR_LOCK_WAIT_TIMEOUT;
+    case CHEETAH_CODE_INTERRUPTED: return HA_ERR_ABORTED_BY_USER;
+    case CHEETAH_CODE_LIMIT: return own_error_limit;
+    case CHEETAH_CODE_DISK_FULL: warn(thd, ER_RECORD_FILE_FULL); log_failure(); return HA_ERR_RECORD_FILE_FULL;
+    case CHEETAH_CODE_UNSUPPORTED: log_failure(); return own_error_unsupported;
+    case CHEETAH_CODE_CORRUPTION: return corrupted(thd);
+    case CHEETAH_CODE_KEY: return without_key(thd);
+    case CHEETAH_CODE_IO: log_failure(); return own_error_io;
+    case CHEETAH_CODE_TABLE_CHANGED: return HA_ERR_TABLE_DEF_CHANGED;
+    case CHEETAH_CODE_CANNOT_ADD_CONSTRAINT: return constraint_refused(thd, HA_ERR_CANNOT_ADD_FOREIGN);
+    case CHEETAH_CODE_CONSTRAINT_EXISTS: return constraint_refused(thd, HA_ERR_FOUND_DUPP_KEY);
+    case CHEETAH_CODE_IS_REFERENCED: return is_referenced(thd);
+    case CHEETAH_CODE_INDEX_IS_NEEDED: return index_is_needed();
+    case CHEETAH_CODE_SEARCH_SYNTAX: return search_not_understood();
+    case CHEETAH_CODE_SEARCH_PHRASE: return HA_ERR_FTS_TOO_MANY_WORDS_IN_PHRASE;
+    case CHEETAH_CODE_SEARCH_MEMORY: return HA_ERR_OUT_OF_MEM;
+    case CHEETAH_CODE_ROLLBACK: return not_as_asked(thd);
     default: log_failure(); return ends_transaction(thd, own_error_stopped);
   }
 }

@@ -73,7 +73,7 @@ static int drop_orphaned_partitions(const std::string &name) {
   std::vector<std::string> partitions = table_names(name + "#P#");
   if (partitions.empty() || has_definition(name)) return HA_ERR_NO_SUCH_TABLE;
   for (const std::string &partition : partitions) {
-    int32_t code = cheetah_drop_table(engine.db, bytes_of(partition), CHEETAH_REFERENCES_IGNORED);
+    int32_t code = cheetah_drop_table(engine.db, bytes_of(partition), CHEETAH_REFERENCED_IGNORED);
     int error = handler_error(code, current_thd);
     if (error != 0) return error;
   }
@@ -123,7 +123,7 @@ static void print_status(void *context, CheetahBytes text) {
 static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type type) {
   if (type != HA_ENGINE_STATUS) return false;
   Printer printer{thd, print, false};
-  return cheetah_status_text(engine.db, print_status, &printer) != CHEETAH_OK || printer.failed;
+  return cheetah_status_text(engine.db, print_status, &printer) != CHEETAH_CODE_OK || printer.failed;
 }
 
 static uint partition_flags() { return 0; }

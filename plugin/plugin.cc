@@ -70,7 +70,7 @@ static int open_engine(void *hton) {
   adjust_settings();
   CheetahConfig config = open_config();
   int32_t code = cheetah_open(&config, &engine.db);
-  if (code != CHEETAH_OK) {
+  if (code != CHEETAH_CODE_OK) {
     String message = last_message();
     sql_print_error("CHEETAH: cannot open the database in '#cheetah' of the data directory: %s", message.c_ptr_safe());
     return 1;
@@ -95,7 +95,7 @@ static int open_engine(void *hton) {
 static int close_engine(void *) {
   int32_t code = cheetah_close(engine.db);
   engine = Engine();
-  if (code == CHEETAH_OK) return 0;
+  if (code == CHEETAH_CODE_OK) return 0;
   String message = last_message();
   sql_print_error("CHEETAH: closing failed: %s; the next start recovers from the log", message.c_ptr_safe());
   return 0;

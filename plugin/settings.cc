@@ -114,7 +114,7 @@ static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value
   bool is_asked = false;
   *static_cast<my_bool *>(save) = false;
   if (!boolean_of(value, &is_asked)) return 1;
-  if (!is_asked || cheetah_checkpoint(engine.db) == CHEETAH_OK) return 0;
+  if (!is_asked || cheetah_checkpoint(engine.db) == CHEETAH_CODE_OK) return 0;
   String message = last_message();
   my_printf_error(ER_ERROR_DURING_CHECKPOINT, "CHEETAH: no checkpoint: %s", MYF(0), message.c_ptr_safe());
   return 1;

@@ -114,9 +114,9 @@ void WordCodec::append_weights(const uchar *word, size_t bytes, Length length) {
 
 // Of the word in `weights_`.
 uint8_t WordCodec::kind_of(uint chars, CheetahBytes word) const {
-  if (chars < rules_.min_chars) return CHEETAH_WORD_TOO_SHORT;
-  if (chars > rules_.max_chars || weights_.size() + end_.size() > cheetah_word_bytes_max()) return CHEETAH_WORD_TOO_LONG;
-  return rules_.has_stop_words && is_stop_word(word) ? CHEETAH_WORD_STOP : CHEETAH_WORD_INDEXED;
+  if (chars < rules_.min_chars) return CHEETAH_WORD_KIND_TOO_SHORT;
+  if (chars > rules_.max_chars || weights_.size() + end_.size() > cheetah_word_bytes_max()) return CHEETAH_WORD_KIND_TOO_LONG;
+  return rules_.has_stop_words && is_stop_word(word) ? CHEETAH_WORD_KIND_STOP : CHEETAH_WORD_KIND_INDEXED;
 }
 
 bool WordCodec::is_stop_word(CheetahBytes word) {
@@ -190,7 +190,7 @@ bool WordCodec::each_word_of(const uchar *record, Length length, Each each) {
 void WordCodec::collect(const uchar *record, CheetahWords *words) {
   cheetah_clear_words(words);
   each_word_of(record, Length::of_index, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
-    if (kind != CHEETAH_WORD_INDEXED) return true;
+    if (kind != CHEETAH_WORD_KIND_INDEXED) return true;
     weights_.append(end_.data(), end_.size());
     cheetah_add_word(words, weights_.bytes(), ordinal, column);
     return true;
@@ -198,19 +198,19 @@ void WordCodec::collect(const uchar *record, CheetahWords *words) {
 }
 
 int32_t WordCodec::tell_words(const uchar *record, CheetahWordSink *sink) {
-  int32_t code = CHEETAH_OK;
+  int32_t code = CHEETAH_CODE_OK;
   each_word_of(record, Length::whole, [&](uint8_t kind, uint32_t ordinal, uint8_t column) {
     code = cheetah_tell_word(sink, weights_.bytes(), kind, ordinal, column);
-    return code == CHEETAH_OK;
+    return code == CHEETAH_CODE_OK;
   });
   return code;
 }
 
 int32_t WordCodec::split(CheetahBytes text, CheetahWordSink *sink) {
-  int32_t code = CHEETAH_OK;
+  int32_t code = CHEETAH_CODE_OK;
   each_word(text.data, text.len, Length::whole, [&](uint8_t kind) {
     code = cheetah_tell_word(sink, weights_.bytes(), kind, 0, 0);
-    return code == CHEETAH_OK;
+    return code == CHEETAH_CODE_OK;
   });
   return code;
 }

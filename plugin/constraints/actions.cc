@@ -101,13 +101,13 @@ int ha_cheetah::follow(const Action &action, const CascadeStep *cause) {
   CursorHandle cursor(opened);
   RowBuffer row(cheetah_new_buffer());
   CheetahFound found = {};
-  if (code == CHEETAH_OK) {
-    code = cheetah_seek(cursor.get(), CHEETAH_AT_LEAST, action.key, {CHEETAH_END_OF_PREFIX, {nullptr, 0}}, &found);
+  if (code == CHEETAH_CODE_OK) {
+    code = cheetah_seek(cursor.get(), CHEETAH_SEEK_AT_LEAST, action.key, {CHEETAH_END_PREFIX, {nullptr, 0}}, &found);
   }
-  while (code == CHEETAH_OK && found.key.len >= action.key.len &&
+  while (code == CHEETAH_CODE_OK && found.key.len >= action.key.len &&
          memcmp(found.key.data, action.key.data, action.key.len) == 0) {
     if (!action.deletes() && updates_above(cause, name_)) {
-      Refusal refusal{CHEETAH_AS_CHILD, &codec_, nullptr, "an update of its table has led to this one"};
+      Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "an update of its table has led to this one"};
       return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
     }
     if (step.depth >= depth_max) return too_deep(action.constraint);
@@ -115,7 +115,7 @@ int ha_cheetah::follow(const Action &action, const CascadeStep *cause) {
     if (error != 0) return error;
     code = cheetah_next(cursor.get(), &found);
   }
-  return code == CHEETAH_OK || code == CHEETAH_END ? 0 : handler_error(code, ha_thd());
+  return code == CHEETAH_CODE_OK || code == CHEETAH_CODE_END ? 0 : handler_error(code, ha_thd());
 }
 
 int ha_cheetah::too_deep(const CheetahForeignKey &constraint) {
@@ -123,7 +123,7 @@ int ha_cheetah::too_deep(const CheetahForeignKey &constraint) {
                       "CHEETAH: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
                       "of %u. Please drop extra constraints and try again",
                       depth_max);
-  Refusal refusal{CHEETAH_AS_CHILD, &codec_, nullptr, "it has too many rows above it"};
+  Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "it has too many rows above it"};
   return refuse_by(constraint, HA_ERR_FK_DEPTH_EXCEEDED, refusal);
 }
 
@@ -134,7 +134,7 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
   CheetahBytes stored = found.value;
   if (index_no != 0) {
     int32_t code = cheetah_current_row(cursor, row);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
     stored = cheetah_buffer_bytes(row);
   }
   uchar *record = table->record[0], *old_record = table->record[1];
@@ -146,13 +146,13 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
   memcpy(old_record, record, table->s->reclength);
   const std::vector<KeyPart> &parts = codec_.key_at(index_no).parts();
   bool fits = true;
-  if (action.what == CHEETAH_CASCADE) {
+  if (action.what == CHEETAH_FOREIGN_KEY_ACTION_CASCADE) {
     fits = action.values.put(parts, record);
   } else {
     for (size_t i = 0; i < action.constraint.column_count; i++) fits &= parts[i].set_null(record);
   }
   if (!fits) {
-    Refusal refusal{CHEETAH_AS_CHILD, &codec_, old_record, "its columns do not take the new value"};
+    Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, old_record, "its columns do not take the new value"};
     return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
   }
   if (table->vfield != nullptr) table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE);

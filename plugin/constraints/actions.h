@@ -47,7 +47,7 @@ struct Action {
   CheetahBytes key;  // of the rows in the child's index
   const ParentValues &values;
 
-  bool deletes() const { return parent_goes && what == CHEETAH_CASCADE; }
+  bool deletes() const { return parent_goes && what == CHEETAH_FOREIGN_KEY_ACTION_CASCADE; }
 };
 
 // The handler with which the server has opened the child for actions of the statement; nullptr if

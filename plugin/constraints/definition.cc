@@ -93,14 +93,14 @@ std::string Definition::next_name() {
 
 static uint8_t action_of(enum_fk_option option) {
   switch (option) {
-    case FK_OPTION_CASCADE: return CHEETAH_CASCADE;
-    case FK_OPTION_SET_NULL: return CHEETAH_SET_NULL;
-    case FK_OPTION_NO_ACTION: return CHEETAH_NO_ACTION;
-    default: return CHEETAH_RESTRICT;
+    case FK_OPTION_CASCADE: return CHEETAH_FOREIGN_KEY_ACTION_CASCADE;
+    case FK_OPTION_SET_NULL: return CHEETAH_FOREIGN_KEY_ACTION_SET_NULL;
+    case FK_OPTION_NO_ACTION: return CHEETAH_FOREIGN_KEY_ACTION_NO_ACTION;
+    default: return CHEETAH_FOREIGN_KEY_ACTION_RESTRICT;
   }
 }
 
-static bool changes_child(uint8_t action) { return action >= CHEETAH_CASCADE; }
+static bool changes_child(uint8_t action) { return action >= CHEETAH_FOREIGN_KEY_ACTION_CASCADE; }
 
 static int refuse(THD *thd, const char *reason) {
   warn_of_constraint(thd, HA_ERR_CANNOT_ADD_FOREIGN, bytes_of(reason));
@@ -128,7 +128,7 @@ int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
   List_iterator_fast<Key_part_spec> own(fk->columns), others(fk->ref_columns);
   while (const Key_part_spec *column = own++) {
     std::string name = key->old ? new_column_name(column->field_name.str) : column->field_name.str;
-    bool acts = changes_child(constraint.on_update) || constraint.on_delete == CHEETAH_SET_NULL;
+    bool acts = changes_child(constraint.on_update) || constraint.on_delete == CHEETAH_FOREIGN_KEY_ACTION_SET_NULL;
     if (acts && computes_stored_column_from(name.c_str())) {
       return refuse(thd_, "a stored column is computed from one that an action would change");
     }

@@ -58,14 +58,14 @@ CheetahForeignKey constraint_of(const CheetahForeignKeys *list, uint8_t role, si
 
 ulong last_generated_number(const std::string &table_name) {
   CheetahTable *table = nullptr;
-  if (cheetah_open_table(engine.db, bytes_of(table_name), &table) != CHEETAH_OK) return 0;
+  if (cheetah_open_table(engine.db, bytes_of(table_name), &table) != CHEETAH_CODE_OK) return 0;
   TableHandle opened(table);
   ForeignKeyList list = owned(cheetah_foreign_keys(engine.db, table));
-  size_t count = list ? cheetah_foreign_key_count(list.get(), CHEETAH_AS_CHILD) : 0;
+  size_t count = list ? cheetah_foreign_key_count(list.get(), CHEETAH_ROLE_CHILD) : 0;
   std::string prefix = shown_table(table_name) + generated_name_infix;
   ulong last = 0;
   for (size_t no = 0; no < count; no++) {
-    std::string name = text_of(constraint_of(list.get(), CHEETAH_AS_CHILD, no).name);
+    std::string name = text_of(constraint_of(list.get(), CHEETAH_ROLE_CHILD, no).name);
     if (name.compare(0, prefix.size(), prefix) != 0) continue;
     ulong number = strtoul(name.c_str() + prefix.size(), nullptr, 10);
     if (number > last) last = number;
@@ -80,15 +80,15 @@ static constexpr int ask_again = own_error_last + 1;
 static constexpr unsigned asked_max = 100;
 
 static int error_of_search(int32_t code, THD *thd) {
-  return code == CHEETAH_NO_SUCH_TABLE ? ask_again : handler_error(code, thd);
+  return code == CHEETAH_CODE_NO_SUCH_TABLE ? ask_again : handler_error(code, thd);
 }
 
 static const CheetahKeySide &own_side(const CheetahForeignKey &constraint, uint8_t role) {
-  return role == CHEETAH_AS_CHILD ? constraint.child_key : constraint.parent_key;
+  return role == CHEETAH_ROLE_CHILD ? constraint.child_key : constraint.parent_key;
 }
 
 static const CheetahKeySide &other_side(const CheetahForeignKey &constraint, uint8_t role) {
-  return role == CHEETAH_AS_CHILD ? constraint.parent_key : constraint.child_key;
+  return role == CHEETAH_ROLE_CHILD ? constraint.parent_key : constraint.child_key;
 }
 
 bool encode_reference(const TableCodec &codec, const CheetahForeignKey &constraint, uint8_t role, const uchar *record,
@@ -107,8 +107,8 @@ void ForeignKeys::refresh() {
   uint64_t now = cheetah_definition_changes(engine.db);
   if (is_known_ && now == as_of_) return;
   list_ = owned(cheetah_foreign_keys(engine.db, file_->engine_table_.get()));
-  child_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_CHILD) : 0;
-  parent_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_AS_PARENT) : 0;
+  child_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_ROLE_CHILD) : 0;
+  parent_count_ = list_ ? cheetah_foreign_key_count(list_.get(), CHEETAH_ROLE_PARENT) : 0;
   as_of_ = now;
   is_known_ = true;
 }
@@ -129,7 +129,7 @@ void ForeignKeys::forget_if_old() {
 
 bool ForeignKeys::refer_to_own_table() const {
   for (size_t no = 0; no < child_count_; no++) {
-    CheetahForeignKey constraint = get(CHEETAH_AS_CHILD, no);
+    CheetahForeignKey constraint = get(CHEETAH_ROLE_CHILD, no);
     if (same_bytes(constraint.child, constraint.parent)) return true;
   }
   return false;
@@ -153,12 +153,12 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
     bool is_copy = is_intermediate_name(file_->name_);
     int error = 0;
     for (size_t no = 0; no < child_count_ && error == 0; no++) {
-      CheetahForeignKey constraint = constraint_of(list.get(), CHEETAH_AS_CHILD, no);
+      CheetahForeignKey constraint = constraint_of(list.get(), CHEETAH_ROLE_CHILD, no);
       if (is_copy && constraint.is_checked == 0) continue;
       if (step != nullptr && step->constraint == text_of(constraint.name)) continue;
       bool is_served = constraint.child_key.columns != nullptr;
       bool may_stay = is_served && old_record != nullptr;
-      if (may_stay && !changes(constraint, CHEETAH_AS_CHILD, old_record, record)) continue;
+      if (may_stay && !changes(constraint, CHEETAH_ROLE_CHILD, old_record, record)) continue;
       error = check_parent(list.get(), no, record);
     }
     if (error != ask_again) return error;
@@ -169,27 +169,28 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
 }
 
 int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record) {
-  CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+  CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_CHILD, no);
   if (constraint.child_key.columns == nullptr) {
-    return refuse(constraint, CHEETAH_AS_CHILD, record, "no index of its table serves the constraint");
+    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "no index of its table serves the constraint");
   }
   if (constraint.parent_key.columns == nullptr) {
     const std::vector<KeyPart> &parts = file_->codec_.key_at(constraint.child_key.index_no).parts();
     for (size_t i = 0; i < constraint.column_count; i++) {
       if (parts[i].is_null(record)) return 0;
     }
-    return refuse(constraint, CHEETAH_AS_CHILD, record, "the parent table is not there, or has no index that serves");
+    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "the parent table is not there, or has no index that serves");
   }
-  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_CHILD, record, &scratch_, &key_)) return 0;
-  int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_CHILD, no, key_.bytes());
-  if (code == CHEETAH_END) return refuse(constraint, CHEETAH_AS_CHILD, record, "the parent table has no row with that key");
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_ROLE_CHILD, record, &scratch_, &key_)) return 0;
+  int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_ROLE_CHILD, no, key_.bytes());
+  if (code == CHEETAH_CODE_END)
+    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "the parent table has no row with that key");
   return error_of_search(code, file_->ha_thd());
 }
 
 // Definitions that have changed meanwhile may be why a row was not found, or one was.
 int ForeignKeys::refuse(const CheetahForeignKey &constraint, uint8_t role, const uchar *record, const char *reason) {
   if (cheetah_definition_changes(engine.db) != as_of_) return ask_again;
-  int error = role == CHEETAH_AS_CHILD ? HA_ERR_NO_REFERENCED_ROW : HA_ERR_ROW_IS_REFERENCED;
+  int error = role == CHEETAH_ROLE_CHILD ? HA_ERR_NO_REFERENCED_ROW : HA_ERR_ROW_IS_REFERENCED;
   return file_->refuse_by(constraint, error, Refusal{role, &file_->codec_, record, reason});
 }
 
@@ -216,26 +217,27 @@ bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uc
 }
 
 int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old_record, const uchar *record) {
-  CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_PARENT, no);
+  CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_PARENT, no);
   if (constraint.parent_key.columns == nullptr) return 0;
-  if (record != nullptr && !changes(constraint, CHEETAH_AS_PARENT, old_record, record)) return 0;
+  if (record != nullptr && !changes(constraint, CHEETAH_ROLE_PARENT, old_record, record)) return 0;
   if (constraint.child_key.columns == nullptr) {
-    return refuse(constraint, CHEETAH_AS_PARENT, old_record, "no index of the child table serves the constraint");
+    return refuse(constraint, CHEETAH_ROLE_PARENT, old_record, "no index of the child table serves the constraint");
   }
-  if (!encode_reference(file_->codec_, constraint, CHEETAH_AS_PARENT, old_record, &scratch_, &key_)) return 0;
+  if (!encode_reference(file_->codec_, constraint, CHEETAH_ROLE_PARENT, old_record, &scratch_, &key_)) return 0;
   THD *thd = file_->ha_thd();
   uint8_t what = record == nullptr ? constraint.on_delete : constraint.on_update;
-  if (refers_to_itself(constraint, old_record) && (record != nullptr || what < CHEETAH_CASCADE)) {
-    return refuse(constraint, CHEETAH_AS_PARENT, old_record, "it refers to itself");
+  if (refers_to_itself(constraint, old_record) && (record != nullptr || what < CHEETAH_FOREIGN_KEY_ACTION_CASCADE)) {
+    return refuse(constraint, CHEETAH_ROLE_PARENT, old_record, "it refers to itself");
   }
-  ha_cheetah *child = what >= CHEETAH_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
+  ha_cheetah *child = what >= CHEETAH_FOREIGN_KEY_ACTION_CASCADE ? open_child(thd, text_of(constraint.child)) : nullptr;
   if (child == nullptr) {
-    int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_AS_PARENT, no, key_.bytes());
-    if (code == CHEETAH_OK) return refuse(constraint, CHEETAH_AS_PARENT, old_record, "a row of the child table refers to it");
-    return code == CHEETAH_END ? 0 : error_of_search(code, thd);
+    int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_ROLE_PARENT, no, key_.bytes());
+    if (code == CHEETAH_CODE_OK)
+      return refuse(constraint, CHEETAH_ROLE_PARENT, old_record, "a row of the child table refers to it");
+    return code == CHEETAH_CODE_END ? 0 : error_of_search(code, thd);
   }
   ParentValues values;
-  if (record != nullptr && what == CHEETAH_CASCADE) {
+  if (record != nullptr && what == CHEETAH_FOREIGN_KEY_ACTION_CASCADE) {
     values.take(file_->codec_.key_at(constraint.parent_key.index_no).parts(), constraint.column_count, record);
   }
   CascadeStep of_statement{nullptr, &file_->name_, record != nullptr, {}, 0};

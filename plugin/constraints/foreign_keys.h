@@ -54,7 +54,7 @@ class ForeignKeys {
   void forget() { is_known_ = false; }
   // Between statements: what was found out keeps tables that have been dropped on disk.
   void forget_if_old();
-  size_t count(uint8_t role) const { return role == CHEETAH_AS_CHILD ? child_count_ : parent_count_; }
+  size_t count(uint8_t role) const { return role == CHEETAH_ROLE_CHILD ? child_count_ : parent_count_; }
   bool exist() const { return list_ != nullptr; }
   CheetahForeignKey get(uint8_t role, size_t no) const { return constraint_of(list_.get(), role, no); }
   bool refer_to_own_table() const;

@@ -29,9 +29,9 @@ class OrphanSearch {
   // `table`: the child, all of whose columns may be read into its record.
   OrphanSearch(TABLE *table, const TableCodec *codec, LargeValues *large, const CheetahForeignKeys *list, size_t no)
       : table_(table), codec_(codec), large_(large), list_(list), no_(no),
-        constraint_(constraint_of(list, CHEETAH_AS_CHILD, no)) {}
+        constraint_(constraint_of(list, CHEETAH_ROLE_CHILD, no)) {}
 
-  // A CheetahCode; CHEETAH_INTERRUPTED when the connection was killed.
+  // A CheetahCode; CHEETAH_CODE_INTERRUPTED when the connection was killed.
   int32_t run(CheetahTxn *txn, const CheetahTable *child, Orphans *orphans);
 
  private:

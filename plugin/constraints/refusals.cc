@@ -79,7 +79,7 @@ void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const
 }
 
 static void append_row(THD *thd, const CheetahForeignKey &constraint, const Refusal &refusal, String *out) {
-  bool is_child = refusal.role == CHEETAH_AS_CHILD;
+  bool is_child = refusal.role == CHEETAH_ROLE_CHILD;
   const CheetahKeySide &side = is_child ? constraint.child_key : constraint.parent_key;
   if (is_child) out->append(STRING_WITH_LEN("A row of the child table"));
   else out->append(STRING_WITH_LEN("A row of the parent table"));

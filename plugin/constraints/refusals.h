@@ -12,7 +12,7 @@ namespace cheetah {
 
 // A row that a constraint has refused.
 struct Refusal {
-  uint8_t role;             // its table is the constraint's child or its parent: a CheetahForeignKeyRole
+  uint8_t role;             // its table is the constraint's child or its parent: a CheetahRole
   const TableCodec *codec;  // of that table
   const uchar *record;      // nullptr if the row was not read yet
   const char *reason;       // goes on where the row has been told

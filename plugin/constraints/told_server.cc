@@ -22,7 +22,7 @@ static void append_columns(THD *thd, const CheetahBytes *columns, size_t count, 
 
 // RESTRICT is what is meant where nothing is said.
 static void append_action(const char *when, uint8_t action, String *out) {
-  if (action == CHEETAH_RESTRICT) return;
+  if (action == CHEETAH_FOREIGN_KEY_ACTION_RESTRICT) return;
   out->append(when, strlen(when));
   out->append(action_words(action), strlen(action_words(action)));
 }
@@ -32,14 +32,14 @@ namespace cheetah {
 uint8_t kept_by(THD *thd) {
   // The server repeats what a crash has interrupted, and takes back what has failed: neither may be
   // refused.
-  if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCES_IGNORED;
-  if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCES_IGNORED;
+  if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCED_IGNORED;
+  if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCED_IGNORED;
   switch (thd_sql_command(thd)) {
-    case SQLCOM_DROP_TABLE: return CHEETAH_REFERENCES_REFUSED;
-    case SQLCOM_DROP_DB: return CHEETAH_REFERENCES_REFUSED_ELSEWHERE;
+    case SQLCOM_DROP_TABLE: return CHEETAH_REFERENCED_REFUSED;
+    case SQLCOM_DROP_DB: return CHEETAH_REFERENCED_REFUSED_ELSEWHERE;
     case SQLCOM_CREATE_TABLE:
-      return thd->lex->create_info.or_replace() ? CHEETAH_REFERENCES_REFUSED : CHEETAH_REFERENCES_IGNORED;
-    default: return CHEETAH_REFERENCES_IGNORED;
+      return thd->lex->create_info.or_replace() ? CHEETAH_REFERENCED_REFUSED : CHEETAH_REFERENCED_IGNORED;
+    default: return CHEETAH_REFERENCED_IGNORED;
   }
 }
 
@@ -81,9 +81,9 @@ void append_table_and_constraint(THD *thd, const CheetahForeignKey &constraint, 
 char *ha_cheetah::get_foreign_key_create_info() {
   constraints_.refresh();
   String text, line;
-  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD); no++) {
+  for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_CHILD); no++) {
     line.length(0);
-    print_constraint(ha_thd(), constraints_.get(CHEETAH_AS_CHILD, no), &line);
+    print_constraint(ha_thd(), constraints_.get(CHEETAH_ROLE_CHILD, no), &line);
     text.append(STRING_WITH_LEN(",\n "));
     text.append(line.ptr() + 1, line.length() - 1);
   }
@@ -95,9 +95,9 @@ void ha_cheetah::free_foreign_key_create_info(char *text) { my_free(text); }
 
 static enum_fk_option option_of(uint8_t action) {
   switch (action) {
-    case CHEETAH_NO_ACTION: return FK_OPTION_NO_ACTION;
-    case CHEETAH_CASCADE: return FK_OPTION_CASCADE;
-    case CHEETAH_SET_NULL: return FK_OPTION_SET_NULL;
+    case CHEETAH_FOREIGN_KEY_ACTION_NO_ACTION: return FK_OPTION_NO_ACTION;
+    case CHEETAH_FOREIGN_KEY_ACTION_CASCADE: return FK_OPTION_CASCADE;
+    case CHEETAH_FOREIGN_KEY_ACTION_SET_NULL: return FK_OPTION_SET_NULL;
     default: return FK_OPTION_RESTRICT;
   }
 }
@@ -140,17 +140,17 @@ static FOREIGN_KEY_INFO *info_of(THD *thd, const CheetahForeignKey &constraint, 
 
 int ha_cheetah::get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) {
   constraints_.refresh();
-  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD); no++) {
-    list->push_back(info_of(thd, constraints_.get(CHEETAH_AS_CHILD, no), false));
+  for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_CHILD); no++) {
+    list->push_back(info_of(thd, constraints_.get(CHEETAH_ROLE_CHILD, no), false));
   }
   return 0;
 }
 
 int ha_cheetah::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) {
   constraints_.refresh();
-  bool may_be_updated_by_action = constraints_.count(CHEETAH_AS_CHILD) != 0;
-  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_PARENT); no++) {
-    CheetahForeignKey constraint = constraints_.get(CHEETAH_AS_PARENT, no);
+  bool may_be_updated_by_action = constraints_.count(CHEETAH_ROLE_CHILD) != 0;
+  for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_PARENT); no++) {
+    CheetahForeignKey constraint = constraints_.get(CHEETAH_ROLE_PARENT, no);
     // A child whose copy is about to take its name: the server could not open it.
     if (is_intermediate_name(text_of(constraint.child))) continue;
     list->push_back(info_of(thd, constraint, may_be_updated_by_action));
@@ -160,7 +160,7 @@ int ha_cheetah::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *li
 
 bool ha_cheetah::referenced_by_foreign_key() const noexcept {
   constraints_.refresh();
-  return constraints_.count(CHEETAH_AS_PARENT) != 0;
+  return constraints_.count(CHEETAH_ROLE_PARENT) != 0;
 }
 
 bool ha_cheetah::can_switch_engines() {
@@ -172,10 +172,10 @@ bool ha_cheetah::is_fk_defined_on_table_or_index(uint key_no) {
   constraints_.refresh();
   if (key_no == MAX_KEY) return constraints_.exist();
   if (is_fulltext(table->key_info[key_no])) return false;
-  for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
+  for (uint8_t role : {CHEETAH_ROLE_CHILD, CHEETAH_ROLE_PARENT}) {
     for (size_t no = 0; no < constraints_.count(role); no++) {
       CheetahForeignKey constraint = constraints_.get(role, no);
-      const CheetahKeySide &side = role == CHEETAH_AS_CHILD ? constraint.child_key : constraint.parent_key;
+      const CheetahKeySide &side = role == CHEETAH_ROLE_CHILD ? constraint.child_key : constraint.parent_key;
       if (side.columns != nullptr && side.index_no == codec_.engine_index(key_no)) return true;
     }
   }

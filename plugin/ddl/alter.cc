@@ -137,10 +137,10 @@ class Alteration {
   // Whether a column goes, or changes its type or NOT NULL, that a constraint of the table names.
   bool changes_columns_of_constraints(ForeignKeys *constraints) const {
     constraints->refresh();
-    for (uint8_t role : {CHEETAH_AS_CHILD, CHEETAH_AS_PARENT}) {
+    for (uint8_t role : {CHEETAH_ROLE_CHILD, CHEETAH_ROLE_PARENT}) {
       for (size_t no = 0; no < constraints->count(role); no++) {
         CheetahForeignKey constraint = constraints->get(role, no);
-        const CheetahBytes *names = role == CHEETAH_AS_CHILD ? constraint.columns : constraint.parent_columns;
+        const CheetahBytes *names = role == CHEETAH_ROLE_CHILD ? constraint.columns : constraint.parent_columns;
         for (size_t i = 0; i < constraint.column_count; i++) {
           if (!keeps_column(text_of(names[i]))) return true;
         }
@@ -426,7 +426,7 @@ class EntryBuilder final : private LargeValues {
   }
 
   int32_t add(CheetahBytes key, CheetahBytes row, CheetahBuiltEntries *entries) {
-    if (!decode(key, row)) return CHEETAH_CORRUPTION;
+    if (!decode(key, row)) return CHEETAH_CODE_CORRUPTION;
     const uchar *record = alteration_.altered()->record[0];
     for (uint32_t no = 0; no < built_.size(); no++) {
       const SecondaryCodec &index = alteration_.codec().secondary_of(built_[no]);
@@ -438,7 +438,7 @@ class EntryBuilder final : private LargeValues {
       cheetah_add_built_entry(entries, no + 1, unique, entry_.bytes(0, payload_start),
                               entry_.bytes(payload_start, entry_.size()));
     }
-    return CHEETAH_OK;
+    return CHEETAH_CODE_OK;
   }
 
   int fetch(unsigned, CheetahBytes, CheetahBytes *) override { return HA_ERR_CRASHED; }
@@ -481,7 +481,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
   int32_t build() {
     const std::vector<unsigned> &built = entries_.built();
-    if (built.empty()) return CHEETAH_OK;
+    if (built.empty()) return CHEETAH_CODE_OK;
     std::vector<CheetahIndexSpec> specs;
     for (unsigned i : built) {
       const KeyCodec &key = alteration_.codec().secondary_of(i).key();
@@ -490,7 +490,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     CheetahBuild *build = nullptr;
     int32_t code = cheetah_begin_build(txn_, table_, specs.data(), specs.size(), entries_.with_values(), &build);
     build_.reset(build);
-    if (code != CHEETAH_OK) return code;
+    if (code != CHEETAH_CODE_OK) return code;
     Progress progress(thd_);
     InStage stage(thd_, &stage_building_indexes);
     return cheetah_run_build(txn_, build, EntryBuilder::of_row, &entries_, report_progress, thd_);
@@ -542,30 +542,32 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (!new_constraints_ || !alteration_.adds_checked_constraints()) return 0;
     CheetahCursor *opened = nullptr;
     int32_t code = cheetah_lock_table(txn_, table_, false);
-    if (code == CHEETAH_OK) code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_WAIT, &opened);
+    if (code == CHEETAH_CODE_OK)
+      code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_ON_LOCKED_WAIT, &opened);
     CursorHandle cursor(opened);
     CheetahFound found = {};
     CheetahBytes no_key{nullptr, 0};
-    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, no_key, {CHEETAH_NO_END, no_key}, &found);
-    for (; code == CHEETAH_OK; code = cheetah_next(cursor.get(), &found)) {
+    if (code == CHEETAH_CODE_OK)
+      code = cheetah_seek(cursor.get(), CHEETAH_SEEK_FIRST, no_key, {CHEETAH_END_NONE, no_key}, &found);
+    for (; code == CHEETAH_CODE_OK; code = cheetah_next(cursor.get(), &found)) {
       if (interrupted(thd_)) return HA_ERR_ABORTED_BY_USER;
       int error = check_row(file, found);
       if (error != 0) return error;
     }
-    return code == CHEETAH_END ? 0 : handler_error(code, thd_);
+    return code == CHEETAH_CODE_END ? 0 : handler_error(code, thd_);
   }
 
   // Nobody may open the table for a while.
   void describe_new_keys() const {
     CheetahTable *opened = nullptr;
-    if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_OK) return;
+    if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_CODE_OK) return;
     TableHandle handle(opened);
     const TABLE *altered = alteration_.altered();
     describe_keys(opened, alteration_.codec(), altered->s, is_temporary_name(name_));
   }
 
   int32_t finish() {
-    if (!build_) return CHEETAH_OK;
+    if (!build_) return CHEETAH_CODE_OK;
     InStage stage(thd_, &stage_catching_up);
     return cheetah_finish_build(txn_, build_.get(), EntryBuilder::of_row, &entries_);
   }
@@ -579,7 +581,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
   // Tells the client of the failure. The key that comes twice is that of the row that the engine
   // has refused.
   void report(handler *file, int32_t code) {
-    if (code != CHEETAH_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
+    if (code != CHEETAH_CODE_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
     CheetahBytes existing, key, row;
     uint32_t no = 0;
     cheetah_last_duplicate(&no, &existing);
@@ -598,7 +600,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     MDL_REQUEST_INIT(&request, MDL_key::TABLE, database.c_str(), table.c_str(), MDL_SHARED_NO_WRITE, MDL_TRANSACTION);
     if (thd_->mdl_context.acquire_lock(&request, thd_->variables.lock_wait_timeout)) return own_error_reported;
     CheetahTable *opened = nullptr;
-    if (cheetah_open_table(engine.db, bytes_of(parent), &opened) != CHEETAH_OK) return 0;
+    if (cheetah_open_table(engine.db, bytes_of(parent), &opened) != CHEETAH_CODE_OK) return 0;
     TableHandle handle(opened);
     return handler_error(cheetah_lock_table(txn_, opened, false), thd_);
   }
@@ -609,59 +611,61 @@ class AlterContext final : public inplace_alter_handler_ctx {
     if (!txn) return HA_ERR_OUT_OF_MEM;
     CheetahLoad *begun = nullptr;
     int32_t code = cheetah_lock_table(txn_, table_, false);
-    if (code == CHEETAH_OK) code = cheetah_begin_load_of_postings(txn.get(), made, &begun);
+    if (code == CHEETAH_CODE_OK) code = cheetah_begin_load_of_postings(txn.get(), made, &begun);
     LoadHandle load(begun);
     CheetahCursor *opened = nullptr;
-    if (code == CHEETAH_OK) code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_WAIT, &opened);
+    if (code == CHEETAH_CODE_OK)
+      code = cheetah_open_cursor(txn_, table_, 0, CHEETAH_READ_SHARED, CHEETAH_ON_LOCKED_WAIT, &opened);
     CursorHandle cursor(opened);
     CheetahFound found = {};
     CheetahBytes no_key{nullptr, 0};
-    if (code == CHEETAH_OK) code = cheetah_seek(cursor.get(), CHEETAH_FIRST, no_key, {CHEETAH_NO_END, no_key}, &found);
+    if (code == CHEETAH_CODE_OK)
+      code = cheetah_seek(cursor.get(), CHEETAH_SEEK_FIRST, no_key, {CHEETAH_END_NONE, no_key}, &found);
     std::vector<bool> columns(alteration_.altered()->s->fields);
     for (const Field *field : index->fields()) columns[field->field_index] = true;
     WordList words(cheetah_new_words());
-    for (; code == CHEETAH_OK; code = cheetah_next(cursor.get(), &found)) {
+    for (; code == CHEETAH_CODE_OK; code = cheetah_next(cursor.get(), &found)) {
       if (interrupted(thd_)) return HA_ERR_ABORTED_BY_USER;
       if (!entries_.decode_columns(found.clustered, found.value, columns, file)) return HA_ERR_CRASHED;
       index->collect(alteration_.altered()->record[0], words.get());
       int32_t loaded = cheetah_load_words(txn.get(), load.get(), found.clustered, words.get());
-      if (loaded != CHEETAH_OK) return handler_error(loaded, thd_);
+      if (loaded != CHEETAH_CODE_OK) return handler_error(loaded, thd_);
     }
     Progress progress(thd_);
     InStage stage(thd_, &stage_building_indexes);
-    if (code == CHEETAH_END) code = cheetah_finish_load(txn.get(), load.get(), report_progress, thd_);
-    if (code == CHEETAH_OK) code = cheetah_commit(txn.get());
+    if (code == CHEETAH_CODE_END) code = cheetah_finish_load(txn.get(), load.get(), report_progress, thd_);
+    if (code == CHEETAH_CODE_OK) code = cheetah_commit(txn.get());
     return handler_error(code, thd_);
   }
 
   int check_row(ha_cheetah *file, const CheetahFound &found) {
     const CheetahForeignKeys *list = new_constraints_.get();
     if (!entries_.decode_columns(found.clustered, found.value, columns_to_check_, file)) return HA_ERR_CRASHED;
-    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
-      CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_ROLE_CHILD); no++) {
+      CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_CHILD, no);
       const uchar *record = alteration_.altered()->record[0];
       if (constraint.parent_key.columns == nullptr) return refuse(file, constraint, "the parent table has no index that serves");
-      bool refers = encode_reference(alteration_.codec(), constraint, CHEETAH_AS_CHILD, record, &scratch_, &reference_);
+      bool refers = encode_reference(alteration_.codec(), constraint, CHEETAH_ROLE_CHILD, record, &scratch_, &reference_);
       if (!refers) continue;
       if (!last_.empty() && no == 0 && same(last_, reference_)) continue;
-      int32_t code = cheetah_find_reference(txn_, list, CHEETAH_AS_CHILD, no, reference_.bytes());
-      if (code == CHEETAH_END) return refuse(file, constraint, "the parent table has no row with that key");
-      if (code != CHEETAH_OK) return handler_error(code, thd_);
+      int32_t code = cheetah_find_reference(txn_, list, CHEETAH_ROLE_CHILD, no, reference_.bytes());
+      if (code == CHEETAH_CODE_END) return refuse(file, constraint, "the parent table has no row with that key");
+      if (code != CHEETAH_CODE_OK) return handler_error(code, thd_);
       if (no == 0) last_.assign(reference_.bytes());
     }
     return 0;
   }
 
   int refuse(ha_cheetah *file, const CheetahForeignKey &constraint, const char *reason) {
-    Refusal refusal{CHEETAH_AS_CHILD, &alteration_.codec(), alteration_.altered()->record[0], reason};
+    Refusal refusal{CHEETAH_ROLE_CHILD, &alteration_.codec(), alteration_.altered()->record[0], reason};
     return file->refuse_by(constraint, HA_ERR_NO_REFERENCED_ROW, refusal);
   }
 
   void find_columns_to_check() {
     const CheetahForeignKeys *list = new_constraints_.get();
     columns_to_check_.resize(alteration_.altered()->s->fields);
-    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_AS_CHILD); no++) {
-      CheetahForeignKey constraint = constraint_of(list, CHEETAH_AS_CHILD, no);
+    for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_ROLE_CHILD); no++) {
+      CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_CHILD, no);
       for (size_t i = 0; i < constraint.column_count; i++) {
         columns_to_check_[constraint.child_key.columns[i].column] = true;
       }
@@ -803,8 +807,8 @@ bool ha_cheetah::inplace_alter_table(TABLE *, Alter_inplace_info *change) {
     return true;
   }
   int32_t code = context->build();
-  if (code != CHEETAH_OK) context->report(this, code);
-  return code != CHEETAH_OK;
+  if (code != CHEETAH_CODE_OK) context->report(this, code);
+  return code != CHEETAH_CODE_OK;
 }
 
 bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change, bool commit) {
@@ -817,7 +821,7 @@ bool ha_cheetah::commit_inplace_alter_table(TABLE *, Alter_inplace_info *change,
   for (; *all != nullptr; all++) {
     auto *context = static_cast<AlterContext *>(*all);
     int32_t code = context->finish();
-    if (code != CHEETAH_OK) {
+    if (code != CHEETAH_CODE_OK) {
       context->report(this, code);
       return true;
     }

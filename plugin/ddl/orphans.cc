@@ -44,7 +44,7 @@ bool has_definition(const std::string &name) {
 }
 
 void drop_or_warn(const std::string &name) {
-  if (cheetah_drop_table(engine.db, bytes_of(name), CHEETAH_REFERENCES_IGNORED) == CHEETAH_OK) return;
+  if (cheetah_drop_table(engine.db, bytes_of(name), CHEETAH_REFERENCED_IGNORED) == CHEETAH_CODE_OK) return;
   String message = last_message();
   sql_print_warning("CHEETAH: '%s' could not be dropped: %s", name.c_str(), message.c_ptr_safe());
 }

@@ -99,7 +99,7 @@ bool TableCodec::init_fulltext(TABLE *table, const CheetahTable *engine_table) {
   for (size_t i = 0; i < fulltext_.size(); i++) {
     CheetahFulltextSpec index;
     WordRules rules;
-    if (cheetah_fulltext_index(engine_table, i, &index) != CHEETAH_OK || !rules.read(index.extra)) return false;
+    if (cheetah_fulltext_index(engine_table, i, &index) != CHEETAH_CODE_OK || !rules.read(index.extra)) return false;
     fulltext_[i].init(table, table->key_info[fulltext_numbers_[i]], rules);
     if (text_of(index.name) != fulltext_[i].name()) return false;
   }

@@ -60,7 +60,7 @@ int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, Cheet
     words.page_compression_level = static_cast<uint32_t>(options->page_compression_level);
   }
   int32_t code = cheetah_choose_format(&words, strict_mode(thd), warn_of_words, thd, format);
-  if (code != CHEETAH_OK) return handler_error(code, thd);
+  if (code != CHEETAH_CODE_OK) return handler_error(code, thd);
   return format->refused ? HA_WRONG_CREATE_OPTION : 0;
 }
 

@@ -60,7 +60,7 @@ int choose_encryption(THD *thd, uint encrypted, ulonglong key_id, CheetahEncrypt
   words.encrypt_tables = static_cast<uint8_t>(encrypt_tables);
   words.newest_key_version = newest_key_version;
   int32_t code = cheetah_choose_encryption(&words, warn, thd, encryption);
-  if (code != CHEETAH_OK) return handler_error(code, thd);
+  if (code != CHEETAH_CODE_OK) return handler_error(code, thd);
   return encryption->refused ? HA_WRONG_CREATE_OPTION : 0;
 }
 
@@ -82,9 +82,9 @@ static void set_in_engine(void *place, const void *value, int32_t (*set)(Cheetah
   one_at_a_time.lock();
   int32_t code = set(engine.db, wanted != 0);
   mysql_mutex_lock(&LOCK_global_system_variables);
-  if (code == CHEETAH_OK) *static_cast<Value *>(place) = wanted;
+  if (code == CHEETAH_CODE_OK) *static_cast<Value *>(place) = wanted;
   one_at_a_time.unlock();
-  if (code == CHEETAH_OK) return;
+  if (code == CHEETAH_CODE_OK) return;
   String message = last_message();
   my_printf_error(ER_WRONG_ARGUMENTS, "CHEETAH: cannot change encryption: %s", MYF(0), message.c_ptr_safe());
 }

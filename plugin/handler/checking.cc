@@ -62,8 +62,8 @@ static void report_unserved(THD *thd, const TABLE *table, const CheetahForeignKe
 
 // The server's word for the outcome of a check; other errors than damage are printed.
 int ha_cheetah::result_of_check(THD *thd, int32_t code, unsigned findings) {
-  if (findings > 0 || code == CHEETAH_CORRUPTION) return HA_ADMIN_CORRUPT;
-  if (code == CHEETAH_OK) return HA_ADMIN_OK;
+  if (findings > 0 || code == CHEETAH_CODE_CORRUPTION) return HA_ADMIN_CORRUPT;
+  if (code == CHEETAH_CODE_OK) return HA_ADMIN_OK;
   print_error(handler_error(code, thd), MYF(0));
   return HA_ADMIN_FAILED;
 }
@@ -77,7 +77,7 @@ int ha_cheetah::cross_check(THD *thd) {
   Findings findings{thd, table, 0};
   int32_t code = cheetah_check_table(txn_, engine_table_.get(), RowEntries::of_row, &expected, report_finding,
                                      &findings);
-  if (code == CHEETAH_OK) code = check_words(report_finding, &findings);
+  if (code == CHEETAH_CODE_OK) code = check_words(report_finding, &findings);
   table->column_bitmaps_set(saved, table->write_set);
   return result_of_check(thd, code, findings.count);
 }
@@ -92,9 +92,9 @@ int ha_cheetah::quick_check(THD *thd) {
 // parent, whatever others do meanwhile, if all were checked.
 int32_t ha_cheetah::search_orphans(size_t no, Orphans *orphans) {
   TxnHandle txn(new_transaction());
-  if (!txn) return CHEETAH_FATAL;
-  int32_t code = cheetah_set_isolation(txn.get(), CHEETAH_REPEATABLE_READ);
-  if (code != CHEETAH_OK) return code;
+  if (!txn) return CHEETAH_CODE_FATAL;
+  int32_t code = cheetah_set_isolation(txn.get(), CHEETAH_ISOLATION_REPEATABLE_READ);
+  if (code != CHEETAH_CODE_OK) return code;
   ForeignKeyList list = constraints_.list();
   return OrphanSearch(table, &codec_, this, list.get(), no).run(txn.get(), engine_table_.get(), orphans);
 }
@@ -118,17 +118,17 @@ int ha_cheetah::report_rows_without_parent(THD *thd) {
   constraints_.refresh();
   table->use_all_columns();
   unsigned attempts = 0;
-  for (size_t no = 0; no < constraints_.count(CHEETAH_AS_CHILD);) {
-    CheetahForeignKey constraint = constraints_.get(CHEETAH_AS_CHILD, no);
+  for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_CHILD);) {
+    CheetahForeignKey constraint = constraints_.get(CHEETAH_ROLE_CHILD, no);
     bool is_served = constraint.child_key.columns != nullptr && constraint.parent_key.columns != nullptr;
     Orphans orphans;
-    int32_t code = is_served ? search_orphans(no, &orphans) : CHEETAH_OK;
-    if ((code == CHEETAH_NO_SUCH_TABLE || code == CHEETAH_TABLE_CHANGED) && attempts++ < searches_max) {
+    int32_t code = is_served ? search_orphans(no, &orphans) : CHEETAH_CODE_OK;
+    if ((code == CHEETAH_CODE_NO_SUCH_TABLE || code == CHEETAH_CODE_TABLE_CHANGED) && attempts++ < searches_max) {
       constraints_.forget();
       constraints_.refresh();
       continue;
     }
-    if (code != CHEETAH_OK) return handler_error(code, thd);
+    if (code != CHEETAH_CODE_OK) return handler_error(code, thd);
     if (!is_served) report_unserved(thd, table, constraint);
     if (orphans.rows > 0) report_orphan_rows(thd, table, constraint, orphans);
     no++;

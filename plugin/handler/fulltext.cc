@@ -70,15 +70,15 @@ class SearchTexts final {
     if (from == index_->charset()) return index_->split(text, sink);
     uint errors;
     if (text_.copy(reinterpret_cast<const char *>(text.data), text.len, from, index_->charset(), &errors)) {
-      return CHEETAH_LIMIT;
+      return CHEETAH_CODE_LIMIT;
     }
     return index_->split(CheetahBytes{reinterpret_cast<const uint8_t *>(text_.ptr()), text_.length()}, sink);
   }
 
   int32_t tell_row(CheetahBytes key, CheetahBytes row, CheetahWordSink *sink) {
-    if (interrupted(handler_->table->in_use)) return CHEETAH_INTERRUPTED;
+    if (interrupted(handler_->table->in_use)) return CHEETAH_CODE_INTERRUPTED;
     record_.resize(handler_->table->s->reclength);
-    if (handler_->decode_whole_row(key, row, record_.data()) != 0) return CHEETAH_CORRUPTION;
+    if (handler_->decode_whole_row(key, row, record_.data()) != 0) return CHEETAH_CODE_CORRUPTION;
     return index_->tell_words(record_.data(), sink);
   }
 
@@ -121,8 +121,8 @@ static ulonglong count_matches(FT_INFO_EXT *info) {
 static _ft_vft_ext extended_functions = {extended_version, extended_flags, no_document_number, count_matches};
 
 static uint8_t mode_of(uint flags) {
-  if (flags & FT_BOOL) return CHEETAH_BOOLEAN;
-  return flags & FT_EXPAND ? CHEETAH_QUERY_EXPANSION : CHEETAH_NATURAL_LANGUAGE;
+  if (flags & FT_BOOL) return CHEETAH_SEARCH_MODE_BOOLEAN;
+  return flags & FT_EXPAND ? CHEETAH_SEARCH_MODE_QUERY_EXPANSION : CHEETAH_SEARCH_MODE_NATURAL_LANGUAGE;
 }
 
 FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
@@ -169,7 +169,7 @@ int ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) 
   SearchTexts texts(this, &codec_.fulltext()[no]);
   CheetahSearch asked = texts.ask(search->text, mode_of(search->flags), static_cast<uint8_t>(read_));
   int32_t code = cheetah_rank_now(txn_, engine_table_.get(), no, &asked, search->matches.get(), key, rank);
-  return code == CHEETAH_ROW_NOT_FOUND ? 0 : handler_error(code, ha_thd());
+  return code == CHEETAH_CODE_ROW_NOT_FOUND ? 0 : handler_error(code, ha_thd());
 }
 
 int ha_cheetah::ft_init() {
@@ -193,7 +193,7 @@ int ha_cheetah::ft_read(uchar *record) {
   CheetahBytes key;
   int32_t code = cheetah_next_match(txn_, engine_table_.get(), no, &asked, search->matches.get(), skips_locked_,
                                     row_.get(), &key, &search->rank);
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   read_key_.assign(key);
   remember_position(key);
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
@@ -224,11 +224,11 @@ int ha_cheetah::decode_whole_row(CheetahBytes key, CheetahBytes row, uchar *reco
 }
 
 int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
-  int32_t code = CHEETAH_OK;
-  for (size_t no = 0; no < codec_.fulltext().size() && code == CHEETAH_OK; no++) {
+  int32_t code = CHEETAH_CODE_OK;
+  for (size_t no = 0; no < codec_.fulltext().size() && code == CHEETAH_CODE_OK; no++) {
     WordCodec &index = codec_.fulltext()[no];
     SearchTexts texts(this, &index);
-    CheetahSearch asked = texts.ask(String(), CHEETAH_NATURAL_LANGUAGE, CHEETAH_READ_CONSISTENT);
+    CheetahSearch asked = texts.ask(String(), CHEETAH_SEARCH_MODE_NATURAL_LANGUAGE, CHEETAH_READ_CONSISTENT);
     code = cheetah_check_words(txn_, engine_table_.get(), no, &asked, sink, context);
   }
   return code;
@@ -258,7 +258,7 @@ int ha_cheetah::insert_words(const uchar *record) {
     CheetahLoad *load = no < word_loads_.size() ? word_loads_[no].get() : nullptr;
     int32_t code = load != nullptr ? cheetah_load_words(txn_, load, key_.bytes(), list)
                                    : cheetah_insert_words(txn_, engine_table_.get(), no, key_.bytes(), list);
-    if (code != CHEETAH_OK) return words_failed(code);
+    if (code != CHEETAH_CODE_OK) return words_failed(code);
   }
   return 0;
 }
@@ -268,7 +268,7 @@ int ha_cheetah::delete_words(const uchar *record) {
     CheetahWords *list = words(&words_);
     codec_.fulltext()[no].collect(record, list);
     int32_t code = cheetah_delete_words(txn_, engine_table_.get(), no, key_.bytes(), list);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   }
   return 0;
 }
@@ -283,7 +283,7 @@ int ha_cheetah::change_words(const uchar *old_record, const uchar *new_record) {
     index.collect(new_record, list);
     int32_t code =
         cheetah_change_words(txn_, engine_table_.get(), no, old_key_.bytes(), old_list, key_.bytes(), list);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   }
   return 0;
 }
@@ -295,7 +295,7 @@ int ha_cheetah::begin_word_loads() {
     CheetahLoad *load = nullptr;
     int32_t code = cheetah_begin_load_of_words(txn_, engine_table_.get(), no, !copies_, &load);
     word_loads_.emplace_back(load);
-    if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+    if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   }
   return 0;
 }

@@ -174,7 +174,7 @@ int ha_cheetah::fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) 
   RowBuffer &buffer = large_values_[slot];
   if (!buffer) buffer.reset(cheetah_new_buffer());
   int32_t code = cheetah_fetch_large(txn_, engine_table_.get(), locator, buffer.get());
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   *value = cheetah_buffer_bytes(buffer.get());
   return 0;
 }

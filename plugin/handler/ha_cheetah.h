@@ -274,7 +274,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
 
   // reads.cc
   int open_cursor(unsigned engine_index);
-  int seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end = {CHEETAH_NO_END, {nullptr, 0}});
+  int seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end = {CHEETAH_END_NONE, {nullptr, 0}});
   CheetahSeekEnd end_of_range();
   uint8_t end_of_same(key_part_map parts) const;
   int seek_and_deliver(uint8_t mode, CheetahBytes key, bool forward, uchar *record);

@@ -66,7 +66,7 @@ int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   }
   int32_t code =
       cheetah_disable_indexes(txn_, engine_table_.get(), indexes.data(), indexes.size(), only_if_empty);
-  return code == CHEETAH_END ? HA_ERR_WRONG_COMMAND : indexes_changed(code);
+  return code == CHEETAH_CODE_END ? HA_ERR_WRONG_COMMAND : indexes_changed(code);
 }
 
 int ha_cheetah::enable_indexes(key_map, bool persist) {

@@ -85,11 +85,11 @@ int ha_cheetah::finish_load() {
   if (!load) return 0;
   InStage stage(ha_thd(), &stage_building_indexes);
   int32_t code = cheetah_finish_load(txn_, load.get(), report_progress, ha_thd());
-  if (code != CHEETAH_OK) return load_failed(load.get(), code);
+  if (code != CHEETAH_CODE_OK) return load_failed(load.get(), code);
   for (const LoadHandle &words : word_loads) {
-    if (words && code == CHEETAH_OK) code = cheetah_finish_load(txn_, words.get(), report_progress, ha_thd());
+    if (words && code == CHEETAH_CODE_OK) code = cheetah_finish_load(txn_, words.get(), report_progress, ha_thd());
   }
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   return copies ? attach() : 0;
 }
 
@@ -102,9 +102,9 @@ void ha_cheetah::abandon_load() {
 // Words of a row that is there already, as somebody else has written it since the load began: the
 // load of rows, which has kept more of them, finds out which.
 int ha_cheetah::words_failed(int32_t code) {
-  if (code == CHEETAH_DUPLICATE_KEY && load_) {
+  if (code == CHEETAH_CODE_DUPLICATE_KEY && load_) {
     int32_t of_rows = cheetah_finish_load(txn_, load_.get(), report_progress, ha_thd());
-    if (of_rows != CHEETAH_OK) return load_failed(load_.get(), of_rows);
+    if (of_rows != CHEETAH_CODE_OK) return load_failed(load_.get(), of_rows);
   }
   return handler_error(code, ha_thd());
 }
@@ -112,7 +112,7 @@ int ha_cheetah::words_failed(int32_t code) {
 // The server reads the key that it reports from its record, where there may be another row by now.
 int ha_cheetah::load_failed(const CheetahLoad *load, int32_t code) {
   int error = write_failed(code);
-  if (code == CHEETAH_DUPLICATE_KEY) {
+  if (code == CHEETAH_CODE_DUPLICATE_KEY) {
     int failed = show_refused_row(load);
     if (failed != 0) return failed;
   }

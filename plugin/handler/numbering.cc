@@ -21,8 +21,8 @@ void ha_cheetah::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   CheetahNumbers numbers{increment, offset, table->next_number_field->get_max_int_value(), numbered_rows_left_, 0, 0};
   int32_t code = cheetah_reserve_auto_increment(txn_, engine_table_.get(), inserts_in_bulk(ha_thd()), &numbers);
   numbering_error_ = cheetah::handler_error(code, ha_thd());
-  *first = code == CHEETAH_OK ? numbers.first : ~0ULL;
-  *reserved = code == CHEETAH_OK ? numbers.count : 0;
+  *first = code == CHEETAH_CODE_OK ? numbers.first : ~0ULL;
+  *reserved = code == CHEETAH_CODE_OK ? numbers.count : 0;
   if (*reserved != 0) reserved_up_to_ = numbers.next;
 }
 

@@ -20,9 +20,11 @@ static constexpr size_t run_rows_max = 128;
 int ha_cheetah::open_cursor(unsigned engine_index) {
   CheetahCursor *cursor = nullptr;
   cursor_.reset();
-  CheetahOnLocked on_locked = skips_locked_ ? CHEETAH_SKIP : tries_semi_consistent_ ? CHEETAH_LOOK : CHEETAH_WAIT;
+  CheetahOnLocked on_locked = skips_locked_            ? CHEETAH_ON_LOCKED_SKIP
+                              : tries_semi_consistent_ ? CHEETAH_ON_LOCKED_LOOK
+                                                       : CHEETAH_ON_LOCKED_WAIT;
   int32_t code = cheetah_open_cursor(txn_, engine_table_.get(), engine_index, read_, on_locked, &cursor);
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   cursor_.reset(cursor);
   cursor_index_ = engine_index;
   return 0;
@@ -34,10 +36,10 @@ int ha_cheetah::seek(uint8_t mode, CheetahBytes key, CheetahSeekEnd end) {
     if (error != 0) return error;
   }
   end_run();
-  seeks_prefix_ = end.kind == CHEETAH_END_OF_PREFIX || end.kind == CHEETAH_END_OF_ROW;
+  seeks_prefix_ = end.kind == CHEETAH_END_PREFIX || end.kind == CHEETAH_END_ROW;
   int32_t code = cheetah_seek(cursor_.get(), mode, key, end, &found_);
-  scan_ = code == CHEETAH_OK ? Scan::on_entry : Scan::none;
-  read_unlocked_ = code == CHEETAH_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
+  scan_ = code == CHEETAH_CODE_OK ? Scan::on_entry : Scan::none;
+  read_unlocked_ = code == CHEETAH_CODE_OK && tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
   return handler_error(code, ha_thd());
 }
 
@@ -54,7 +56,7 @@ int ha_cheetah::move(bool forward) {
                  : in_runs_  ? next_rows()
                  : forward ? cheetah_next(cursor_.get(), &found_)
                            : cheetah_prev(cursor_.get(), &found_);
-  if (code == CHEETAH_OK) {
+  if (code == CHEETAH_CODE_OK) {
     read_unlocked_ = tries_semi_consistent_ && cheetah_is_unlocked(cursor_.get());
     return 0;
   }
@@ -69,10 +71,10 @@ int32_t ha_cheetah::next_rows() {
     if (run_.empty()) run_.resize(run_rows_max);
     end_run();
     int32_t code = cheetah_next_rows(cursor_.get(), run_.data(), run_.size(), &run_count_);
-    if (code != CHEETAH_OK) return code;
+    if (code != CHEETAH_CODE_OK) return code;
   }
   found_ = run_[run_next_++];
-  return CHEETAH_OK;
+  return CHEETAH_CODE_OK;
 }
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
@@ -82,11 +84,11 @@ void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
-  if (scan_ == Scan::missed) error = seek(forward ? CHEETAH_AT_LEAST : CHEETAH_BEFORE, search_key_.bytes());
-  if (scan_ == Scan::behind) error = seek(forward ? CHEETAH_AFTER : CHEETAH_AT_MOST, search_key_.bytes());
-  if (scan_ == Scan::paused) error = seek(forward ? CHEETAH_AFTER : CHEETAH_BEFORE, saved_key_.bytes());
-  if (scan_ == Scan::past_last && !forward) error = seek(CHEETAH_LAST, no_key);
-  if (scan_ == Scan::past_first && forward) error = seek(CHEETAH_FIRST, no_key);
+  if (scan_ == Scan::missed) error = seek(forward ? CHEETAH_SEEK_AT_LEAST : CHEETAH_SEEK_BEFORE, search_key_.bytes());
+  if (scan_ == Scan::behind) error = seek(forward ? CHEETAH_SEEK_AFTER : CHEETAH_SEEK_AT_MOST, search_key_.bytes());
+  if (scan_ == Scan::paused) error = seek(forward ? CHEETAH_SEEK_AFTER : CHEETAH_SEEK_BEFORE, saved_key_.bytes());
+  if (scan_ == Scan::past_last && !forward) error = seek(CHEETAH_SEEK_LAST, no_key);
+  if (scan_ == Scan::past_first && forward) error = seek(CHEETAH_SEEK_FIRST, no_key);
   if (error != 0) scan_ = forward ? Scan::past_last : Scan::past_first;
   return error;
 }
@@ -168,7 +170,7 @@ bool ha_cheetah::decode_entry(uchar *record) {
 
 int ha_cheetah::read_row_of_entry(uchar *record) {
   int32_t code = cheetah_current_row(cursor_.get(), row_.get());
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   return decode_row(found_.clustered, cheetah_buffer_bytes(row_.get()), record);
 }
 
@@ -233,7 +235,7 @@ int ha_cheetah::rnd_end() {
 
 int ha_cheetah::rnd_next(uchar *record) {
   CountedWork counted(handler_stats);
-  if (scan_ == Scan::fresh) return seek_and_deliver(CHEETAH_FIRST, no_key, true, record);
+  if (scan_ == Scan::fresh) return seek_and_deliver(CHEETAH_SEEK_FIRST, no_key, true, record);
   return step(true, record);
 }
 
@@ -243,7 +245,7 @@ int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   if (error != 0) return error;
   CheetahBytes key = ref_key(position);
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, read_, row_.get());
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   remember_position(key);
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
 }
@@ -312,13 +314,13 @@ struct Search {
 
 static Search search_for(enum ha_rkey_function find) {
   switch (find) {
-    case HA_READ_KEY_OR_NEXT: return {CHEETAH_AT_LEAST, true, false};
-    case HA_READ_AFTER_KEY: return {CHEETAH_AFTER, true, false};
-    case HA_READ_BEFORE_KEY: return {CHEETAH_BEFORE, false, false};
+    case HA_READ_KEY_OR_NEXT: return {CHEETAH_SEEK_AT_LEAST, true, false};
+    case HA_READ_AFTER_KEY: return {CHEETAH_SEEK_AFTER, true, false};
+    case HA_READ_BEFORE_KEY: return {CHEETAH_SEEK_BEFORE, false, false};
     case HA_READ_KEY_OR_PREV:
-    case HA_READ_PREFIX_LAST_OR_PREV: return {CHEETAH_AT_MOST, false, false};
-    case HA_READ_PREFIX_LAST: return {CHEETAH_AT_MOST, false, true};
-    default: return {CHEETAH_AT_LEAST, true, true};
+    case HA_READ_PREFIX_LAST_OR_PREV: return {CHEETAH_SEEK_AT_MOST, false, false};
+    case HA_READ_PREFIX_LAST: return {CHEETAH_SEEK_AT_MOST, false, true};
+    default: return {CHEETAH_SEEK_AT_LEAST, true, true};
   }
 }
 
@@ -363,13 +365,13 @@ int ha_cheetah::index_prev(uchar *record) {
 
 int ha_cheetah::index_first(uchar *record) {
   CountedWork counted(handler_stats);
-  int error = seek(CHEETAH_FIRST, no_key, end_of_range());
+  int error = seek(CHEETAH_SEEK_FIRST, no_key, end_of_range());
   return error != 0 ? error : deliver(record, true);
 }
 
 int ha_cheetah::index_last(uchar *record) {
   CountedWork counted(handler_stats);
-  return seek_and_deliver(CHEETAH_LAST, no_key, false, record);
+  return seek_and_deliver(CHEETAH_SEEK_LAST, no_key, false, record);
 }
 
 int ha_cheetah::read_range_first(const key_range *start, const key_range *end, bool equal, bool sorted) {
@@ -383,12 +385,12 @@ int ha_cheetah::read_range_first(const key_range *start, const key_range *end, b
 uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
   key_part_map whole = make_prev_keypart_map(table->key_info[active_index].user_defined_key_parts);
   bool is_row = active_index == table->s->primary_key && (parts & whole) == whole;
-  return is_row ? CHEETAH_END_OF_ROW : CHEETAH_END_OF_PREFIX;
+  return is_row ? CHEETAH_END_ROW : CHEETAH_END_PREFIX;
 }
 
 // What lies behind the range is not to be locked.
 CheetahSeekEnd ha_cheetah::end_of_range() {
-  if (!in_range_read_ || end_range == nullptr) return {CHEETAH_NO_END, no_key};
+  if (!in_range_read_ || end_range == nullptr) return {CHEETAH_END_NONE, no_key};
   end_key_.clear();
   append_key_image(active_index, end_range->key, end_range->keypart_map, &end_key_);
   bool below = end_range->flag == HA_READ_BEFORE_KEY;

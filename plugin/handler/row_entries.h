@@ -27,10 +27,10 @@ class RowEntries {
 
  private:
   int32_t add(CheetahBytes key, CheetahBytes row, CheetahEntrySink *sink) {
-    if (interrupted(table_->in_use)) return CHEETAH_INTERRUPTED;
+    if (interrupted(table_->in_use)) return CHEETAH_CODE_INTERRUPTED;
     uchar *record = table_->record[0];
-    if (codec_->row().decode(row, record, table_, RowCodec::Columns::all, large_) != 0) return CHEETAH_CORRUPTION;
-    if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CORRUPTION;
+    if (codec_->row().decode(row, record, table_, RowCodec::Columns::all, large_) != 0) return CHEETAH_CODE_CORRUPTION;
+    if (!codec_->hidden_key() && !codec_->clustered().decode(key, record)) return CHEETAH_CODE_CORRUPTION;
     if (table_->vfield != nullptr) table_->update_virtual_fields(table_->file, VCOL_UPDATE_FOR_READ);
     for (unsigned i = 1; i <= codec_->secondaries().size(); i++) {
       if (!wanted_[i]) continue;
@@ -41,7 +41,7 @@ class RowEntries {
       index.append_payload(record, &entry_);
       cheetah_expect_entry(sink, i, entry_.bytes(0, payload_start), entry_.bytes(payload_start, entry_.size()));
     }
-    return CHEETAH_OK;
+    return CHEETAH_CODE_OK;
   }
 
   TABLE *table_;

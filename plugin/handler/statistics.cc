@@ -119,7 +119,7 @@ ha_rows ha_cheetah::records() {
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
   if (begin_unlocked(false) != 0) return HA_POS_ERROR;
   uint64_t count = 0;
-  return cheetah_count(txn_, engine_table_.get(), &count) == CHEETAH_OK ? count : HA_POS_ERROR;
+  return cheetah_count(txn_, engine_table_.get(), &count) == CHEETAH_CODE_OK ? count : HA_POS_ERROR;
 }
 
 ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engine_table_.get()) + 1; }
@@ -141,7 +141,7 @@ ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const ke
   uint64_t count = 0;
   int32_t code = cheetah_records_in_range(engine_table_.get(), codec_.engine_index(key_no),
                                           low != nullptr ? &from : nullptr, high != nullptr ? &to : nullptr, &count);
-  if (code != CHEETAH_OK) return HA_POS_ERROR;
+  if (code != CHEETAH_CODE_OK) return HA_POS_ERROR;
   // The optimizer takes 0 for a promise.
   return count == 0 ? 1 : count;
 }

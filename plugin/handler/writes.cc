@@ -56,7 +56,7 @@ void ha_cheetah::encode_secondaries(const uchar *record, bool check_unique) {
 }
 
 int ha_cheetah::write_failed(int32_t code) {
-  if (code == CHEETAH_DUPLICATE_KEY) {
+  if (code == CHEETAH_CODE_DUPLICATE_KEY) {
     CheetahBytes existing;
     uint32_t engine_index;
     cheetah_last_duplicate(&engine_index, &existing);
@@ -87,7 +87,7 @@ int ha_cheetah::write_row(const uchar *record) {
   CountedWork counted(handler_stats);
   int error = begin_change();
   if (error != 0) return error;
-  bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_AS_CHILD) != 0;
+  bool has_parents = looks_at_constraints() && constraints_.count(CHEETAH_ROLE_CHILD) != 0;
   if (!has_parents && codec_.fulltext().empty()) return insert(record);
   CheetahSavepoint before = cheetah_savepoint(txn_);
   error = insert(record);
@@ -121,10 +121,10 @@ int ha_cheetah::insert(const uchar *record) {
   int error = begin_load();
   if (error != 0) return error;
   int32_t code = load_ ? cheetah_load(txn_, load_.get(), &row) : cheetah_insert(txn_, engine_table_.get(), &row);
-  error = note_inserted_number(record, code == CHEETAH_DUPLICATE_KEY);
+  error = note_inserted_number(record, code == CHEETAH_CODE_DUPLICATE_KEY);
   // A deadlock over the counter is told, also where a duplicate would be ignored.
   if (error != 0) return error;
-  if (code != CHEETAH_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
+  if (code != CHEETAH_CODE_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
   return is_sequence() ? end_private_transaction() : 0;
 }
 
@@ -137,7 +137,7 @@ int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, Cheetah
   *row = CheetahBytes{nullptr, 0};
   if (!codec_.row().needs_old_row(new_record, table->write_set)) return 0;
   int32_t code = cheetah_get(txn_, engine_table_.get(), key, CHEETAH_READ_EXCLUSIVE, old_row_.get());
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   *row = cheetah_buffer_bytes(old_row_.get());
   return 0;
 }
@@ -249,7 +249,7 @@ int ha_cheetah::change_row(const uchar *old_record, const uchar *new_record) {
   CheetahRow row{key_.bytes(), row_image_.bytes(), entries_.data(), entries_.size(), changes_duplicates_};
   int32_t code = cheetah_update(txn_, engine_table_.get(), old_key_.bytes(), &row, old_entries_.data(),
                                 old_entries_.size());
-  if (code != CHEETAH_OK) return write_failed(code);
+  if (code != CHEETAH_CODE_OK) return write_failed(code);
   note_updated_number(old_record, new_record);
   return is_sequence() ? end_private_transaction() : 0;
 }
@@ -267,7 +267,7 @@ int ha_cheetah::delete_row(const uchar *record) {
   encode_secondaries(record, false);
   set_pointers();
   int32_t code = cheetah_delete(txn_, engine_table_.get(), key_.bytes(), entries_.data(), entries_.size());
-  if (code != CHEETAH_OK) return handler_error(code, ha_thd());
+  if (code != CHEETAH_CODE_OK) return handler_error(code, ha_thd());
   error = delete_words(record);
   if (error == 0 && looks_at_constraints()) error = constraints_.act_on_children(record, nullptr);
   return undo_row(before, error);
@@ -275,8 +275,8 @@ int ha_cheetah::delete_row(const uchar *record) {
 
 int ha_cheetah::truncate() {
   cursor_.reset();
-  uint8_t referenced = thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS) ? CHEETAH_REFERENCES_IGNORED
-                                                                               : CHEETAH_REFERENCES_REFUSED;
+  uint8_t referenced = thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS) ? CHEETAH_REFERENCED_IGNORED
+                                                                               : CHEETAH_REFERENCED_REFUSED;
   int error = wait_for_prepared(name_, ha_thd());
   if (error == 0) error = handler_error(cheetah_truncate_table(engine.db, bytes_of(name_), referenced), ha_thd());
   return error != 0 ? error : attach();

@@ -57,9 +57,9 @@ static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_
 // serializable when it reads a snapshot.
 static CheetahIsolation isolation_level(THD *thd) {
   int level = thd_tx_isolation(thd);
-  if (level <= ISO_READ_COMMITTED) return CHEETAH_READ_COMMITTED;
-  if (level == ISO_SERIALIZABLE && in_long_transaction(thd)) return CHEETAH_SERIALIZABLE;
-  return CHEETAH_REPEATABLE_READ;
+  if (level <= ISO_READ_COMMITTED) return CHEETAH_ISOLATION_READ_COMMITTED;
+  if (level == ISO_SERIALIZABLE && in_long_transaction(thd)) return CHEETAH_ISOLATION_SERIALIZABLE;
+  return CHEETAH_ISOLATION_REPEATABLE_READ;
 }
 
 int Session::begin_transaction(THD *thd) {

@@ -26,7 +26,7 @@ static PSI_stage_info *all_stages[] = {&row_lock, &table_lock, &log_space, &memo
 static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of the server fits into the engine's words");
 
 // A pool of threads starts another one meanwhile: the connection that is waited for must get on.
-static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_WAITS_FOR_LOG_SPACE; }
+static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_STAGE_LOG_SPACE; }
 
 // Threads of the engine have no connection.
 static uint64_t begin_stage(uint8_t stage, CheetahStageBefore *before) {
@@ -35,7 +35,7 @@ static uint64_t begin_stage(uint8_t stage, CheetahStageBefore *before) {
   PSI_stage_info previous = {0, nullptr, 0};
   set_thd_stage_info(thd, engine_stages[stage], &previous, __func__, __FILE__, __LINE__);
   memcpy(before, &previous, sizeof previous);
-  if (lets_others_run(stage)) thd_wait_begin(thd, stage == CHEETAH_WAITS_FOR_LOG_SPACE ? THD_WAIT_DISKIO : THD_WAIT_ROW_LOCK);
+  if (lets_others_run(stage)) thd_wait_begin(thd, stage == CHEETAH_STAGE_LOG_SPACE ? THD_WAIT_DISKIO : THD_WAIT_ROW_LOCK);
   return thd_get_thread_id(thd);
 }
 

@@ -56,11 +56,11 @@ static int recover(XID *xids, uint count) {
 
 // The server asks every engine, and looks only at the errors that have been reported.
 static int end_by_xid(int32_t code) {
-  if (code == CHEETAH_OK) return xa_ok;
-  if (code == CHEETAH_UNKNOWN_XID) return xa_unknown;
+  if (code == CHEETAH_CODE_OK) return xa_ok;
+  if (code == CHEETAH_CODE_UNKNOWN_XID) return xa_unknown;
   handler_error(code, current_thd);
   // The rollback goes on in the background: the decision stands.
-  if (code == CHEETAH_ROLLBACK) return xa_ok;
+  if (code == CHEETAH_CODE_ROLLBACK) return xa_ok;
   my_error(ER_XAER_RMERR, MYF(0));
   return xa_failed;
 }
@@ -78,7 +78,7 @@ static int rollback_by_xid(XID *xid) {
 // When the log cannot be synced the engine has stopped, and the server must keep what its binary
 // log says.
 static void commit_checkpoint_request(void *cookie) {
-  if (cheetah_sync_log(engine.db) == CHEETAH_OK) commit_checkpoint_notify_ha(cookie);
+  if (cheetah_sync_log(engine.db) == CHEETAH_CODE_OK) commit_checkpoint_notify_ha(cookie);
 }
 
 void set_two_phase(handlerton *hton) {

@@ -80,7 +80,7 @@ template <ListWork list, CheetahImageWorkSink write, uint8_t restart>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return list(engine.db, restart, write, &rows) != CHEETAH_OK || rows.failed();
+  return list(engine.db, restart, write, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_maria_plugin information_schema_cmp =

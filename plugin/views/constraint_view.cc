@@ -61,7 +61,7 @@ static void write_constraint(void *context, const CheetahForeignKey *constraint)
 static int fill_constraints(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return cheetah_list_foreign_keys(engine.db, write_constraint, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_list_foreign_keys(engine.db, write_constraint, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_maria_plugin information_schema_foreign_keys =

@@ -50,7 +50,7 @@ static void write_encryption(void *context, const CheetahTableEncryption *table)
 static int fill_encryption(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return cheetah_list_encryption(engine.db, write_encryption, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_list_encryption(engine.db, write_encryption, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_maria_plugin information_schema_tablespaces_encryption =

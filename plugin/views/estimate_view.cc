@@ -124,7 +124,7 @@ static bool estimate_table(THD *thd, TABLE *table, TABLE *view) {
                         table->s->db.str, table->s->table_name.str);
   }
   EstimateRows rows(thd, view, table);
-  return cheetah_weigh(estimate.get(), table->file->stats.records, write_weight, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_weigh(estimate.get(), table->file->stats.records, write_weight, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 // The server opens each table that the conditions on the first two columns leave, and calls this.

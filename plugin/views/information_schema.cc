@@ -157,7 +157,7 @@ template <typename Sink, int32_t (*list)(CheetahDb *, Sink, void *), Sink write>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return list(engine.db, write, &rows) != CHEETAH_OK || rows.failed();
+  return list(engine.db, write, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_mysql_information_schema view_interface = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};

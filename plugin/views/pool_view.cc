@@ -83,7 +83,7 @@ static void write_pool(Rows *rows, const CheetahPoolStats &stats) {
 static int fill_pool(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   CheetahPoolStats stats;
-  if (cheetah_pool_stats(engine.db, &stats) != CHEETAH_OK) return 1;
+  if (cheetah_pool_stats(engine.db, &stats) != CHEETAH_CODE_OK) return 1;
   Rows rows(thd, tables->table);
   write_pool(&rows, stats);
   return rows.failed();
@@ -103,7 +103,7 @@ static void write_point(void *context, const CheetahCurvePoint *point) {
 static int fill_curve(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return cheetah_list_cache_curve(engine.db, write_point, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_list_cache_curve(engine.db, write_point, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_maria_plugin information_schema_cache_curve =

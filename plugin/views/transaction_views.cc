@@ -155,7 +155,7 @@ template <typename Sink>
 static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return list(engine.db, write, &rows) != CHEETAH_OK || rows.failed();
+  return list(engine.db, write, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 static int fill_transactions(THD *thd, TABLE_LIST *tables, COND *) {

@@ -45,7 +45,7 @@ static void write_latency(void *context, const CheetahLatency *latency) {
 static int fill_latency(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return cheetah_list_latencies(engine.db, write_latency, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_list_latencies(engine.db, write_latency, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 static void write_stall(void *context, const CheetahStall *stall) {
@@ -66,7 +66,7 @@ static void write_stall(void *context, const CheetahStall *stall) {
 static int fill_stalls(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
-  return cheetah_list_stalls(engine.db, write_stall, &rows) != CHEETAH_OK || rows.failed();
+  return cheetah_list_stalls(engine.db, write_stall, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
 st_maria_plugin information_schema_latency =

@@ -1,6 +1,7 @@
 //! Changes of definitions that leave rows as they are stored.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::tables::compression;
 use crate::types::*;
 use crate::{
@@ -13,7 +14,7 @@ use cheetah::table::{
 };
 use std::sync::Arc;
 
-/// An index of a new definition.
+/// An index of a new definition: its position so far, or its number among those that were built.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteredIndex {
@@ -25,7 +26,8 @@ pub struct CheetahAlteredIndex {
     pub built: u32,
 }
 
-/// Neighbouring bits of the NULL bytes, and where they get.
+/// Neighbouring bits of the NULL bytes, and where they get. Bit 0 is the lowest one of the first
+/// byte.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahBitRun {
@@ -37,7 +39,8 @@ pub struct CheetahBitRun {
     pub count: u32,
 }
 
-/// Columns of a new definition.
+/// Columns of a new definition: how rows are stored from now on, and what becomes of the stored
+/// ones when they are read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNewRows {
@@ -90,13 +93,13 @@ pub struct CheetahAlteredFulltext {
     pub built: *const CheetahPostings,
 }
 
-/// A new definition of a table.
+/// A new definition of a table, whose rows stay as they are stored.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteration {
     /// The table.
     pub table: *const CheetahTable,
-    /// Its indexes from now on, the clustered one first.
+    /// Its indexes from now on, the clustered one first. Those that are not named are dropped.
     pub indexes: *const CheetahAlteredIndex,
     /// Their number.
     pub index_count: usize,
@@ -107,7 +110,7 @@ pub struct CheetahAlteration {
     /// Its columns, keys and constraints from now on; null: it keeps its constraints, and nobody
     /// has described it.
     pub constraints: *const CheetahConstraints,
-    /// Its full-text indexes from now on.
+    /// Its full-text indexes from now on. Those that are not named are dropped.
     pub fulltext: *const CheetahAlteredFulltext,
     /// Their number.
     pub fulltext_count: usize,
@@ -115,11 +118,11 @@ pub struct CheetahAlteration {
     pub extra: CheetahBytes,
     /// The caller's mark of the change.
     pub mark: CheetahBytes,
-    /// Level of the codec; 0: its default.
+    /// Level of the codec for images that are written from now on; 0: its default.
     pub compression_level: i32,
     /// 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether compression stays as it is.
+    /// Whether compression stays as it is: the two above then mean nothing.
     pub keeps_compression: u8,
 }
 

@@ -4,7 +4,8 @@
 //!   I1  After a panic every open database is stopped: what the panic has left half done is not
 //!       worked on. The next startup recovers what was committed.
 
-use crate::types::{CheetahBytes, Code};
+use crate::codes::Code;
+use crate::types::CheetahBytes;
 use cheetah::base::{Error, Result};
 use cheetah::db::{Db, Stopper};
 use std::cell::RefCell;

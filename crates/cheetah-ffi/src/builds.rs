@@ -1,6 +1,7 @@
 //! Indexes that are built while their table is in use.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn, STORED_KEY_BYTES_MAX};
 use cheetah::base::{Error, Result};
@@ -17,8 +18,8 @@ pub struct CheetahBuild(pub(crate) Build);
 #[derive(Debug)]
 pub struct CheetahBuiltEntries(BuiltEntries);
 
-/// Computes the entries of a row; not `Ok`: the row does not fit the definition, or the statement
-/// is to end.
+/// Computes the entries of a row in the indexes that are built. `Corruption`: the row does not fit
+/// the definition; any other code but `Ok`: the statement is to end.
 pub type CheetahEntriesOf = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
@@ -71,7 +72,8 @@ unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpe
     specs.iter().map(spec).collect()
 }
 
-/// Keeps loads from a table whose definition is to change, see `Transaction::keep_loads_off`.
+/// Keeps loads from a table whose definition is to change, to the end of the transaction, and waits
+/// for one that is under way, after which the table may have to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
@@ -79,7 +81,10 @@ pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *co
     entry(|| txn.0.keep_loads_off(&table.table).map(|()| Code::Ok))
 }
 
-/// Begins to build indexes for a table, see `Transaction::begin_build`.
+/// Begins to build indexes for a table while others read and write it. `with_values`: entries need
+/// large values. `cheetah_run_build` builds them and `cheetah_finish_build` brings them up to date.
+/// After `DuplicateKey` of either the number of the index is one among the new ones, from 1, and
+/// `cheetah_row_refused_by_build` tells the row. A build that is freed leaves nothing behind.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_build(
     txn: *mut CheetahTxn,
@@ -119,8 +124,8 @@ pub unsafe extern "C" fn cheetah_run_build(
     entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell).map(|()| Code::Ok))
 }
 
-/// Locks the table against writers and brings the indexes up to what is there: until the
-/// transaction ends, `cheetah_alter_tables` takes them.
+/// Locks the table against writers and brings the indexes up to date: until the transaction ends
+/// `cheetah_alter_tables` takes them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
     txn: *mut CheetahTxn,

@@ -1,12 +1,13 @@
 //! How many different keys indexes have: what it takes to find out, and what was found.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::base::{Error, Result};
+use cheetah::base::Result;
 use cheetah::table::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
 
-/// How a part of a key is encoded.
+/// How a part of a stored key is encoded, as far as it takes to find its end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartEncoding {
@@ -26,7 +27,8 @@ pub struct CheetahKeyPartEncoding {
     pub shown_as: u32,
 }
 
-/// How stored keys of an index are encoded.
+/// How stored keys of an index are encoded: the parts of the index, and those of the clustered key
+/// behind them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyEncoding {
@@ -62,7 +64,8 @@ impl CheetahKeyPartEncoding {
 
 /// Tells how keys of a table that was opened are encoded, one encoding for each index, and what its
 /// definition says of statistics: places of an index to look at (0: as many as the database says),
-/// a `CheetahRecalc`, and whether the table is temporary.
+/// a `CheetahRecalc`, and whether the table is temporary. To be called once the table is opened,
+/// and when the definition has changed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_keys(
     db: *mut CheetahDb,
@@ -93,12 +96,12 @@ pub unsafe extern "C" fn cheetah_describe_keys(
 }
 
 fn recalc_of(code: u8) -> Result<Option<bool>> {
-    Ok(match code {
-        0 => None,
-        1 => Some(true),
-        2 => Some(false),
-        _ => return Err(Error::Limit { what: "code of a recalculation", actual: code.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahRecalc::AsDatabase as u8, None),
+        (CheetahRecalc::On as u8, Some(true)),
+        (CheetahRecalc::Off as u8, Some(false)),
+    ];
+    meaning("code of a recalculation", code, &codes)
 }
 
 /// Sets whether statistics are taken by themselves, and from how many places of each index, where a

@@ -1,9 +1,10 @@
 //! Cursors over an index.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
-use cheetah::base::{Error, Result};
+use cheetah::base::Result;
 use cheetah::db::{Cursor, OnLocked, SeekEnd, SeekMode};
 
 /// A cursor and whether its index is the clustered one.
@@ -69,16 +70,16 @@ impl CheetahCursor {
 }
 
 fn on_locked_of(code: u8) -> Result<OnLocked> {
-    Ok(match code {
-        0 => OnLocked::Wait,
-        1 => OnLocked::Skip,
-        2 => OnLocked::Look,
-        _ => return Err(Error::Limit { what: "code for locked rows", actual: code.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahOnLocked::Wait as u8, OnLocked::Wait),
+        (CheetahOnLocked::Skip as u8, OnLocked::Skip),
+        (CheetahOnLocked::Look as u8, OnLocked::Look),
+    ];
+    meaning("code for locked rows", code, &codes)
 }
 
 /// A cursor over an index, on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
-/// `CheetahOnLocked`.
+/// `CheetahOnLocked`. It is good until the end of its transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
     txn: *mut CheetahTxn,
@@ -106,26 +107,26 @@ pub unsafe extern "C" fn cheetah_close_cursor(cursor: *mut CheetahCursor) {
 }
 
 fn mode_of(mode: u8) -> Result<SeekMode> {
-    Ok(match mode {
-        0 => SeekMode::AtLeast,
-        1 => SeekMode::After,
-        2 => SeekMode::AtMost,
-        3 => SeekMode::Before,
-        4 => SeekMode::First,
-        5 => SeekMode::Last,
-        _ => return Err(Error::Limit { what: "mode of a seek", actual: mode.into(), limit: 5 }),
-    })
+    let codes = [
+        (CheetahSeek::AtLeast as u8, SeekMode::AtLeast),
+        (CheetahSeek::After as u8, SeekMode::After),
+        (CheetahSeek::AtMost as u8, SeekMode::AtMost),
+        (CheetahSeek::Before as u8, SeekMode::Before),
+        (CheetahSeek::First as u8, SeekMode::First),
+        (CheetahSeek::Last as u8, SeekMode::Last),
+    ];
+    meaning("mode of a seek", mode, &codes)
 }
 
 fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
-    Ok(match kind {
-        0 => SeekEnd::None,
-        1 => SeekEnd::Prefix,
-        2 => SeekEnd::Below(key),
-        3 => SeekEnd::UpTo(key),
-        4 => SeekEnd::Row,
-        _ => return Err(Error::Limit { what: "kind of the end of a seek", actual: kind.into(), limit: 4 }),
-    })
+    let codes = [
+        (CheetahEnd::None as u8, SeekEnd::None),
+        (CheetahEnd::Prefix as u8, SeekEnd::Prefix),
+        (CheetahEnd::Below as u8, SeekEnd::Below(key)),
+        (CheetahEnd::UpTo as u8, SeekEnd::UpTo(key)),
+        (CheetahEnd::Row as u8, SeekEnd::Row),
+    ];
+    meaning("kind of the end of a seek", kind, &codes)
 }
 
 /// Places the cursor. A cursor that locks goes no further than `end` says.
@@ -174,7 +175,7 @@ pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     value((), || cursor.cursor.unlock_row());
 }
 
-/// What the last seek has asked for ends no more where it said.
+/// `cheetah_next` and `cheetah_prev` go on behind the end that the last seek was given.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_forget_end(cursor: *mut CheetahCursor) {
     // SAFETY: by the contract of the crate the handle is open.

@@ -1,6 +1,7 @@
 //! Opening, closing, and watching a database.
 
 use crate::barrier::{entry, stop_after_panic, value};
+use crate::codes::*;
 use crate::encryption::ServerKeys;
 use crate::types::*;
 use cheetah::base::{Config, Error, KeySource};
@@ -114,7 +115,8 @@ pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_
     value((), || db.0.set_io_capacity(operations_per_second));
 }
 
-/// Sets how many bytes of images a second are read to find damage; 0: none.
+/// Sets how many bytes of images a second are read to find damage; 0: none. Begins a pass over all
+/// images.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_scrub_rate(db: *mut CheetahDb, bytes_per_second: u64) {
     // SAFETY: by the contract of the crate the handle is open.

@@ -7,9 +7,10 @@
 //!       the server's key service, and no key comes into use by asking.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::base::{Error, KeyService, Result};
+use cheetah::base::{KeyService, Result};
 use cheetah::db::TableEncryptionStatus;
 use cheetah::format::catalog::{Encryption, TableEncryption};
 use cheetah::keys::SYSTEM_KEY;
@@ -21,9 +22,11 @@ const KEY_BYTES_MAX: usize = 256;
 /// The shortest that the engine takes.
 const KEY_BYTES_MIN: usize = 16;
 
-/// The newest version of a key of the server's key service; 0: there is no such key.
+/// The newest version of a key of the server's key service; 0: there is no such key. Called from
+/// any thread.
 pub type CheetahNewestKeyVersion = unsafe extern "C" fn(id: u32) -> u32;
-/// Puts the bytes of a version of a key into a buffer; their number, 0: they are not to be had.
+/// Puts the bytes of a version of a key into a buffer, which the engine wipes; returns their
+/// number, 0: they cannot be had. Called from any thread.
 pub type CheetahKeyBytes =
     unsafe extern "C" fn(id: u32, version: u32, buffer: *mut u8, buffer_bytes: usize) -> usize;
 
@@ -46,12 +49,12 @@ impl CheetahEncryption {
 }
 
 fn wish_of(code: u8) -> Result<Encryption> {
-    Ok(match code {
-        0 => Encryption::Default,
-        1 => Encryption::Yes,
-        2 => Encryption::No,
-        _ => return Err(Error::Limit { what: "code of ENCRYPTED", actual: code.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahEncrypted::Default as u8, Encryption::Default),
+        (CheetahEncrypted::Yes as u8, Encryption::Yes),
+        (CheetahEncrypted::No as u8, Encryption::No),
+    ];
+    meaning("code of ENCRYPTED", code, &codes)
 }
 
 /// What a definition says about encryption, and what the server's setting does.
@@ -130,7 +133,7 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
 }
 
 /// Chooses how a table is encrypted; tells the sink, as texts for people, what is wrong with the
-/// words.
+/// words. No key comes into use by asking.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_encryption(
     words: *const CheetahEncryptionWords,
@@ -158,7 +161,8 @@ pub unsafe extern "C" fn cheetah_choose_encryption(
     })
 }
 
-/// Sets whether tables are encrypted that do not say whether they are.
+/// Sets whether tables are encrypted that do not say whether they are. `Key`: a key is missing, and
+/// nothing has changed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: *mut CheetahDb, is_on: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -166,7 +170,8 @@ pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: *mut CheetahDb, is_on: u
     entry(|| db.0.set_encrypt_tables(is_on != 0).map(|()| Code::Ok))
 }
 
-/// Sets whether the log is encrypted, which goes on in a new file.
+/// Sets whether the log is encrypted, which goes on in a new file. `Key`: a key is missing, and
+/// nothing has changed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_encrypt_log(db: *mut CheetahDb, is_on: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.

@@ -2,15 +2,17 @@
 //! rows that they tie together.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::listing::take_text;
 use crate::types::*;
 use crate::{CheetahCursor, CheetahDb, CheetahTable, CheetahTxn};
-use cheetah::base::{Error, Result};
+use cheetah::base::Result;
 use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
 use cheetah::table::{Constraints, ForeignKey, KeySide};
 use std::ffi::c_void;
 
-/// A column of a definition.
+/// A column of a definition. Columns of the same kind have equal keys for equal values, but for the
+/// flag of NULL and the direction.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahColumnDef {
@@ -110,8 +112,23 @@ unsafe fn texts(list: *const CheetahBytes, count: usize) -> Vec<String> {
 }
 
 fn action_of(code: u8) -> Result<ForeignKeyAction> {
-    let unknown = Error::Limit { what: "code of an action", actual: code.into(), limit: 3 };
-    ForeignKeyAction::from_code(code).ok_or(unknown)
+    let codes = [
+        (CheetahForeignKeyAction::Restrict as u8, ForeignKeyAction::Restrict),
+        (CheetahForeignKeyAction::NoAction as u8, ForeignKeyAction::NoAction),
+        (CheetahForeignKeyAction::Cascade as u8, ForeignKeyAction::Cascade),
+        (CheetahForeignKeyAction::SetNull as u8, ForeignKeyAction::SetNull),
+    ];
+    meaning("code of an action", code, &codes)
+}
+
+fn code_of(action: ForeignKeyAction) -> u8 {
+    let code = match action {
+        ForeignKeyAction::Restrict => CheetahForeignKeyAction::Restrict,
+        ForeignKeyAction::NoAction => CheetahForeignKeyAction::NoAction,
+        ForeignKeyAction::Cascade => CheetahForeignKeyAction::Cascade,
+        ForeignKeyAction::SetNull => CheetahForeignKeyAction::SetNull,
+    };
+    code as u8
 }
 
 impl CheetahColumnDef {
@@ -291,8 +308,8 @@ impl Lent {
             column_count: self.columns.len(),
             child_key: side(child, &self.child_key),
             parent_key: side(parent, &self.parent_key),
-            on_delete: def.on_delete as u8,
-            on_update: def.on_update as u8,
+            on_delete: code_of(def.on_delete),
+            on_update: code_of(def.on_update),
             is_checked: (!def.inherited).into(),
         }
     }
@@ -364,7 +381,8 @@ pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb
     value((), || db.0.note_refused_by_constraint(&text));
 }
 
-/// The constraints of a table, and what serves them now; null if there is none, or no memory.
+/// The constraints of a table, and what serves them now; null if there is none, or no memory. It
+/// may no longer be true once `cheetah_definition_changes` has another value.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys(
     db: *const CheetahDb,
@@ -413,7 +431,7 @@ pub unsafe extern "C" fn cheetah_free_foreign_keys(list: *mut CheetahForeignKeys
     value((), || drop(unsafe { Box::from_raw(list) }));
 }
 
-/// How many constraints the table has in a `CheetahForeignKeyRole`.
+/// How many constraints the table has in a `CheetahRole`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKeys, role: u8) -> usize {
     // SAFETY: by the contract of the crate the handle is open.
@@ -472,7 +490,13 @@ pub unsafe extern "C" fn cheetah_find_reference(
     let (txn, list, key) = unsafe { (&mut *txn, &*list, key.get()) };
     entry(|| {
         let constraint = list.find(role, no).map(|lent| &lent.constraint);
-        let side = constraint.and_then(|it| if role == 0 { it.parent.as_ref() } else { it.child.as_ref() });
+        let side = constraint.and_then(|it| {
+            if role == CheetahRole::Child as u8 {
+                it.parent.as_ref()
+            } else {
+                it.child.as_ref()
+            }
+        });
         let Some(side) = side else { return Ok(Code::End) };
         Ok(if txn.0.find_reference(side, key)? { Code::Ok } else { Code::End })
     })
@@ -490,7 +514,7 @@ pub unsafe extern "C" fn cheetah_open_parents(
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
     entry(|| {
-        let side = list.find(0, no).and_then(|lent| lent.constraint.parent.as_ref());
+        let side = list.find(CheetahRole::Child as u8, no).and_then(|lent| lent.constraint.parent.as_ref());
         let Some(side) = side else { return Ok(Code::End) };
         *place = CheetahCursor::boxed(txn.0.cursor_on_parents(side)?);
         Ok(Code::Ok)
@@ -509,7 +533,7 @@ pub unsafe extern "C" fn cheetah_open_children(
     // SAFETY: by the contract of the crate the handles are open.
     let (txn, list, place) = unsafe { (&mut *txn, &*list, &mut *cursor) };
     entry(|| {
-        let side = list.find(1, no).and_then(|lent| lent.constraint.child.as_ref());
+        let side = list.find(CheetahRole::Parent as u8, no).and_then(|lent| lent.constraint.child.as_ref());
         let Some(side) = side else { return Ok(Code::End) };
         *place = CheetahCursor::boxed(txn.0.cursor_on_children(side)?);
         Ok(Code::Ok)

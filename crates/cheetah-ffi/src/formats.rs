@@ -1,9 +1,11 @@
 //! What the words of a table's definition ask of its format.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
+use crate::tables::codec_of;
 use crate::types::*;
-use cheetah::base::{Error, Result};
-use cheetah::format::image::{Codec, Compression};
+use cheetah::base::Result;
+use cheetah::format::image::Compression;
 use cheetah::table::{FormatWords, RowFormat};
 use std::ffi::c_void;
 
@@ -37,27 +39,44 @@ pub unsafe extern "C" fn cheetah_choose_format(
 /// KEY_BLOCK_SIZE.
 #[no_mangle]
 pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) -> u8 {
-    value(RowFormat::Dynamic as u8, || {
-        let word = RowFormat::from_code(row_format).unwrap_or(RowFormat::Default);
-        word.shown(key_block_size) as u8
+    value(CheetahRowFormat::Dynamic as u8, || {
+        let word = row_format_of(row_format).unwrap_or(RowFormat::Default);
+        row_format_code(word.shown(key_block_size))
     })
 }
 
+/// Both ways: the words are told as they were asked for.
+const ROW_FORMATS: [(u8, RowFormat); 7] = [
+    (CheetahRowFormat::Default as u8, RowFormat::Default),
+    (CheetahRowFormat::Fixed as u8, RowFormat::Fixed),
+    (CheetahRowFormat::Dynamic as u8, RowFormat::Dynamic),
+    (CheetahRowFormat::Compressed as u8, RowFormat::Compressed),
+    (CheetahRowFormat::Redundant as u8, RowFormat::Redundant),
+    (CheetahRowFormat::Compact as u8, RowFormat::Compact),
+    (CheetahRowFormat::Page as u8, RowFormat::Page),
+];
+
+fn row_format_of(code: u8) -> Result<RowFormat> {
+    meaning("code of a row format", code, &ROW_FORMATS)
+}
+
+fn row_format_code(row_format: RowFormat) -> u8 {
+    let found = ROW_FORMATS.iter().find(|(_, word)| *word == row_format);
+    found.map_or(CheetahRowFormat::Default as u8, |(code, _)| *code)
+}
+
 unsafe fn format_words(words: &CheetahFormatWords) -> Result<FormatWords<'_>> {
-    let unknown = |what, code: u8, limit| Error::Limit { what, actual: code.into(), limit };
-    let codec = |code| Codec::from_code(code).ok_or(unknown("code of a compression", code, 2));
-    let row_format = words.row_format;
     let named = (words.names_compression != 0).then_some(words.compression);
     Ok(FormatWords {
-        row_format: RowFormat::from_code(row_format).ok_or(unknown("code of a row format", row_format, 6))?,
+        row_format: row_format_of(words.row_format)?,
         key_block_size: words.key_block_size,
         // SAFETY: passed on.
         index_key_block_sizes: unsafe { slice(words.index_key_block_sizes, words.index_count) },
         page_compressed: words.page_compressed != 0,
         page_compression_level: words.page_compression_level,
-        compression: named.map(codec).transpose()?,
+        compression: named.map(codec_of).transpose()?,
         compression_level: words.compression_level,
-        default: Compression { codec: codec(words.default_compression)?, level: words.default_level },
+        default: Compression { codec: codec_of(words.default_compression)?, level: words.default_level },
     })
 }
 
@@ -114,6 +133,6 @@ mod tests {
         ] {
             assert_eq!(choose(&words).0, Code::Limit as i32);
         }
-        assert_eq!(cheetah_shown_row_format(200, 0), RowFormat::Dynamic as u8);
+        assert_eq!(cheetah_shown_row_format(200, 0), CheetahRowFormat::Dynamic as u8);
     }
 }

@@ -1,6 +1,7 @@
 //! Full-text indexes: words of rows.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahDb, CheetahTable, CheetahTxn};
@@ -94,7 +95,9 @@ pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
     value((), || words.0.clear());
 }
 
-/// Adds a word of a row with its ordinal and its column.
+/// Adds a word of a row with its ordinal and its column. A word is its weights and the index's end;
+/// no word may be the beginning of another one, or longer than `cheetah_word_bytes_max`. Its
+/// ordinal is that among all words of the row, and `column` that of the index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_word(
     words: *mut CheetahWords,
@@ -113,7 +116,8 @@ fn postings(table: &CheetahTable, no: usize) -> Result<&Arc<Table>> {
     table.postings.get(no).ok_or_else(unknown)
 }
 
-/// Writes the words of a new row into the index at that position.
+/// Writes the words of a new row into the index at that position. Called behind the row, by the
+/// same transaction, even if the row has no words: its lock keeps others out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_insert_words(
     txn: *mut CheetahTxn,
@@ -248,10 +252,10 @@ pub struct CheetahWordSink<'s> {
     error: Option<Error>,
 }
 
-/// Tells the sink each word of a query's text.
+/// Tells the sink each word of a query's text; returns `Ok`, or what the sink has answered.
 pub type CheetahSplitText =
     unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes, sink: *mut CheetahWordSink<'_>) -> i32;
-/// Tells the sink each word of a row.
+/// Tells the sink each word of a row; returns `Ok`, or what the sink has answered.
 pub type CheetahWordsOfRow = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
@@ -307,7 +311,7 @@ fn tell(
     let code = ask(&mut sink);
     match (sink.error, code) {
         (Some(error), _) => Err(error),
-        (None, 0) => Ok(()),
+        (None, code) if code == Code::Ok as i32 => Ok(()),
         (None, code) if code == Code::Interrupted as i32 => Err(Error::Interrupted),
         (None, code) if code == Code::Corruption as i32 => {
             Err(Error::corrupt("full-text search", "a row does not fit the definition"))
@@ -342,22 +346,22 @@ impl Texts for Callbacks<'_> {
 }
 
 fn mode_of(mode: u8) -> Result<Mode> {
-    Ok(match mode {
-        0 => Mode::NaturalLanguage,
-        1 => Mode::Boolean,
-        2 => Mode::QueryExpansion,
-        _ => return Err(Error::Limit { what: "code of a search", actual: mode.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahSearchMode::NaturalLanguage as u8, Mode::NaturalLanguage),
+        (CheetahSearchMode::Boolean as u8, Mode::Boolean),
+        (CheetahSearchMode::QueryExpansion as u8, Mode::QueryExpansion),
+    ];
+    meaning("code of a search", mode, &codes)
 }
 
 fn kind_of(kind: u8) -> Result<WordKind> {
-    Ok(match kind {
-        0 => WordKind::Indexed,
-        1 => WordKind::StopWord,
-        2 => WordKind::TooShort,
-        3 => WordKind::TooLong,
-        _ => return Err(Error::Limit { what: "code of a word", actual: kind.into(), limit: 3 }),
-    })
+    let codes = [
+        (CheetahWordKind::Indexed as u8, WordKind::Indexed),
+        (CheetahWordKind::Stop as u8, WordKind::StopWord),
+        (CheetahWordKind::TooShort as u8, WordKind::TooShort),
+        (CheetahWordKind::TooLong as u8, WordKind::TooLong),
+    ];
+    meaning("code of a word", kind, &codes)
 }
 
 /// Finds and ranks the rows that match; see `Transaction::search`.
@@ -416,7 +420,8 @@ pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> 
 
 /// Reads the next row that was found, the best first, and locks it if the search says so; key and
 /// rank. `End` behind the last one. `skips_locked`: rows that have to be waited for are passed
-/// over. The key is readable until the next call. See `Transaction::next_match`.
+/// over. The key is readable until the next call. See `Transaction::next_match`. Rows that have
+/// gone, or match no more, are passed over.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_match(
     txn: *mut CheetahTxn,

@@ -1,6 +1,7 @@
 //! Indexes that are not kept for a while.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::tables::of_row;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
@@ -16,6 +17,7 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
 
 /// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table
 /// is to be opened again. `only_if_empty`: 1 for `End`, and no change, when the table has rows.
+/// Locks the table as a whole, and is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
     txn: *mut CheetahTxn,
@@ -38,7 +40,7 @@ pub unsafe extern "C" fn cheetah_disable_indexes(
 
 /// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`; `entries`
 /// computes those of a row, `progress` is told now and then how far it is. Afterwards the table is
-/// to be opened again.
+/// to be opened again. Locks the table as a whole, and is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_enable_indexes(
     txn: *mut CheetahTxn,

@@ -6,9 +6,10 @@
 //! Invariants
 //!   I1  No panic crosses the ABI: every function that calls the engine does so inside `barrier`;
 //!       the others only read a value that is there.
-//!   I2  Functions that can fail return a [`types::Code`]; message and duplicate key stay with the
+//!   I2  Functions that can fail return a [`codes::Code`]; message and duplicate key stay with the
 //!       thread.
-//!   I3  `plugin/cheetah.h` declares exactly what is exported here; a test compares them.
+//!   I3  `plugin/cheetah.h` is what cbindgen makes of the declarations here; a test compares
+//!       them, and `UPDATE=1 cargo test -p cheetah-ffi --test header` writes it.
 //! Safety    Callers pass pointers that this library gave out and has not reclaimed, or that point
 //!           to initialised values of the declared type; byte ranges are readable for their whole
 //!           length. A handle is used by one thread at a time; `CheetahDb` and `CheetahTable` may
@@ -19,6 +20,7 @@ mod alter;
 mod barrier;
 mod builds;
 mod cardinalities;
+mod codes;
 mod cursors;
 mod database;
 mod encryption;
@@ -43,6 +45,7 @@ pub use alter::*;
 pub use barrier::*;
 pub use builds::*;
 pub use cardinalities::*;
+pub use codes::*;
 pub use cursors::*;
 pub use database::*;
 pub use encryption::*;

@@ -1,7 +1,9 @@
 //! What there is of transactions and locks, for the views of the server.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::database::Listener;
+use crate::transactions::isolation_code;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use std::ffi::c_void;
@@ -135,7 +137,7 @@ pub unsafe extern "C" fn cheetah_list_transactions(
                 state: CheetahBytes::of(txn.state.name().as_bytes()),
                 requested_lock: CheetahBytes::of(requested.as_bytes()),
                 xid: CheetahBytes::of(xid.as_bytes()),
-                isolation: txn.isolation as u8,
+                isolation: isolation_code(txn.isolation),
             };
             // SAFETY: the caller's function gets the caller's context.
             unsafe { sink(context, &told) };

@@ -1,6 +1,7 @@
 //! Loads: the rows of a new table, many at a time.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::rows::with_lists;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
@@ -27,7 +28,8 @@ impl CheetahLoad {
 
 /// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the
 /// commit of the transaction, see `Transaction::begin_load_to_commit`. `load` becomes null when the
-/// table cannot be loaded.
+/// table cannot be loaded. A load that is freed before it has ended leaves the table empty. After
+/// `DuplicateKey` of `cheetah_load` or `cheetah_finish_load`, `cheetah_refused_row` tells the row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load(
     txn: *mut CheetahTxn,

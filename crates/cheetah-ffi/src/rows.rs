@@ -1,6 +1,7 @@
 //! Single rows: insert, update, delete, get.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
 use cheetah::table::{NewRow, OldEntry, SecondaryEntry};

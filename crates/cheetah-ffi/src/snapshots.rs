@@ -1,6 +1,7 @@
 //! Snapshots of the database, for backups.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahXid};
 use cheetah::base::Xid;
@@ -9,7 +10,7 @@ use std::ffi::{c_void, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A word, and a text on one line, for the manifest of a snapshot.
+/// A word without blanks, and a text on one line, for the manifest of a snapshot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNote {

@@ -1,6 +1,7 @@
 //! What threads are about, and what they do for a statement, for the server to show.
 
 use crate::barrier::value;
+use crate::codes::CheetahStage;
 use cheetah::base::page_work::{self, PageWork};
 use cheetah::base::stages::{self, Before, Begun, Observer, Stage};
 
@@ -17,7 +18,8 @@ pub struct CheetahStageBefore {
 }
 
 /// Is told that the calling thread begins a stage (a `CheetahStage`); what it puts into `before` it
-/// gets back at the end. Returns the number of the connection whose thread it is, or 0.
+/// gets back at the end. Returns the number of the connection whose thread it is, or 0. It must not
+/// wait, nor use the engine.
 pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore) -> u64;
 /// Is told that the stage has ended.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);
@@ -32,13 +34,14 @@ struct Callbacks {
 }
 
 fn code_of(stage: Stage) -> u8 {
-    match stage {
-        Stage::RowLock => 0,
-        Stage::TableLock => 1,
-        Stage::LogSpace => 2,
-        Stage::Memory => 3,
-        Stage::RollingBack => 4,
-    }
+    let code = match stage {
+        Stage::RowLock => CheetahStage::RowLock,
+        Stage::TableLock => CheetahStage::TableLock,
+        Stage::LogSpace => CheetahStage::LogSpace,
+        Stage::Memory => CheetahStage::Memory,
+        Stage::RollingBack => CheetahStage::RollingBack,
+    };
+    code as u8
 }
 
 impl Observer for Callbacks {
@@ -62,8 +65,8 @@ impl Observer for Callbacks {
     }
 }
 
-/// Has these functions called, in the threads of all databases of the process, as long as it runs:
-/// see `cheetah::base::stages`.
+/// Has these functions called, in the threads of all databases of the process, as long as it runs.
+/// If it is called again, the first functions stay.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_observe_stages(
     begins: CheetahStageBegins,

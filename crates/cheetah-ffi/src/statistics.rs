@@ -1,6 +1,7 @@
 //! What the engine has done and holds, in numbers, for the views of the server.
 
 use crate::barrier::entry;
+use crate::codes::*;
 use crate::types::*;
 use crate::CheetahDb;
 use cheetah::db::{PoolStatus, Sizes};

@@ -1,6 +1,7 @@
 //! Tables: creating, dropping, opening, counting, checking, estimates of ranges.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
@@ -79,13 +80,21 @@ pub(crate) unsafe fn table_spec(spec: &CheetahTableSpec) -> Result<TableSpec> {
 }
 
 pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
-    Ok(match codec {
-        0 => Compression { codec: Codec::None, level: 0 },
-        1 => Compression { codec: Codec::Lz4, level: 0 },
-        2 if level == 0 => Compression::default(),
-        2 => Compression { codec: Codec::Zstd, level },
-        _ => return Err(Error::Limit { what: "code of a compression", actual: codec.into(), limit: 2 }),
+    Ok(match codec_of(codec)? {
+        Codec::Zstd if level == 0 => Compression::default(),
+        Codec::Zstd => Compression { codec: Codec::Zstd, level },
+        codec => Compression { codec, level: 0 },
     })
+}
+
+/// The codec of a `CheetahCompression`.
+pub(crate) fn codec_of(code: u8) -> Result<Codec> {
+    let codes = [
+        (CheetahCompression::None as u8, Codec::None),
+        (CheetahCompression::Lz4 as u8, Codec::Lz4),
+        (CheetahCompression::Zstd as u8, Codec::Zstd),
+    ];
+    meaning("code of a compression", code, &codes)
 }
 
 /// Longest stored row that never has a value out of line, in tables whose clustered keys have at
@@ -105,12 +114,12 @@ pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahByt
 }
 
 fn referenced_of(code: u8) -> Result<Referenced> {
-    Ok(match code {
-        0 => Referenced::Ignored,
-        1 => Referenced::Refused,
-        2 => Referenced::RefusedElsewhere,
-        _ => return Err(Error::Limit { what: "code for references", actual: code.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahReferenced::Ignored as u8, Referenced::Ignored),
+        (CheetahReferenced::Refused as u8, Referenced::Refused),
+        (CheetahReferenced::RefusedElsewhere as u8, Referenced::RefusedElsewhere),
+    ];
+    meaning("code for references", code, &codes)
 }
 
 /// Gives a table another name. `again`: a crash has interrupted it, and it may be done already.

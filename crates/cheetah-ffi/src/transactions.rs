@@ -1,9 +1,10 @@
 //! Transactions, savepoints, table locks.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::base::{Error, Result, SessionId};
+use cheetah::base::{Result, SessionId};
 use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
 use cheetah::table::{Numbers, Stride};
 use std::ffi::c_void;
@@ -37,8 +38,8 @@ pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     value((), || txn.0.set_time(seconds));
 }
 
-/// Says that the transaction's statement has created the table and fills it now; see
-/// `Transaction::fill_new_table`.
+/// Says that the transaction's statement has created the table and fills it now: snapshots see the
+/// table from the commit on.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *const CheetahTable) {
     // SAFETY: by the contract of the crate both handles are open.
@@ -63,7 +64,9 @@ impl Report {
 }
 
 /// Names the caller's session for other transactions, and has `report` called with it and with
-/// those sessions for which the transaction waits: see `Transaction::report_waits`.
+/// those sessions for which the transaction waits: see `Transaction::report_waits`. The session
+/// keeps that name until the transaction is freed or prepared; the report must not wait, nor use
+/// the engine.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_report_waits(
     txn: *mut CheetahTxn,
@@ -118,12 +121,21 @@ pub unsafe extern "C" fn cheetah_free_txn(txn: *mut CheetahTxn) {
 }
 
 fn isolation_of(level: u8) -> Result<Isolation> {
-    Ok(match level {
-        0 => Isolation::ReadCommitted,
-        1 => Isolation::RepeatableRead,
-        2 => Isolation::Serializable,
-        _ => return Err(Error::Limit { what: "code of an isolation level", actual: level.into(), limit: 2 }),
-    })
+    let codes = [
+        (CheetahIsolation::ReadCommitted as u8, Isolation::ReadCommitted),
+        (CheetahIsolation::RepeatableRead as u8, Isolation::RepeatableRead),
+        (CheetahIsolation::Serializable as u8, Isolation::Serializable),
+    ];
+    meaning("code of an isolation level", level, &codes)
+}
+
+pub(crate) fn isolation_code(level: Isolation) -> u8 {
+    let code = match level {
+        Isolation::ReadCommitted => CheetahIsolation::ReadCommitted,
+        Isolation::RepeatableRead => CheetahIsolation::RepeatableRead,
+        Isolation::Serializable => CheetahIsolation::Serializable,
+    };
+    code as u8
 }
 
 /// Sets the isolation level (`CheetahIsolation`) of this transaction and later ones of the handle;
@@ -172,8 +184,10 @@ pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
     value((), || txn.0.end_statement());
 }
 
-/// Takes numbers from the table's auto-increment counter; `numbers` says how many, and which they
-/// are then.
+/// Takes numbers from the table's auto-increment counter, of those that increment and offset allow.
+/// `numbers` says how many, and which they are then; its `count` is 0 when there are none up to
+/// `largest`. Waits for statements that take numbers one after the other; `bulk` makes the
+/// transaction one of these until the statement ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_reserve_auto_increment(
     txn: *mut CheetahTxn,
@@ -193,7 +207,9 @@ pub unsafe extern "C" fn cheetah_reserve_auto_increment(
 }
 
 /// Moves the auto-increment counter past `used`, to the next number that increment and offset
-/// allow, unless it is there already; logged with the table's next change.
+/// allow, unless it is there already; logged with the table's next change. The counter may go
+/// beyond the column's largest number: so the server learns that all are used up. `bulk` as in
+/// `cheetah_reserve_auto_increment`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_advance_auto_increment(
     txn: *mut CheetahTxn,

@@ -1,6 +1,7 @@
 //! Two-phase commit with the server's binary log and other engines, and XA.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use cheetah::base::{Error, Result, Xid};
@@ -39,8 +40,9 @@ impl CheetahXid {
 /// Takes one XID.
 pub type CheetahXidSink = unsafe extern "C" fn(context: *mut c_void, xid: *const CheetahXid);
 
-/// Promises to commit or roll back as will be decided. Afterwards only what ends the transaction
-/// may be called, and freeing it leaves it waiting.
+/// Promises to commit or roll back as will be decided. Afterwards the transaction takes
+/// `cheetah_commit_ordered`, `cheetah_commit`, `cheetah_rollback`, and `cheetah_free_txn`, which
+/// leaves it waiting for `cheetah_commit_prepared` or `cheetah_rollback_prepared`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the
@@ -97,7 +99,8 @@ pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *con
     entry(|| db.0.rollback_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Waits until no prepared transaction without a handle keeps the table of that name locked.
+/// Waits until no prepared transaction without a handle keeps the table of that name locked. To be
+/// called before a table is dropped or emptied.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_wait_for_prepared(
     db: *mut CheetahDb,

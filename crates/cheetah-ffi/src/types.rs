@@ -1,128 +1,10 @@
-//! The values that cross the ABI. Layouts are C's; field order is that of `plugin/cheetah.h`.
+//! The values that cross the ABI, with C's layouts.
 
-use cheetah::base::{ConstraintProblem, Error, Result, SearchProblem, ServerSettings};
-use cheetah::db::{LockMode, Read};
+use cheetah::base::ServerSettings;
+use cheetah::db::LockMode;
 use cheetah::format::row::RowFormatVersion;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-
-/// What a call came to.
-#[repr(i32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Code {
-    /// It succeeded.
-    Ok = 0,
-    /// There is no (further) entry.
-    End = 1,
-    /// A unique key exists already.
-    DuplicateKey = 2,
-    /// A table of that name exists already.
-    TableExists = 3,
-    /// There is no such table.
-    NoSuchTable = 4,
-    /// There is no such row.
-    RowNotFound = 5,
-    /// A lock was not to be had in time.
-    LockTimeout = 6,
-    /// Waiting would have been for ever.
-    Deadlock = 7,
-    /// The caller asked to stop.
-    Interrupted = 8,
-    /// A bound was exceeded.
-    Limit = 9,
-    /// No space.
-    DiskFull = 10,
-    /// A format of another version.
-    Unsupported = 11,
-    /// Damaged bytes.
-    Corruption = 12,
-    /// The operating system refused.
-    Io = 13,
-    /// The engine has stopped.
-    Fatal = 14,
-    /// A defect of the engine: it panicked.
-    Panic = 15,
-    /// A commit was refused and rolled back, or a rollback goes on in the background.
-    Rollback = 16,
-    /// The row has changed since the transaction's snapshot.
-    RecordChanged = 17,
-    /// Locks take all the memory they may.
-    LockTableFull = 18,
-    /// Somebody else holds a lock, and the caller does not wait.
-    Locked = 19,
-    /// The table has been emptied or rebuilt since the transaction's snapshot.
-    TableChanged = 20,
-    /// No prepared transaction of that name waits.
-    UnknownXid = 21,
-    /// A constraint between tables cannot be.
-    CannotAddConstraint = 22,
-    /// Its name is another one's.
-    ConstraintExists = 23,
-    /// The table is the parent of others.
-    IsReferenced = 24,
-    /// The index that the message names serves a constraint.
-    IndexIsNeeded = 25,
-    /// A full-text query cannot be understood.
-    SearchSyntax = 26,
-    /// A phrase of a full-text query has too many words.
-    SearchPhrase = 27,
-    /// A full-text query takes too much memory, or is nested too deeply.
-    SearchMemory = 28,
-    /// A key of the server's key service is missing, or is another one.
-    Key = 29,
-}
-
-impl Code {
-    /// The code of an error.
-    pub fn of(error: &Error) -> Self {
-        match error {
-            Error::DuplicateKey { .. } => Code::DuplicateKey,
-            Error::TableExists(_) => Code::TableExists,
-            Error::NoSuchTable(_) => Code::NoSuchTable,
-            Error::RowNotFound => Code::RowNotFound,
-            Error::LockTimeout => Code::LockTimeout,
-            Error::Deadlock => Code::Deadlock,
-            Error::Interrupted => Code::Interrupted,
-            Error::UnknownXid(_) => Code::UnknownXid,
-            Error::Limit { .. } | Error::Setting { .. } => Code::Limit,
-            Error::Key { .. } => Code::Key,
-            Error::DiskFull(_) => Code::DiskFull,
-            Error::Unsupported { .. } => Code::Unsupported,
-            Error::Corruption { .. } => Code::Corruption,
-            Error::Io { .. } => Code::Io,
-            Error::Fatal(_) => Code::Fatal,
-            Error::RollbackUnfinished { .. } | Error::RolledBack(_) => Code::Rollback,
-            Error::RecordChanged => Code::RecordChanged,
-            Error::LockTableFull => Code::LockTableFull,
-            Error::Locked => Code::Locked,
-            Error::TableChanged(_) => Code::TableChanged,
-            Error::Constraint { problem, .. } => match problem {
-                ConstraintProblem::CannotAdd => Code::CannotAddConstraint,
-                ConstraintProblem::NameIsTaken => Code::ConstraintExists,
-                ConstraintProblem::IsReferenced => Code::IsReferenced,
-                ConstraintProblem::IndexIsNeeded => Code::IndexIsNeeded,
-                _ => Code::Unsupported,
-            },
-            Error::Search { problem, .. } => match problem {
-                SearchProblem::Syntax => Code::SearchSyntax,
-                SearchProblem::TooManyWordsInPhrase => Code::SearchPhrase,
-                SearchProblem::TooDeep | SearchProblem::TooMuchMemory => Code::SearchMemory,
-                _ => Code::Unsupported,
-            },
-            _ => Code::Unsupported,
-        }
-    }
-}
-
-/// The read mode of a `CheetahRead`.
-pub(crate) fn read_of(read: u8) -> Result<Read> {
-    Ok(match read {
-        0 => Read::Consistent,
-        1 => Read::Shared,
-        2 => Read::Exclusive,
-        _ => return Err(Error::Limit { what: "code of a read mode", actual: read.into(), limit: 2 }),
-    })
-}
 
 /// Borrowed bytes.
 #[repr(C)]
@@ -198,7 +80,7 @@ pub struct CheetahConfig {
     pub key_bytes: crate::CheetahKeyBytes,
 }
 
-/// Variables of the server that depend on each other; a `ServerSettings`.
+/// Variables of the server that depend on each other.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSettings {
@@ -374,7 +256,7 @@ impl CheetahRow {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSeekEnd {
-    /// A `CheetahSeekEndKind`.
+    /// A `CheetahEnd`.
     pub kind: u8,
     /// The key that the kind speaks of.
     pub key: CheetahBytes,
@@ -456,14 +338,3 @@ pub type CheetahExpectedEntries = unsafe extern "C" fn(
     row: CheetahBytes,
     sink: *mut crate::CheetahEntrySink,
 ) -> i32;
-
-#[cfg(test)]
-mod tests {
-    use super::read_of;
-
-    #[test]
-    fn unknown_codes_of_a_read_mode_are_refused() {
-        assert!((0..=2).all(|read| read_of(read).is_ok()));
-        assert!(read_of(3).is_err());
-    }
-}

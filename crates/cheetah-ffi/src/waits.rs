@@ -1,12 +1,14 @@
 //! How long things take, and where threads are held up, for the server to show and to log.
 
 use crate::barrier::{entry, value};
+use crate::codes::*;
 use crate::database::Listener;
 use crate::types::*;
 use crate::CheetahDb;
 use std::ffi::c_void;
 
-/// Operations of one kind that took about equally long. The text is there during the call only.
+/// Operations of one kind that took about equally long: one bucket of its histogram. The text is
+/// there during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahLatency {
