@@ -1,19 +1,26 @@
-"""Licences of every crate we build with: cargo-deny, by deny.toml.
+"""The crates that we build with may be linked, by cargo-deny and deny.toml; and `cheetah` and
+`cheetah-io` as a registry would get them.
 
-It is installed where the machine has none, with cargo, as a build tool: that takes three minutes of
-a processor, once.
+cargo-deny is installed where the machine has none, with cargo, as a build tool: that takes three
+minutes of a processor, once.
 """
 
 import os
 import shutil
 import subprocess
+import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
-from cheetah_tools.paths import PROJECT
+from cheetah_tools.paths import PROJECT, TARGET
 
 VERSION = "0.20.2"   # of cargo-deny, where none is installed
 REFUSED = 4          # how it ends when a licence is refused
+CRATES = ("cheetah-io", "cheetah")
+PACKED_BYTES_MAX = 2 << 20
+# As in the workspace, so that dependencies that are compiled already are used again.
+PROFILE = {"CARGO_PROFILE_DEV_OPT_LEVEL": "1", "CARGO_PROFILE_DEV_DEBUG": "line-tables-only"}
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +74,54 @@ def test_apache_alone_is_refused_and_a_choice_with_mit_is_not(deny, tmp_path, li
         + (f'license = "{licence}"\n' if licence else ""))
     done = deny(tmp_path / "Cargo.toml", "licenses")
     assert done.returncode == (0 if is_allowed else REFUSED), done.stderr
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """Both packages, unpacked: crate -> folder."""
+    place = tmp_path_factory.mktemp("packages")
+    words = ["cargo", "package", "--quiet", "--offline", "--no-verify", "--allow-dirty"]
+    words += [word for crate in CRATES for word in ("--package", crate)]
+    run(words, CARGO_TARGET_DIR=str(place))
+    folders = {}
+    for packed in (place / "package").glob("*.crate"):
+        assert packed.stat().st_size < PACKED_BYTES_MAX, packed.name
+        with tarfile.open(packed) as archive:
+            archive.extractall(place, filter="data")
+        crate = packed.stem.rsplit("-", 1)[0]
+        folders[crate] = place / packed.stem
+    assert sorted(folders) == sorted(CRATES)
+    return folders
+
+
+def run(words: list, **settings: str) -> None:
+    """Run a command of cargo in the project."""
+    done = subprocess.run(words, cwd=PROJECT, env={**os.environ, **settings}, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_a_package_says_what_it_is_and_has_its_sources_and_licences(packages, crate):
+    folder = packages[crate]
+    manifest = tomllib.loads((folder / "Cargo.toml").read_text())
+    told = manifest["package"]
+    for word in ("description", "license", "readme", "rust-version", "keywords", "categories"):
+        assert told.get(word), word
+    for name in ("README.md", "LICENSE-MIT", "LICENSE-Apache-2.0"):
+        assert (folder / name).read_text()
+    source = PROJECT / "crates" / crate / "src"
+    assert ({path.relative_to(source) for path in source.rglob("*.rs")}
+            == {path.relative_to(folder / "src") for path in (folder / "src").rglob("*.rs")})
+    # A registry has no paths: whatever is needed has a version.
+    for kind in ("dependencies", "dev-dependencies"):
+        for name, wanted in manifest.get(kind, {}).items():
+            assert "version" in wanted and "path" not in wanted, name
+
+
+def test_the_packages_compile(packages):
+    """The library and its examples, with the other package in place of the registry's."""
+    patch = f'patch.crates-io.cheetah-io.path="{packages["cheetah-io"]}"'
+    run(["cargo", "check", "--quiet", "--offline", "--lib", "--examples", "--config", patch,
+         "--manifest-path", str(packages["cheetah"] / "Cargo.toml")],
+        CARGO_TARGET_DIR=str(TARGET), **PROFILE)

@@ -1,34 +1,11 @@
-//! Cheetah: a transactional, compressed B+tree storage engine.
+#![doc = include_str!("../README.md")]
 //!
-//! ```
-//! # let path = std::env::temp_dir().join(format!("cheetah-hello-{}", std::process::id()));
-//! use cheetah::{Database, IndexSpec, Key, NewRow, Read, SecondaryEntry, SeekMode, TableSpec};
+//! # Where to begin
 //!
-//! let db = Database::open(&path)?;
-//! let towns = db.create_table(&TableSpec::new("towns").index(IndexSpec::new("name")))?;
-//! let mut txn = db.begin();
-//! let (key, name) = (Key::from(7_u64), Key::from("Ulm"));
-//! let secondary = &[SecondaryEntry::new(1, &name)];
-//! txn.insert(&towns, &NewRow { key: &key, row: b"Ulm, on the Danube", secondary })?;
-//! txn.commit()?;
-//!
-//! let (mut cursor, mut row) = (txn.cursor(&towns, 1, Read::Consistent)?, Vec::new());
-//! assert!(cursor.seek(SeekMode::AtLeast, &name)?);
-//! cursor.get_row(&mut row)?;
-//! assert_eq!(row, b"Ulm, on the Danube");
-//! # drop((cursor, txn));
-//! # db.close()?;
-//! # std::fs::remove_dir_all(&path).ok();
-//! # cheetah::Result::Ok(())
-//! ```
-//!
-//! A [`Database`] is a directory with tables. A [`Table`] has a clustered index, whose entries are
-//! the rows, and secondary indexes, whose entries lead to rows. Rows are bytes; a table may tell
-//! the places of their columns ([`format::row::RowFormatVersion`]), so that pages are compressed
-//! column by column. Keys are bytes, too, which sort as they are: a [`Key`] encodes integers and
-//! texts so. A caller that encodes keys itself sees to it that none is the beginning of another one
-//! of its index. Everything happens in a [`Transaction`]; what is committed survives a crash, what
-//! is not does not.
+//! [`Database::open`], [`Database::create_table`] and [`Database::begin`]. A [`Table`] has rows and
+//! indexes; a [`Transaction`] changes and reads them, by a [`Cursor`] too. [`Key`] makes keys,
+//! [`format::row::RowFormatVersion`] tells the places of columns. [`ErrorKind`] says what to do
+//! about an [`Error`].
 //!
 //! [`db::Db`] is the same without threads and on any disk and clock, such as the simulated ones of
 //! `cheetah_io::sim`; [`Database::db`] leads to it.
