@@ -7,7 +7,7 @@ mod decoded;
 #[path = "../../crates/cheetah/tests/common/repair.rs"]
 mod repair;
 
-use cheetah::format::control::COPY_BYTES;
+use cheetah::testing::format::control::COPY_BYTES;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

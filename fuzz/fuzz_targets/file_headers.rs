@@ -8,7 +8,7 @@ mod decoded;
 #[path = "../../crates/cheetah/tests/common/repair.rs"]
 mod repair;
 
-use cheetah::format::{log_frame, map_block};
+use cheetah::testing::format::{log_frame, map_block};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

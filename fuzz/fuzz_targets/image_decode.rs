@@ -2,12 +2,12 @@
 //! verification; looking into them for a record never panics.
 #![no_main]
 
-use cheetah::base::{PageId, TreeId};
-use cheetah::format::image::{Means, 
+use cheetah::testing::base::{PageId, TreeId};
+use cheetah::testing::format::image::{Means, 
     check, seal, Dictionary, LeafImage, Workspace, ALIGN_BYTES, HEADER_BYTES,
 };
-use cheetah::format::page::{PageBuf, PageView};
-use cheetah::format::{ImageRef, Location};
+use cheetah::testing::format::page::{PageBuf, PageView};
+use cheetah::testing::format::{ImageRef, Location};
 use libfuzzer_sys::fuzz_target;
 
 const PID: u64 = 5;

@@ -1,8 +1,8 @@
 //! A page does what a `BTreeMap` does, for any sequence of inserts, replacements and removals.
 #![no_main]
 
-use cheetah::base::{PageId, TreeId};
-use cheetah::format::page::{build_page, NoRoom, PageBuf, PageKind, PageMut, PageView, RecordRef};
+use cheetah::testing::base::{PageId, TreeId};
+use cheetah::testing::format::page::{build_page, NoRoom, PageBuf, PageKind, PageMut, PageView, RecordRef};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //! together again.
 #![no_main]
 
-use cheetah::format::row::{RowFormatVersion, RowView};
-use cheetah::format::Reader;
+use cheetah::testing::format::row::{RowFormatVersion, RowView};
+use cheetah::testing::format::Reader;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,9 +1,7 @@
 //! The commands. Each prints to standard output and answers whether all is well.
 
-use cheetah::base::{Config, KeySource};
-use cheetah::db::{Db, Env, Read, SeekMode};
-use cheetah::format::row::{Locator, RowView};
-use cheetah::table::Table;
+use cheetah::server::{Db, Env, Locator};
+use cheetah::{Config, KeySource, Read, RowView, SeekMode, Table};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
 use std::io::{self, BufWriter, Write};
@@ -13,10 +11,10 @@ use std::sync::Arc;
 /// Why a command could not run, for a person.
 pub(crate) struct Failure(pub(crate) String);
 
-impl From<cheetah::base::Error> for Failure {
-    fn from(error: cheetah::base::Error) -> Self {
+impl From<cheetah::Error> for Failure {
+    fn from(error: cheetah::Error) -> Self {
         let advice = match error {
-            cheetah::base::Error::Key { .. } => "; here keys come from a file: cheetah-cli --keys FILE ..",
+            cheetah::Error::Key { .. } => "; here keys come from a file: cheetah-cli --keys FILE ..",
             _ => "",
         };
         Failure(format!("{error}{advice}"))

@@ -4,8 +4,8 @@
 //! `number:version;key`.
 
 use crate::commands::Failure;
-use cheetah::base::{KeyService, KeySource};
-use cheetah::keys::Zeroizing;
+use cheetah::server::Zeroizing;
+use cheetah::{KeyService, KeySource};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ mod commands;
 mod keys;
 mod salvage;
 
-use cheetah::base::KeySource;
+use cheetah::KeySource;
 use std::path::Path;
 use std::process::ExitCode;
 

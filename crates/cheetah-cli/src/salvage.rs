@@ -1,8 +1,8 @@
 //! `salvage`: what can be read of a damaged database, in a new one.
 
 use crate::commands::{hex, Failure, Outcome};
-use cheetah::base::{Config, KeySource};
-use cheetah::salvage::{salvage as copy, Disks, Report, TableReport};
+use cheetah::server::salvage::{salvage as copy, Disks, Report, TableReport};
+use cheetah::{Config, KeySource};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
 use cheetah_io::{Clock, Disk};

@@ -7,11 +7,10 @@ use crate::types::*;
 use crate::{
     CheetahBuild, CheetahConstraints, CheetahDb, CheetahFulltextSpec, CheetahPostings, CheetahTable,
 };
-use cheetah::base::Result;
-use cheetah::format::row_format_versions::{BitRun, FormatChange};
-use cheetah::table::{
-    Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, FulltextSpec, IndexFrom, NewRows,
+use cheetah::server::{
+    Alteration, AlteredFulltext, AlteredIndex, BitRun, FormatChange, FulltextFrom, IndexFrom, NewRows,
 };
+use cheetah::{FulltextSpec, Result};
 use std::sync::Arc;
 
 /// An index of a new definition: its position so far, or its number among those that were built.

@@ -6,8 +6,8 @@
 
 use crate::codes::Code;
 use crate::types::CheetahBytes;
-use cheetah::base::{Error, Result};
-use cheetah::db::{Db, Stopper};
+use cheetah::server::{Db, Stopper};
+use cheetah::{Error, Result};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
@@ -99,8 +99,8 @@ pub unsafe extern "C" fn cheetah_last_duplicate(index_no: *mut u32, existing: *m
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cheetah::base::Config;
-    use cheetah::db::Env;
+    use cheetah::server::Env;
+    use cheetah::Config;
     use cheetah_io::sim::{SimClock, SimDisk};
     use std::sync::Arc;
 

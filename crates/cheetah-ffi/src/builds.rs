@@ -4,10 +4,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn, STORED_KEY_BYTES_MAX};
-use cheetah::base::{Error, Result};
-use cheetah::db::Build;
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{BuiltEntries, IndexSpec, Table};
+use cheetah::server::{Build, BuiltEntries};
+use cheetah::{Error, IndexSpec, Result, RowFormatVersion, Table};
 use std::ffi::c_void;
 
 /// Indexes that are being built for a table.

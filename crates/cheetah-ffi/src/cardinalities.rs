@@ -4,8 +4,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::base::Result;
-use cheetah::table::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
+use cheetah::server::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
+use cheetah::Result;
 
 /// How a part of a stored key is encoded, as far as it takes to find its end.
 #[repr(C)]

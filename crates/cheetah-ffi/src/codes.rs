@@ -1,8 +1,8 @@
 //! The numbers that stand for choices across the ABI. They cross as integers, for the caller may
 //! pass any.
 
-use cheetah::base::{ConstraintProblem, Error, Result, SearchProblem};
-use cheetah::db::Read;
+use cheetah::server::{ConstraintProblem, SearchProblem};
+use cheetah::{Error, Read, Result};
 
 /// What a call came to.
 #[repr(C)]

@@ -4,8 +4,7 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
-use cheetah::base::Result;
-use cheetah::db::{Cursor, OnLocked, SeekEnd, SeekMode};
+use cheetah::{Cursor, OnLocked, Result, SeekEnd, SeekMode};
 
 /// A cursor and whether its index is the clustered one.
 #[derive(Debug)]

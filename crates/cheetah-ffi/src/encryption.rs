@@ -10,10 +10,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::base::{KeyService, Result};
-use cheetah::db::TableEncryptionStatus;
-use cheetah::format::catalog::{Encryption, TableEncryption};
-use cheetah::keys::SYSTEM_KEY;
+use cheetah::server::{TableEncryptionStatus, SYSTEM_KEY};
+use cheetah::{Encryption, KeyService, Result, TableEncryption};
 use std::ffi::c_void;
 use zeroize::Zeroizing;
 

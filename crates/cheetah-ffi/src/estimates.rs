@@ -5,8 +5,8 @@ use crate::codes::*;
 use crate::tables::table_spec;
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::format::image::Compression;
-use cheetah::table::{Estimate, Weight};
+use cheetah::server::{Estimate, Weight};
+use cheetah::Compression;
 use std::ffi::c_void;
 
 /// An estimate for one table.

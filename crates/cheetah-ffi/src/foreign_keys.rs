@@ -6,9 +6,10 @@ use crate::codes::*;
 use crate::listing::take_text;
 use crate::types::*;
 use crate::{CheetahCursor, CheetahDb, CheetahTable, CheetahTxn};
-use cheetah::base::Result;
-use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
-use cheetah::table::{Constraints, ForeignKey, KeySide};
+use cheetah::server::{
+    ColumnDef, Constraints, Description, ForeignKey, ForeignKeyAction, ForeignKeyDef, KeyPartDef, KeySide,
+};
+use cheetah::Result;
 use std::ffi::c_void;
 
 /// A column of a definition. Columns of the same kind have equal keys for equal values, but for the
@@ -272,7 +273,7 @@ impl Lent {
     fn new(constraint: ForeignKey) -> Self {
         let key = |side: &Option<KeySide>| {
             let columns = side.iter().flat_map(|side| &side.columns);
-            let column = |column: &cheetah::table::KeyColumn| CheetahKeyColumn {
+            let column = |column: &cheetah::server::KeyColumn| CheetahKeyColumn {
                 column: column.column,
                 nullable: column.nullable.into(),
                 descending: column.descending.into(),

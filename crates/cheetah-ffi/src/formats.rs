@@ -4,9 +4,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::tables::codec_of;
 use crate::types::*;
-use cheetah::base::Result;
-use cheetah::format::image::Compression;
-use cheetah::table::{FormatWords, RowFormat};
+use cheetah::server::{FormatWords, RowFormat};
+use cheetah::{Compression, Result};
 use std::ffi::c_void;
 
 /// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the

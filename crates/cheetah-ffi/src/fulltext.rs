@@ -5,11 +5,10 @@ use crate::codes::*;
 use crate::loads::CheetahLoad;
 use crate::types::*;
 use crate::{CheetahBuffer, CheetahDb, CheetahTable, CheetahTxn};
-use cheetah::base::{Error, Result, SearchProblem};
-use cheetah::db::{
-    Found, Mode, NewPostings, OnLocked, Position, RowWords, Search, Texts, Word, WordKind, WordList,
+use cheetah::server::{
+    Found, Mode, NewPostings, Position, RowWords, Search, SearchProblem, Texts, Word, WordKind, WordList,
 };
-use cheetah::table::{FulltextSpec, Table};
+use cheetah::{Error, FulltextSpec, OnLocked, Result, Table};
 use std::ffi::c_void;
 use std::sync::Arc;
 

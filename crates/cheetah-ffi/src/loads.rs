@@ -5,9 +5,8 @@ use crate::codes::*;
 use crate::rows::with_lists;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
-use cheetah::base::Result;
-use cheetah::db::{Load, Transaction};
-use cheetah::table::{NewRow, Table};
+use cheetah::server::Load;
+use cheetah::{NewRow, Result, Table, Transaction};
 use std::ffi::c_void;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
-use cheetah::table::{NewRow, OldEntry, SecondaryEntry};
+use cheetah::{NewRow, OldEntry, SecondaryEntry};
 use std::cell::RefCell;
 
 /// Bytes that the engine fills and the caller reads; keeps its memory.

@@ -2,8 +2,8 @@
 
 use crate::barrier::value;
 use crate::codes::CheetahStage;
-use cheetah::base::page_work::{self, PageWork};
-use cheetah::base::stages::{self, Before, Begun, Observer, Stage};
+use cheetah::server::page_work::{self, PageWork};
+use cheetah::server::stages::{self, Before, Begun, Observer, Stage};
 
 /// What the caller had before a stage; its words mean nothing here.
 #[repr(C)]

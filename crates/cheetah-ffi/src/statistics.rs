@@ -4,9 +4,7 @@ use crate::barrier::entry;
 use crate::codes::*;
 use crate::types::*;
 use crate::CheetahDb;
-use cheetah::db::{PoolStatus, Sizes};
-use cheetah::format::image::FORMAT_VERSION;
-use cheetah::pool::ImageWork;
+use cheetah::server::{ImageWork, PoolStatus, Sizes, FORMAT_VERSION};
 use std::ffi::c_void;
 
 /// Sizes of one index or of several.

@@ -5,17 +5,14 @@ use crate::codes::*;
 use crate::transactions::CheetahTxn;
 use crate::types::*;
 use crate::{CheetahConstraints, CheetahDb};
-use cheetah::base::{Config, Error, Result};
-use cheetah::db::{CheckReport, ExpectedEntry};
-use cheetah::format::image::{Codec, Compression};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{IndexSpec, Referenced, Table, TableSpec};
+use cheetah::server::{CheckReport, ExpectedEntry, Referenced};
+use cheetah::{Codec, Compression, Config, Error, IndexSpec, Result, RowFormatVersion, Table, TableSpec};
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary
 /// index and the clustered key behind it share it.
-pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::format::page::max_key_bytes(32 << 10) as u32;
+pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::server::max_key_bytes(32 << 10) as u32;
 
 /// An open table.
 #[derive(Debug)]
@@ -102,7 +99,7 @@ pub(crate) fn codec_of(code: u8) -> Result<Codec> {
 #[no_mangle]
 pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
     let key_bytes = max_key_bytes.min(STORED_KEY_BYTES_MAX) as usize;
-    value(0, || cheetah::table::inline_row_bytes(Config::default().page_bytes, key_bytes) as u64)
+    value(0, || cheetah::server::inline_row_bytes(Config::default().page_bytes, key_bytes) as u64)
 }
 
 /// Drops a table, unless others keep it that refer to it: a `CheetahReferenced`.

@@ -4,9 +4,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTable};
-use cheetah::base::{Result, SessionId};
-use cheetah::db::{Isolation, LockMode, Savepoint, Transaction};
-use cheetah::table::{Numbers, Stride};
+use cheetah::server::{Numbers, SessionId, Stride};
+use cheetah::{Isolation, LockMode, Result, Savepoint, Transaction};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 

@@ -4,7 +4,8 @@ use crate::barrier::{entry, value};
 use crate::codes::*;
 use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
-use cheetah::base::{Error, Result, Xid};
+use cheetah::server::Xid;
+use cheetah::{Error, Result};
 use std::ffi::c_void;
 
 /// A transaction's name, as X/Open defines it.

@@ -1,8 +1,7 @@
 //! The values that cross the ABI, with C's layouts.
 
-use cheetah::base::ServerSettings;
-use cheetah::db::LockMode;
-use cheetah::format::row::RowFormatVersion;
+use cheetah::server::ServerSettings;
+use cheetah::{LockMode, RowFormatVersion};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 

@@ -5,11 +5,11 @@
 //! image / page (before padding to 64 bytes) and the time to encode and to decode one page, for no
 //! compression (the regrouping alone), LZ4 and Zstandard.
 
-use cheetah::base::{Epoch, PageId, TreeId, TxnId};
-use cheetah::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
-use cheetah::format::page::{build_page, PageBuf, PageKind, RecordRef};
-use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
-use cheetah::format::{ImageRef, Location};
+use cheetah::testing::base::{Epoch, PageId, TreeId, TxnId};
+use cheetah::testing::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
+use cheetah::testing::format::page::{build_page, PageBuf, PageKind, RecordRef};
+use cheetah::testing::format::row::{build_row, RowFormatVersion, VarValue};
+use cheetah::testing::format::{ImageRef, Location};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
 use std::time::Instant;
@@ -178,8 +178,11 @@ fn measure(leaves: &Leaves, compression: Compression) {
     let stored: usize =
         images.iter().map(|image| ImageHeader::read(image).map_or(0, |h| h.payload_bytes)).sum();
     let ratio = stored as f64 / (images.len() * PAGE_BYTES) as f64;
-    let rows =
-        leaves.pages.iter().map(|page| cheetah::format::page::PageView::new(page).count()).sum::<usize>();
+    let rows = leaves
+        .pages
+        .iter()
+        .map(|page| cheetah::testing::format::page::PageView::new(page).count())
+        .sum::<usize>();
     println!(
         "{:<10} {:>5} {:?}{} ratio {ratio:.3}  encode {encode_us:5.1} us  decode {decode_us:5.1} us",
         leaves.name,

@@ -7,17 +7,17 @@
 //! (-1: LZ4). Bytes are those of the images, headers and padding included, as parts of the first
 //! level's; times are of the processor, for one page. The last lines are the sums of each database.
 
-use cheetah::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
-use cheetah::db::{Db, Env};
-use cheetah::format::image::{
+use cheetah::testing::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
+use cheetah::testing::db::{Db, Env};
+use cheetah::testing::format::image::{
     check, glance, is_intact, seal, Codec, Compression, Dictionary, Encoding, ImageHeader, Means, Primer,
     Workspace,
 };
-use cheetah::format::location::ALIGN_BYTES;
-use cheetah::format::page::{PageBuf, PageKind, PageView};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::format::segment_header::{SegmentHeader, HEADER_BYTES};
-use cheetah::format::{ImageRef, Location};
+use cheetah::testing::format::location::ALIGN_BYTES;
+use cheetah::testing::format::page::{PageBuf, PageKind, PageView};
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::format::segment_header::{SegmentHeader, HEADER_BYTES};
+use cheetah::testing::format::{ImageRef, Location};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::time::RealClock;
 use std::collections::BTreeMap;

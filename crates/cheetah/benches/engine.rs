@@ -8,11 +8,11 @@
 //! generated words. Figures of processor time are those to compare: of the clock, they depend on
 //! what else the machine does. DIR/cheetah-bench is removed first.
 
-use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, Read, SeekMode, Transaction};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::format::varint;
-use cheetah::table::{NewRow, SecondaryEntry, Table};
+use cheetah::testing::base::{Config, Error, Result};
+use cheetah::testing::db::{Db, Env, Read, SeekMode, Transaction};
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::format::varint;
+use cheetah::testing::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
 use cheetah_io::time::RealClock;

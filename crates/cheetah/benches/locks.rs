@@ -3,8 +3,8 @@
 //! `cargo bench --bench locks`; keys of 8 bytes. Times are of the processor, which other programs
 //! disturb less; bytes are those of the process, beside those that the lock table counts.
 
-use cheetah::base::{Result, TreeId};
-use cheetah::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait};
+use cheetah::testing::base::{Result, TreeId};
+use cheetah::testing::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait};
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,11 @@ fn main() -> Result<()> {
         })?;
     }
     time_threads("a table, to write", 1, |locks, owner, _| {
-        locks.request(owner, Lock::Table(cheetah::base::TableId(1), TableMode::IntentExclusive), QUEUE)?;
+        locks.request(
+            owner,
+            Lock::Table(cheetah::testing::base::TableId(1), TableMode::IntentExclusive),
+            QUEUE,
+        )?;
         locks.release_all(owner);
         Ok(1)
     })?;

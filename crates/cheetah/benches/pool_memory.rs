@@ -4,14 +4,14 @@
 //!
 //! Prints anonymous memory against the budget, and the rates of reading and writing.
 
-use cheetah::base::{Config, Health, PageId, TreeId};
-use cheetah::durable::Durable;
-use cheetah::format::page::{build_content, content_capacity, PageKind, PageMut};
-use cheetah::keys::Keys;
-use cheetah::memory::MemoryBudget;
-use cheetah::page_map::MapStore;
-use cheetah::pool::{EpochState, NothingBeside, PageClass, Pool, PoolParts, Upkeep};
-use cheetah::segment::Segments;
+use cheetah::testing::base::{Config, Health, PageId, TreeId};
+use cheetah::testing::durable::Durable;
+use cheetah::testing::format::page::{build_content, content_capacity, PageKind, PageMut};
+use cheetah::testing::keys::Keys;
+use cheetah::testing::memory::MemoryBudget;
+use cheetah::testing::page_map::MapStore;
+use cheetah::testing::pool::{EpochState, NothingBeside, PageClass, Pool, PoolParts, Upkeep};
+use cheetah::testing::segment::Segments;
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
 use cheetah_io::time::RealClock;

@@ -10,10 +10,10 @@
 //! transaction. The process then ends as in a crash. A startup changes nothing that the
 //! next one would not repeat. DIR/cheetah-redo is removed first by `write`.
 
-use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, Transaction};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+use cheetah::testing::base::{Config, Error, Result};
+use cheetah::testing::db::{Db, Env, Transaction};
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::table::{NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::posix::PosixDisk;
 use cheetah_io::rng::Rng;
 use cheetah_io::time::RealClock;

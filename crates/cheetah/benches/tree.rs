@@ -2,11 +2,11 @@
 //!
 //! `cargo bench --bench tree [-- RECORDS]`; one thread, keys of 8 bytes, payloads of 100.
 
-use cheetah::base::{Config, Result, TreeId};
-use cheetah::format::page::RecordRef;
-use cheetah::leaves::Leaves;
-use cheetah::pool::PageClass;
-use cheetah::tree::{Path, SeekMode, Tree};
+use cheetah::testing::base::{Config, Result, TreeId};
+use cheetah::testing::format::page::RecordRef;
+use cheetah::testing::leaves::Leaves;
+use cheetah::testing::pool::PageClass;
+use cheetah::testing::tree::{Path, SeekMode, Tree};
 use cheetah_io::rng::Rng;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn change(tree: &Tree, order: &[u64]) -> Result<()> {
                 let mtr = tree.pool().enter();
                 tree.remove(&mtr, &mut path, &key)?
             };
-            if removed == (cheetah::tree::Removed::Gone { small: true }) {
+            if removed == (cheetah::testing::tree::Removed::Gone { small: true }) {
                 tree.merge_if_small(&mut path, &key)?;
             }
         }

@@ -5,9 +5,9 @@
 //! database again, reads by both indexes, shows that exactly the committed rows are there, and
 //! prints what they occupy.
 
-use cheetah::format::row::{build_row, RowFormatVersion, RowView, VarValue};
 use cheetah::{
-    Config, Database, Error, IndexSpec, Key, NewRow, Read, Result, SecondaryEntry, SeekMode, TableSpec,
+    build_row, Config, Database, Error, IndexSpec, Key, NewRow, Read, Result, RowFormatVersion, RowView,
+    SecondaryEntry, SeekMode, TableSpec, VarValue,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;

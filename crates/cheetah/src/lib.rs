@@ -4,43 +4,59 @@
 //!
 //! [`Database::open`], [`Database::create_table`] and [`Database::begin`]. A [`Table`] has rows and
 //! indexes; a [`Transaction`] changes and reads them, by a [`Cursor`] too. [`Key`] makes keys,
-//! [`format::row::RowFormatVersion`] tells the places of columns. [`ErrorKind`] says what to do
-//! about an [`Error`].
+//! [`RowFormatVersion`] tells the places of columns, [`build_row`] and [`RowView`] make such rows
+//! and read them. [`ErrorKind`] says what to do about an [`Error`].
 //!
-//! [`db::Db`] is the same without threads and on any disk and clock, such as the simulated ones of
-//! `cheetah_io::sim`; [`Database::db`] leads to it.
-//!
-//! The layers, lowest first; a module imports only from those before it here (a test reads the
-//! `use` lines):
-//! `base` < `memory`, `format`, `durable` < `keys` < `segment`, `page_map`, `log`, `sort` <
-//! `backup`, `fulltext` < `pool` < `checkpoint` < `tree` < `txn` < `table` < `recovery`, `check` <
-//! `db` < `salvage`, `embedded`.
-//! ARCHITECTURE.md walks through them.
+//! [`server`] is for the plugin of the MariaDB server, and has [`server::Db`]: the same without
+//! threads and on any disk and clock, such as the simulated ones of `cheetah_io::sim`.
+#![cfg_attr(
+    not(feature = "testing"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        unfulfilled_lint_expectations,
+        reason = "some parts are seen from outside by `testing` alone"
+    )
+)]
 
-pub mod backup;
-pub mod base;
+// The layers, lowest first; a module imports only from those before it here (a test reads the `use`
+// lines):
+// `base` < `memory`, `format`, `durable` < `keys` < `segment`, `page_map`, `log`, `sort` <
+// `fulltext` < `pool` < `leaves` < `checkpoint`, `backup` < `tree` < `txn` < `table` < `recovery`,
+// `check` < `db` < `salvage`, `embedded` < `server`, `testing`.
+// ARCHITECTURE.md walks through them.
+mod backup;
+mod base;
 mod check;
 mod checkpoint;
-pub mod db;
-pub mod durable;
-pub mod embedded;
-pub mod format;
-pub mod fulltext;
-pub mod keys;
-pub mod leaves;
-pub mod log;
-pub mod memory;
-pub mod page_map;
-pub mod pool;
+mod db;
+mod durable;
+mod embedded;
+mod format;
+mod fulltext;
+mod keys;
+mod leaves;
+mod log;
+mod memory;
+mod page_map;
+mod pool;
 mod recovery;
-pub mod salvage;
-pub mod segment;
-pub mod sort;
-pub mod table;
-pub mod tree;
-pub mod txn;
+mod salvage;
+mod segment;
+pub mod server;
+mod sort;
+mod table;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+mod tree;
+mod txn;
 
-pub use base::{Config, Error, ErrorKind, Result};
-pub use db::{Cursor, Isolation, LockMode, Read, Savepoint, SeekMode, Transaction};
+pub use base::{Config, Error, ErrorKind, KeyService, KeySource, Result};
+pub use db::{Cursor, Isolation, LockMode, OnLocked, Read, Savepoint, SeekEnd, SeekMode, Transaction};
 pub use embedded::{Database, Key};
-pub use table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+pub use format::catalog::{Encryption, TableEncryption};
+pub use format::image::{Codec, Compression};
+pub use format::row::{build_row, RowFormatVersion, RowView, VarValue};
+pub use table::{FulltextSpec, IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec, KEY_BYTES_MAX};

@@ -6,9 +6,9 @@
 
 mod support;
 
-use cheetah::base::{reach, Config, Error, Result};
-use cheetah::db::{Db, Env, Read, SeekMode};
-use cheetah::table::{Alteration, AlteredIndex, IndexFrom, Table};
+use cheetah::testing::base::{reach, Config, Error, Result};
+use cheetah::testing::db::{Db, Env, Read, SeekMode};
+use cheetah::testing::table::{Alteration, AlteredIndex, IndexFrom, Table};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use cheetah_io::time::RealClock;
 use std::sync::Arc;

@@ -6,11 +6,11 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, Xid};
-use cheetah::db::{Db, Env, Pace, Snapshot, SnapshotOrder, Written};
-use cheetah::format::control::COPY_BYTES;
-use cheetah::format::manifest::{Made, Manifest};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error, Xid};
+use cheetah::testing::db::{Db, Env, Pace, Snapshot, SnapshotOrder, Written};
+use cheetah::testing::format::control::COPY_BYTES;
+use cheetah::testing::format::manifest::{Made, Manifest};
 use cheetah_io::sim::{explore, CrashPolicy, Effect, Fault, Image, Op, Plan, SimClock, SimDisk};
 use cheetah_io::{Disk, Rng};
 use std::cell::{Cell, RefCell};
@@ -35,7 +35,7 @@ fn is_own(xid: &Xid) -> bool {
     is_withdrawn(workload::number(xid))
 }
 
-fn write(snapshot: &Snapshot, path: &str) -> cheetah::base::Result<Written> {
+fn write(snapshot: &Snapshot, path: &str) -> cheetah::testing::base::Result<Written> {
     let clock = SimClock::default();
     let pace = Pace { clock: &clock, bytes_per_second: 1 << 30, interrupted: &|| false };
     snapshot.write_to(Path::new(path), Path::new(""), pace, &is_own, &[])
@@ -318,7 +318,7 @@ fn large(disk: &SimDisk) -> (Db, Rows) {
 }
 
 /// Changes rows all over the table, or none when that fails.
-fn try_change(db: &Db, rows: &mut Rows, rng: &mut Rng) -> cheetah::base::Result<()> {
+fn try_change(db: &Db, rows: &mut Rows, rng: &mut Rng) -> cheetah::testing::base::Result<()> {
     let table = db.table("t")?;
     let (mut txn, mut changed) = (db.begin(), rows.clone());
     for _ in 0..40 {
@@ -585,7 +585,7 @@ fn with_clock(disk: &SimDisk) -> (Db, SimClock) {
     (Db::open(env, config()).unwrap(), clock)
 }
 
-fn create(db: &Db, path: &str) -> cheetah::base::Result<Written> {
+fn create(db: &Db, path: &str) -> cheetah::testing::base::Result<Written> {
     let note = [("pinned".to_owned(), "now".to_owned())];
     db.create_snapshot(&SnapshotOrder {
         path: Path::new(path),

@@ -10,9 +10,9 @@
 
 mod support;
 
-use cheetah::base::{Config, Error};
-use cheetah::db::{Db, Env};
-use cheetah::salvage::{salvage, Disks};
+use cheetah::testing::base::{Config, Error};
+use cheetah::testing::db::{Db, Env};
+use cheetah::testing::salvage::{salvage, Disks};
 use cheetah_io::sim::{Effect, Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Clock, Disk, Rng};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,11 +6,11 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, statement_threads, Config, Error, Result, Xid};
-use cheetah::db::{Build, Db, Env, Read, SeekMode, Transaction};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, statement_threads, Config, Error, Result, Xid};
+use cheetah::testing::db::{Build, Db, Env, Read, SeekMode, Transaction};
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::table::{Alteration, AlteredIndex, BuiltEntries, IndexFrom, IndexSpec, Table};
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
 use cheetah_io::time::RealClock;
 use cheetah_io::Rng;
@@ -260,7 +260,7 @@ fn an_index_that_is_built_among_writers_equals_one_built_from_the_rows() {
             finish(&db, &mut txn, &table, &mut build)
                 .unwrap_or_else(|error| panic!("round {round}: {error}"));
             let table = db.table("t").unwrap();
-            txn.lock_table(&table, cheetah::db::LockMode::Shared).unwrap();
+            txn.lock_table(&table, cheetah::testing::db::LockMode::Shared).unwrap();
             contents_of_locked(&db, &mut txn, &table);
             txn.commit().unwrap();
             drop_indexes(&db, "t").unwrap();
@@ -310,7 +310,7 @@ fn an_index_of_many_rows_has_them_all_and_refuses_a_key_that_is_there_twice() {
     }
     let report = db.check_table_with(&db.table("t").unwrap(), &mut |_, stored, expected| {
         let (key, payload) = (key_of(stored, 1), b"p".to_vec());
-        expected.push(cheetah::db::ExpectedEntry { index_no: 1, key, payload });
+        expected.push(cheetah::testing::db::ExpectedEntry { index_no: 1, key, payload });
         Ok(())
     });
     let report = report.unwrap();
@@ -324,7 +324,7 @@ fn contents_of_locked(db: &Db, txn: &mut Transaction, table: &Arc<Table>) {
     let count = all_rows(txn, table).unwrap().len();
     let report = db.check_table_with(table, &mut |_, stored, expected| {
         let all = support::altering::entries(table, &Row::parse(stored).0);
-        let entry = |(index_no, key, payload)| cheetah::db::ExpectedEntry { index_no, key, payload };
+        let entry = |(index_no, key, payload)| cheetah::testing::db::ExpectedEntry { index_no, key, payload };
         expected.extend(all.into_iter().map(entry));
         Ok(())
     });
@@ -367,7 +367,8 @@ fn builds_beside_a_long_transaction() -> std::result::Result<(), String> {
         let report = db
             .check_table_with(&t, &mut |_, stored, expected| {
                 let all = support::altering::entries(&t, &Row::parse(stored).0);
-                let entry = |(index_no, key, payload)| cheetah::db::ExpectedEntry { index_no, key, payload };
+                let entry =
+                    |(index_no, key, payload)| cheetah::testing::db::ExpectedEntry { index_no, key, payload };
                 expected.extend(all.into_iter().map(entry));
                 Ok(())
             })

@@ -4,8 +4,8 @@
 
 mod support;
 
-use cheetah::base::Config;
-use cheetah::db::{CurvePoint, Db, Read};
+use cheetah::testing::base::Config;
+use cheetah::testing::db::{CurvePoint, Db, Read};
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use support::*;

@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::reach;
-use cheetah::db::{Db, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::reach;
+use cheetah::testing::db::{Db, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,8 +152,8 @@ fn change_some(db: &Db, table: &Arc<Table>, rng: &mut Rng) {
 }
 
 /// The row of a key, locked.
-fn get(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> cheetah::base::Result<Option<Row>> {
-    read_as(txn, table, key, cheetah::db::Read::Exclusive)
+fn get(txn: &mut Transaction, table: &Arc<Table>, key: u64) -> cheetah::testing::base::Result<Option<Row>> {
+    read_as(txn, table, key, cheetah::testing::db::Read::Exclusive)
 }
 
 #[test]

@@ -8,7 +8,7 @@
 
 mod support;
 
-use cheetah::base::reach;
+use cheetah::testing::base::reach;
 use cheetah_io::sim::Report;
 use std::cell::Cell;
 use std::io::Write;

@@ -7,11 +7,13 @@
 
 mod common;
 
-use cheetah::base::PageId;
-use cheetah::format::image::{self, Codec, Means, Workspace};
-use cheetah::format::page::{plan_split, split_into, PageBuf, PageMut, PageView, Pending, RecordRef};
-use cheetah::format::row::{RowFormatVersion, RowView};
-use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, Reader};
+use cheetah::testing::base::PageId;
+use cheetah::testing::format::image::{self, Codec, Means, Workspace};
+use cheetah::testing::format::page::{
+    plan_split, split_into, PageBuf, PageMut, PageView, Pending, RecordRef,
+};
+use cheetah::testing::format::row::{RowFormatVersion, RowView};
+use cheetah::testing::format::{control, log_frame, map_block, segment_header, ImageRef, Location, Reader};
 use common::decoded;
 use common::mutate::survive;
 use common::repair;

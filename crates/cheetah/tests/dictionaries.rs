@@ -4,12 +4,12 @@
 
 mod support;
 
-use cheetah::base::{planted, Config, Result};
-use cheetah::db::{Db, Transaction};
-use cheetah::format::image::{glance, is_intact, ImageHeader, Primer};
-use cheetah::format::page::PageKind;
-use cheetah::format::segment_header::HEADER_BYTES;
-use cheetah::table::{NewRow, SecondaryEntry, Table};
+use cheetah::testing::base::{planted, Config, Result};
+use cheetah::testing::db::{Db, Transaction};
+use cheetah::testing::format::image::{glance, is_intact, ImageHeader, Primer};
+use cheetah::testing::format::page::PageKind;
+use cheetah::testing::format::segment_header::HEADER_BYTES;
+use cheetah::testing::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -276,7 +276,7 @@ fn a_dictionary_stays_in_use_after_a_startup_and_goes_with_truncation() {
     assert_eq!(status(&db, "pool_dictionaries"), 0);
 }
 
-fn load_row(txn: &mut Transaction, load: &mut cheetah::db::Load, no: u64) -> Result<()> {
+fn load_row(txn: &mut Transaction, load: &mut cheetah::testing::db::Load, no: u64) -> Result<()> {
     let row = row(no);
     let [name, number] = row.keys();
     let secondary = [

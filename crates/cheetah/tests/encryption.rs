@@ -5,16 +5,16 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, KeyService, KeySource};
-use cheetah::db::{Db, Env, Pace};
-use cheetah::format::catalog::{Encryption, TableEncryption};
-use cheetah::format::control::ControlBlock;
-use cheetah::format::encryption::KeyName;
-use cheetah::format::image::{glance, ImageHeader};
-use cheetah::format::log_frame::FileHeader;
-use cheetah::keys::Zeroizing;
-use cheetah::salvage::{salvage, Disks};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error, KeyService, KeySource};
+use cheetah::testing::db::{Db, Env, Pace};
+use cheetah::testing::format::catalog::{Encryption, TableEncryption};
+use cheetah::testing::format::control::ControlBlock;
+use cheetah::testing::format::encryption::KeyName;
+use cheetah::testing::format::image::{glance, ImageHeader};
+use cheetah::testing::format::log_frame::FileHeader;
+use cheetah::testing::keys::Zeroizing;
+use cheetah::testing::salvage::{salvage, Disks};
 use cheetah_io::sim::{CrashPolicy, Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,10 +202,12 @@ impl World {
     }
 }
 
-fn encrypted(name: &str, wish: Encryption) -> cheetah::table::TableSpec {
-    let compression =
-        cheetah::format::image::Compression { codec: cheetah::format::image::Codec::None, level: 0 };
-    cheetah::table::TableSpec {
+fn encrypted(name: &str, wish: Encryption) -> cheetah::testing::table::TableSpec {
+    let compression = cheetah::testing::format::image::Compression {
+        codec: cheetah::testing::format::image::Codec::None,
+        level: 0,
+    };
+    cheetah::testing::table::TableSpec {
         compression,
         encryption: TableEncryption { wish, key_id: TABLE_KEY },
         ..spec(name)
@@ -440,7 +442,7 @@ fn a_key_that_the_service_lacks_refuses_the_table_or_the_setting() {
     let world = World::with_plain_log(1);
     let db = world.open().unwrap();
     let unknown = TableEncryption { wish: Encryption::Yes, key_id: 77 };
-    let spec = cheetah::table::TableSpec { encryption: unknown, ..spec("t") };
+    let spec = cheetah::testing::table::TableSpec { encryption: unknown, ..spec("t") };
     let error = db.create_table(&spec).unwrap_err();
     assert!(matches!(error, Error::Key { id: 77, version: 0, .. }), "{error}");
     assert!(db.table("t").is_err() && world.named().is_empty());
@@ -784,7 +786,7 @@ fn rotate_many_keys() -> Result<(), String> {
         world.service.newest.lock().unwrap().insert(id, 1);
         let encryption = TableEncryption { wish: Encryption::Yes, key_id: id };
         let spec = encrypted(&format!("t{id}"), Encryption::Yes);
-        db.create_table(&cheetah::table::TableSpec { encryption, ..spec }).unwrap();
+        db.create_table(&cheetah::testing::table::TableSpec { encryption, ..spec }).unwrap();
     }
     world.rotate(&db)?;
     [1].into_iter().chain(100..160).for_each(|id| world.service.add_version(id));
@@ -835,7 +837,7 @@ fn e16_a_plain_table_whose_key_never_existed_is_salvaged_and_closed() {
     let mut world = World::with_plain_log(1);
     let never = TableEncryption { wish: Encryption::Default, key_id: 77 };
     let db = world.open().unwrap();
-    let spec = cheetah::table::TableSpec {
+    let spec = cheetah::testing::table::TableSpec {
         is_temporary: false,
         encryption: never,
         ..encrypted("t", Encryption::Default)

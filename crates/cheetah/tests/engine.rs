@@ -4,10 +4,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::Error;
-use cheetah::db::{ExpectedEntry, Isolation, LockMode, Read, SeekMode};
-use cheetah::table::TableSpec;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::Error;
+use cheetah::testing::db::{ExpectedEntry, Isolation, LockMode, Read, SeekMode};
+use cheetah::testing::table::TableSpec;
 use cheetah_io::sim::SimDisk;
 use support::*;
 

@@ -4,10 +4,10 @@
 
 mod support;
 
-use cheetah::base::{Config, Error};
-use cheetah::db::Db;
-use cheetah::format::image::{Codec, Compression};
-use cheetah::table::{Estimate, NewRow, SecondaryEntry, TableSpec, Weight};
+use cheetah::testing::base::{Config, Error};
+use cheetah::testing::db::Db;
+use cheetah::testing::format::image::{Codec, Compression};
+use cheetah::testing::table::{Estimate, NewRow, SecondaryEntry, TableSpec, Weight};
 use cheetah_io::sim::SimDisk;
 use support::*;
 

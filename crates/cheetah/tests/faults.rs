@@ -9,7 +9,7 @@
 
 mod support;
 
-use cheetah::base::ErrorKind;
+use cheetah::testing::base::ErrorKind;
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op};
 use cheetah_io::Rng;
 use std::io;

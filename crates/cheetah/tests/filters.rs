@@ -5,9 +5,9 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error};
-use cheetah::db::Db;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error};
+use cheetah::testing::db::Db;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::collections::BTreeSet;

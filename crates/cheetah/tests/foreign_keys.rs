@@ -5,11 +5,11 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, ConstraintProblem, Error, Result};
-use cheetah::db::{Db, Isolation, Read, SeekMode, Transaction};
-use cheetah::format::foreign_key::{Description, ForeignKeyAction, ForeignKeyDef};
-use cheetah::table::{Constraints, ForeignKey, KeySide, Referenced, Table};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, ConstraintProblem, Error, Result};
+use cheetah::testing::db::{Db, Isolation, Read, SeekMode, Transaction};
+use cheetah::testing::format::foreign_key::{Description, ForeignKeyAction, ForeignKeyDef};
+use cheetah::testing::table::{Constraints, ForeignKey, KeySide, Referenced, Table};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use cheetah_io::Rng;
 use std::sync::Arc;

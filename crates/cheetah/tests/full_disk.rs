@@ -6,9 +6,9 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Config, Error, Result};
-use cheetah::db::{Db, Env, Transaction};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Config, Error, Result};
+use cheetah::testing::db::{Db, Env, Transaction};
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::cell::RefCell;

@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Error, Result};
-use cheetah::db::{Db, Found, OnLocked, Read, RowWords, Transaction};
-use cheetah::table::{
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Error, Result};
+use cheetah::testing::db::{Db, Found, OnLocked, Read, RowWords, Transaction};
+use cheetah::testing::table::{
     Alteration, AlteredFulltext, AlteredIndex, FulltextFrom, IndexFrom, NewRow, SecondaryEntry, Table,
 };
 use cheetah_io::sim::SimDisk;

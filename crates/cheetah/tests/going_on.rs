@@ -6,9 +6,9 @@
 
 mod support;
 
-use cheetah::base::{Config, Error};
-use cheetah::db::{Db, Env, LockMode, Read, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::{Config, Error};
+use cheetah::testing::db::{Db, Env, LockMode, Read, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{Fault, Op, SimClock, SimDisk};
 use std::sync::Arc;
 use support::*;
@@ -63,7 +63,7 @@ impl World {
         rows
     }
 
-    fn locks_at_once(&self, mode: LockMode) -> cheetah::base::Result<Transaction> {
+    fn locks_at_once(&self, mode: LockMode) -> cheetah::testing::base::Result<Transaction> {
         let mut txn = self.db.begin();
         txn.set_lock_wait(0);
         txn.lock_table(&self.table, mode).map(|()| txn)

@@ -12,22 +12,22 @@
 mod common;
 mod support;
 
-use cheetah::base::{Error, TreeId};
-use cheetah::db::Db;
-use cheetah::format::bytes::check_version;
-use cheetah::format::catalog::TableDef;
-use cheetah::format::image::{self, Codec, Compression};
-use cheetah::format::log_record::LogRecord;
-use cheetah::format::manifest::Manifest;
-use cheetah::format::page::{PageBuf, PageView};
-use cheetah::format::parity::{parity_at, Parity, PARITY_BYTES};
-use cheetah::format::removed_words;
-use cheetah::format::row::{build_row, RowFormatVersion, VarValue};
-use cheetah::format::row_format_versions::FormatChange;
-use cheetah::format::state::State;
-use cheetah::format::{control, log_frame, map_block, segment_header};
-use cheetah::format::{ImageRef, Location};
-use cheetah::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
+use cheetah::testing::base::{Error, TreeId};
+use cheetah::testing::db::Db;
+use cheetah::testing::format::bytes::check_version;
+use cheetah::testing::format::catalog::TableDef;
+use cheetah::testing::format::image::{self, Codec, Compression};
+use cheetah::testing::format::log_record::LogRecord;
+use cheetah::testing::format::manifest::Manifest;
+use cheetah::testing::format::page::{PageBuf, PageView};
+use cheetah::testing::format::parity::{parity_at, Parity, PARITY_BYTES};
+use cheetah::testing::format::removed_words;
+use cheetah::testing::format::row::{build_row, RowFormatVersion, VarValue};
+use cheetah::testing::format::row_format_versions::FormatChange;
+use cheetah::testing::format::state::State;
+use cheetah::testing::format::{control, log_frame, map_block, segment_header};
+use cheetah::testing::format::{ImageRef, Location};
+use cheetah::testing::table::{Alteration, AlteredIndex, IndexFrom, NewRows};
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Disk;
 use common::{repair, samples};
@@ -337,7 +337,7 @@ fn contents() -> Contents {
 fn rename_indexes(db: &Db, name: &str) {
     for end in ["2", ""] {
         let table = db.table(name).unwrap();
-        let index = |(from, index): (usize, &cheetah::format::catalog::IndexDef)| AlteredIndex {
+        let index = |(from, index): (usize, &cheetah::testing::format::catalog::IndexDef)| AlteredIndex {
             name: format!("{}{end}", index.name.trim_end_matches('2')),
             from: IndexFrom::Kept(from),
         };
@@ -367,7 +367,7 @@ fn change_columns(db: &Db, name: &str) {
     let go = FormatChange { bits: vec![], fixed: vec![Some(1)], vars, defaults: row(8) };
     for (row_format, change) in [(wider, come), (now, go)] {
         let table = db.table(name).unwrap();
-        let index = |(from, index): (usize, &cheetah::format::catalog::IndexDef)| AlteredIndex {
+        let index = |(from, index): (usize, &cheetah::testing::format::catalog::IndexDef)| AlteredIndex {
             name: index.name.clone(),
             from: IndexFrom::Kept(from),
         };
@@ -386,7 +386,7 @@ fn create() -> SimDisk {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     for (name, compression) in TABLES {
-        db.create_table(&cheetah::table::TableSpec { compression, ..spec(name) }).unwrap();
+        db.create_table(&cheetah::testing::table::TableSpec { compression, ..spec(name) }).unwrap();
     }
     db.create_table(&spec("dropped")).unwrap();
     let mut txn = db.begin();
@@ -613,7 +613,7 @@ fn images_and_records_of_a_newer_version_are_refused() {
     assert_newer(TableDef::decode(&row).map(drop), "catalog row");
     let mut statistics = samples::statistics_rows().remove(0);
     statistics[0] = 9;
-    let refused = cheetah::format::statistics::IndexStatistics::decode(&statistics);
+    let refused = cheetah::testing::format::statistics::IndexStatistics::decode(&statistics);
     assert_newer(refused.map(drop), "statistics row");
     let mut state = samples::epoch_states().remove(0);
     state[0] = 9;

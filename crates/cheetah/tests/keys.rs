@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Error, Result};
-use cheetah::db::{Db, ExpectedEntry, Read, SeekMode, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Error, Result};
+use cheetah::testing::db::{Db, ExpectedEntry, Read, SeekMode, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::Config;
-use cheetah::db::{Db, Read, SeekEnd, SeekMode};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::Config;
+use cheetah::testing::db::{Db, Read, SeekEnd, SeekMode};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{Fault, Op, SimDisk};
 use std::panic::catch_unwind;
 use std::sync::Arc;

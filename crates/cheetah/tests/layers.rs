@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["recovery", "check"],
     &["db"],
     &["salvage", "embedded"],
+    &["server", "testing"],
 ];
 
 fn layer_of(module: &str) -> Option<usize> {

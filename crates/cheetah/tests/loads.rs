@@ -6,10 +6,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result, Xid};
-use cheetah::db::{Db, Load, Transaction};
-use cheetah::table::{NewRow, SecondaryEntry, Table};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Error, Result, Xid};
+use cheetah::testing::db::{Db, Load, Transaction};
+use cheetah::testing::table::{NewRow, SecondaryEntry, Table};
 use cheetah_io::sim::{explore, Image, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result};
-use cheetah::db::{Db, Isolation, Read, SeekEnd, SeekMode, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Error, Result};
+use cheetah::testing::db::{Db, Isolation, Read, SeekEnd, SeekMode, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
 use support::*;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
+use cheetah::testing::base::planted::plant;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use support::exploration::explore_seed;
 

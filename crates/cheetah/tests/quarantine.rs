@@ -5,10 +5,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Config, Error, Result, TreeId};
-use cheetah::db::Db;
-use cheetah::format::image::HEADER_BYTES;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Config, Error, Result, TreeId};
+use cheetah::testing::db::Db;
+use cheetah::testing::format::image::HEADER_BYTES;
 use cheetah_io::sim::{explore, CrashPolicy, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use support::workload::Contents;

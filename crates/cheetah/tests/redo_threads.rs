@@ -6,10 +6,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, Result, Xid};
-use cheetah::db::{Db, Isolation, Read, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error, Result, Xid};
+use cheetah::testing::db::{Db, Isolation, Read, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;

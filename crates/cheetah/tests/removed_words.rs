@@ -6,11 +6,11 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error, Xid};
-use cheetah::db::{Db, Isolation, Read, RowWords, Savepoint, Transaction};
-use cheetah::salvage::{salvage, Disks};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error, Xid};
+use cheetah::testing::db::{Db, Isolation, Read, RowWords, Savepoint, Transaction};
+use cheetah::testing::salvage::{salvage, Disks};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ impl Play {
         self.check()
     }
 
-    fn write(&mut self, parity: u64, rng: &mut Rng) -> cheetah::base::Result<()> {
+    fn write(&mut self, parity: u64, rng: &mut Rng) -> cheetah::testing::base::Result<()> {
         let Self { db, table, committed, writers, .. } = self;
         let writer = &mut writers[parity as usize];
         if writer.open.is_none() {
@@ -226,7 +226,7 @@ fn change_one(
     table: &Arc<Table>,
     seen: &mut Texts,
     (key, rng): (u64, &mut Rng),
-) -> cheetah::base::Result<()> {
+) -> cheetah::testing::base::Result<()> {
     let text = some_text(rng);
     match seen.get(&key).cloned() {
         None => {

@@ -6,11 +6,11 @@
 mod columns;
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Error, PageId};
-use cheetah::db::{Db, Read};
-use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
-use cheetah::table::{NewRow, NewRows, SecondaryEntry};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Error, PageId};
+use cheetah::testing::db::{Db, Read};
+use cheetah::testing::format::row::{build_row, Locator, RowFormatVersion, VarValue};
+use cheetah::testing::table::{NewRow, NewRows, SecondaryEntry};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use columns::*;
 use std::collections::BTreeMap;

@@ -8,9 +8,9 @@
 mod columns;
 mod support;
 
-use cheetah::base::{reach, Error, Xid};
-use cheetah::db::{Db, Read, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::{reach, Error, Xid};
+use cheetah::testing::db::{Db, Read, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::rng::Rng;
 use cheetah_io::sim::{CrashPolicy, SimDisk};
 use columns::*;

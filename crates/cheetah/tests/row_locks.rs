@@ -4,10 +4,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result, SessionId, Xid};
-use cheetah::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
-use cheetah::table::{Numbers, Stride, Table};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Error, Result, SessionId, Xid};
+use cheetah::testing::db::{Cursor, Db, Isolation, LockMode, OnLocked, Read, SeekEnd, SeekMode, Transaction};
+use cheetah::testing::table::{Numbers, Stride, Table};
 use cheetah_io::sim::SimDisk;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Config, Error, Result, TreeId, Xid};
-use cheetah::db::{Db, Pace};
-use cheetah::format::image::HEADER_BYTES;
-use cheetah::salvage::{salvage, Disks, Report, TableReport};
-use cheetah::table::FulltextSpec;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Config, Error, Result, TreeId, Xid};
+use cheetah::testing::db::{Db, Pace};
+use cheetah::testing::format::image::HEADER_BYTES;
+use cheetah::testing::salvage::{salvage, Disks, Report, TableReport};
+use cheetah::testing::table::FulltextSpec;
 use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use cheetah_io::{Clock, Rng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -457,7 +457,7 @@ fn definitions_counters_and_postings_come_along() {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let fulltext = vec![FulltextSpec { name: "words".into(), max_word_bytes: 20, extra: b"how".to_vec() }];
-    let with_words = cheetah::table::TableSpec { fulltext, hidden_key: true, ..spec("texts") };
+    let with_words = cheetah::testing::table::TableSpec { fulltext, hidden_key: true, ..spec("texts") };
     let table = db.create_table(&with_words).unwrap();
     let key = u64::from_be_bytes(table.next_hidden_key());
     let mut txn = db.begin();

@@ -5,11 +5,11 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config};
-use cheetah::db::{Db, Env};
-use cheetah::format::parity::parity_at;
-use cheetah::salvage::{salvage, Disks, Report};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config};
+use cheetah::testing::db::{Db, Env};
+use cheetah::testing::format::parity::parity_at;
+use cheetah::testing::salvage::{salvage, Disks, Report};
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimClock, SimDisk};
 use cheetah_io::{Clock, Rng};
 use std::io::ErrorKind;

@@ -6,9 +6,9 @@
 
 mod support;
 
-use cheetah::base::{planted, Config, Error};
-use cheetah::db::{Db, LockMode, Read, SeekMode, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::{planted, Config, Error};
+use cheetah::testing::db::{Db, LockMode, Read, SeekMode, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{explore, CrashPolicy, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -303,7 +303,7 @@ fn c10_a_rollback_puts_the_mark_back_that_was_there() {
 
 #[test]
 fn h1_keys_that_nobody_can_compute_from_the_row_are_right_after_redo() {
-    use cheetah::table::{NewRow, SecondaryEntry};
+    use cheetah::testing::table::{NewRow, SecondaryEntry};
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let table = db.create_table(&spec("t")).unwrap();
@@ -402,7 +402,7 @@ fn log_kept_beside_an_open_transaction() -> u64 {
 
 #[test]
 fn h5_neither_an_open_transaction_nor_one_that_waits_keeps_the_log() {
-    let file_bytes = cheetah::base::Config::tiny().log_file_bytes;
+    let file_bytes = cheetah::testing::base::Config::tiny().log_file_bytes;
     assert!(log_kept_beside_an_open_transaction() <= file_bytes);
     let bug = planted::plant("checkpoint: keep the log of open transactions");
     assert!(log_kept_beside_an_open_transaction() > 2 * file_bytes && bug.reached_count() > 0);
@@ -413,7 +413,7 @@ fn h9_a_root_stays_where_it_is_whatever_grows_above_it() {
     let disk = SimDisk::new();
     let mut db = open(&disk).unwrap();
     db.create_table(&spec("t")).unwrap();
-    let root = |db: &cheetah::db::Db| db.table("t").unwrap().indexes()[0].root;
+    let root = |db: &cheetah::testing::db::Db| db.table("t").unwrap().indexes()[0].root;
     let first = root(&db);
     for life in 0..4u64 {
         let table = db.table("t").unwrap();

@@ -5,9 +5,9 @@
 
 mod support;
 
-use cheetah::base::Config;
-use cheetah::db::{Db, Sizes, TableSizes};
-use cheetah::table::Table;
+use cheetah::testing::base::Config;
+use cheetah::testing::db::{Db, Sizes, TableSizes};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Disk;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 
 mod support;
 
-use cheetah::base::{planted::plant, reach};
-use cheetah::db::{Db, Isolation, Read};
+use cheetah::testing::base::{planted::plant, reach};
+use cheetah::testing::db::{Db, Isolation, Read};
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -185,7 +185,7 @@ fn version_row(version: u64) -> Row {
 }
 
 /// Changes a few rows at random.
-fn change_some(txn: &mut cheetah::db::Transaction, shared: &Shared, rows: &mut Rows, rng: &mut Rng) {
+fn change_some(txn: &mut cheetah::testing::db::Transaction, shared: &Shared, rows: &mut Rows, rng: &mut Rng) {
     let table = shared.db.table("t").unwrap();
     for _ in 0..1 + rng.below(6) {
         let (key, new_key) = (rng.below(KEYS), rng.below(KEYS));

@@ -4,7 +4,7 @@
 
 mod support;
 
-use cheetah::base::{page_work, Error, Xid};
+use cheetah::testing::base::{page_work, Error, Xid};
 use cheetah_io::sim::SimDisk;
 use support::*;
 

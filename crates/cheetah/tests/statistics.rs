@@ -6,10 +6,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{reach, Config, Error};
-use cheetah::db::{Db, Env, ExpectedEntry, Transaction};
-use cheetah::table::{
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{reach, Config, Error};
+use cheetah::testing::db::{Db, Env, ExpectedEntry, Transaction};
+use cheetah::testing::table::{
     Alteration, AlteredIndex, IndexFrom, KeyEncoding, KeyPartEncoding, NewRow, SecondaryEntry,
     StatisticsOptions, Table, ValueEncoding,
 };
@@ -335,7 +335,7 @@ fn statistics_of_temporary_tables_are_not_kept() {
     assert!(per_name(&table) == Some(10) && on.kept() == 0);
 }
 
-fn load_row(txn: &mut Transaction, load: &mut cheetah::db::Load, key: u64) {
+fn load_row(txn: &mut Transaction, load: &mut cheetah::testing::db::Load, key: u64) {
     let row = row(key);
     let [name, number] = row.keys();
     let secondary = [

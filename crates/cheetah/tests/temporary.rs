@@ -6,10 +6,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Config, Error, Xid};
-use cheetah::db::{Db, Read, Transaction};
-use cheetah::table::{Table, TableSpec};
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Config, Error, Xid};
+use cheetah::testing::db::{Db, Read, Transaction};
+use cheetah::testing::table::{Table, TableSpec};
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;

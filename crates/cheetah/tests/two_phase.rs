@@ -8,10 +8,10 @@
 
 mod support;
 
-use cheetah::base::planted::plant;
-use cheetah::base::{Error, Result, Xid};
-use cheetah::db::{Db, LockMode, Transaction};
-use cheetah::table::Table;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::{Error, Result, Xid};
+use cheetah::testing::db::{Db, LockMode, Transaction};
+use cheetah::testing::table::Table;
 use cheetah_io::sim::{explore, CrashPolicy, Image, Plan, SimDisk};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;

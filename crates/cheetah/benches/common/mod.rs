@@ -1,10 +1,10 @@
 //! What the benches share: their arguments, what the kernel says of the process, and tables.
 #![allow(dead_code, reason = "each bench uses a part")]
 
-use cheetah::base::{Error, Result};
-use cheetah::format::image::Compression;
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{IndexSpec, TableSpec};
+use cheetah::testing::base::{Error, Result};
+use cheetah::testing::format::image::Compression;
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::table::{IndexSpec, TableSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

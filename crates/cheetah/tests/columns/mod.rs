@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use crate::support;
-use cheetah::base::Result;
-use cheetah::db::{Db, ExpectedEntry, Read, SeekMode, Transaction};
-use cheetah::format::catalog::IndexDef;
-use cheetah::format::row::{build_row, RowFormatVersion, RowView, VarValue, LOCATOR_BYTES};
-use cheetah::format::row_format_versions::{BitRun, FormatChange};
-use cheetah::table::{
+use cheetah::testing::base::Result;
+use cheetah::testing::db::{Db, ExpectedEntry, Read, SeekMode, Transaction};
+use cheetah::testing::format::catalog::IndexDef;
+use cheetah::testing::format::row::{build_row, RowFormatVersion, RowView, VarValue, LOCATOR_BYTES};
+use cheetah::testing::format::row_format_versions::{BitRun, FormatChange};
+use cheetah::testing::table::{
     Alteration, AlteredIndex, IndexFrom, IndexSpec, NewRow, NewRows, OldEntry, SecondaryEntry, Table,
     TableSpec,
 };

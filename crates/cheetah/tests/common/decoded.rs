@@ -4,18 +4,18 @@
 //! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and
 //! read again, and must then be the same.
 
-use cheetah::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
-use cheetah::format::catalog::{parse_piece_key, piece_key, TableDef};
-use cheetah::format::change_file::{self, SavedChanges};
-use cheetah::format::image::{Compression, Dictionary, Primer, Workspace};
-use cheetah::format::log_record::LogRecord;
-use cheetah::format::manifest::Manifest;
-use cheetah::format::removed_words;
-use cheetah::format::row::{Locator, LOCATOR_BYTES};
-use cheetah::format::state::State;
-use cheetah::format::statistics::IndexStatistics;
-use cheetah::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
-use cheetah::fulltext::{search, Mode, Position, PositionList, Positions, Source, Word, WordKind};
+use cheetah::testing::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
+use cheetah::testing::format::catalog::{parse_piece_key, piece_key, TableDef};
+use cheetah::testing::format::change_file::{self, SavedChanges};
+use cheetah::testing::format::image::{Compression, Dictionary, Primer, Workspace};
+use cheetah::testing::format::log_record::LogRecord;
+use cheetah::testing::format::manifest::Manifest;
+use cheetah::testing::format::removed_words;
+use cheetah::testing::format::row::{Locator, LOCATOR_BYTES};
+use cheetah::testing::format::state::State;
+use cheetah::testing::format::statistics::IndexStatistics;
+use cheetah::testing::format::{control, log_frame, map_block, segment_header, undo_record, varint, Reader};
+use cheetah::testing::fulltext::{search, Mode, Position, PositionList, Positions, Source, Word, WordKind};
 
 /// A definition of a table, and the key of a piece of one.
 pub(crate) fn catalog_row(bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! Makes lengths and checksums of changed bytes right again, so that a decoder looks behind them.
 
-use cheetah::format::{log_frame, map_block};
+use cheetah::testing::format::{log_frame, map_block};
 
 /// Puts the CRC-32C of everything before it at `at` of a block of `bytes`.
 pub(crate) fn block(block: &mut Vec<u8>, bytes: usize, at: usize) {

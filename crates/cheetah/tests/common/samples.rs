@@ -1,25 +1,31 @@
 //! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
 
-use cheetah::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
-use cheetah::format::catalog::{piece_key, Encryption, FulltextDef, IndexDef, TableDef, TableEncryption};
-use cheetah::format::change_file::{self, SavedChanges};
-use cheetah::format::encryption::Key;
-use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
-use cheetah::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
-use cheetah::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
-use cheetah::format::manifest::{Made, Manifest, ManifestFile};
-use cheetah::format::page::{
+use cheetah::testing::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
+use cheetah::testing::format::catalog::{
+    piece_key, Encryption, FulltextDef, IndexDef, TableDef, TableEncryption,
+};
+use cheetah::testing::format::change_file::{self, SavedChanges};
+use cheetah::testing::format::encryption::Key;
+use cheetah::testing::format::foreign_key::{
+    ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef,
+};
+use cheetah::testing::format::image::{self, Codec, Compression, Dictionary, Encoding, Primer, Workspace};
+use cheetah::testing::format::log_record::{LargeSource, LogRecord, LoggedEntry, LoggedRow, RowOp};
+use cheetah::testing::format::manifest::{Made, Manifest, ManifestFile};
+use cheetah::testing::format::page::{
     build_content, build_page, encode_buffered, BufferedChange, PageBuf, PageKind, RecordFlags, RecordRef,
 };
-use cheetah::format::removed_words;
-use cheetah::format::row::{build_row, Locator, RowFormatVersion, VarValue};
-use cheetah::format::row_format_versions::{BitRun, FormatChange, OlderFormatVersion};
-use cheetah::format::state::{
+use cheetah::testing::format::removed_words;
+use cheetah::testing::format::row::{build_row, Locator, RowFormatVersion, VarValue};
+use cheetah::testing::format::row_format_versions::{BitRun, FormatChange, OlderFormatVersion};
+use cheetah::testing::format::state::{
     ListedFile, PurgeState, QuarantinedTable, State, TableState, TxnState, UndoPage,
 };
-use cheetah::format::statistics::IndexStatistics;
-use cheetah::format::undo_record::{self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow};
-use cheetah::format::{control, log_frame, map_block, segment_header, ImageRef, Location, MapEntry};
+use cheetah::testing::format::statistics::IndexStatistics;
+use cheetah::testing::format::undo_record::{
+    self, Before, UndoBlob, UndoBody, UndoEntry, UndoFinish, UndoRow,
+};
+use cheetah::testing::format::{control, log_frame, map_block, segment_header, ImageRef, Location, MapEntry};
 
 pub(crate) const ADDRESS: u64 = 1 << 32 | 64;
 pub(crate) const PID: PageId = PageId(5);

@@ -9,9 +9,11 @@ use crate::history::{Op, Seen, Txn, What};
 use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
 use crate::words::{find, list_of};
 use crate::Run;
-use cheetah::base::{Error, Result};
-use cheetah::db::{Cursor, Isolation, LockMode, Read, RowWords, Savepoint, SeekEnd, SeekMode, Transaction};
-use cheetah::table::{NewRow, OldEntry, SecondaryEntry};
+use cheetah::testing::base::{Error, Result};
+use cheetah::testing::db::{
+    Cursor, Isolation, LockMode, Read, RowWords, Savepoint, SeekEnd, SeekMode, Transaction,
+};
+use cheetah::testing::table::{NewRow, OldEntry, SecondaryEntry};
 use std::collections::BTreeMap;
 
 /// How often a client finds a row locked before its transaction is rolled back.

@@ -15,11 +15,11 @@ mod history;
 mod plan;
 mod words;
 
-use cheetah::base::{planted, Config, Error, Result};
-use cheetah::db::{Db, Env, Isolation, Read, Transaction};
-use cheetah::format::image::Compression;
-use cheetah::format::row::RowFormatVersion;
-use cheetah::table::{FulltextSpec, IndexSpec, Table, TableSpec};
+use cheetah::testing::base::{planted, Config, Error, Result};
+use cheetah::testing::db::{Db, Env, Isolation, Read, Transaction};
+use cheetah::testing::format::image::Compression;
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::table::{FulltextSpec, IndexSpec, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
 use cheetah_io::Rng;
 use client::{nothing, seen_of, Client};

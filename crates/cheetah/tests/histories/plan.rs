@@ -5,7 +5,7 @@
 //! transactions, so that rows are inserted all the time and lists stay short.
 
 use crate::Choice;
-use cheetah::db::{Isolation, LockMode};
+use cheetah::testing::db::{Isolation, LockMode};
 use cheetah_io::Rng;
 
 /// Keys of a group.

@@ -3,8 +3,8 @@
 use crate::client::{number, values_of};
 use crate::plan::GROUP_KEYS;
 use crate::Run;
-use cheetah::base::Result;
-use cheetah::db::{Mode, Position, Read, Search, Texts, Transaction, Word, WordKind, WordList};
+use cheetah::testing::base::Result;
+use cheetah::testing::db::{Mode, Position, Read, Search, Texts, Transaction, Word, WordKind, WordList};
 
 /// Behind each word in the index.
 const END: &[u8] = &[0];

@@ -2,7 +2,7 @@
 
 use super::run;
 use super::store::{attempted, empty_history, verify, History};
-use cheetah::base::planted;
+use cheetah::testing::base::planted;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report, SimDisk};
 
 /// Cuts power during a workload, and again during one that follows on what is left, `depth` times.

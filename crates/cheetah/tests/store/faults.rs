@@ -2,7 +2,7 @@
 
 use super::run;
 use super::store::{empty_history, verify, History, Store};
-use cheetah::base::{Error, ErrorKind, Result};
+use cheetah::testing::base::{Error, ErrorKind, Result};
 use cheetah_io::sim::{CrashPolicy, Effect, Fault, Op, SimDisk};
 use cheetah_io::Rng;
 use std::io;

@@ -12,7 +12,7 @@ mod faults;
 mod order;
 mod store;
 
-use cheetah::base::Result;
+use cheetah::testing::base::Result;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use store::{History, Store};

@@ -2,8 +2,8 @@
 //! lists.
 
 use crate::store::{empty_history, Store};
-use cheetah::base::PageId;
-use cheetah::segment::Stream;
+use cheetah::testing::base::PageId;
+use cheetah::testing::segment::Stream;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 

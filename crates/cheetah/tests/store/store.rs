@@ -1,10 +1,10 @@
 //! A pool without frames: pages are written as soon as they change. And the history that it must
 //! keep.
 
-use cheetah::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
-use cheetah::durable::Durable;
-use cheetah::page_map::{Commit, MapEntry, MapStore};
-use cheetah::segment::{Segments, Stream};
+use cheetah::testing::base::{Config, Epoch, Error, Health, Lsn, PageId, Result, TreeId};
+use cheetah::testing::durable::Durable;
+use cheetah::testing::page_map::{Commit, MapEntry, MapStore};
+use cheetah::testing::segment::{Segments, Stream};
 use cheetah_io::sim::SimDisk;
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
@@ -213,7 +213,7 @@ pub(crate) fn verify(
     Ok(epoch)
 }
 
-const HEADER: usize = cheetah::format::image::HEADER_BYTES;
+const HEADER: usize = cheetah::testing::format::image::HEADER_BYTES;
 
 fn image(pid: PageId, content: &[u8]) -> Vec<u8> {
     let mut image = vec![0; HEADER];

@@ -2,7 +2,7 @@
 //! known by their names.
 
 use super::*;
-use cheetah::format::catalog::IndexDef;
+use cheetah::testing::format::catalog::IndexDef;
 
 /// Position, key and payload of the entries of a row, in whichever indexes the table has.
 pub fn entries(table: &Table, row: &Row) -> Vec<(usize, Vec<u8>, Vec<u8>)> {

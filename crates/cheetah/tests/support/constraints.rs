@@ -2,9 +2,11 @@
 
 use super::steps;
 use super::*;
-use cheetah::base::reach;
-use cheetah::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef};
-use cheetah::table::{Alteration, AlteredIndex, Constraints, ForeignKey, IndexFrom, KeySide};
+use cheetah::testing::base::reach;
+use cheetah::testing::format::foreign_key::{
+    ColumnDef, Description, ForeignKeyAction, ForeignKeyDef, KeyPartDef,
+};
+use cheetah::testing::table::{Alteration, AlteredIndex, Constraints, ForeignKey, IndexFrom, KeySide};
 use cheetah_io::Rng;
 use ForeignKeyAction::{Cascade, NoAction, Restrict};
 

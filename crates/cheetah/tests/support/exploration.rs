@@ -2,8 +2,8 @@
 
 use super::workload::{verify, Contents, Shape, Version, Workload};
 use super::{env, insert, open, spec, Row, Rows};
-use cheetah::base::Config;
-use cheetah::db::Db;
+use cheetah::testing::base::Config;
+use cheetah::testing::db::Db;
 use cheetah_io::sim::SimDisk;
 use cheetah_io::sim::{explore, Failure, Image, Plan, Report};
 use std::cell::RefCell;

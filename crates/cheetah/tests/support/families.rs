@@ -4,10 +4,10 @@
 use super::constraints::{child, create, refers};
 use super::steps;
 use super::*;
-use cheetah::base::planted::plant;
-use cheetah::base::Error;
-use cheetah::db::{Isolation, SeekEnd};
-use cheetah::table::KeySide;
+use cheetah::testing::base::planted::plant;
+use cheetah::testing::base::Error;
+use cheetah::testing::db::{Isolation, SeekEnd};
+use cheetah::testing::table::KeySide;
 use cheetah_io::Rng;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Mutex;

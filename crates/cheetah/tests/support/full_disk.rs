@@ -1,7 +1,7 @@
 //! A transaction that fills the disk and is rolled back.
 
 use super::{all_rows, check, insert, open, spec, Row, Rows};
-use cheetah::base::Error;
+use cheetah::testing::base::Error;
 use cheetah_io::sim::SimDisk;
 
 /// Fills the disk with one transaction until a row is refused, takes it back, and looks whether
@@ -35,7 +35,7 @@ pub fn rollback_on_a_full_disk() -> Result<(), String> {
     compare(&open(&disk).map_err(text)?, &before)
 }
 
-fn compare(db: &cheetah::db::Db, before: &Rows) -> Result<(), String> {
+fn compare(db: &cheetah::testing::db::Db, before: &Rows) -> Result<(), String> {
     let table = db.table("t").map_err(|error| error.to_string())?;
     let rows = all_rows(&mut db.begin(), &table).map_err(|error| error.to_string())?;
     if rows != *before {

@@ -6,8 +6,8 @@
 //! are read.
 
 use super::*;
-use cheetah::base::Error;
-use cheetah::db::{Cursor, Isolation, Read, Savepoint};
+use cheetah::testing::base::Error;
+use cheetah::testing::db::{Cursor, Isolation, Read, Savepoint};
 use cheetah_io::sim::CrashPolicy;
 use cheetah_io::Rng;
 use std::collections::BTreeSet;

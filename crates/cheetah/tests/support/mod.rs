@@ -13,12 +13,12 @@ pub mod steps;
 pub mod words;
 pub mod workload;
 
-use cheetah::base::{Config, Result};
-use cheetah::db::{Db, Env, ExpectedEntry, Read, SeekMode, Transaction};
-use cheetah::format::image::{Codec, Compression};
-use cheetah::format::row::RowFormatVersion;
-use cheetah::format::varint;
-use cheetah::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
+use cheetah::testing::base::{Config, Result};
+use cheetah::testing::db::{Db, Env, ExpectedEntry, Read, SeekMode, Transaction};
+use cheetah::testing::format::image::{Codec, Compression};
+use cheetah::testing::format::row::RowFormatVersion;
+use cheetah::testing::format::varint;
+use cheetah::testing::table::{IndexSpec, NewRow, OldEntry, SecondaryEntry, Table, TableSpec};
 use cheetah_io::sim::{SimClock, SimDisk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

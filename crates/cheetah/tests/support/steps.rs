@@ -2,7 +2,7 @@
 //! before the step under way, or as after it.
 
 use super::open;
-use cheetah::db::Db;
+use cheetah::testing::db::Db;
 use cheetah_io::sim::{explore, Image, Plan, Report, SimDisk};
 use cheetah_io::Rng;
 use std::cell::{Cell, RefCell};

@@ -1,9 +1,11 @@
 //! Rows with words, and the words that they have: those between spaces of their texts.
 
 use super::{delete, insert, spec, update, Row};
-use cheetah::base::Result;
-use cheetah::db::{Db, Mode, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList};
-use cheetah::table::{FulltextSpec, Table, TableSpec};
+use cheetah::testing::base::Result;
+use cheetah::testing::db::{
+    Db, Mode, Position, Read, RowWords, Search, Texts, Transaction, Word, WordKind, WordList,
+};
+use cheetah::testing::table::{FulltextSpec, Table, TableSpec};
 use cheetah_io::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,8 +8,8 @@
 //! prepared ones must come true.
 
 use super::*;
-use cheetah::base::{Error, Xid};
-use cheetah::db::{LockMode, Read, Savepoint};
+use cheetah::testing::base::{Error, Xid};
+use cheetah::testing::db::{LockMode, Read, Savepoint};
 use cheetah_io::Rng;
 
 /// Contents of all tables.

@@ -54,7 +54,7 @@ impl Found {
 impl Transaction {
     /// Finds and ranks the rows of `table` that match: what a consistent read sees, or, for rows
     /// that will be read with locks, what is committed now and the transaction's own. May do I/O,
-    /// and wait for a lock: errors as of [`cursor`](Self::cursor) and [`fulltext::search`].
+    /// and wait for a lock: errors as of [`cursor`](Self::cursor) and `fulltext::search`.
     pub fn search(
         &mut self,
         table: &Arc<Table>,

@@ -268,7 +268,7 @@ impl std::fmt::Debug for PageBuf {
 /// The longest key that trees of such pages can hold: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at
 /// 512 B.
 ///
-/// A quarter of the page, less what makes [`max_payload_bytes`] positive even for such keys.
+/// A quarter of the page, less what makes `max_payload_bytes` positive even for such keys.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 4 - page_bytes / 128 - 64
 }

@@ -133,7 +133,7 @@ impl IndexSpec {
 pub struct NewRow<'a> {
     /// Its clustered key.
     pub key: &'a [u8],
-    /// The stored row, see [`crate::format::row`]. In an update, a value that is marked external is
+    /// The stored row, see [`RowFormatVersion`]. In an update, a value that is marked external is
     /// kept as it is.
     pub row: &'a [u8],
     /// Its secondary entries: for an insert and for an update that changes the key those of all
