@@ -132,17 +132,17 @@ static int write_snapshot(THD *thd, st_mysql_sys_var *, void *save, st_mysql_val
 static void leave_empty(THD *, st_mysql_sys_var *, void *, const void *) {}
 
 static MYSQL_SYSVAR_STR(create_snapshot, snapshot_path, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT,
-                        "Absolute path of a new directory: write a snapshot of all tables of the engine there, that of the "
-                        "last BACKUP STAGE END if it is still pinned, otherwise one of now",
+                        "Absolute path of a new directory: writes a snapshot of all tables of the engine there: the state of "
+                        "the last BACKUP STAGE END if it is still pinned, otherwise the present state",
                         write_snapshot, leave_empty, "");
 
 static MYSQL_SYSVAR_UINT(snapshot_max_age, pin_seconds_max, PLUGIN_VAR_RQCMDARG,
                          "Seconds for which the state of the last BACKUP STAGE END stays pinned, unless it is written; 0: it "
-                         "is not pinned at all",
+                         "is not pinned",
                          nullptr, set_snapshot_max_age, 3600, 0, 31536000, 0);
 
 static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_NOCMDOPT,
-                         "ON: make a checkpoint: nothing that was committed before needs the log any more",
+                         "ON: makes a checkpoint; no earlier commit needs the log after it",
                          make_checkpoint, nullptr, false);
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG,
@@ -150,7 +150,7 @@ static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQC
                               set_buffer_pool_size, 128 * mib, 8 * mib, 64 * tib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                              "Most that one file of the redo log has", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
+                              "Largest size of a file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_size_max, log_size_max, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of the redo log: a checkpoint starts when a quarter of it is used", nullptr, nullptr,
@@ -175,16 +175,16 @@ static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGI
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
 static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG,
-                         "Whether changes of rows and index entries may wait in memory for a leaf that is not there: "
-                         "none or all",
+                         "Whether changes of rows and index entries may wait in memory for a leaf that is not in "
+                         "memory: none or all",
                          nullptr, set_change_buffering, 1, &change_buffering_type);
 
 static MYSQL_SYSVAR_UINT(ft_min_token_size, ft_min_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                         "Characters of the shortest word that a FULLTEXT index has, of those created from now on", nullptr,
+                         "Characters of the shortest word that a new FULLTEXT index has", nullptr,
                          nullptr, 3, 0, 16, 0);
 
 static MYSQL_SYSVAR_UINT(ft_max_token_size, ft_max_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                         "Characters of the longest word that a FULLTEXT index has, of those created from now on", nullptr,
+                         "Characters of the longest word that a new FULLTEXT index has", nullptr,
                          nullptr, 84, 10, 84, 0);
 
 static MYSQL_SYSVAR_ULONGLONG(ft_result_cache_limit, result_cache_limit, PLUGIN_VAR_RQCMDARG,
@@ -192,12 +192,12 @@ static MYSQL_SYSVAR_ULONGLONG(ft_result_cache_limit, result_cache_limit, PLUGIN_
                               1000000, 32ULL << 30, 0);
 
 static MYSQL_THDVAR_BOOL(ft_enable_stopword, PLUGIN_VAR_OPCMDARG,
-                         "Whether FULLTEXT indexes that are created from now on leave out stop words", nullptr, nullptr,
+                         "Whether new FULLTEXT indexes leave out stop words", nullptr, nullptr,
                          true);
 
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
-                         "Places of an index that are looked at for statistics, unless the table's STATS_SAMPLE_PAGES says "
-                         "how many",
+                         "Number of places of an index that are read for statistics, unless the table's STATS_SAMPLE_PAGES sets "
+                         "another",
                          nullptr, set_sample_pages, 20, 1, 1000000, 0);
 
 static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDARG,
@@ -206,15 +206,15 @@ static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDA
                          nullptr, set_auto_recalc, true);
 
 static MYSQL_SYSVAR_DOUBLE(stall_warning, stall_warning, PLUGIN_VAR_RQCMDARG,
-                           "Seconds from which on waits for room in the log or in memory, for the disk and for checkpoints are "
-                           "written to the error log, and waits of many for locks; 0: none is",
+                           "Seconds after which a wait for room in the log or in memory, for the disk or for a checkpoint, or a "
+                           "wait of many threads for locks, is written to the error log; 0: none is",
                            nullptr, set_stall_warning, 5, 0, 31536000, 0);
 
 static constexpr ulonglong default_lock_wait_seconds = 50;
 
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
-                              "Seconds to wait for a lock of a row or a table; at its default as long as "
-                              "innodb_lock_wait_timeout says",
+                              "Seconds to wait for a lock of a row or a table; at its default "
+                              "innodb_lock_wait_timeout decides",
                               nullptr, nullptr, default_lock_wait_seconds, 0, 100000000, 0);
 
 static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
@@ -232,8 +232,8 @@ static MYSQL_SYSVAR_BOOL(print_all_deadlocks, print_all_deadlocks, PLUGIN_VAR_OP
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(allow_foreign_backup, PLUGIN_VAR_OPCMDARG,
-                         "Whether BACKUP STAGE START is allowed to programs that may leave CHEETAH tables out: for snapshots of "
-                         "the file system, which have them, and for backups that need not have them",
+                         "Whether programs that may leave CHEETAH tables out may use BACKUP STAGE START: for snapshots of the "
+                         "file system, which contain them, and for backups that can do without them",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(wsrep_local_writes, PLUGIN_VAR_OPCMDARG,

@@ -148,8 +148,8 @@ static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
                          set_encrypt_log, false);
 
 static MYSQL_SYSVAR_UINT(encryption_rotate_key_age, rotate_key_age, PLUGIN_VAR_RQCMDARG,
-                         "Pages whose key is so many versions behind the newest are encrypted anew in the "
-                         "background; 0: none is",
+                         "How many versions the key of a page may be behind the newest one before the page is "
+                         "encrypted anew in the background; 0: no page is",
                          nullptr, set_rotate_key_age, 1, 0, UINT_MAX32, 0);
 
 st_mysql_sys_var *const sysvar_default_encryption_key_id = MYSQL_SYSVAR(default_encryption_key_id);

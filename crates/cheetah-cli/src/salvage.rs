@@ -18,14 +18,14 @@ const GAPS_MAX: usize = 20;
 /// exist yet.
 pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     if !damaged.is_dir() {
-        return Err(Failure(format!("{} is no folder", damaged.display())));
+        return Err(Failure(format!("{} is not a folder", damaged.display())));
     }
     if new.exists() {
         return Err(Failure(format!("{} exists; name a folder that does not", new.display())));
     }
     let scratch = beside(new, ".scratch");
     if scratch.exists() {
-        let left = "is left of a salvage that was interrupted; remove it";
+        let left = "is left over from an interrupted salvage; remove it";
         return Err(Failure(format!("{} {left}", scratch.display())));
     }
     let disks = Disks { damaged: open(damaged)?, scratch: open(&scratch)?, new: open(new)? };

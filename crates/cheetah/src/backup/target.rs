@@ -266,8 +266,8 @@ impl<'a> Target<'a> {
 fn refused(path: &Path, error: std::io::Error) -> Error {
     let detail = match error.kind() {
         ErrorKind::AlreadyExists => {
-            "it exists already; name a directory that does not, or remove this one (without a MANIFEST it is what \
-             is left of a snapshot that was not finished)"
+            "it exists already; name a directory that does not, or remove this one (without a MANIFEST it is an \
+             unfinished snapshot)"
                 .to_owned()
         }
         ErrorKind::InvalidInput => format!(

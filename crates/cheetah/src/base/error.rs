@@ -98,10 +98,8 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The locks of all transactions take the memory that there is for them.
-    #[error(
-        "the locks of all transactions take the memory that there is for them; commit earlier, or lock fewer rows at once"
-    )]
+    /// The locks of all transactions fill their memory.
+    #[error("the locks of all transactions fill their memory; commit earlier, or lock fewer rows at once")]
     LockTableFull,
     /// No prepared transaction of that name waits for its end.
     #[error("no prepared transaction is called {0}")]

@@ -65,7 +65,7 @@ impl WaitingSnapshot {
             return;
         }
         let seconds = age_ns_max / NS_PER_S;
-        let reason = format!("nobody had it written within {seconds} s");
+        let reason = format!("it was not written within {seconds} s");
         let old = std::mem::replace(&mut *place, Place::GivenUp(reason.clone()));
         drop(place);
         self.put_aside(old);
@@ -98,7 +98,7 @@ impl WaitingSnapshot {
         if waits_on {
             return;
         }
-        let reason = "the disk was full, and it held files that the database needs no more";
+        let reason = "the disk was full, and the snapshot kept files that the database no longer needs";
         let before = std::mem::replace(&mut *place, Place::GivenUp(reason.to_owned()));
         drop(place);
         self.put_aside(before);
@@ -193,7 +193,7 @@ impl WaitingSnapshot {
 
 fn given_up(reason: &str) -> Error {
     Error::Unsupported {
-        place: "the snapshot that was to wait for this statement was given up".into(),
+        place: "the snapshot pinned for this statement was given up".into(),
         detail: format!("{reason}; begin the backup again, or repeat the statement for a snapshot of now"),
     }
 }

@@ -128,8 +128,8 @@ impl Pin {
         match self.durable.pins.named.lock().by_pin.contains_key(&self.number) {
             true => Ok(()),
             false => Err(Error::DiskFull(
-                "the snapshot was given up, as files that the database needs no more took the space of \
-                 statements"
+                "the snapshot was given up: the disk was full, and it kept files that the database no longer \
+                 needs"
                     .into(),
             )),
         }

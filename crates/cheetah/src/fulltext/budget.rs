@@ -30,8 +30,8 @@ impl Budget {
         Err(Error::Search {
             problem: SearchProblem::TooMuchMemory,
             detail: format!(
-                "a full-text query takes more than the {} bytes that there are for it; search for rarer words, or \
-                 raise cheetah_ft_result_cache_limit",
+                "a full-text query needs more than its limit of {} bytes; search for rarer words, or raise \
+                 cheetah_ft_result_cache_limit",
                 self.limit_bytes
             ),
         })
