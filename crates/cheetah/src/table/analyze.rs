@@ -6,8 +6,8 @@
 //! for the whole. The work is bounded, whatever the size.
 //!
 //! Invariants
-//!   I1  The table is used for one run of entries, or one jump, at a time: whoever drops or changes
-//!       it waits for no more. In between the caller says whether to go on, and may wait.
+//!   I1  The table is used for one run of entries, or one jump, at a time, so a drop or a change of
+//!       it waits no longer than that. In between the caller says whether to go on, and may wait.
 //! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in
 //!           each; we differ in counting few values exactly, which samples judge badly when the
 //!           values are long runs.
@@ -74,7 +74,7 @@ pub(crate) fn analyze_index(
     Ok(IndexStatistics { rows, distinct })
 }
 
-/// What neighbouring entries have in common.
+/// The common prefix of neighbouring entries.
 #[derive(Default)]
 struct Run {
     previous: Vec<u8>,

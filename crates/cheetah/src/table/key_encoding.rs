@@ -7,7 +7,8 @@
 //! Invariants
 //!   I1  The end of a part follows from its own bytes: no encoding of a value is a proper prefix of
 //!       another one's. So parts are read one after the other.
-//!   I2  Total on any bytes: what is no such key has the parts up to the first that does not end.
+//!   I2  Total on any bytes: of bytes that are no such key, the parts up to the first that does not
+//!   end are returned.
 
 /// How the stored keys of an index are encoded: its own parts, then those of the clustered key.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +36,7 @@ pub struct KeyPartEncoding {
 /// How values of a key part are encoded.
 #[derive(Clone, Debug)]
 pub enum ValueEncoding {
-    /// In so many bytes.
+    /// In this number of bytes.
     Fixed(usize),
     /// As weights of a collation, one level after the other.
     Text(Vec<TextLevel>),

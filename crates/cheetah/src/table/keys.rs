@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it
-//!       nothing is written to their trees, nobody reads them, and CHECK passes them by. What they
-//!       had stays until they are enabled.
+//!       nothing is written to their trees, nobody reads them, and CHECK passes them by. The trees
+//!       keep their contents until the indexes are enabled.
 //!   K2  Clustered and unique indexes are never disabled, nor are those that serve constraints:
 //!       they refuse rows.
 //!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole.
@@ -13,10 +13,9 @@
 //!   K4  It gets a new number: undo records from before name entries of the old tree, and older
 //!       snapshots are refused an index that is younger (M2), as the new tree has entries of the
 //!       newest rows only.
-//!   K5  A statement that is to disable the indexes of an empty table only does nothing, and waits
-//!       for nobody, where the clustered index has a record, whoever sees it.
-//! docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after each
-//! finds.
+//!   K5  A statement that disables the indexes of empty tables only does nothing, and waits for
+//!       nobody, if the clustered index has a record, whether or not anybody sees it.
+//! docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
 
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;

@@ -1,4 +1,4 @@
-//! Tables: what they are, row operations over all their indexes, rollback and purge, loads and
+//! Tables: their definitions, row operations over all their indexes, rollback and purge, loads and
 //! builds.
 //!
 //! | folder | holds |

@@ -1,5 +1,5 @@
-//! From one snapshot to a later one: what has changed between them changes in the trees (B2), found
-//! by the undo log (B3).
+//! From one snapshot to a later one: the trees take the changes between them (B2), which the undo
+//! log lists (B3).
 //!
 //! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to
 //!           stop.
@@ -230,7 +230,7 @@ impl Questions<'_, '_> {
     }
 }
 
-/// What is used again from row to row.
+/// Buffers that are used again from row to row.
 #[derive(Default)]
 struct Buffers {
     before: Vec<u8>,

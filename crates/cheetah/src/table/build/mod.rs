@@ -18,9 +18,10 @@
 //!       of the definition cannot use the index.
 //!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction
 //!       that `base` does not see, and a later snapshot does, has its records behind the end of the
-//!       undo log then, or was open then and is named with its first record. What has ended since
-//!       `pin` was opened is not purged, so no page from that record on goes. Of those named, only
-//!       whom `base` does not see counts: others may have ended before `pin`, and be purged.
+//!       undo log then, or was open then and is named with its first record. No page from that
+//!       record on goes, as transactions that have ended since `pin` was opened are not purged. Of
+//!       those named, only whom `base` does not see counts: others may have ended before `pin`, and
+//!       be purged.
 //!   B4  After an error nothing more is done with the build.
 //! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on
 //!           the whole table.
@@ -166,12 +167,12 @@ impl Build {
         &self.table
     }
 
-    /// What has the new trees, from index 1 on.
+    /// The table that has the new trees, from index 1 on.
     pub(crate) fn built(&self) -> &Arc<Table> {
         &self.built
     }
 
-    /// What the index is to be built from.
+    /// The snapshot from which the index is to be built.
     pub(crate) fn base(&self) -> &Arc<ReadView> {
         &self.base
     }
@@ -181,7 +182,7 @@ impl Build {
         self.is_finished = true;
     }
 
-    /// What a change of the definition can take, once all is done.
+    /// The indexes that a change of the definition can take, once all is done.
     pub(crate) fn indexes(&self) -> Option<BuiltIndexes> {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
@@ -277,19 +278,21 @@ struct Since {
 
 impl Since {
     fn now(core: &Core) -> Self {
-        // In this order: who has no record yet when he is asked will append behind the end.
+        // In this order: a transaction that has no record yet when it is asked will append behind
+        // the end.
         let end = core.transactions.undo.end();
         let open = core.transactions.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// From where on the undo log has all records of those whom `view` sees and `base` does not: who
-    /// is still open is looked for when he has ended.
+    /// The place from which on the undo log has all records of the transactions that `view` sees
+    /// and `base` does not: a transaction is asked whether it is open after the end of the log is
+    /// read.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if planted::is_on("build: forget who was open") {
             return self.end;
         }
-        // Who has ended is listed for a moment more, and may be purged.
+        // A transaction that has ended stays listed for a moment more, and may be purged.
         let is_seen = |txn| {
             base.reader().is_decided(txn, None) && !planted::is_on("build: take who had ended for open")
         };

@@ -1,15 +1,15 @@
-//! Changing definitions of tables that keep their rows as they are: indexes come that were built
-//! before ([`crate::table::build`]), go, and change their places and names, and the caller's own
-//! bytes and what later images are compressed with change. Columns come and go too: rows stay as
-//! they are stored, and are made rows of the new definition when they are read
+//! Changing definitions of tables that keep their rows as they are: indexes that were built before
+//! ([`crate::table::build`]) come, others go or change their places and names, and the caller's own
+//! bytes and the compression of later images change. Columns come and go too: rows stay as they are
+//! stored, and are made rows of the new definition when they are read
 //! ([`super::row_format_versions`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on
 //!       return: a crash leaves all old ones or all new ones.
 //!   A2  A table keeps its number, rows, counters and clustered index, and each index its number
-//!       and tree: undo records and log records of before mean what they did. What they say of an
-//!       index that has been dropped is passed over. The postings of a full-text index that goes
+//!       and tree: undo records and log records of before mean what they did. Their records of an
+//!       index that has been dropped are passed over. The postings of a full-text index that goes
 //!       are dropped behind that (X2 of [`super::fulltext`]).
 //!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
 //!   A4  Children whose constraints name a column that gets another name follow in the same call,
@@ -123,7 +123,7 @@ impl Table {
         self.row_format() == row_format
     }
 
-    /// What the caller has given to the last change of the definition; empty if there was none.
+    /// The bytes that the caller gave to the last change of the definition; empty if it gave none.
     pub fn mark(&self) -> &[u8] {
         &self.def().mark
     }

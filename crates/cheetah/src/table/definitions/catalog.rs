@@ -8,16 +8,16 @@
 //!       twice.
 //!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of
 //!       their last page (M10), and their pages are freed only when nobody holds a handle of the
-//!       table any more. So are those of a load until they are a table's: what a crash or an error
-//!       leaves of it goes as they do.
+//!       table any more. So are the trees of a load until they are a table's: those that a crash or
+//!       an error leaves behind are dropped in the same way.
 //!   I4  `children` has each table under the names of the parents of its constraints, and `changes`
-//!       grows before anybody can see a change. Who is to see a whole change or none looks at
-//!       names, constraints and parents with [`Catalog::look`] ([`Tables`] under their lock).
+//!       grows before anybody can see a change. A reader that must see a whole change or none looks
+//!       at names, constraints and parents with [`Catalog::look`] ([`Tables`] under their lock).
 //!   I5  A table that has left its name to a copy is in `away` until the name is taken, or it goes:
 //!       the constraints of that name are served by it meanwhile.
-//!   I6  What has followed a copy to a new name (ALTER TABLE .. RENAME) is known until its original
-//!       goes, or is called as before: then it comes back. Only memory has this. Log records of
-//!       renames say what becomes of constraints, so that redo does not need it.
+//!   I6  The constraints that followed a copy to a new name (ALTER TABLE .. RENAME) are known until
+//!       its original goes, or is called as before: then it comes back. Only memory has this. Log
+//!       records of renames say what becomes of constraints, so that redo does not need it.
 //!   I7  A temporary table is in memory only. To an epoch its trees are dropped ones, so a startup
 //!       frees what a crash leaves of them.
 //! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
@@ -148,8 +148,8 @@ impl Catalog {
         }
     }
 
-    /// How often it has changed since the startup: what was found out about constraints may be true
-    /// no more when it has grown.
+    /// The number of changes since the startup: findings about constraints may be out of date once
+    /// it has grown.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
@@ -175,7 +175,7 @@ impl Catalog {
         let _ = self.show_name.0.set(show);
     }
 
-    /// What people call a table, by what stands behind the database in its name.
+    /// The name of a table for people: the part that follows the database.
     pub(super) fn shown(&self, table: &str) -> String {
         self.show_name.0.get().map_or_else(|| table.to_owned(), |show| show(table))
     }

@@ -1,15 +1,15 @@
 //! How many rows of a table a snapshot sees, exactly and without a scan.
 //!
-//! There is a number of rows as of some stamp that all snapshots see, and for each end of a
-//! transaction since then its stamp and by how much it changed the number. A snapshot adds up those
-//! at or before its own stamp.
+//! The list has the number of rows at some stamp that all snapshots see, and the stamp and the
+//! difference of each later end of a transaction. A snapshot adds up those at or before its own
+//! stamp.
 //!
 //! Invariants
-//!   I1  What a transaction changes is here before its stamp is published (M1), so whoever sees its
-//!       rows counts them.
+//!   I1  The changes of a transaction are here before its stamp is published (M1), so a reader that
+//!       sees its rows counts them.
 //!   I2  Two neighbours become one if no snapshot, live or to come, sees the first but not the
-//!       second, and what all snapshots see becomes part of the base. So there are never more than
-//!       about twice as many as live snapshots, however long the oldest of them lasts.
+//!       second, and the changes that all snapshots see become part of the base. So there are never
+//!       more than about twice as many as live snapshots, however long the oldest of them lasts.
 //!   I3  A transaction that has changed the table counts by what it changed, unless others have
 //!       committed changes that its snapshot does not see: it may have changed just those rows.
 //!       Then it has to look.
@@ -32,7 +32,7 @@ pub(crate) struct Counts(Mutex<Changes>);
 #[derive(Debug)]
 struct Changes {
     base: i64,
-    /// Stamps, rising, and what was changed with each since the one before.
+    /// Stamps, rising, and the change of the number with each since the one before.
     list: VecDeque<(u64, i64)>,
     /// The stamp of the last commit that changed the table, also if it left the number of rows as
     /// it was.
@@ -108,8 +108,8 @@ impl Changes {
             }
             from = to;
         }
-        // Whoever is not among the live snapshots sees the last of their stamps, and may see any
-        // later one.
+        // A snapshot that is not in the list of live ones sees the last of their stamps, and may
+        // see any later one.
         kept.extend(list.range(from..));
         *list = kept;
         *limit = CHANGES_MIN.max(2 * list.len());

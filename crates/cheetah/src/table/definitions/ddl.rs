@@ -15,7 +15,7 @@
 //!       it can be loaded. That is decided when nobody works on it any more.
 //!   I6  The end of a load is the exception to I1: it has no record, and is durable by a
 //!       checkpoint.
-//!   I7  What is done with a temporary table is neither logged nor made durable.
+//!   I7  Operations on a temporary table are neither logged nor made durable.
 
 use super::catalog::Catalog;
 use super::foreign_keys::{self, Constrained, Constraints, Referenced};

@@ -1,5 +1,5 @@
-//! Constraints: which indexes serve them, whether a new definition may have them, and what becomes
-//! of them when tables change their names.
+//! Constraints: which indexes serve them, whether a new definition may have them, and how they
+//! follow when tables change their names.
 //!
 //! Invariants
 //!   F1 to F13 of docs/developers/decisions/0046-foreign-keys.md. Here:
@@ -16,7 +16,7 @@ use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
 
-/// What a caller says of columns and constraints of a table that is created or altered.
+/// Columns and constraints of a table that is created or altered, as the caller describes them.
 #[derive(Clone, Default, Debug)]
 pub struct Constraints {
     /// Its columns and keys.
@@ -34,14 +34,14 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// What columns of those names are called from now on.
+    /// The new names of columns of those names.
     fn new_names(&self, names: &[String]) -> Vec<String> {
         let new = |name: &String| self.renamed.iter().find(|(old, _)| same_name(old, name));
         names.iter().map(|name| new(name).map_or(name, |(_, new)| new).clone()).collect()
     }
 }
 
-/// A constraint, and what serves it now.
+/// A constraint, and the indexes that serve it now.
 #[derive(Clone, Debug)]
 pub struct ForeignKey {
     /// The constraint.
@@ -57,7 +57,7 @@ pub struct ForeignKey {
 /// An index that begins with the columns of a constraint.
 #[derive(Clone, Debug)]
 pub struct KeySide {
-    /// Its table, which may go meanwhile: whoever keeps this must not keep its trees on disk.
+    /// Its table, which may be dropped meanwhile: a copy of this must not keep its trees on disk.
     table: Weak<Table>,
     /// Its position there.
     pub index_no: usize,
@@ -161,7 +161,7 @@ fn side_of(table: &Arc<Table>, names: &[String]) -> Option<KeySide> {
     Some(KeySide { table: Arc::downgrade(table), index_no, index_name, columns, is_row_key })
 }
 
-/// What serves a constraint of `child` now.
+/// Finds the indexes that serve a constraint of `child` now.
 fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKey {
     let parent = tables.parent(&def.parent).and_then(|parent| {
         let kinds_fit =
@@ -172,8 +172,8 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The constraints whose child the table is, by name. Of no definition that is half changed: who
-/// has asked before how often definitions have changed may keep them until that has grown (F14).
+/// The constraints whose child the table is, by name. Never those of a half-changed definition: a
+/// caller that asked before for the number of changes may keep them until that has grown (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
@@ -278,8 +278,8 @@ fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// The constraints that `table` would get with a new definition, and what would serve them.
-/// `Constraint` when it may not have them.
+/// The constraints that `table` would get with a new definition, and the indexes that would serve
+/// them. `Constraint` when it may not have them.
 pub(crate) fn of_definition(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -418,9 +418,8 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
     had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
 }
 
-/// What a definition says of columns and constraints is what its row in the catalog can have (I1
-/// and I3 of [`crate::format::foreign_key`]). A temporary table has none: what happens to it is not
-/// logged.
+/// Checks that the row in the catalog can hold the columns and constraints of a definition (I1 and
+/// I3 of [`crate::format::foreign_key`]). A temporary table has none, as no change of it is logged.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {
@@ -684,7 +683,7 @@ fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Ve
     changed
 }
 
-/// What names of constraints begin with that were given to it for want of others.
+/// The beginning of the names of constraints that were given no name.
 fn generated_name(catalog: &Catalog, table: &str) -> String {
     format!("{}_ibfk_", catalog.shown(table.rsplit('/').next().unwrap_or(table)))
 }

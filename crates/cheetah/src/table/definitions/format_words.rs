@@ -1,18 +1,17 @@
-//! What the words of a table's definition ask of its images: ROW_FORMAT, KEY_BLOCK_SIZE,
+//! The meaning of the words in a table's definition for its images: ROW_FORMAT, KEY_BLOCK_SIZE,
 //! PAGE_COMPRESSED, COMPRESSION.
 //!
 //! Images have the length that they have, so a word for a size is taken as what it is written for:
 //! how small images shall be. Denser is a higher level of Zstandard: more processor time when a
-//! page is written, none when it is read. docs/users/innodb.md has the levels and what they cost.
+//! page is written, none when it is read. docs/users/innodb.md has the levels and their prices.
 //!
 //! Invariants
 //!   I1  Codec and level are each told by the first that says something: codec COMPRESSION; a word
 //!       that asks for density (Zstandard); the session's default. level COMPRESSION_LEVEL;
 //!       PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE; ROW_FORMAT=COMPRESSED, as KEY_BLOCK_SIZE=8; the
 //!              smallest KEY_BLOCK_SIZE of an index; the session's default.
-//!   I2  What a table says of itself outweighs what its indexes say: the server leaves the size
-//!       that a table once had behind at its indexes, and ALTER TABLE could not take it back
-//!       otherwise.
+//!   I2  The table's own words outweigh those of its indexes: the server leaves the size that a
+//!       table once had behind at its indexes, and ALTER TABLE could not take it back otherwise.
 //!   I3  No word of the table is without effect in silence; sizes of indexes may be, as they come
 //!       back with every ALTER TABLE (I2). Nothing that InnoDB accepts is refused.
 
@@ -61,7 +60,8 @@ impl RowFormat {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// What is shown as the format of a table with this word and this KEY_BLOCK_SIZE: as by InnoDB.
+    /// The format that is shown for a table with this word and this KEY_BLOCK_SIZE: the same as
+    /// InnoDB's.
     pub fn shown(self, key_block_size: u64) -> Self {
         match self {
             RowFormat::Default if density(key_block_size).is_some() => RowFormat::Compressed,
@@ -92,19 +92,19 @@ pub struct FormatWords<'a> {
     pub default: Compression,
 }
 
-/// What the words come to.
+/// The outcome of the words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFormat {
     /// How images are compressed; level 0 is the codec's default.
     pub compression: Compression,
-    /// What is wrong with the words, as warnings for people.
+    /// The faults of the words, as warnings for people.
     pub warnings: Vec<String>,
     /// Whether they are refused: in strict mode only.
     pub refused: bool,
 }
 
 impl FormatWords<'_> {
-    /// Chooses codec and level. `strict`: what cannot be meant is refused, not just ignored.
+    /// Chooses codec and level. `strict`: words that make no sense are refused, not just ignored.
     pub fn choose(&self, strict: bool) -> TableFormat {
         let mut warnings = self.impossible(strict);
         let refused = strict && !warnings.is_empty();
@@ -123,7 +123,7 @@ impl FormatWords<'_> {
         self.levels().into_iter().find_map(|(_, level)| level).unwrap_or(self.default.level)
     }
 
-    /// Who may tell the level, those first that outweigh others.
+    /// The words that may set the level, those first that outweigh others.
     fn levels(&self) -> [(&'static str, Option<i32>); 3] {
         let own = i32::try_from(self.compression_level).ok().filter(|&level| level != 0);
         let (density_word, density) = self.density().unzip();

@@ -43,7 +43,7 @@ pub(crate) fn posting_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
 }
 
-/// The clustered key of the row to which a posting belongs; `None` if it is none.
+/// The clustered key of the row to which a posting belongs; `None` if it is no posting of a row.
 pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Option<&'k [u8]> {
     let fixed = RowView::parse(postings.row_format(), row).ok()?.fixed();
     key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
@@ -74,7 +74,7 @@ pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Re
     create_postings(core, of.def(), max_word_bytes)
 }
 
-/// What the indexes of a table would be created as.
+/// The specifications that would create the indexes of a table.
 pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> {
     let row_bytes = table.clustered_def().max_key_bytes;
     let spec = |index: &FulltextDef| {
@@ -140,8 +140,8 @@ pub(super) fn drop_behind(
     Ok(())
 }
 
-/// Drops posting tables that no definition names any more. What cannot be dropped now is left to
-/// the next startup. The catalog's changes are locked.
+/// Drops posting tables that no definition names any more. Tables that cannot be dropped now are
+/// left to the next startup. The catalog's changes are locked.
 pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     for index in indexes {
         let drop_one = || ddl::change(core, Ddl::Drop(core.catalog.by_name(&index.postings)?));

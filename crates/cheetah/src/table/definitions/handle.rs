@@ -2,11 +2,12 @@
 //!
 //! Invariants
 //!   I1  Counters change only inside mini-transactions, together with the rows they count: the
-//!       epoch switch sees both or neither. In redo there is none, and counters may come first.
-//!   I2  Whoever works on the table's pages holds `usage` shared; a drop takes it exclusively once,
-//!       and nobody works on the table afterwards. It is never waited for inside a mini-transaction
+//!       epoch switch sees both or neither. Redo has no mini-transactions, and counters may come
+//!       first there.
+//!   I2  Work on the table's pages holds `usage` shared; a drop takes it exclusively once, and
+//!       nobody works on the table afterwards. It is never waited for inside a mini-transaction
 //!       (C7). A change of the definition holds it exclusively until the catalog has the handle
-//!       that replaces this one: who works through the catalog
+//!       that replaces this one: work that goes through the catalog
 //!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
 //!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or
 //!       replaced. A quarantine is set while the database is opened, and never taken off.
@@ -16,10 +17,10 @@
 //!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it
 //!       other trees (`load`).
 //!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for
-//!       those who read at snapshots from before; all others are led to the other one, and so are
-//!       its counters: who takes a number looks afterwards whether it counted. If not, he takes one
-//!       there, behind that number: whatever others have taken here before is lower, and the
-//!       counter there may not have been moved yet.
+//!       readers at snapshots from before; all others are led to the other one, and so are its
+//!       counters: a transaction that takes a number looks afterwards whether it counted. If not,
+//!       it takes one there, behind that number: all numbers that others have taken here before are
+//!       lower, and the counter there may not have been moved yet.
 
 use super::counts::Counts;
 use super::known_since::KnownSince;
@@ -51,7 +52,7 @@ pub struct Table {
     usable_from: BTreeMap<usize, u64>,
 }
 
-/// What a table keeps when its definition changes.
+/// The parts of a table that stay when its definition changes.
 #[derive(Debug)]
 pub(super) struct LastingState {
     name: RwLock<String>,
@@ -212,7 +213,7 @@ impl Table {
         &self.def.fulltext
     }
 
-    /// The full-text index at that position, from 0. `Limit` if there is none.
+    /// The full-text index at that position, from 0. `Limit` if there is no such index.
     pub fn fulltext_index(&self, no: usize) -> Result<&FulltextDef> {
         let limit = self.def.fulltext.len() as u64;
         let unknown = Error::Limit { what: "position of a full-text index", actual: no as u64, limit };
@@ -250,7 +251,7 @@ impl Table {
         TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
     }
 
-    /// The table whose copy it is; empty if it is none, or has its place.
+    /// The table whose copy it is; empty if it is not a copy, or has taken its place.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
     }
@@ -522,8 +523,8 @@ impl Table {
     }
 
     /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has
-    /// to say whether anybody may do so with this handle afterwards. Whoever works on the table
-    /// does so for moments, and on one table at a time.
+    /// to say whether anybody may do so with this handle afterwards. Work on the table lasts for
+    /// moments, and holds one table at a time.
     pub(crate) fn hold_still(&self) -> StillTable<'_> {
         StillTable(self.dropped.write())
     }

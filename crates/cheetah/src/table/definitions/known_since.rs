@@ -12,8 +12,8 @@
 //!   K2  A table that gets a name again that it has had is known for both times, and not for the
 //!       one in between.
 //!   K3  Only memory has this: no snapshot is older than the startup, after which all that is there
-//!       is known for ever. Prepared transactions that it finds read nothing, and what it rolls
-//!       back later has no snapshot that sees it.
+//!       is known for ever. Prepared transactions that it finds read nothing, and no snapshot sees
+//!       the changes that it rolls back later.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};

@@ -1,13 +1,13 @@
-//! What tables are: the catalog, handles with their counters, changes of definitions, constraints
-//! between tables, full-text indexes, formats that rows have had, row counts, statistics and
-//! auto-increment values, and shadow tables, which loads fill.
+//! Tables: the catalog, handles with their counters, changes of definitions, constraints between
+//! tables, full-text indexes, formats that rows have had, row counts, statistics and auto-increment
+//! values, and shadow tables, which loads fill.
 //!
 //! Many files: one for each thing that a table has, or that becomes of its definition.
 //!
 //! Invariants
 //!   - A definition changes in one mini-transaction with its log record; one change at a time
 //!     ([`catalog`], [`ddl`]).
-//!   - Who works on a table's pages holds its use, so a drop waits for them ([`handle`]).
+//!   - Work on a table's pages holds its use, so a drop waits for it ([`handle`]).
 //!   - A stored row tells its row-format version by itself ([`row_format_versions`]).
 
 pub(crate) mod alter;

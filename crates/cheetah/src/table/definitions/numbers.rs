@@ -24,7 +24,7 @@ pub struct Numbers {
 /// Values that are the caller's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reserved {
-    /// The first one; beyond the largest when there is none.
+    /// The first one; beyond the largest when all are used up.
     pub first: u64,
     /// How many.
     pub count: u64,
@@ -33,7 +33,7 @@ pub struct Reserved {
 }
 
 impl Stride {
-    /// The smallest value from `at_least` on; the largest number when there is none.
+    /// The smallest value from `at_least` on; the largest number when no value is left.
     fn first_from(self, at_least: u64) -> u64 {
         if self.increment <= 1 {
             return at_least;
@@ -46,15 +46,15 @@ impl Stride {
         steps.checked_mul(self.increment).and_then(|way| way.checked_add(offset)).unwrap_or(u64::MAX)
     }
 
-    /// The smallest value behind `used`; the largest number when there is none.
+    /// The smallest value behind `used`; the largest number when no value is left.
     pub(in crate::table) fn next_after(self, used: u64) -> u64 {
         used.checked_add(1).map_or(u64::MAX, |next| self.first_from(next))
     }
 }
 
 impl Numbers {
-    /// What somebody gets who finds `counter`. The counter may go beyond the largest value: that is
-    /// how it is seen that all are used up.
+    /// The values that a caller gets who finds `counter`. The counter may go beyond the largest
+    /// value: that is how it is seen that all are used up.
     pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };

@@ -1,6 +1,6 @@
 //! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees,
-//! undo records and buffers of row operations have them as they were stored; whoever hands one out
-//! makes it one of the newest row-format version first.
+//! undo records and buffers of row operations have them as they were stored; before a row is handed
+//! out it becomes one of the newest row-format version.
 
 use super::handle::Table;
 use crate::base::{planted, reach, Error, Result};
@@ -18,7 +18,7 @@ use crate::table::rows::stored_row::{find_values, Value};
 pub struct NewRows {
     /// How rows are stored from now on.
     pub row_format: RowFormatVersion,
-    /// What becomes of the rows that there are, when they are read.
+    /// The change of the present rows, made when they are read.
     pub change: FormatChange,
 }
 
@@ -44,7 +44,8 @@ impl Table {
         Ok(())
     }
 
-    /// The stored row as one of the newest row-format version; `room` gets it where it is none yet.
+    /// The stored row as one of the newest row-format version; `room` gets the converted row if it
+    /// is older.
     pub(crate) fn current_row<'r>(&self, stored: &'r [u8], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
         if !self.has_older_formats() {
             return Ok(stored);
@@ -129,7 +130,7 @@ impl Table {
         self.definition_with(rows).map(drop)
     }
 
-    /// The definition with other columns: what older rows have had becomes one row-format version
+    /// The definition with other columns: the columns of older rows become one row-format version
     /// more. When the definition changes, a table that nobody has written gets none
     /// ([`super::ddl`]).
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {

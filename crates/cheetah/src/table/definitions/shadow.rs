@@ -6,8 +6,8 @@
 //!
 //! Invariants
 //!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT
-//!       needs no other record: whoever executes it, also redo, finds in the catalog what belongs
-//!       to it.
+//!       needs no other record: its execution, also in redo, finds the tables that belong to it in
+//!       the catalog.
 //!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is
 //!       published: with the rows of the transaction, or not at all (I3 of
 //!       [`crate::table::history::rollback`]).
@@ -150,8 +150,8 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Drops the shadow tables of a transaction that has been rolled back. What cannot be dropped now
-/// is left to the next startup (U5).
+/// Drops the shadow tables of a transaction that has been rolled back. Tables that cannot be
+/// dropped now are left to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
         core.note_cleanup(

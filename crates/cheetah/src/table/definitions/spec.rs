@@ -1,4 +1,4 @@
-//! What a caller says about tables and rows.
+//! Descriptions of tables and rows that a caller gives.
 
 use crate::base::Result;
 use crate::format::catalog::TableEncryption;
@@ -56,7 +56,7 @@ impl TableSpec {
         self
     }
 
-    /// With clustered keys of at most so many bytes.
+    /// With clustered keys of at most `bytes` bytes.
     pub fn max_key_bytes(mut self, bytes: u32) -> Self {
         self.indexes.iter_mut().take(1).for_each(|clustered| clustered.max_key_bytes = bytes);
         self
@@ -121,7 +121,7 @@ impl IndexSpec {
         self
     }
 
-    /// With keys of at most so many bytes.
+    /// With keys of at most `bytes` bytes.
     pub fn max_key_bytes(mut self, bytes: u32) -> Self {
         self.max_key_bytes = bytes;
         self

@@ -1,14 +1,14 @@
-//! Statistics of an open table: what was found last, how much has changed since, and whether they
+//! Statistics of an open table: the last findings, the number of changes since, and whether they
 //! are to be taken again.
 //!
 //! Invariants
 //!   I1  They are taken by themselves only of a table whose keys somebody has described: nobody
 //!       else can read its keys.
-//!   I2  What changes while they are taken counts as changed afterwards.
+//!   I2  Changes made while they are taken count as made afterwards.
 //!   I3  After a failure a table is left alone for a while: damage stays.
 //! Source    InnoDB's: after a tenth of the rows has changed, at most once in ten seconds
 //!           (`innodb_stats_auto_recalc`). We differ in that a table which has grown to twice its
-//!           rows need not wait so long: what was found in its first rows says little.
+//!           rows need not wait so long: the findings in its first rows say little.
 
 use super::handle::Table;
 use crate::base::{Error, Result};
@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are old when one row in so many has changed since.
+/// Statistics are old when one row in `CHANGED_PART` has changed since.
 const CHANGED_PART: u64 = 10;
 /// How often they are taken at most.
 const EVERY_NS: u64 = 10_000_000_000;
-/// The same, when more rows have changed than there were, and more than so many; or when an index
-/// has none.
+/// The wait between two takings when more rows have changed than there were, and more than
+/// [`SOON_ROWS`], or when an index has no statistics.
 const SOON_NS: u64 = 1_000_000_000;
 const SOON_ROWS: u64 = 16;
 /// How long they are not taken after a failure.
 const FAILED_NS: u64 = 600_000_000_000;
 
-/// What the definition of a table says of its statistics.
+/// The statistics options in the definition of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StatisticsOptions {
     /// Places of each index that are looked at; 0: as many as the database says.
@@ -49,7 +49,7 @@ pub(super) struct StatisticsOfHandle {
     keys: OnceLock<Vec<KeyEncoding>>,
 }
 
-/// What lasts when the definition changes.
+/// The part that lasts when the definition changes.
 #[derive(Default, Debug)]
 pub(super) struct LastingStatistics {
     version: AtomicU64,
@@ -95,7 +95,7 @@ impl Table {
         self.statistics_version() > 0
     }
 
-    /// Notes how its keys are encoded, which stays so, and what its definition says, which may
+    /// Notes how its keys are encoded, which stays so, and the options of its definition, which may
     /// change. As many encodings as there are indexes, or none counts.
     pub(crate) fn describe_keys(&self, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         *self.lasting.statistics.options.lock() = options;
@@ -104,7 +104,7 @@ impl Table {
         }
     }
 
-    /// Notes the same as of `other`, which has the same indexes.
+    /// Notes the same as for `other`, which has the same indexes.
     pub(super) fn describe_keys_as(&self, other: &Table) {
         if let Some(keys) = other.statistics.keys.get() {
             self.describe_keys(keys.clone(), other.statistics_options());
@@ -120,7 +120,7 @@ impl Table {
         self.statistics.keys.get().map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// What its definition says.
+    /// The options of its definition.
     pub(crate) fn statistics_options(&self) -> StatisticsOptions {
         *self.lasting.statistics.options.lock()
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub(super) struct Dropped {
     pub(super) tree: TreeId,
-    /// Handles that may still read its pages, or whoever builds it.
+    /// Handles that may still read its pages, or the builder of it.
     pub(super) table: Weak<Table>,
 }
 

@@ -1,4 +1,4 @@
-//! What dictionaries would save: they are tried on pages of the sample as trees try them on their
+//! The savings of dictionaries: they are tried on pages of the sample as trees try them on their
 //! own.
 //!
 //! Invariants
@@ -36,7 +36,7 @@ struct Weighed {
     bytes: Vec<usize>,
 }
 
-/// What images take beside the dictionary of their index.
+/// The weight of images with the dictionary of their index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub(super) leaves: Share,
@@ -67,8 +67,8 @@ impl Sample {
         &mut self.large
     }
 
-    /// What a dictionary would make of the images with density `no` in an index of so many pages;
-    /// nothing when there would be none.
+    /// The weight of the images with density `no` and a dictionary, in an index of `pages` pages;
+    /// nothing when the tree would make no dictionary.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);

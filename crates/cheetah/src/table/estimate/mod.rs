@@ -1,5 +1,5 @@
-//! What a table would weigh in each format: a sample of its rows is made into pages and images, as
-//! a load would make them.
+//! The weight of a table in each format: a sample of its rows is made into pages and images, as a
+//! load would make them.
 //!
 //! The rows may come from any engine. The caller brings *runs* of neighbours, in key order, from
 //! places all over each index; from the leaf pages of a run, and the large values beside them,
@@ -8,8 +8,8 @@
 //! sizes: Cochran, Sampling Techniques, 3rd edition, 1977, 9A).
 //!
 //! Invariants
-//!   I1  Pages and images are made by the code that makes those of tables: what it changes, the
-//!       estimate does.
+//!   I1  Pages and images are made by the code that makes those of tables: a change of it changes
+//!       the estimate too.
 //!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to
 //!       weigh: its error is 0.
 //!   I3  Memory does not grow with the table: a page, a run's worth of rows, and a few pages and
@@ -45,7 +45,7 @@ const PIECES_MAX: usize = 4;
 /// Half the width of an interval that has the true value in 95 of 100 cases, in standard errors.
 const ERRORS_TO_95: f64 = 1.96;
 
-/// A sample of a table, and what it weighs so far.
+/// A sample of a table, and its weight so far.
 #[derive(Debug)]
 pub struct Estimate {
     core: Arc<Core>,
@@ -54,11 +54,11 @@ pub struct Estimate {
     indexes: Vec<IndexSample>,
     values: Vec<Value>,
     row: Vec<u8>,
-    /// Rows and entries so far: what the engine would number them by.
+    /// Rows and entries so far: the numbers that the engine would give them.
     rows: u64,
 }
 
-/// What a table would weigh in one format.
+/// The weight of a table in one format.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Weight {
     /// Codec and level.
@@ -158,7 +158,7 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// What the table weighs in each format that it can be given, the least dense first. `rows`:
+    /// The weight of the table in each format that it can be given, the least dense first. `rows`:
     /// how many it has. `Limit` when there is no memory to try dictionaries.
     pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;

@@ -1,8 +1,9 @@
-//! Runs of neighbours in one index, and what follows from them for the whole of it.
+//! Runs of neighbours in one index, and the estimate for the whole index that follows from them.
 //!
 //! Invariants
-//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is none, or if the run
-//!       has reached the end of the index. The rows that were not weighed count as those that were.
+//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is no whole page, or
+//!       if the run has reached the end of the index. The rows that were not weighed count as those
+//!       that were.
 
 use super::dictionary_saving::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
@@ -21,7 +22,7 @@ const PAGES_AT_START: u32 = 8;
 const BYTES_MAX: u64 = 40 << 10;
 /// The same of the first run.
 const BYTES_MAX_AT_START: u64 = 256 << 10;
-/// What an image has besides its content: its header, and on average half of its padding.
+/// The bytes of an image besides its content: its header, and on average half of its padding.
 const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
 
 /// The runs of an index.
@@ -60,7 +61,7 @@ struct Run {
     at_end: bool,
 }
 
-/// A run that has ended: its rows, and what they weigh with each density.
+/// A run that has ended: its rows, and their weight with each density.
 #[derive(Debug)]
 struct Ended {
     rows: f64,
@@ -68,7 +69,7 @@ struct Ended {
     large: Vec<f64>,
 }
 
-/// What an index or a table weighs.
+/// The weight of an index or a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     pub(super) bytes: f64,
@@ -229,7 +230,7 @@ impl IndexSample {
         self.ended.iter().map(|run| run.rows as u64).sum()
     }
 
-    /// What an index of `rows` rows weighs with density `no`.
+    /// The weight of an index of `rows` rows with density `no`.
     pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Result<Total> {
         let beside = match self.counted {
             Some(_) => Beside::NONE,
@@ -255,15 +256,15 @@ impl IndexSample {
         Ok(Total::sum([of_rows, sure, of_leaves, of_large].into_iter()))
     }
 
-    /// How many pages rows and their large values have in an index of so many rows.
+    /// How many pages rows and their large values have in an index of `rows` rows.
     fn pages(&self, rows: u64) -> f64 {
         let leaves = self.leaf_pages / self.leaf_rows.max(1) as f64;
         let large = self.large_pages as f64 / self.sampled_rows().max(1) as f64;
         (leaves + large) * rows as f64
     }
 
-    /// What the pages above the leaf pages of the sample weigh. As those are far from each other, a
-    /// little too much.
+    /// The weight of the pages above the leaf pages of the sample. As those are far from each
+    /// other, a little too much.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();

@@ -25,7 +25,7 @@ pub(super) struct Scales {
     pages: u64,
     workspace: Workspace,
     image: Vec<u8>,
-    /// A page to weigh, and what becomes of its images.
+    /// A page to weigh, and the images made of it.
     content: PageBuf,
     decoded: PageBuf,
 }

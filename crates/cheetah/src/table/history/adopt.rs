@@ -1,5 +1,5 @@
-//! Transactions that a startup finds open: what they have changed, and the locks that keep others
-//! from it (M3, S7).
+//! Transactions that a startup finds open: their changes, and the locks that keep others from these
+//! (M3, S7).
 //!
 //! Their rows are locked by the versions that they have made, as those of any open transaction;
 //! their tables are locked again as for changes, before anybody is served.
@@ -31,8 +31,8 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// By how much the transaction has changed the number of rows of each table that it has changed:
-/// what is not part of an epoch, and follows from its undo records.
+/// The difference that the transaction has made to the number of rows of each table that it has
+/// changed: no part of an epoch, it follows from the undo records.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -67,7 +67,7 @@ pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
 }
 
 /// Ends a transaction that [is unchanged](is_unchanged); the end is in the log if anything of it
-/// is. Errors as of [`end`].
+/// is. Errors: those of [`end`].
 pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
     if !is_unlogged(core, slot) && !planted::is_on("commit: leave what was taken back unended") {
         return end(core, slot, Outcome::Aborted).map(drop);
@@ -121,7 +121,7 @@ pub(super) fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<
     core.journal.append(mtr, &bytes)
 }
 
-/// What purge will meet. A transaction that leaves nothing behind has no chain there.
+/// The record that purge will meet. A transaction that leaves nothing behind has no chain there.
 fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;

@@ -1,24 +1,24 @@
-//! Interval garbage collection: what [`super::purge`] has to leave because of an old snapshot, but
-//! nobody sees. It runs ahead of that one, from finish record to finish record up to the last
-//! published stamp, and looks at each record and entry that the transaction has marked as deleted:
-//! which versions lie under the mark, and from which stamp to which each was the newest. When no
-//! live snapshot lies within such a stretch, the record goes at once. So the old snapshot keeps the
-//! rows that it sees, and not what came and went after it.
+//! Interval garbage collection: removes what [`super::purge`] has to leave because of an old
+//! snapshot, but nobody sees. It runs ahead of that one, from finish record to finish record up to
+//! the last published stamp, and looks at each record and entry that the transaction has marked as
+//! deleted: which versions lie under the mark, and from which stamp to which each was the newest.
+//! When no live snapshot lies within such a stretch, the record goes at once. So the old snapshot
+//! keeps the rows that it sees, and not what came and went after it.
 //!
 //! Why nobody misses what goes. Let *t* be the stamp of the mark and *p* the last published stamp,
 //! which was read before the slots of the snapshots were (H7); *t* <= *p*.
-//!   - A snapshot that was not found in a slot is not older than *p*: it sees the mark, or what has
-//!     come after. It finds no record where it would have found one that says that there is none.
-//!     So does one that is opened while the record goes.
+//!   - A snapshot that was not found in a slot is not older than *p*: it sees the mark, or a later
+//!     version. It finds no record in place of one that says that the row is gone. So does one that
+//!     is opened while the record goes.
 //!   - One that was found lies in none of the stretches: it sees that the place held nothing, or a
-//!     mark. As for the one before. Whoever brings the key back finds an empty place, and the chain
-//!     of the new row ends there; none of these snapshots sees more behind it.
+//!     mark. As for the one before. When the key comes back, its operation finds an empty place,
+//!     and the chain of the new row ends there; none of these snapshots sees more behind it.
 //!   - An entry lies between the operations that brought it and took it, which are those between
 //!     which the row had its key. So who sees a row finds its entry, and the entries of a row that
 //!     nobody sees are seen by nobody. Entries go before their row, in one mini-transaction, as in
-//!     purge: what `visible.rs` says of the order of reads holds.
-//!   - Whoever has copied a record before it went follows the copy: no undo record goes before
-//!     purge has passed it, which waits for the snapshot.
+//!     purge: the argument of `visible.rs` about the order of reads holds.
+//!   - A reader that has copied a record before it went follows the copy: no undo record goes
+//!     before purge has passed it, which waits for the snapshot.
 //!   - Own changes of open transactions are never under the mark of one that has ended. Locks are
 //!     on keys, not on records; a place without a record is free, as one with a mark whose
 //!     transaction has ended (I4 of `db/reading/locking_scan.rs`).
@@ -29,13 +29,12 @@
 //! Invariants
 //!   I1  A record goes only while it is just as the operation left it, marked by it. So what
 //!       somebody has brought back, or marked again, stays; so does what an open or prepared
-//!       transaction has touched. Who works on the row has its purge latch, as in purge, from
-//!       looking at the place to having changed it. A rollback that puts a mark back leaves it to
-//!       purge.
+//!       transaction has touched. Work on the row holds its purge latch, as in purge, from the look
+//!       at the place to the change. A rollback that puts a mark back leaves it to purge.
 //!   I2  Nothing of this is durable or logged. Purge comes to all of it again, finds what is left,
 //!       and frees the large values: nobody reaches them meanwhile, as undo records of the row lead
 //!       to them and nothing else. Redo finds either the mark or nothing where the first run found
-//!       the other one, as ever with purge: whoever changes a place without a row takes both.
+//!       the other one, as ever with purge: a change of a place without a row takes both.
 //!   I3  Each record is looked at once; and once more when a snapshot that has kept something, and
 //!       was not the oldest, has gone: from the first to the last mark that it has kept. Each
 //!       record that is looked at for the first time pays for one that is looked at again, so all
@@ -67,7 +66,7 @@ const VERSIONS_MAX: usize = 64;
 /// How long it rests after an error.
 const REST_NS: u64 = 1_000_000_000;
 
-/// What [`UndoPosition::go_on`] works with.
+/// The tools of [`UndoPosition::go_on`].
 struct Tools<'b> {
     record: &'b mut Vec<u8>,
     writer: &'b mut Writer,
@@ -88,7 +87,7 @@ pub(super) fn step(
         return Ok(false);
     }
     between.sight.look(core);
-    // What it gives back comes later than what it takes from a full disk.
+    // On a full disk the space that it takes comes before the space that it gives back.
     if between.sight.lag() < core.config.old_snapshot_lag || core.pool.check_space(Reserve::Whole).is_err() {
         return Ok(false);
     }
@@ -168,7 +167,7 @@ impl UndoPosition {
                 self.under = Some(Under { by, stamp, head, undo_no, finish });
                 continue;
             };
-            // What all snapshots see is left to purge.
+            // A mark over a version that all snapshots see is left to purge.
             if under.head == UndoPtr(0) || under.stamp <= tools.sight.oldest() {
                 *self = Self::of(under.finish.to);
                 continue;
@@ -257,8 +256,8 @@ struct Spot<'a> {
 type Older = (bool, Version);
 
 impl Spot<'_> {
-    /// What the place held before an operation; nothing, where nothing is told. `Corruption` if the
-    /// operation was not on this place.
+    /// The content of the place before an operation; `None` if no undo record tells of any.
+    /// `Corruption` if the operation was not on this place.
     fn before(&self, at: UndoPtr, row: &UndoRow<'_>) -> Result<Option<Older>> {
         let new_key = if row.new_key.is_empty() { row.old_key } else { row.new_key };
         let was_here = row.op != RowOp::Insert && row.old_key == self.row_key;
@@ -279,7 +278,7 @@ impl Spot<'_> {
     }
 }
 
-/// Who sees a version that lies under a mark.
+/// The readers of a version that lies under a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
     ByNobody,
@@ -405,14 +404,14 @@ impl Sight {
             {
                 State::Frozen => 0,
                 State::Committed(stamp) => self.first_that_sees(stamp),
-                // Does not arise: nobody changes what an open transaction has changed, and what is
-                // rolled back goes.
+                // Does not arise: nobody changes a row that an open transaction has changed, and
+                // changes that are rolled back go.
                 State::Active | State::Aborted(_) => return Ok(Seen::Perhaps),
             };
             if is_live && first < later {
                 return Ok(Seen::By(first));
             }
-            // What the oldest snapshot sees hides what is older from all.
+            // The version that the oldest snapshot sees hides all older ones from all.
             let goes_on = first > 0 && !planted::is_on("purge: look under the mark at one version only");
             let Some((txn, at)) = version.filter(|(_, at)| goes_on && *at != UndoPtr(0)) else {
                 return Ok(Seen::ByNobody);

@@ -1,4 +1,4 @@
-//! What interval garbage collection keeps between its steps: how far it is, and which snapshots
+//! The state of interval garbage collection between its steps: how far it is, and which snapshots
 //! there are. See [`super::interval_gc`].
 
 use crate::base::{TxnId, UndoPtr};
@@ -8,7 +8,7 @@ use crate::base::{TxnId, UndoPtr};
 pub(super) struct IntervalGc {
     /// How far it is.
     pub(super) ahead: UndoPosition,
-    /// What is looked at again, and where that ends.
+    /// The place from which to look again, and where that ends.
     pub(super) again: Option<(UndoPosition, UndoPtr)>,
     /// Records that have been looked at for the first time, and have not paid for another one (I3).
     pub(super) paid: u64,
@@ -49,7 +49,7 @@ impl Stretch {
     }
 }
 
-/// Who sees what.
+/// The live snapshots, and the stamps that they see.
 #[derive(Default, Debug)]
 pub(super) struct Sight {
     /// Stamps of snapshots, rising; the last one is seen by all that are not among them.
@@ -58,8 +58,8 @@ pub(super) struct Sight {
     pub(super) up_to: u64,
     /// Where snapshots that are not the oldest have kept something; by their stamps.
     pub(super) kept: Vec<(u64, Stretch)>,
-    /// What is to be looked at again (I3), and what is so once something new has been looked at
-    /// (I4).
+    /// The stretch to be looked at again (I3), and the one to come once something new has been
+    /// looked at (I4).
     pub(super) due: Option<Stretch>,
     pub(super) busy: Option<Stretch>,
     /// An undo record of an older version.

@@ -1,5 +1,5 @@
-//! What becomes of changes once they are made: commit ([`end`]), rollback, purge, and the older
-//! versions that readers look for.
+//! Changes once they are made: commit ([`end`]), rollback, purge, and the older versions that
+//! readers look for.
 //!
 //! Invariants
 //!   - One undo record is rolled back by one mini-transaction, which logs that ([`rollback`]).

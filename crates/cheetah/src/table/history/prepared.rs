@@ -59,7 +59,7 @@ fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
     core.journal.append(&mtr, &record)
 }
 
-/// What PREPARE changes; also how redo repeats it (P1).
+/// The changes that PREPARE makes; redo repeats them in the same way (P1).
 pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
     slot.state().xid = xid;
 }

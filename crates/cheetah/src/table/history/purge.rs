@@ -2,22 +2,22 @@
 //! follows the finish records of the undo log as far as the horizon allows; those of transactions
 //! that were rolled back, and of those that left nothing behind, it only passes. Of a committed one
 //! it takes the chain from its newest record to its oldest: records that it has marked as deleted
-//! go, and the large values that it left behind. What an old snapshot holds up, and nobody sees,
-//! goes before that: [`super::interval_gc`].
+//! go, and the large values that it left behind. Records that an old snapshot holds up, and nobody
+//! sees, go before that: [`super::interval_gc`].
 //!
 //! Invariants
-//!   I1  What is purged and how far purge is change in one mini-transaction, and the latter is part
-//!       of the epoch state. So large values are freed exactly once, whatever crashes in between
-//!       (C4); to remove a record again does nothing.
-//!   I2  One thread at a time purges, here or between snapshots; whoever finds another at it leaves
-//!       it to that one.
+//!   I1  The removals of a purge step and the mark of its progress change in one mini-transaction,
+//!       and the mark is part of the epoch state. So large values are freed exactly once, whatever
+//!       crashes in between (C4); to remove a record again does nothing.
+//!   I2  One thread at a time purges, here or between snapshots; a thread that finds another at it
+//!       leaves the work to that one.
 //!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
 //!       a whole.
 //!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the
 //!       table; another error leaves purge where it is, for another attempt or the next startup.
 //!   I5  A record goes only while it is marked by the transaction that is purged, or by one that
-//!       everybody sees (C10). Whoever might put it back knows from [`Purge::horizon`], which is
-//!       set first, that nobody will come for it again.
+//!       everybody sees (C10). A transaction that might put it back knows from [`Purge::horizon`],
+//!       which is set first, that nobody will come for it again.
 //!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
 //! Locks     `buffers`, over I/O; a row's purge latch, alone, over the mini-transaction; those of
 //!           the undo log, for a moment.
@@ -52,7 +52,7 @@ const STEPS_AT_CLOSE: usize = 512;
 /// How long purge rests after an error.
 const REST_NS: u64 = 1_000_000_000;
 
-/// What became of an undo record.
+/// The outcome for an undo record.
 enum Purged {
     /// It is done with; purge goes on from here.
     GoOn(PurgeState),

@@ -1,4 +1,4 @@
-//! What purge keeps between its steps: its buffers, and how far it is.
+//! The state of purge between its steps: its buffers, and how far it is.
 //!
 //! Locks     `buffers`, over I/O.
 
@@ -14,7 +14,7 @@ pub(crate) struct Purge {
     pub(super) buffers: Mutex<Buffers>,
     /// Transactions that ended up to here may be purged (I5).
     pub(super) horizon: AtomicU64,
-    /// It rests until then, after an error: whatever is damaged or unreachable is not read again at
+    /// It rests until then, after an error: a damaged or unreachable place is not read again at
     /// each commit.
     pub(super) rests_until_ns: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Rolling back: a whole transaction, to a savepoint, or what one statement did.
+//! Rolling back: a whole transaction, to a savepoint, or one statement.
 //!
 //! Invariants
 //!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the
@@ -13,7 +13,7 @@
 //!       ([`super::unfinished`]) or the next startup.
 //!   I5  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
 //!       lock in place of the version that was one; a row that goes by that is free. So is an entry
-//!       that goes: whoever came upon it has made a lock of its version.
+//!       that goes: other transactions that came upon it have made a lock of its version.
 //!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
 //!       back all the same.
 
@@ -35,7 +35,7 @@ use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 use std::sync::Arc;
 
-/// What becomes of the locks of rows that are rolled back (I5).
+/// The fate of the locks of rows that are rolled back (I5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows<'a> {
     /// Those of tables that are locked as a whole need none.
@@ -72,8 +72,8 @@ fn undo_down_to(
     Ok(())
 }
 
-/// Takes the whole transaction back. After an error it is as listed as before, with fewer records
-/// (I1): whoever holds its locks keeps them and tries again.
+/// Takes the whole transaction back. After an error it stays listed, with fewer records (I1): the
+/// caller keeps its locks and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     if planted::is_on("txn: log ABORT before the UNDOs") {
         core.make_room(Need::Back, 0)?;
@@ -203,7 +203,7 @@ fn roll_back_row_of(
         }
     }
     let latch = core.purge_latches.of_rows(row.table, old, new);
-    // What an attempt has looked at is of no use here.
+    // The findings of an earlier attempt are of no use here.
     writer.paths.forget_tickets();
     writer.change.plan_backward(table, row, &|version| core.is_settled(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;

@@ -8,8 +8,8 @@
 //!       is to take their place.
 //!   I2  One thread at a time works on them. One that fails rests for a while, and the others go
 //!       on.
-//!   I3  Each is in the list of active transactions too, so that every epoch has it: what is here
-//!       when the database is closed, or crashes, is finished by the next startup.
+//!   I3  Each is in the list of active transactions too, so that every epoch has it: rollbacks that
+//!       are here when the database is closed, or crashes, are finished by the next startup.
 //! Locks     `writer`, over I/O; the list, for a moment.
 
 use super::adopt;
@@ -45,8 +45,8 @@ impl Unfinished {
         core.pace.has_threads() && slot.undo_no() > RECORDS_WAITED_FOR
     }
 
-    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). What was
-    /// promised is withdrawn.
+    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). The caller
+    /// has withdrawn the promise of a prepared one.
     pub(crate) fn add(&self, core: &Core, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
         release_whole_tables(core, &slot, &listed);

@@ -1,5 +1,5 @@
-//! Rollbacks that are left to the background, and what they have met. What is done with them:
-//! [`super::unfinished`].
+//! Rollbacks that are left to the background, and the errors that they have met.
+//! [`super::unfinished`] works on them.
 
 use crate::base::TxnId;
 use crate::table::rows::writer::Writer;
@@ -18,7 +18,7 @@ pub(crate) struct Unfinished {
     pub(super) writer: Mutex<Writer>,
 }
 
-/// What is left of a transaction, and its locks.
+/// The rest of a transaction, and its locks.
 pub(super) struct Rest {
     pub(super) slot: Arc<Slot>,
     pub(super) listed: Listed,
@@ -53,7 +53,7 @@ impl Unfinished {
         self.list.lock().len()
     }
 
-    /// The rollback of one of `owners` that has met an error, and what that was.
+    /// The rollback of one of `owners` that has met an error, and that error.
     pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
         let list = self.list.lock();
         list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {

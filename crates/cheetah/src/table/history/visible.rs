@@ -3,8 +3,8 @@
 //!
 //! **Rows.** A clustered record names the operation that made it: a transaction, and the undo
 //! record that tells what its place held before. If the snapshot sees the transaction, the record
-//! is the row, or says that there is none. Otherwise what was before is asked the same, and so on.
-//! A place of which nothing is told held nothing.
+//! is the row, or says that the row is gone. Otherwise what was before is asked the same, and so
+//! on. A place of which nothing is told held nothing.
 //!
 //! **Entries.** An entry names who touched it last, but what it was before would be told by its
 //! row's undo record. When that transaction is *decided*, that is, it is the reader's own or had
@@ -24,15 +24,15 @@
 //!      alone. If it is not the same entry any more, all starts over.
 //!
 //! Why the order of the two reads is right: an operation touches the row first and then its
-//! entries, and whoever takes it back, or purges it, goes the other way round. So an operation that
-//! was in an entry before the row was read is in the row's chain, or was rolled back, and then it
-//! has gone from the entry before it went from the row: the entry read afterwards does not show it.
-//! Each start over means that somebody else has got on.
+//! entries, and a rollback or a purge goes the other way round. So an operation that was in an
+//! entry before the row was read is in the row's chain, or was rolled back, and then it has gone
+//! from the entry before it went from the row: the entry read afterwards does not show it. Each
+//! start over means that somebody else has got on.
 //!
 //! Invariants
-//!   I1  The snapshot was open before the record was copied, and stays open: what it does not see
-//!       is neither purged nor forgotten (H8), and its undo records are there, also those of
-//!       operations that were rolled back (C6).
+//!   I1  The snapshot was open before the record was copied, and stays open: transactions that it
+//!       does not see are neither purged nor forgotten (H8), and their undo records are there, also
+//!       those of operations that were rolled back (C6).
 //!   I2  Pointers lead to older records only, so each walk ends; every record must be about this
 //!       transaction, table and key.
 //!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's
@@ -46,7 +46,7 @@ use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 use crate::txn::{ReadView, Reader};
 
-/// Who looks at a table, and as of when.
+/// The reader of a table: its transaction and its snapshot.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) core: &'a Core,
@@ -88,12 +88,12 @@ pub(crate) struct EntryVersion {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What a row says of its entry in an index.
+/// The verdict of a row about its entry in an index.
 #[derive(Debug)]
 enum Told {
     /// No row is visible.
     NoRow,
-    /// Whatever is not seen has left the index alone.
+    /// The transactions that are not seen have left the index alone.
     Untouched,
     /// Key, without that of the row, and stored payload for the visible row.
     Entry(Vec<u8>, Vec<u8>),
@@ -215,7 +215,7 @@ impl View<'_> {
         }
     }
 
-    /// What the place of `key` held before an operation, and whether it was live.
+    /// The content of the place of `key` before an operation, and whether it was live.
     fn before<'r>(self, key: &[u8], at: UndoPtr, row: &UndoRow<'r>) -> Result<Option<(bool, Before<'r>)>> {
         if row.table != self.table.id() {
             return Err(not_of(at, "it is about another table"));

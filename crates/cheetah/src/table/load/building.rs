@@ -18,7 +18,7 @@ use crate::tree::{Builder, Changed};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Trees that are being built, and what is sorted for them.
+/// Trees that are being built, and the sorters of their entries.
 #[derive(Debug)]
 pub(super) struct Building {
     /// Nobody can find it, and nothing has its trees but the list of dropped ones.
@@ -67,7 +67,7 @@ impl Building {
         Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 
-    /// What the table will be.
+    /// The table that comes of it.
     pub(super) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
     }

@@ -1,9 +1,9 @@
 //! Trees of secondary indexes from their sorted entries, several at once where they are large.
 //!
 //! Invariants
-//!   L6  What comes of it is what would come of building one after the other: the error of the
-//!       first index that has one, with its row. So who has failed stops those behind, and not
-//!       those before.
+//!   L6  The outcome is the same as that of building one after the other: the error of the first
+//!       index that has one, with its row. So a failed index stops those behind it, and not those
+//!       before.
 //!   L7  Threads that help end before the call does. Only the caller's own asks its `watch`.
 
 use super::{damaged, refuse, Records, Refused, Watch};
@@ -77,7 +77,7 @@ pub(in crate::table) fn build_indexes(
     }
 }
 
-/// What the threads have in common.
+/// State that the threads share.
 struct Shared<'a> {
     core: &'a Core,
     built: &'a Built<'a>,
@@ -131,7 +131,7 @@ impl Shared<'_> {
         refused: &mut Option<Refused>,
         watch: &Watch<'_>,
     ) -> Result<()> {
-        // What this index has told of itself.
+        // The progress that this index has told of itself.
         let told = AtomicU64::new(0);
         let watch = |seen: u64, _| {
             self.done.fetch_add(seen - told.swap(seen, Relaxed), Relaxed);

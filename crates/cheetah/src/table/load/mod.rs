@@ -1,10 +1,10 @@
 //! Loads: a table that nobody else sees gets its rows sorted, page by page, without undo and log.
 //!
-//! The first rows are only kept. If there are no more, they are inserted like any others: what
-//! follows costs some syncs. Otherwise new trees are made for the table. Rows go to the clustered
-//! tree at once as long as their keys ascend, or to a sorter, and entries of each secondary index
-//! to a sorter of its own; at the end the trees are built from those. Then one mini-transaction
-//! gives them to the table, and a checkpoint makes them durable.
+//! The first rows are only kept. If no more follow, they are inserted like any others, as the steps
+//! below cost some syncs. Otherwise new trees are made for the table. Rows go to the clustered tree
+//! at once as long as their keys ascend, or to a sorter, and entries of each secondary index to a
+//! sorter of its own; at the end the trees are built from those. Then one mini-transaction gives
+//! them to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
 //!   L1  New trees are on the list of dropped trees until they are the table's, which is after
@@ -43,7 +43,7 @@ use std::sync::Arc;
 /// Records between two questions whether the statement is to end.
 const RECORDS_PER_QUESTION: u64 = 512;
 
-/// What becomes of a row.
+/// The outcome for a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     /// The load has it.
@@ -126,8 +126,8 @@ enum Stage {
 }
 
 impl Load {
-    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, who
-    /// cannot do without as it can.
+    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, which
+    /// cannot do without.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -202,7 +202,7 @@ impl Load {
     }
 
     /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory
-    /// for so many sorters, or no table to build.
+    /// for that number of sorters, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
         let Stage::Keeps(kept) = stage else { return Ok(false) };

@@ -3,21 +3,21 @@
 //!
 //! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one
 //! record. Forward the row comes first and its entries follow; backward and at purge it comes last.
-//! So whoever sees an entry that a transaction has touched finds the row touched too, and whoever
-//! finds a row as if never touched finds the entries so (C5).
+//! So a reader that sees an entry which a transaction has touched finds the row touched too, and
+//! one that finds a row as if never touched finds the entries so (C5).
 //!
 //! Invariants
 //!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and
 //!       row count together.
-//!   I2  Whatever could refuse a part of it was checked before the mini-transaction; a refusal in
-//!       the middle is a broken invariant and stops the engine, for half an operation must not
+//!   I2  Every check that could refuse a part of it is made before the mini-transaction; a refusal
+//!       in the middle is a broken invariant and stops the engine, for half an operation must not
 //!       reach an epoch.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
 //!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives
 //!       it.
-//!   I5  A forward change removes nothing: what goes is marked as deleted, for those who still see
-//!       it, until purge. Only redo removes it at once, when it knows that the transaction commits:
-//!       nobody reads before redo is done.
+//!   I5  A forward change removes nothing: old rows and entries are marked as deleted, for the
+//!       readers who still see them, until purge. Only redo removes them at once, when it knows
+//!       that the transaction commits: nobody reads before redo is done.
 
 use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -51,14 +51,14 @@ impl BufferRange {
     }
 }
 
-/// What a place in a tree holds before the change; its payload lies in the buffer `before`.
+/// The content of a place in a tree before the change; its payload lies in the buffer `before`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct FoundRecord {
     pub(in crate::table) version: Version,
     pub(in crate::table) payload: BufferRange,
 }
 
-/// What is known of a place before the change.
+/// The knowledge of a place before the change.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Found {
     #[default]
@@ -78,7 +78,7 @@ impl Found {
     }
 }
 
-/// What becomes of one secondary entry. Keys are stored keys: the caller's part, then the clustered
+/// The change of one secondary entry. Keys are stored keys: the caller's part, then the clustered
 /// key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryChange {
@@ -233,7 +233,7 @@ impl Change {
         held.payload.of(&self.before)
     }
 
-    /// What a place holds before, as an undo record has it.
+    /// The content of a place before, as an undo record has it.
     pub(crate) fn before_of(&self, held: &FoundRecord) -> Before<'_> {
         Before { version: held.version, payload: self.held(held) }
     }
@@ -244,8 +244,8 @@ impl Change {
     }
 
     /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is
-    /// delete-marked, and what it holds; `None` when nothing is there. Outside mini-transactions;
-    /// may do I/O.
+    /// delete-marked, and its content; `None` when nothing is there. Outside mini-transactions; may
+    /// do I/O.
     pub(crate) fn look(
         &mut self,
         tree: &Tree,
@@ -261,9 +261,9 @@ impl Change {
         })
     }
 
-    /// Leaves the place of `key` unseen, if its leaf is cold, and what becomes of it may be
-    /// pending; whether it does. The key gets `payload`, or loses what it has; `expect` says what
-    /// is there. Outside mini-transactions; may do I/O.
+    /// Leaves the place of `key` unseen, if its leaf is cold and the change may be pending; whether
+    /// it does. The key gets `payload`, or loses what it has; `expect` says what is there. Outside
+    /// mini-transactions; may do I/O.
     pub(in crate::table) fn leave_cold(
         &self,
         tree: &Tree,
@@ -381,7 +381,7 @@ impl Change {
         self.steps.push(Step { index_no, side, key, work });
     }
 
-    /// What the key of a step has afterwards, with the widest version that it can get.
+    /// The record of a step's key afterwards, with the widest version that it can get.
     fn record_of(&self, step: &Step) -> Option<RecordRef<'_>> {
         let payload = match step.work {
             Work::Insert(payload) | Work::Put(payload) | Work::Replace { payload, .. } => payload,
@@ -508,7 +508,7 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
 }
 
 /// Pages that [`apply`] may need beside those that are pinned: for splits of leaves, up to the
-/// root. What waits for its leaf needs none.
+/// root. A change that waits for its leaf needs no page.
 pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) -> Result<usize> {
     let mut pages = 0;
     for step in &change.steps {

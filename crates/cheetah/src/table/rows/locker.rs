@@ -1,9 +1,9 @@
 //! A transaction's locks as row operations and scans ask for them, and its waits.
 //!
 //! Invariants
-//!   I1  Whoever waits for a lock holds no latch, no use of a table and no purge latch; only locks,
-//!       and pins at most: [`Locker::lock_row`] gives up those of its own path, and a row operation
-//!       keeps those of its other paths ([`super::operation`]).
+//!   I1  A thread that waits for a lock holds no latch, no use of a table and no purge latch; only
+//!       locks, and pins at most: [`Locker::lock_row`] gives up those of its own path, and a row
+//!       operation keeps those of its other paths ([`super::operation`]).
 //!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So
 //!       a writer that has given its lock up for the version it has written is found by that
 //!       version; and a version whose transaction has ended is committed, as what is rolled back
@@ -14,7 +14,7 @@
 //!   I4  A row that a scan has just locked exclusively needs no second request by whoever changes
 //!       it next. Its key is remembered until a lock of a row is given back, something is rolled
 //!       back, or the transaction ends: until then nothing takes the lock away.
-//!   I5  Locks are on rows, that is on clustered keys: whoever changes a row or one of its entries
+//!   I5  Locks are on rows, that is on clustered keys: the writer of a row or of one of its entries
 //!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
 
 use super::change::Version;
@@ -53,7 +53,7 @@ pub(crate) enum VersionWriter {
     Other(TxnId),
 }
 
-/// What came of a request that was made under a latch.
+/// The outcome of a request that was made under a latch.
 #[derive(Debug)]
 pub(crate) enum Asked {
     /// The lock is there.
@@ -81,13 +81,13 @@ pub(crate) enum Locked {
     /// It is there, and locked: by one request in this mode, which can be given back, or by its own
     /// transaction's version.
     Live(Option<LockMode>),
-    /// There is none; its key is locked in the same way.
+    /// The record is gone; its key is locked in the same way.
     Gone(Option<LockMode>),
     /// Somebody has it, and the caller does not wait.
     Refused,
 }
 
-/// What a look at a row has come to.
+/// The outcome of a look at a row.
 struct Look {
     asked: Asked,
     writer: VersionWriter,
@@ -112,14 +112,14 @@ pub(crate) struct Locker {
     pub(crate) core: Arc<Core>,
     pub(crate) owner: Owner,
     view: Arc<ReadView>,
-    /// What views tell of the owner.
+    /// The owner's entry in the read views.
     entry: Arc<Entry>,
     interrupted: Interrupted,
     report: Option<Report>,
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
-    /// Those of the transaction: what a deadlock's victim would lose.
+    /// The undo records of the transaction: the work that a deadlock's victim would lose.
     undo_records_count: AtomicU64,
     /// The row that a scan has locked exclusively last, if that still counts (I4).
     scanned: Mutex<Scanned>,
@@ -131,7 +131,7 @@ struct Scanned {
     tree: Option<TreeId>,
     key: Vec<u8>,
     by: ScannedBy,
-    /// What the scan has found in the image of its cold leaf.
+    /// The record that the scan has found in the image of its cold leaf.
     peeked: Option<Peeked>,
 }
 
@@ -210,8 +210,8 @@ impl Locker {
         scanned.key.extend_from_slice(key);
     }
 
-    /// How a scan has locked the row last, if no other one since then, and it still has it. What
-    /// the scan has found in the image of the row's leaf goes to `path`.
+    /// How a scan has locked the row last, if no other one since then, and it still has it. The
+    /// record that the scan has found in the image of the row's leaf goes to `path`.
     pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
         let mut scanned = self.scanned.lock();
         if scanned.tree != Some(tree) || scanned.key != key {
@@ -317,7 +317,7 @@ impl Locker {
 
     /// Asks for `lock`, which is on the record of `key`, whose version is that of another open
     /// transaction, or of one whose commit is just being published (M13): that one's lock is
-    /// entered first, if there is going to be a wait for it. Whoever gets it looks again, as the
+    /// entered first, if there is going to be a wait for it. The new owner looks again, as the
     /// holder may have ended, or let go of a row of which it has still an older change to roll
     /// back; a record is given back before that, as it counts again.
     pub(crate) fn ask_behind(
@@ -460,8 +460,8 @@ impl Locker {
         }
     }
 
-    /// Locks something that needs no look at a record. Waits; errors as of [`ask`](Self::ask) and
-    /// [`wait`](Self::wait).
+    /// Locks something that needs no look at a record. Waits; the errors are those of
+    /// [`ask`](Self::ask) and [`wait`](Self::wait).
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         let stage = if let Lock::Table(..) = lock { Stage::TableLock } else { Stage::RowLock };
         match self.ask(lock, Patience::Waits)? {
@@ -483,14 +483,14 @@ impl Locker {
 
     /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets
     /// the record as it is when the lock is held. Leaves `path`, if there is one, prepared for
-    /// `key` in the clustered tree, unless it has waited. Waits and may do I/O; errors as of
-    /// [`acquire`](Self::acquire) and of `see`.
+    /// `key` in the clustered tree, unless it has waited. Waits and may do I/O; the errors are
+    /// those of [`acquire`](Self::acquire) and of `see`.
     ///
     /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the
     /// frames in memory, not the pages as they are: others may split, merge, free and reuse them.
     /// So whoever uses the path takes the leaf's latch and asks again whether the page is alive, of
     /// this tree, a leaf, and has the key between its fences; if not, it searches from the root
-    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). What the record was is not kept
+    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). The record itself is not kept
     /// at all.
     pub(crate) fn lock_row(
         &self,
@@ -569,7 +569,7 @@ fn tell_watching(view: &ReadView, refuses: bool) {
     view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
 }
 
-/// What is asked for; shared in place of exclusive when that is planted.
+/// The requested lock; shared in place of exclusive when that is planted.
 fn planted_lock(lock: Lock<'_>) -> Lock<'_> {
     let mode = LockMode::Shared;
     match lock {

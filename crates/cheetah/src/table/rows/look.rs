@@ -1,6 +1,6 @@
-//! What a row operation looks at before it changes anything: the row that goes, the place of the
-//! row that comes, and their entries. What keeps it so until the mini-transaction says
-//! [`super::operation`].
+//! The looks of a row operation before it changes anything: at the row that goes, the place of the
+//! row that comes, and their entries. [`super::operation`] says what keeps the findings true until
+//! the mini-transaction.
 
 use super::change::{BufferRange, Change, EntryChange, Found, FoundRecord, Payload, TreePaths};
 use super::request::RowRequest;
@@ -17,14 +17,14 @@ use crate::table::shared::parts::Core;
 pub(in crate::table) enum Seen<'a> {
     /// All: in redo, which does not know the old payload.
     All,
-    /// Those whose leaf is in memory. In redo, of what commits for certain: what goes is removed
-    /// and what comes is put, whatever is there.
+    /// Those whose leaf is in memory. In redo, of transactions that commit for certain: the old
+    /// entry is removed and the new one is put, whatever is there.
     RedoneForGood,
     /// Those of a row that not everybody sees.
     UnlessSettled(Settled<'a>),
 }
 
-/// What is needed to leave entries unseen of a row that everybody sees.
+/// The means to leave entries unseen of a row that everybody sees.
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Settled<'a> {
     core: &'a Core,
@@ -165,7 +165,7 @@ impl Writer {
         }
         match change.look(tree, key, path)? {
             Some((false, held)) => Ok(Found::Record(held)),
-            // Who made the change has not looked, perhaps, and it is told when it is made.
+            // The maker of the change may not have looked, and it is told when the change is made.
             _ if !matches!(seen, Seen::UnlessSettled(_)) => {
                 tree.leaves().note_missing(tree.def().id);
                 Ok(Found::Nothing)
@@ -205,7 +205,7 @@ impl Writer {
 }
 
 impl Seen<'_> {
-    /// What an entry that goes is known to be without a look.
+    /// The expectation of an old entry that is known without a look.
     fn expect_of_old(&self, change: &Change) -> Option<Expect> {
         match self {
             Seen::All => None,

@@ -14,8 +14,8 @@
 //!     error there stops the engine.
 //!   - One mini-transaction changes the row, all its entries, the row count, the undo log and the
 //!     log, or nothing.
-//!   - Who waits for a lock holds locks, and at most pins of the paths of its own operation: no
-//!     latch, no use of a table, no purge latch.
+//!   - A transaction that waits for a lock holds locks, and at most pins of the paths of its own
+//!     operation: no latch, no use of a table, no purge latch.
 
 pub(crate) mod change;
 pub(crate) mod large;

@@ -7,19 +7,19 @@
 //! ([`crate::table::shared::purge_latch`]) purge, so what was looked at still holds in the
 //! mini-transaction.
 //!
-//! What somebody else has in the way, a row with the same unique key or a locked range, is waited
-//! for without latches, and then all begins again. Held meanwhile are locks, and the pins of the
-//! paths that the attempt has searched: useful hints when it begins again, no more. Ranges are
-//! asked for before anything is changed, and once more afterwards: a scan that has locked one in
-//! between has not seen what came, so that goes again; a later one sees it.
+//! When somebody else has something in the way, a row with the same unique key or a locked range,
+//! the operation waits for it without latches, and then all begins again. Held meanwhile are locks,
+//! and the pins of the paths that the attempt has searched: useful hints when it begins again, no
+//! more. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
+//! locked one in between has not seen what came, so that goes again; a later one sees it.
 //!
 //! Invariants
 //!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were
 //!       written are rolled back.
 //!   I2  Once it is done, its versions are the locks of its rows: those that were asked for are
 //!       given back.
-//!   I3  The undo record is appended before the trees change: whoever meets the new version finds
-//!       it.
+//!   I3  The undo record is appended before the trees change: a reader that meets the new version
+//!       finds it.
 
 use super::change::Change;
 use super::locker::ScannedBy;
@@ -33,7 +33,7 @@ use crate::table::history::rollback;
 use crate::table::shared::counters::Counters;
 use crate::table::shared::purge_latch::PurgeLatch;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 enum Attempt {
     Done,
@@ -111,7 +111,7 @@ impl Writer {
                 }
             };
             if let Obstacle::Range(..) = obstacle {
-                // Whoever has the range may put the row there himself.
+                // The new owner of the range may put the row there itself.
                 give_back_key(on, request, key_locks);
             }
             if !self.wait_for(on, obstacle)? {

@@ -1,6 +1,6 @@
-//! What a row operation locks, and what it has to wait for: rows of the same key, rows with the
-//! same unique key, and ranges that others have locked. When it does what, and what it holds then,
-//! says [`super::operation`].
+//! The locks of a row operation, and the locks of others for which it has to wait: rows of the same
+//! key, rows with the same unique key, and ranges that others have locked. [`super::operation`] has
+//! the order of the steps, and what is held at each.
 
 use super::locker::{Asked, Locked, Patience, ScannedBy, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
@@ -14,7 +14,7 @@ use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
 use std::ops::Bound;
 
-/// What an operation has to wait for before it can begin again.
+/// The obstacle for which an operation has to wait before it can begin again.
 #[derive(Debug)]
 pub(in crate::table) enum Obstacle {
     /// The row of this key has the same unique key, or had it.
@@ -147,7 +147,8 @@ impl Writer {
             let writer = on.locks.map_or(VersionWriter::Own, |locks| locks.locker.writer_of(version));
             if !cursor.is_fresh() {
                 on.check_interrupted()?;
-                // What was copied may have been rolled back before its writer was asked for.
+                // The version that was copied may have been rolled back before its writer was asked
+                // for.
                 found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
             }

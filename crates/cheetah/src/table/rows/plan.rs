@@ -1,5 +1,5 @@
-//! Which steps a [`Change`] takes: forward, backward, and at purge; in which order, and what is
-//! never removed, says [`super::change`].
+//! The steps of a [`Change`]: forward, backward, and at purge; [`super::change`] defines their
+//! order, and what is never removed.
 
 use super::change::{
     rows_of, BufferRange, Change, Found, FoundRecord, Paths, Payload, Side, Stamp, Version, Work,
@@ -9,7 +9,7 @@ use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
 use crate::table::definitions::handle::Table;
 
-/// What becomes of rows and entries that go.
+/// The way in which old rows and entries go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gone {
     /// They are marked as deleted, for those who still see them.
@@ -19,7 +19,7 @@ pub(crate) enum Gone {
 }
 
 impl Change {
-    /// Plans the operation: what was looked at before is still so.
+    /// Plans the operation: the findings of the looks before are still true.
     pub(crate) fn plan_forward(&mut self, gone: Gone) {
         let keeps_key = self.keeps_key();
         let goes = |held: &FoundRecord| match gone {

@@ -8,8 +8,8 @@
 //!   I2  An operation is taken apart only if its transaction commits for certain and its new row
 //!       has no large values. So nothing of it is asked for but what is there in the end: of the
 //!       changes of one record the last one counts.
-//!   I3  What an operation that is taken apart does beside the trees (counts of rows, next numbers)
-//!       is done at once, by the thread that reads the log.
+//!   I3  The changes that an operation taken apart makes beside the trees (counts of rows, next
+//!       numbers) are made at once, by the thread that reads the log.
 
 use super::large;
 use super::look::Seen;
@@ -26,7 +26,7 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::tree::{Changed, Removed};
 
-/// What becomes of one record of a tree.
+/// The change of one record of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordChange<'a> {
     pub(crate) index_no: usize,
@@ -158,7 +158,8 @@ impl Writer {
             (_, is_there) if is_there == was_there => {}
             (0, true) => return Err(disagrees(table, "the new row is there already")),
             (0, false) => return Err(disagrees(table, "the row to change is missing")),
-            // As of entries that are left unseen: it is told, and the entry is as it should be.
+            // The same as for entries that are left unseen: it is told, and the entry is as it
+            // should be.
             (_, false) => tree.leaves().note_missing(tree.def().id),
             (_, true) => tree.leaves().note_live_replaced(tree.def().id),
         }

@@ -1,4 +1,4 @@
-//! A row operation as its caller asks for it, and who asks.
+//! A row operation as its caller asks for it, and the writer that asks.
 
 use super::locker::Locker;
 use crate::base::{Error, Result, TreeId};
@@ -11,7 +11,7 @@ use crate::table::shared::parts::Core;
 use crate::txn::{LockMode, Slot};
 use std::sync::Arc;
 
-/// Who writes, and where.
+/// The writer, and the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) core: &'a Core,
@@ -45,7 +45,7 @@ pub(crate) struct Locks<'a> {
     pub(crate) keeps_absent: bool,
 }
 
-/// What a caller asks for: a row that goes, a row that comes, and the entries of both.
+/// A caller's request: a row that goes, a row that comes, and the entries of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRequest<'a> {
     pub(in crate::table) op: RowOp,

@@ -1,7 +1,8 @@
 //! Moving large values out of a row, so that the row fits a leaf.
 //!
 //! Invariants
-//!   I1  What is moved out depends on the row and the limit only: redo moves out the same values.
+//!   I1  The choice of the values that are moved out depends on the row and the limit only: redo
+//!   moves out the same values.
 //!   I2  The largest values go first, and only as many as needed: short values next to each other
 //!       compress best in the leaf.
 

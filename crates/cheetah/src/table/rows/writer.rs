@@ -1,5 +1,4 @@
-//! The buffers and pins of one transaction's row operations. What is done with them says
-//! [`super::operation`].
+//! The buffers and pins of one transaction's row operations. [`super::operation`] uses them.
 
 use super::change::{Change, Paths};
 use super::stored_row::Value;

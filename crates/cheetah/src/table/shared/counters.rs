@@ -1,8 +1,8 @@
-//! What has happened since the database was opened, counted.
+//! Events since the database was opened, counted.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What has happened since the database was opened.
+/// Counts of events since the database was opened.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
     pub(crate) rows_inserted: AtomicU64,
@@ -18,7 +18,8 @@ pub(crate) struct Counters {
     pub(crate) purged_between_snapshots: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
-    /// Tables whose trees were built by loads, their rows, and what was written to sort them.
+    /// Tables whose trees were built by loads, their rows, and the bytes that were written to sort
+    /// them.
     pub(crate) loads: AtomicU64,
     pub(crate) loaded_rows: AtomicU64,
     pub(crate) load_spilled_bytes: AtomicU64,

@@ -1,9 +1,9 @@
-//! What the latest deadlock was, told while those in it were still there.
+//! A report of the latest deadlock, written while its transactions were still there.
 //!
 //! The lock table keeps who waited for whom. Their numbers, connections and statements are gone
-//! when somebody asks, so the victim, who is the first to know, writes them down before it is
-//! rolled back: until then the others wait on.
-//! Locks     the report, for a moment; nothing is taken while it is held.
+//! when somebody asks, so the victim, which is the first to know, writes them down before it is
+//! rolled back: until then the others wait on. Locks     the report, for a moment; nothing is taken
+//! while it is held.
 
 use super::moment::Moment;
 use parking_lot::Mutex;

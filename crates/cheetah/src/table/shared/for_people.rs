@@ -1,6 +1,6 @@
-//! Reports tell people of things that the engine does not know itself: connections, values in
-//! keys, the time of day. The user of the engine gives a function for each. Where there is none,
-//! reports leave the thing out, or have bytes in its place.
+//! Reports tell people of things that the engine does not know itself: connections, values in keys,
+//! the time of day. The user of the engine gives a function for each. Without a function, reports
+//! leave the thing out, or have bytes in its place.
 
 use super::moment::Moment;
 use super::parts::Core;

@@ -37,7 +37,7 @@ impl Journal {
         self.log.get()
     }
 
-    /// What a commit waits for: 0 nothing, 1 a sync, 2 a write.
+    /// The step for which a commit waits: 0 none, 1 a sync, 2 a write.
     pub(crate) fn set_flush_mode(&self, mode: u8) {
         self.flush_mode.store(mode, Relaxed);
     }

@@ -24,8 +24,9 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
 }
 
 /// Has newer versions serve of the keys that do, if there are any: as many as CONTROL has room for
-/// beside the older ones, and the others when a pass has ended and these are forgotten. What cannot
-/// be fetched now is left for the next time (E11). `Limit` when it is full of keys that serve.
+/// beside the older ones, and the others when a pass has ended and these are forgotten. Keys that
+/// cannot be fetched now are left for the next time (E11). `Limit` when it is full of keys that
+/// serve.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;

@@ -1,12 +1,12 @@
-//! What is lacking in a damaged database that is opened only to be copied (`salvage`): changes that
-//! redo could not make. There tables are not quarantined: a change that meets damage is left out,
-//! and told of.
+//! The losses of a damaged database that is opened only to be copied (`salvage`): changes that redo
+//! could not make. There tables are not quarantined: a change that meets damage is left out, and
+//! told of.
 
 use crate::base::{Error, TableId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 
-/// Keys of rows of a table that are left out; with so many, all of its rows are.
+/// Keys of rows of a table that are left out; with `DOUBTFUL_MAX` of them, all of its rows are.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
 /// See the module.
@@ -18,7 +18,7 @@ struct Inner {
     /// Of the database as a whole.
     notes: Vec<String>,
     changes: BTreeMap<TableId, LostChanges>,
-    /// Rows that a rollback should have changed: what is there was never committed.
+    /// Rows that a rollback should have changed: their present versions were never committed.
     doubtful: BTreeMap<TableId, HashSet<Vec<u8>>>,
 }
 
@@ -67,7 +67,7 @@ impl Losses {
         self.0.lock().changes.get(&table).cloned()
     }
 
-    /// What was noted of the database as a whole.
+    /// The notes about the database as a whole.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.0.lock().notes.clone()
     }

@@ -1,4 +1,4 @@
-//! What all parts of an open database share.
+//! State that all parts of an open database share.
 //!
 //! Many files: one for each thing that is shared.
 //!

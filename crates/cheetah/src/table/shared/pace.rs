@@ -12,7 +12,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Without threads, and with so many I/O operations a second.
+    /// Without threads, and with `io_capacity` I/O operations a second.
     pub(crate) fn new(io_capacity: u32) -> Self {
         Self {
             has_threads: Arc::default(),

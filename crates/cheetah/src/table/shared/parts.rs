@@ -1,5 +1,5 @@
-//! The parts of an open database, side by side, and what takes several of them: so [`Core`] is what
-//! gives a checkpoint its [`StateAtSwitch`].
+//! The parts of an open database, side by side, and the operations that take several of them: so
+//! [`Core`] gives a checkpoint its [`StateAtSwitch`].
 
 use super::counters::Counters;
 use super::deadlocks::Deadlocks;
@@ -48,7 +48,7 @@ pub(crate) struct Core {
     pub(crate) startup: Startup,
     pub(crate) pace: Pace,
     pub(crate) reliefs: Reliefs,
-    /// What transactions have left to the background.
+    /// Rollbacks that transactions have left to the background.
     pub(crate) unfinished: Unfinished,
     /// Transactions that wait for somebody else's decision, and nobody holds.
     pub(crate) prepared: Prepared,
@@ -57,7 +57,7 @@ pub(crate) struct Core {
     pub(crate) purge_latches: PurgeLatches,
     /// Keys of unique indexes that somebody is about to add.
     pub(crate) unique_keys: UniqueKeys,
-    /// What loads sort with.
+    /// The sorters of loads.
     pub(crate) sorting: Sorting,
     pub(crate) dropping: Mutex<Dropping>,
     pub(crate) statistics: StatisticsWork,

@@ -1,4 +1,4 @@
-//! What constraints between tables have refused last, for people.
+//! The last refusals by constraints between tables, for people.
 //!
 //! Locks     the text, for a moment; nothing is taken while it is held.
 
@@ -34,7 +34,7 @@ impl Refusals {
     }
 }
 
-/// At most so many bytes of a text, and only whole characters.
+/// The beginning of a text: at most `bytes_max` bytes, and only whole characters.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 /// Space is given back each time this part of the reserve has been used up.
 const RELIEF_PART: u64 = 16;
-/// So much of the reserve is to be free again then, and so many segments are collected for that.
+/// This part of the reserve is to be free again then, and segments are collected until it is.
 const RELIEF_GOAL_PART: u64 = 4;
 const RELIEF_ROUNDS: usize = 16;
 
@@ -172,8 +172,8 @@ impl Core {
         }
     }
 
-    /// Sees to it that a file waits for when the current one of the log is full. What rolls back
-    /// does not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
+    /// Sees to it that a file waits for when the current one of the log is full. A rollback does
+    /// not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
     /// nobody would make room.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {

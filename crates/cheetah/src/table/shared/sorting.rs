@@ -1,4 +1,4 @@
-//! What loads and builds of indexes sort with.
+//! The sorters of loads and builds of indexes.
 
 use crate::sort::{Share, SortMemory, Sorter, TempFiles};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the background has to do for statistics: of which tables they may be due, and of which they
-//! are to go.
+//! The background's work for statistics: the tables whose statistics may be due, and those whose
+//! statistics are to go.
 //!
 //! Locks     that of the turn, over a look at all tables, which only the background makes; inside
 //!           it, and elsewhere, the others, for moments.
@@ -15,7 +15,7 @@ const PLACES: u32 = 20;
 /// How often all tables are looked at, when nobody asks for it.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
-/// What there is to do, and what settings say.
+/// The work to do, and the settings.
 #[derive(Debug)]
 pub(crate) struct StatisticsWork {
     by_themselves: AtomicBool,
@@ -62,7 +62,7 @@ impl StatisticsWork {
         self.by_themselves.load(Relaxed)
     }
 
-    /// How many places are looked at where a definition says `places`.
+    /// The number of places to look at when a definition has `places`.
     pub(crate) fn places(&self, places: u32) -> u32 {
         if places > 0 {
             places
@@ -92,8 +92,8 @@ impl StatisticsWork {
     }
 
     /// The next table in turn of which `is_due` says so; none when none is, and then until a while
-    /// after, or until somebody [asks](Self::ask). Tables that are not there, for which `is_due`
-    /// says `None`, are forgotten.
+    /// after, or until somebody [asks](Self::ask). Tables that are gone, for which `is_due` returns
+    /// `None`, are forgotten.
     pub(crate) fn next_due(
         &self,
         now_ns: u64,

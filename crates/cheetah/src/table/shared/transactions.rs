@@ -1,4 +1,5 @@
-//! The parts that know transactions: which are open, which versions are seen, what undoes them.
+//! The parts that know transactions: which are open, which versions are seen, and how they are
+//! undone.
 
 use crate::txn::{Active, Owner, Roster, UndoLog, Versions};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +9,7 @@ pub(crate) struct Transactions {
     pub(crate) active: Active,
     pub(crate) versions: Versions,
     pub(crate) undo: UndoLog,
-    /// Who has a transaction.
+    /// The holders of transactions.
     pub(crate) roster: Roster,
     next_owner: AtomicU64,
 }
