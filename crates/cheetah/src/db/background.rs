@@ -1,5 +1,4 @@
-//! What goes on behind the statements, as steps: threads loop over them, a simulator interleaves
-//! them.
+//! The work behind the statements, as steps: threads loop over them, a simulator interleaves them.
 
 use super::fulltext::{drop_if_empty, WorkingOff};
 use super::rest::{Rest, Signs};
@@ -21,7 +20,7 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 /// Dictionaries that one step loads, at most.
 const DICTIONARIES_PER_STEP: usize = 16;
-/// After holes of the allocator were given back, a pause of so many times the time that it took.
+/// After holes of the allocator were given back, a pause of this many times the duration of that.
 const HOLES_PAUSES: u64 = 1000;
 /// Or this pause, where it took longer than that.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
@@ -118,7 +117,7 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Reports stalls that take too long to the listener, who may do I/O. It takes no latch and
+    /// Reports stalls that take too long to the listener, which may do I/O. It takes no latch and
     /// waits for nothing of the database, so that it gets on when nothing else does.
     pub(in crate::db) fn watch_step(&self) -> Result<bool> {
         self.core.health.stalls().look(self.core.clock.now_ns());
@@ -172,7 +171,7 @@ impl Background {
     /// Writes dirty pages that are due, and makes the dictionaries for them.
     pub(in crate::db) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
-        // What goes wrong with these keeps no page from being written.
+        // An error in these keeps no page from being written.
         let dictionaries = match self.noted("making dictionaries", self.dictionary_step()) {
             Err(fatal @ Error::Fatal(_)) => return Err(fatal),
             done => done.unwrap_or(false),
@@ -197,7 +196,7 @@ impl Background {
         self.noted("rollbacks", self.core.unfinished.step(&self.core))
     }
 
-    /// Frees some of what is no longer needed: what committed transactions have left behind, pages
+    /// Frees some of the things that are no longer needed: remains of committed transactions, pages
     /// of dropped trees, undo pages. An error of one does not keep the others.
     pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
@@ -216,8 +215,8 @@ impl Background {
         core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
-    /// Finishes, as far as that goes and does not take long, what transactions have left and what
-    /// is no longer needed; the rest is left to the next startup.
+    /// Finishes, as far as that goes and does not take long, the rollbacks and frees that
+    /// transactions have left; the rest is left to the next startup.
     pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -233,8 +232,8 @@ impl Background {
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
     }
 
-    /// Passes a result on, after noting an error and what works again. A full disk does not end the
-    /// background: it goes on when there is space.
+    /// Passes a result on, after noting an error, or that the step works again. A full disk does
+    /// not end the background: it goes on when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
         let errors = self.core.health.background_errors();
         match &result {
@@ -259,8 +258,8 @@ impl Background {
         Ok(done)
     }
 
-    /// Returns what threads leave free in the allocator to the system, if it matters. Whoever
-    /// allocates may wait for it, so it takes a thousandth of the time at most, and is left alone
+    /// Returns what threads leave free in the allocator to the system, if it matters. Allocating
+    /// threads may wait for it, so it takes a thousandth of the time at most, and is left alone
     /// where the heap of the process is so large that the engine's part does not matter.
     fn give_holes_back(&self) {
         let begun_ns = self.core.clock.now_ns();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// What a snapshot is to be.
+/// The order for a snapshot.
 pub struct SnapshotOrder<'a> {
     /// The directory that it will be; it must not exist.
     pub path: &'a Path,

@@ -28,7 +28,8 @@ impl Build {
         self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 
-    /// What a change of the definition can take; `None` before [`Transaction::finish_build`].
+    /// The indexes that a change of the definition can take; `None` before
+    /// [`Transaction::finish_build`].
     pub fn indexes(&self) -> Option<BuiltIndexes> {
         self.0.indexes()
     }
@@ -36,9 +37,9 @@ impl Build {
 
 impl Transaction {
     /// Keeps loads from the table until this transaction ends: one that is committed meanwhile
-    /// would put another table into its place, with the definition of before. Whoever has many rows
-    /// for it inserts them like any others. Waits for a load that is under way, after which the
-    /// table may [have moved](Table::has_moved). Errors as of [`lock_table`](Self::lock_table).
+    /// would put another table into its place, with the definition of before. Many rows for it are
+    /// inserted like any others meanwhile. Waits for a load that is under way, after which the
+    /// table may [have moved](Table::has_moved). Errors: those of [`lock_table`](Self::lock_table).
     pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -96,7 +97,7 @@ impl Transaction {
     }
 
     /// Locks the table against writers, and brings the indexes up to what is there then, durably:
-    /// until this transaction ends, a change of the definition may take them. Errors as of
+    /// until this transaction ends, a change of the definition may take them. Errors: those of
     /// [`lock_table`](Self::lock_table), [`begin_build`](Self::begin_build) and
     /// [`run_build`](Self::run_build).
     pub fn finish_build(&mut self, build: &mut Build, entries_of: &mut EntriesOf<'_>) -> Result<()> {

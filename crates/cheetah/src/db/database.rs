@@ -65,9 +65,9 @@ impl std::fmt::Debug for Db {
 }
 
 impl Db {
-    /// Opens the database of a directory, creating it when there is none, and recovers it from
-    /// whatever happened last time. Blocks until everything committed is there and nothing else.
-    /// Sizes that are fixed at creation are taken from the database, not from `config`.
+    /// Opens the database of a directory, creating it if it does not exist, and recovers it,
+    /// however it was closed last time. Blocks until everything committed is there and nothing
+    /// else. Sizes that are fixed at creation are taken from the database, not from `config`.
     pub fn open(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Cleanup::Now)
     }
@@ -119,15 +119,16 @@ impl Db {
         self.0.background.step()
     }
 
-    /// What a commit waits for, as `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is on
-    /// disk, 2 the log is written to its file.
+    /// The step for which a commit waits, as `innodb_flush_log_at_trx_commit`: 0 none, 1 the log is
+    /// on disk, 2 the log is written to its file.
     pub fn set_flush_log_at_commit(&self, mode: u8) {
         self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
-    /// Changes the memory of the engine to `bytes`, or what it needs at least; returns what it is
-    /// then. More is used as it is needed. What is too much is given back in the background; what
-    /// was set aside when the database was opened keeps its size (`memory`, M3).
+    /// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the
+    /// new size. More is used as it is needed. Memory beyond the new size is given back in the
+    /// background; parts that were set aside when the database was opened keep their size
+    /// (`memory`, M3).
     pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
         let bytes = self.0.core.pool.set_memory_bytes(bytes);
         self.0.background.call();
@@ -146,7 +147,7 @@ impl Db {
     }
 
     /// Has the background read all images in turn from now on, at that rate, to find damage before
-    /// somebody needs them; a pass a day at most. 0, as at first: none. What is found is a
+    /// somebody needs them; a pass a day at most. 0, as at first: none. Damage that is found is a
     /// background error.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         self.0.core.upkeep.set_scrub_rate(bytes_per_second);
@@ -160,9 +161,9 @@ impl Db {
         self.0.core.use_keys(ids)
     }
 
-    /// Sets whether tables are encrypted that do not say whether they are. What is there already is
-    /// encrypted, or decrypted, by the background. Asks the key service for the keys of these
-    /// tables: `Key` when it lacks one; then nothing has changed.
+    /// Sets whether tables are encrypted that do not say whether they are. The background encrypts,
+    /// or decrypts, the present tables. Asks the key service for the keys of these tables: `Key`
+    /// when it lacks one; then nothing has changed.
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
@@ -239,8 +240,8 @@ impl Db {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// How often definitions have changed since the startup: what was found out about constraints
-    /// may be true no more when it has grown.
+    /// How often definitions have changed since the startup: findings about constraints may be out
+    /// of date once it has grown.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
@@ -258,7 +259,7 @@ impl Db {
         core.refusals.note(core.moment(), text);
     }
 
-    /// The constraints whose child the table is, and what serves them now.
+    /// The constraints whose child the table is, and the indexes that serve them now.
     pub fn constraints_of_child(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_child(&self.0.core.catalog, table)
     }
@@ -268,8 +269,8 @@ impl Db {
         foreign_keys::of_parent(&self.0.core.catalog, table)
     }
 
-    /// The constraints that a new definition would add to a table, and what would serve them.
-    /// `Constraint` when it may not have them.
+    /// The constraints that a new definition would add to a table, and the indexes that would serve
+    /// them. `Constraint` when it may not have them.
     pub fn constraints_to_add(&self, table: &Arc<Table>, new: &Constraints) -> Result<Vec<ForeignKey>> {
         let _ddl = self.0.core.catalog.lock_ddl();
         foreign_keys::of_definition(&self.0.core.catalog, table, new)
@@ -392,8 +393,8 @@ impl Db {
         self.0.core.checkpoint()
     }
 
-    /// What goes wrong without stopping the engine and without a statement that could be told:
-    /// places and errors.
+    /// Errors that do not stop the engine and belong to no statement that could report them: places
+    /// and errors.
     pub fn background_errors(&self) -> Vec<(&'static str, String)> {
         self.0.core.health.background_errors().list()
     }

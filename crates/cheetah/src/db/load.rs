@@ -45,11 +45,11 @@ impl Transaction {
     /// Begins to load a table; `None` when somebody has written it already, when it is not from
     /// this process, or when its columns have come and gone.
     ///
-    /// For a caller who knows that nobody else has use for the table yet, and who will drop it
-    /// unless the load ends well: rows of a load are not rolled back with the transaction, and are
-    /// seen by everybody once it has ended, but for snapshots from before. Until then the
-    /// transaction must not read or write the table in another way. It has it locked as a whole:
-    /// errors as of [`lock_table`](Self::lock_table).
+    /// For a caller that knows that nobody else has use for the table yet, and will drop it unless
+    /// the load ends well: rows of a load are not rolled back with the transaction, and are seen by
+    /// everybody once it has ended, but for snapshots from before. Until then the transaction must
+    /// not read or write the table in another way. The transaction has the table locked as a whole:
+    /// errors are those of [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -74,7 +74,7 @@ impl Transaction {
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        // A log record gives the rows their place, and there is none of a temporary table.
+        // A log record gives the rows their place, and a temporary table has no log records.
         if !table.is_untouched() || table.has_older_formats() || table.id().is_temporary() {
             return Ok(None);
         }
@@ -112,8 +112,8 @@ impl Transaction {
     /// new table answer `NoSuchTable`. If there are many rows of a new table, they are durable on
     /// return; otherwise this transaction has inserted them, or their table waits for its commit.
     /// May take long and asks meanwhile whether to stop, see
-    /// [`interrupt_when`](Self::interrupt_when). Errors as of [`load`](Self::load); when the last
-    /// step fails, the table can only be dropped, emptied or renamed.
+    /// [`interrupt_when`](Self::interrupt_when). Errors: those of [`load`](Self::load); when the
+    /// last step fails, the table can only be dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
     }
@@ -170,9 +170,9 @@ impl Transaction {
     /// Stops keeping the entries of the indexes in `which`, but for unique ones, until
     /// [`enable_indexes`](Self::enable_indexes): rows are written without them, and no cursor reads
     /// them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on
-    /// return, whatever becomes of the transaction, which has the table locked as a whole: errors
-    /// as of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written: what
-    /// it would roll back later is not in these indexes.
+    /// return, however the transaction ends, which has the table locked as a whole: errors are
+    /// those of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written:
+    /// the rows that it would roll back later are not in these indexes.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;
         self.check_has_not_written(table)?;
@@ -180,8 +180,8 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// As [`disable_indexes`](Self::disable_indexes) for a table without rows. `None` when it has
-    /// one, whoever sees it: then nothing has changed, and nobody is waited for.
+    /// As [`disable_indexes`](Self::disable_indexes) for a table without rows. `None` when it has a
+    /// row, whether or not anybody sees it: then nothing has changed, and nobody is waited for.
     pub fn disable_indexes_if_empty(
         &mut self,
         table: &Arc<Table>,

@@ -13,8 +13,8 @@ pub(in crate::db) fn existing(core: &Core, name: &str) -> Option<Arc<Table>> {
     core.catalog.by_name(name).ok()
 }
 
-/// The table of that name, which is created with such rows and keys of at most `max_key_bytes` when
-/// there is none: blocks for I/O then.
+/// The table of that name, created with such rows and keys of at most `max_key_bytes` if it does
+/// not exist: blocks for I/O then.
 pub(in crate::db) fn existing_or_new(
     core: &Core,
     name: &str,

@@ -5,8 +5,8 @@
 //! one thread a second.
 //!
 //! Invariants
-//!   I1  Whatever gives the background work changes a *sign*, or is followed by a
-//!       [call](Rest::call). Every turn looks at the signs, so rest ends within a second of it.
+//!   I1  Every step that gives the background work changes a *sign*, or is followed by a [call
+//!       Every turn looks at the signs, so rest ends within a second of it.
 //!   I2  Every thread has a turn every eleven seconds, for work that only the time makes due.
 //!   I3  No thread rests while another one is held up, or a rollback is left to the background.
 //!   I4  A call is not lost: a thread decides to rest, and falls asleep, under the mutex under
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Pause after a step that had nothing to do.
 pub(super) const IDLE: Duration = Duration::from_millis(20);
-/// Threads rest when nothing has happened for so long.
+/// Threads rest when nothing has happened for this time.
 const LINGER_NS: u64 = 2_000_000_000;
 /// From one turn to the next.
 pub(super) const TURN_NS: u64 = 1_000_000_000;

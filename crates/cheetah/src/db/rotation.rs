@@ -130,7 +130,8 @@ impl KeyRotation {
         let _naming = keys.naming();
         let of_log = core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default();
         // A snapshot that is being written reads log files that the database has let go of. Asked
-        // after the log: what begins later reads files of the keys above, or of those that serve.
+        // after the log: snapshots that begin later read files of the keys above, or of those that
+        // serve.
         if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }

@@ -1,5 +1,5 @@
-//! Statistics of indexes, as callers see them: what it takes to have some, and ANALYZE TABLE.
-//! Invariants: at the head of [`super::taking_statistics`].
+//! Statistics of indexes, as callers see them: the preparations, and ANALYZE TABLE. Invariants: at
+//! the head of [`super::taking_statistics`].
 
 use super::{taking_statistics, Db};
 use crate::base::Result;
@@ -8,9 +8,9 @@ use crate::table::{KeyEncoding, StatisticsOptions, Table};
 use std::sync::Arc;
 
 impl Db {
-    /// Tells how keys of a table are encoded, for each of its indexes, and what its definition says
-    /// of statistics. To be called when somebody opens the table: from now on statistics are taken
-    /// of it in the background when it has none, and when a tenth of its rows has changed.
+    /// Tells how keys of a table are encoded, for each of its indexes, and the statistics options
+    /// of its definition. To be called when somebody opens the table: from now on statistics are
+    /// taken of it in the background when it has none, and when a tenth of its rows has changed.
     pub fn describe_keys(&self, table: &Arc<Table>, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         let core = &self.0.core;
         table.describe_keys(keys, options);

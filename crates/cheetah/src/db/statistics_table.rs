@@ -26,7 +26,7 @@ pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, NAME)
 }
 
-/// The table, which is created when there is none: blocks for I/O then.
+/// The table, created if it does not exist: blocks for I/O then.
 pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
     own_tables::existing_or_new(core, NAME, RowFormatVersion::opaque(), KEY_BYTES as u32)
 }
@@ -77,8 +77,8 @@ fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<V
 pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
     let Some(kept) = existing(core) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
-    // What a crash has interrupted may keep a row locked: then its table's are removed another
-    // time.
+    // A transaction that a crash has interrupted may keep a row locked: then its table's are
+    // removed another time.
     txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
         Err(Error::LockTimeout) => Ok(()),

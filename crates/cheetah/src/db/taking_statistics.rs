@@ -4,12 +4,12 @@
 //! Invariants
 //!   I1  A row of the statistics table belongs to an index by the number of its table and its own
 //!       there, neither of which is used again: a new one has no statistics, a renamed one keeps
-//!       them. What a dropped table leaves is removed by the background; at a startup, too, in case
-//!       of a crash.
-//!   I2  Statistics are hints. When they cannot be read, there are none.
+//!       them. Rows that a dropped table leaves behind are removed by the background; at a startup,
+//!       too, in case of a crash.
+//!   I2  Statistics are hints. When they cannot be read, an index has none.
 //!   I3  Nobody waits for those that are taken by themselves. They take no lock but of their own
 //!       rows, for the moment of writing these; a table is used for a look at a time (I1 of
-//!       [`crate::table::analyze`]); what they read from disk counts as work of the background; and
+//!       [`crate::table::analyze`]); their reads from disk count as work of the background; and
 //!       their commit does not make the log durable. After a crash older ones are there, or none.
 //!   I4  None are taken from the moment on when the database shuts down.
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// How often a pause looks whether the database shuts down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// Pages that one look at an index may have read: what others read meanwhile is not counted beyond
+/// Pages that one look at an index may have read: reads of others meanwhile are not counted beyond
 /// this.
 const READS_PER_LOOK_MAX: u64 = 8;
 
@@ -98,7 +98,7 @@ pub(super) fn write(
     if table.id().is_temporary() || table.statistics_options().is_temporary {
         return Ok(());
     }
-    // One of so many comes without statistics after the next startup.
+    // An index whose number does not fit is left out, and has no statistics after the next startup.
     let numbered = found.iter().filter_map(|(index_no, statistics)| {
         let number = u16::try_from(table.number_of(*index_no)).ok()?;
         Some((number, statistics))
@@ -119,7 +119,7 @@ fn remove(core: &Arc<Core>, table: TableId) -> Result<()> {
     }
 }
 
-/// What the background reads of statistics, in time (I3).
+/// The rate at which the background reads for statistics (I3).
 struct Pace<'c> {
     core: &'c Core,
     ends: &'c AtomicBool,

@@ -78,7 +78,7 @@ impl WaitingSnapshot {
         if !takes_space() {
             return;
         }
-        // What nobody will write goes first.
+        // A snapshot that nobody will write goes first.
         self.let_go();
         if takes_space() {
             durable.give_up_pins();
@@ -132,7 +132,7 @@ impl WaitingSnapshot {
     }
 
     /// Takes it away, for the background to let go of: thousands of files may be there for it
-    /// alone, and whoever calls holds commits up.
+    /// alone, and the caller holds commits up.
     pub(in crate::db) fn set_aside(&self) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Empty);
         self.put_aside(before);
@@ -163,7 +163,7 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// Takes it out. The first call after it was given up fails: whoever asks means that one.
+    /// Takes it out. The first call after it was given up fails: the caller means that one.
     pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
         match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
             Place::Empty => Ok(None),
@@ -182,7 +182,7 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// How old it is; 0 when there is none.
+    /// How old it is; 0 without one.
     pub(in crate::db) fn age_ns(&self, now_ns: u64) -> u64 {
         match &*self.place.lock() {
             Place::Taken(waiting) => now_ns.saturating_sub(waiting.since_ns),

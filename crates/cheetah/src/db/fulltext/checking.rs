@@ -26,10 +26,11 @@ impl Tally {
 }
 
 impl Transaction {
-    /// Compares the postings of a full-text index with the words of the rows, and those of rows
-    /// that have gone with what is noted of these: what is wrong, or `None`. All as it is now, with
-    /// what this transaction has changed; locks nothing. `end`: as of [`Search`](super::Search).
-    /// Reads all of it; errors as of [`cursor`](Self::cursor) without locks.
+    /// Compares the postings of a full-text index with the words of the rows, and the postings of
+    /// rows that have gone with the words noted for their removal: the difference, or `None`. All
+    /// as it is now, with what this transaction has changed; locks nothing. `end` is the one of
+    /// [`Search`](super::Search). Reads all of it; errors are those of [`cursor`](Self::cursor)
+    /// without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,

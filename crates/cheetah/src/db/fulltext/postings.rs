@@ -133,9 +133,9 @@ pub(super) struct PostingReader<'r> {
     postings: Arc<Table>,
     /// Of each word in the index.
     end: &'r [u8],
-    /// What is read, if it is not what the transaction sees.
+    /// The view to read with, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
-    /// What is there now, if the transaction may have changed rows that others have changed since
+    /// The newest state, if the transaction may have changed rows that others have changed since
     /// its snapshot: it sees their words, too.
     newest: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,

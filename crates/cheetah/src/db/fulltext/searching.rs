@@ -25,14 +25,14 @@ pub struct Search<'a> {
     pub read: Read,
 }
 
-/// What a full-text search has found.
+/// The rows that a full-text search has found.
 #[derive(Debug)]
 pub struct Found {
     /// The rows that match, with their ranks.
     pub matches: Matches,
-    /// What was searched, if that is not what the transaction sees.
+    /// The view that was searched, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
-    /// What a later search has found, for rows that have changed since.
+    /// The finds of a later search, for rows that have changed since.
     newer: Option<Box<Found>>,
     /// How many of the rows have been read, or passed over.
     read_count: usize,
@@ -52,9 +52,10 @@ impl Found {
 }
 
 impl Transaction {
-    /// Finds and ranks the rows of `table` that match: what a consistent read sees, or, for rows
-    /// that will be read with locks, what is committed now and the transaction's own. May do I/O,
-    /// and wait for a lock: errors as of [`cursor`](Self::cursor) and `fulltext::search`.
+    /// Finds and ranks the rows of `table` that match: those that a consistent read sees, or, for
+    /// rows that will be read with locks, the committed ones of now and the transaction's own. May
+    /// do I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor) and
+    /// [`fulltext::search`].
     pub fn search(
         &mut self,
         table: &Arc<Table>,
@@ -74,7 +75,7 @@ impl Transaction {
 
     /// Reads the next row that a search has found, the best first, into `row`, and locks it if the
     /// search says so: its key and rank, or `None` after the last. A row is passed over that has
-    /// gone since, or matches no more. May do I/O, and wait for a lock; errors as of
+    /// gone since, or matches no more. May do I/O, and wait for a lock; errors are those of
     /// [`get`](Self::get) and [`search`](Self::search).
     pub fn next_match<'f>(
         &mut self,
@@ -104,7 +105,7 @@ impl Transaction {
 
     /// The rank of the row of `key` by what a search has found; `None` if it does not match. A row
     /// that the transaction has locked, and that others have changed since, is judged as it is now:
-    /// by a second search, which serves for all rows after it. May do I/O; errors as of
+    /// by a second search, which serves for all rows after it. May do I/O; errors are those of
     /// [`search`](Self::search).
     pub fn rank_now(
         &mut self,

@@ -9,7 +9,7 @@ use crate::table::Table;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What becomes of a posting.
+/// The change of a posting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Write {
     Insert,
@@ -18,8 +18,8 @@ enum Write {
 }
 
 impl Transaction {
-    /// Writes the words of a new row, which the transaction has written, even if there are none.
-    /// `postings`: see [`Db::postings`](crate::db::Db::postings). Waits, and errors, as of
+    /// Writes the words of a new row, which the transaction has written, even if it has no words.
+    /// `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and fails like
     /// [`insert`](Self::insert); also `Interrupted` without a wait. After an error some words may
     /// be written: a savepoint takes them back. `Limit` for a word that is longer than the index
     /// was created for.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 impl Transaction {
     /// Walks a whole table as it is now, with what this transaction has changed, and compares its
     /// trees with each other, and each row with the entries that `expected` computes. Locks
-    /// nothing, waits for nobody, and holds a snapshot until it is done. Errors as of
+    /// nothing, waits for nobody, and holds a snapshot until it is done. Errors: those of
     /// [`cursor`](Self::cursor) without locks.
     pub fn check_table(
         &mut self,

@@ -34,11 +34,11 @@ pub struct Cursor {
     table: Arc<Table>,
     index_no: usize,
     inner: tree::Cursor,
-    /// What is seen; none for the newest rows.
+    /// The view to read with; none for the newest rows.
     view: Option<Arc<ReadView>>,
     /// In place of `inner`, for a cursor that locks.
     locking: Option<Box<LockingScan>>,
-    /// What the view sees, when that is not what is in the trees.
+    /// The version that the view sees, when the tree has another one.
     older: EntryVersion,
     is_older: bool,
     /// The row in the newest row-format version, of a clustered index whose rows may have several.
@@ -85,11 +85,10 @@ impl Cursor {
         self.index_no
     }
 
-    /// Goes to an entry; `false` if there is none such. May do I/O, as may `next` and `prev`; so
-    /// may they wait for locks, with errors as of
-    /// [`lock_table`](crate::db::Transaction::lock_table),
-    /// when the cursor locks what it reads. `Interrupted` from any cursor that passes many entries
-    /// which are not there for it.
+    /// Goes to an entry; `false` if no such entry exists. May do I/O, as may `next` and `prev`; so
+    /// may they wait for locks, with the errors of
+    /// [`lock_table`](crate::db::Transaction::lock_table), when the cursor locks the rows that it
+    /// reads. `Interrupted` from any cursor that passes many entries which are not there for it.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
         self.seek_to(mode, key, SeekEnd::None)
     }

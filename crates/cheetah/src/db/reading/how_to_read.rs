@@ -9,7 +9,7 @@ pub(in crate::db) type HowToRead = (Reading, Option<Arc<Table>>);
 
 /// How a read goes about locks.
 pub(in crate::db) enum Reading {
-    /// It needs none: what the view sees.
+    /// Without locks: it reads the rows that the view sees.
     View(Arc<ReadView>),
     /// The table is locked: the newest rows.
     Newest,

@@ -12,8 +12,8 @@
 //!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a
 //!       range of its owner, and was seen under a latch under which the range was locked already or
 //!       then: nobody has put a record there unseen.
-//!   I2  What it stops at is live, locked, and of a transaction that has committed or is its own:
-//!       the newest row.
+//!   I2  The row at which it stops is live, locked, and of a transaction that has committed or is
+//!       its own: the newest row.
 //!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
 //!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
 //!       bring it back but by an insert, which the range keeps away.
@@ -93,7 +93,7 @@ pub(in crate::db) struct LockingScan {
     /// The record that it is on.
     entry: Copied,
     row: Vec<u8>,
-    /// What is known of the cold leaf of the row, for whoever changes it.
+    /// Findings about the cold leaf of the row, for the operation that changes it.
     row_path: Path,
     /// Whether the row is as it was committed last, and somebody else has it locked (I3).
     is_unlocked: bool,
@@ -129,7 +129,7 @@ impl LockingScan {
         })
     }
 
-    /// Goes to an entry, and no further than `end`; `false` if there is none such.
+    /// Goes to an entry, and no further than `end`; `false` if no such entry exists.
     pub(in crate::db) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         self.place = Place::Nowhere;
         let above = |key: &[u8]| successor(key);
@@ -384,7 +384,7 @@ impl LockingScan {
         Ok(step)
     }
 
-    /// Notes that the row that it is on is locked: whoever changes it need not ask again.
+    /// Notes that the row that it is on is locked: an operation that changes it need not ask again.
     fn note_locked(&mut self) {
         let peeked = self.row_path.take_peeked();
         if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
@@ -473,7 +473,7 @@ impl LockingScan {
         (0..granted).for_each(|_| self.locker.unlock_row(&self.table, clustered, self.how.mode));
     }
 
-    /// What was sought has no end any more.
+    /// The search has no end any more.
     pub(in crate::db) fn forget_end(&mut self) {
         self.limit = None;
     }
@@ -491,7 +491,7 @@ impl LockingScan {
         }
     }
 
-    /// What is stored under the key.
+    /// The payload stored under the key.
     pub(in crate::db) fn stored(&self) -> &[u8] {
         if self.valid() {
             &self.entry.payload

@@ -1,4 +1,4 @@
-//! What a transaction reads: by key, and by cursors over ranges, with locks or by a snapshot.
+//! Reads of a transaction: by key, and by cursors over ranges, with locks or by a snapshot.
 //! Invariants of scans with locks: at the head of `locking_scan`.
 
 mod checking;

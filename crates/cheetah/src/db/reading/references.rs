@@ -12,9 +12,9 @@ use crate::tree::SeekMode;
 impl Transaction {
     /// Whether there is a row whose key in that index begins with `key`, which has a part for each
     /// column of the side: the newest rows count, whatever the snapshot has. The row is locked
-    /// shared to the end of the transaction; where there is none, its place is. May do I/O, and
-    /// wait: errors as of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side is to
-    /// be found again.
+    /// shared to the end of the transaction; if there is no row, its place is. May do I/O, and
+    /// wait: errors are those of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side
+    /// is to be found again.
     pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
         let mut cursor = self.reference_cursor(side, Read::Shared)?;
         let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };
@@ -23,12 +23,12 @@ impl Transaction {
     }
 
     /// A cursor over the index of a side that locks the newest rows exclusively: those that follow
-    /// their parent. Errors as of [`find_reference`](Self::find_reference).
+    /// their parent. Errors: those of [`find_reference`](Self::find_reference).
     pub fn cursor_on_children(&mut self, side: &KeySide) -> Result<Cursor> {
         self.reference_cursor(side, Read::Exclusive)
     }
 
-    /// A cursor over the index of a side that reads the transaction's snapshot. Errors as of
+    /// A cursor over the index of a side that reads the transaction's snapshot. Errors: those of
     /// [`find_reference`](Self::find_reference), and `TableChanged` if the snapshot cannot use it.
     pub fn cursor_on_parents(&mut self, side: &KeySide) -> Result<Cursor> {
         self.cursor(&side.table()?, side.index_no, Read::Consistent)

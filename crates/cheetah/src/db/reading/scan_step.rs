@@ -1,4 +1,4 @@
-//! What a locking scan asks for at one place of its index, under the latch of the leaf there. See
+//! The requests of a locking scan at one place of its index, under the latch of the leaf there. See
 //! [`super::locking_scan`].
 
 use crate::base::{planted, Result, TreeId, TxnId};
@@ -19,12 +19,12 @@ pub(in crate::db) struct Locking {
     pub(in crate::db) any_version: bool,
 }
 
-/// What came of one step.
+/// The outcome of one step.
 #[derive(Debug)]
 pub(in crate::db) enum ScanStep {
     /// It stops at the record, which has been copied.
     Landed,
-    /// The record is none to stop at.
+    /// The scan does not stop at the record.
     Passed,
     /// Nothing in this leaf: on to the fence.
     Crossed,
@@ -45,7 +45,7 @@ pub(in crate::db) enum ScanStep {
 pub(in crate::db) struct Met<'a> {
     pub(in crate::db) key: &'a [u8],
     pub(in crate::db) record: RecordRef<'a>,
-    /// What the scan has passed since the record before, up to this one.
+    /// The range that the scan has passed since the record before, up to this one.
     pub(in crate::db) range: KeyRange<'a>,
     /// Whether the range is the record.
     pub(in crate::db) is_alone: bool,
@@ -73,7 +73,7 @@ impl Copied {
     }
 }
 
-/// What one step asks with.
+/// The parameters of one step.
 pub(in crate::db) struct Asking<'a> {
     pub(in crate::db) locker: &'a Locker,
     pub(in crate::db) tree: TreeId,
@@ -94,7 +94,7 @@ impl Asking<'_> {
     }
 
     /// Keeps others from a range in which all records were passed (I5 of [`super::locking_scan`]).
-    /// Errors as of a lock that is asked for.
+    /// Errors: those of a request for a lock.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
@@ -236,8 +236,8 @@ impl Asking<'_> {
         self.locker.ask_behind(holder, place, lock, patience)
     }
 
-    /// Whether records of the index are locked: rows are, and what lies in ranges. An entry without
-    /// ranges needs no lock, as its row tells whose it is.
+    /// Whether records of the index are locked: rows are, and all records in ranges. An entry
+    /// without ranges needs no lock, as its row tells whose it is.
     fn locks_records(&self) -> bool {
         self.is_clustered || self.how.ranges
     }

@@ -1,4 +1,4 @@
-//! Reads of a transaction: what they lock, and what they see (I1 of
+//! Reads of a transaction: the locks that they take, and the versions that they see (I1 of
 //! [`crate::db::transaction`]).
 
 use super::how_to_read::{HowToRead, Reading};
@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 impl Transaction {
     /// Reads the stored row of `key` into `row`, large values as locators; whether there is one.
-    /// May do I/O, and wait for a lock: errors as of [`lock_table`](Self::lock_table), and
+    /// May do I/O, and wait for a lock: errors are those of [`lock_table`](Self::lock_table), and
     /// `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
         let how = self.lock_to_read(table, read)?;
         self.get_as(table, key, how, OnLocked::Wait, row)
     }
 
-    /// As [`get`](Self::get); a row that has to be waited for is none.
+    /// As [`get`](Self::get); a row that has to be waited for counts as missing.
     pub fn get_unless_locked(
         &mut self,
         table: &Arc<Table>,
@@ -93,7 +93,7 @@ impl Transaction {
     }
 
     /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for
-    /// a lock: errors as of [`lock_table`](Self::lock_table).
+    /// a lock: errors are those of [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
         self.cursor_on(table, index_no, read, OnLocked::Wait)
     }
@@ -143,7 +143,7 @@ impl Transaction {
     }
 
     /// How many rows a consistent read of the table finds, where that is known without a scan: not
-    /// where it has to lock them. May wait for a lock: errors as of
+    /// where it has to lock them. May wait for a lock: errors are those of
     /// [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         let how = self.lock_to_read(table, Read::Consistent)?;

@@ -75,8 +75,8 @@ impl Db {
         core.pool.pages_of_others(&|tree| tree < TreeId::FIRST_USER || trees.contains(&tree))
     }
 
-    /// What the oldest transaction and the oldest snapshot are, and what purge cannot remove
-    /// because of that one.
+    /// The ages of the oldest transaction and the oldest snapshot, and the work that purge cannot
+    /// do because of that one.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.transactions.roster.open();
@@ -130,7 +130,7 @@ impl Db {
         text
     }
 
-    /// What a constraint has refused last.
+    /// The last refusal by a constraint.
     fn write_refusal(&self, text: &mut String) {
         let Some((moment, refusal)) = self.0.core.refusals.latest() else { return };
         write_heading(text, "LATEST FOREIGN KEY ERROR");

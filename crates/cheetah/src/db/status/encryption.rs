@@ -1,4 +1,4 @@
-//! What is encrypted, for the views of the server.
+//! Encrypted tables and files, for the views of the server.
 
 use crate::base::TableId;
 use crate::db::Db;
@@ -11,14 +11,14 @@ pub struct TableEncryptionStatus {
     pub name: String,
     /// Its number.
     pub table: TableId,
-    /// What its definition says.
+    /// The encryption in its definition.
     pub encryption: TableEncryption,
     /// Whether pages that are written now are encrypted.
     pub is_encrypted: bool,
     /// How often the key service was asked for its key, since the startup.
     pub key_requests: u64,
-    /// The oldest version of its key that anything of the database is encrypted with; 0 when there
-    /// is none.
+    /// The oldest version of its key that anything of the database is encrypted with; 0 when
+    /// nothing is.
     pub min_key_version: u32,
     /// The version that pages are encrypted with now; 0 when the key is not in use.
     pub current_key_version: u32,

@@ -1,4 +1,4 @@
-//! What compression costs: images made and read back, for the views of the server.
+//! The costs of compression: images made and read back, for the views of the server.
 
 use crate::db::Db;
 use crate::pool::{ImageWork, IMAGE_BYTES_CLASSES};

@@ -1,9 +1,9 @@
-//! When the status was put out last: what the rates of the next output count from.
+//! The time of the last output of the status, from which the rates of the next output count.
 
 use crate::pool::PoolFlow;
 use parking_lot::Mutex;
 
-/// When that was, and what had gone through the pool by then.
+/// The time of that output, and the counters of the pool then.
 #[derive(Debug)]
 pub(in crate::db) struct LastOutput(Mutex<(u64, PoolFlow)>);
 

@@ -1,7 +1,7 @@
-//! What there is of transactions and locks, for the views of the server and for people.
+//! A listing of transactions and locks, for the views of the server and for people.
 //!
 //! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of
-//! the listing. What has gone meanwhile is left out.
+//! the listing. Transactions and locks that have gone meanwhile are left out.
 
 use super::NS_PER_S;
 use crate::base::Xid;
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 /// Locks of records that a listing tells at most; of those there may be millions.
 const RECORDS_LISTED_MAX: usize = 100_000;
 
-/// What a transaction is about.
+/// The activity of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransactionState {
     /// It reads and writes, or its client thinks.
@@ -47,7 +47,7 @@ impl TransactionState {
 pub struct TransactionInfo {
     /// Its number; of one that has not written anything a large one that no transaction will get.
     pub id: u64,
-    /// What it is about.
+    /// Its activity.
     pub state: TransactionState,
     /// The number that [`Transaction::set_connection`](crate::db::Transaction::set_connection) has
     /// given it; 0 when nobody holds it.
@@ -101,7 +101,7 @@ pub struct LockEntry {
 /// That a request waits because of a lock, or of an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockWait {
-    /// Who waits.
+    /// The waiting transaction.
     pub requesting: u64,
     /// For which [`LockEntry`].
     pub requested_lock: String,
@@ -141,7 +141,7 @@ impl Db {
             .collect()
     }
 
-    /// Who waits for whom.
+    /// The transactions that wait, and those for which they wait.
     pub fn lock_waits(&self) -> Vec<LockWait> {
         let names = Names::new(&self.0.core);
         let (locks, waits) = list(&self.0.core);

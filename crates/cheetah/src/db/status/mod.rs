@@ -1,5 +1,5 @@
-//! What an open database tells of itself: counters, sizes, transactions and who waits for whom.
-//! Nothing here changes data. Only counters may be restarted, and the base of rates moves.
+//! The status of an open database: counters, sizes, transactions and their waits. Nothing here
+//! changes data. Only counters may be restarted, and the base of rates moves.
 
 mod counters;
 mod encryption;

@@ -1,6 +1,6 @@
 //! The buffer pool in InnoDB's words, with rates since the last output of the status.
 //!
-//! As with InnoDB there is one "last output", whoever asked for it; a view that is read in between
+//! As with InnoDB there is one "last output", for all sessions; a view that is read in between
 //! shows rates since then and leaves it as it is.
 
 use super::NS_PER_S;
@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 /// A shorter time is taken for this one: rates of next to nothing say nothing.
 const ELAPSED_NS_MIN: u64 = 1_000_000;
 
-/// The pool, and what has gone through it lately.
+/// The pool, and its latest reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolStatus {
     /// The pool now.
     pub stats: PoolStats,
-    /// What has gone through it since the last output of the status, or the startup.
+    /// The work of the pool since the last output of the status, or the startup.
     pub recent: PoolFlow,
     /// How long that is ago.
     pub elapsed_ns: u64,
@@ -74,8 +74,8 @@ impl Db {
         self.pool_status_since(at_ns, &before)
     }
 
-    /// What would be read with more or less memory, going by what was asked for lately. Empty when
-    /// that was too little. Does not block for long.
+    /// The reads that more or less memory would save or cost, going by the latest requests. Empty
+    /// when that was too little. Does not block for long.
     pub fn cache_curve(&self) -> Vec<CurvePoint> {
         let core = &self.0.core;
         core.pool.cache_curve(core.clock.now_ns())
@@ -88,7 +88,7 @@ impl Db {
         PoolStatus { stats, recent: stats.flow.since(before), elapsed_ns }
     }
 
-    /// Over how many seconds an output of the status averages, and what it says of the pool; the
+    /// The seconds over which an output of the status averages, and its text about the pool; the
     /// next one averages from now on.
     pub(in crate::db) fn pool_output(&self) -> (u64, String) {
         let core = &self.0.core;

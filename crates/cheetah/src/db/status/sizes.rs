@@ -35,12 +35,12 @@ pub struct IndexStats {
     pub depth: u64,
 }
 
-/// Sizes, and what of them is in memory.
+/// Sizes, and the part of them in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
     /// Sizes.
     pub stats: IndexStats,
-    /// What is in memory.
+    /// The part in memory.
     pub cached: Cached,
 }
 
@@ -117,7 +117,7 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     })
 }
 
-/// What is in the files and belongs to no table: the catalog, the undo log, tables that are being
+/// The bytes in the files that belong to no table: the catalog, the undo log, tables that are being
 /// dropped, the page map.
 const ENGINE: &str = "#engine";
 

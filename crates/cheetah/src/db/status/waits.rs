@@ -8,7 +8,7 @@ use crate::db::Db;
 /// The stalls of one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StallStatus {
-    /// What is waited for, or done.
+    /// The reason of the wait, or the work.
     pub reason: &'static str,
     /// Those that last.
     pub current: u64,
@@ -65,10 +65,10 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// From now on these are reported, while they last and when they have ended: waits for room in
-    /// the log or in memory that take so long or longer; likewise those for the disk and for steps
-    /// of checkpoints, from a second on; and ten threads or more that wait so long for locks. 0, as
-    /// at first: none. A thread of the engine reports them, or [`Db::run_background`].
+    /// From now on these are reported, while they last and when they have ended: waits of at least
+    /// this time for room in the log or in memory; likewise those of at least a second for the disk
+    /// and for steps of checkpoints; and waits of at least this time by ten threads or more for
+    /// locks. 0, as at first: none. A thread of the engine reports them, or [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }
@@ -117,7 +117,7 @@ impl Db {
     }
 }
 
-/// What a reason is called where users see it.
+/// The names of a reason where users see it.
 struct ReasonNames {
     /// In the view.
     name: &'static str,

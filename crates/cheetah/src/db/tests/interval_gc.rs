@@ -1,5 +1,5 @@
-//! Interval garbage collection: what came and went after an old snapshot goes, what any snapshot
-//! sees stays, and nobody's work is lost.
+//! Interval garbage collection: versions that came and went after an old snapshot go, those that
+//! any snapshot sees stay, and nobody's work is lost.
 
 use super::rollback::env;
 use crate::base::planted::plant;
@@ -87,7 +87,7 @@ impl World {
         Self { disk, db, table }
     }
 
-    /// What a power cut leaves, opened.
+    /// The disk after a power cut, opened.
     fn crash(&self) -> Self {
         let disk = self.disk.crash(CrashPolicy::SyncedOnly, 1);
         let db = Db::open(env(&disk), config()).unwrap();
@@ -177,7 +177,7 @@ fn number_of(row: &[u8]) -> u64 {
     u64::from_le_bytes(*row.first_chunk().unwrap())
 }
 
-/// What a transaction sees: by the rows, by the index and by their count.
+/// The rows that a transaction sees: by the rows, by the index and by their count.
 fn seen(txn: &mut Transaction, table: &Arc<Table>) -> Rows {
     let [rows, entries] = [0, 1].map(|index_no| {
         let (mut rows, mut row) = (Rows::new(), Vec::new());
@@ -226,7 +226,7 @@ fn a_queue_leaves_nothing_in_the_trees_though_a_snapshot_is_old() {
 }
 
 /// Rows come, a snapshot is taken, others come, and all of them go. The old snapshot, the one in
-/// the middle, and what is in the trees.
+/// the middle, and the contents of the trees.
 fn keep_for_the_middle() -> (World, Transaction, Transaction) {
     let world = World::new();
     let old = world.snapshot();
@@ -284,7 +284,7 @@ fn an_indexed_column_that_changes_leaves_the_entries_that_somebody_sees() {
 }
 
 /// A row comes and goes, comes back, is seen, and goes again, before anybody looks for the first
-/// time. What is seen.
+/// time. Returns the rows that are seen.
 fn look_after_a_later_writer() -> Rows {
     let world = World::new();
     let old = world.snapshot();
@@ -332,7 +332,7 @@ fn what_an_open_or_prepared_transaction_has_touched_stays() {
     }
 }
 
-/// A row that an old snapshot sees is changed, and goes. What that snapshot sees.
+/// A row that an old snapshot sees is changed, and goes. Returns the rows that this snapshot sees.
 fn look_under_two_versions() -> Rows {
     let world = World::new();
     let mut old = world.snapshot();
@@ -367,7 +367,7 @@ fn a_row_that_somebody_works_on_is_looked_at_again_later() {
 }
 
 /// A row has gone and comes again; purge comes, or interval garbage collection, while its writer
-/// reads a leaf: between its look at the mark and its change. What became of the insert.
+/// reads a leaf: between its look at the mark and its change. Returns the outcome of the insert.
 fn insert_while_purge_comes(is_between: bool, bug: Option<&'static str>) -> Result<()> {
     const FAR: u64 = 900;
     let world = World::new();
@@ -504,7 +504,7 @@ fn insert_where_a_row_has_been() -> Result<()> {
     watches.take_snapshot().unwrap();
     world.come_and_go(KEY + 1, 1);
     world.rest();
-    // What had ended before it does not matter to it.
+    // Transactions that had ended before it do not matter to it.
     assert!(world.records()[0] <= ROWS as usize + 1);
     world.insert(&mut watches, KEY + 1, 2)
 }

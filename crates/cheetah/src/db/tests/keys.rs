@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The log is to be encrypted while a plain file of its reserve is ready, and frames are appended
 /// for that one at once. No other block of the disk is free. How many transactions commit then, and
-/// what stops the engine, if anything.
+/// the error that stops the engine, if any.
 fn commits_on_a_full_disk() -> (u64, Option<Error>) {
     let world = World::new();
     let mut txn = world.db.begin();

@@ -1,5 +1,5 @@
-//! Tests of the listing: every kind of lock and of transaction is told, with its name, whose it is
-//! and who waits for it.
+//! Tests of the listing: every kind of lock and of transaction is told, with its name, its owner
+//! and the transactions that wait for it.
 
 use crate::base::{Config, Error, TreeId, Xid};
 use crate::db::*;

@@ -1,4 +1,4 @@
-//! Whole databases in memory: what transactions, loads and garbage collection promise together.
+//! Whole databases in memory: the common promises of transactions, loads and garbage collection.
 
 mod building;
 mod interval_gc;

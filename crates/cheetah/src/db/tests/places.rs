@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// `[by waiting, at once]`: whether the lock of the table is given before its commit is published,
-/// which is so long after it was asked for, at most.
+/// which is at most `wait` after it was asked for.
 fn is_given_early(wait: Duration) -> [bool; 2] {
     let world = World::new();
     let spec = TableSpec { name: "loaded".into(), ..World::spec() };

@@ -16,8 +16,8 @@ enum GivenUp {
 
 const LATER: [GivenUp; 3] = [GivenUp::BetweenPinAndPut, GivenUp::WhileItWaits, GivenUp::WhileItIsWritten];
 
-/// What becomes of a snapshot that waits: what whoever asks for it next is told; nothing if it is
-/// good.
+/// The fate of a snapshot that waits: the refusal that the next request for it gets; nothing if it
+/// is good.
 fn refusal(given_up: GivenUp) -> Option<String> {
     let world = World::new();
     let (core, waiting) = (&world.db.0.core, &world.db.0.background.waiting_snapshot);

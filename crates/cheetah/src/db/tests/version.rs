@@ -44,7 +44,8 @@ fn c2_an_image_does_not_say_committed_of_what_its_epoch_has_as_open() {
 }
 
 /// C6: a reader has copied a row that a transaction has changed; that is rolled back and, as far as
-/// possible, purged before the reader looks for the older version. What it finds.
+/// possible, purged before the reader looks for the older version. Returns the version that it
+/// finds.
 fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();
     while world.db.run_background().unwrap() {}

@@ -1,4 +1,4 @@
-//! The end of a transaction: commit, rollback, and what becomes of its locks (I2, I3, I5 and I6 of
+//! The end of a transaction: commit, rollback, and the release of its locks (I2, I3, I5 and I6 of
 //! [`super::handle`]).
 
 use crate::base::stages::Stage;
@@ -151,7 +151,7 @@ impl Transaction {
     }
 
     /// Ends its changes if none of them is left, as `is_unchanged` tells: then nobody waits (I6).
-    /// Locks stay. Errors as of a rollback.
+    /// Locks stay. Errors: those of a rollback.
     pub(in crate::db) fn end_if_unchanged(
         &mut self,
         is_unchanged: impl Fn(&Core, &Slot) -> bool,
@@ -180,8 +180,8 @@ impl Transaction {
     /// Takes everything back and releases all locks; when that takes long, and the caller has been
     /// interrupted, the background does so. The handle can be used for another transaction, also
     /// after an error: `RollbackUnfinished` when the rollback has met one and goes on in the
-    /// background, with the locks (I3). What [`commit_ordered`](Self::commit_ordered) has committed
-    /// stays so.
+    /// background, with the locks (I3). Changes that [`commit_ordered`](Self::commit_ordered) has
+    /// committed stay so.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
             return self.commit();
@@ -280,7 +280,7 @@ impl Drop for Transaction {
         if self.is_prepared() {
             self.detach();
         }
-        // Nobody is left to wait, or to hear of an error; the background is, as of I3.
+        // Nobody is left to wait, or to hear of an error, but the background, by I3.
         self.interrupt_when(|| true);
         let _ = self.rollback();
     }

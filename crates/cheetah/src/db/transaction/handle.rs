@@ -7,23 +7,23 @@
 //!       table as intending to, unless the whole table is locked so already.
 //!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a
 //!       rollback ranges before it begins, and each row once it is rolled back; counters of numbers
-//!       at the end of the statement. Whoever reads the changes then commits behind that record, so
-//!       it never outlives them; and transactions on one table can share a sync of the log. As
-//!       InnoDB, a mere reader may see what a power cut still rolls back.
+//!       at the end of the statement. A reader of the changes that then commits does so behind that
+//!       record, so its commit never outlives them; and transactions on one table can share a sync
+//!       of the log. As InnoDB, a mere reader may see what a power cut still rolls back.
 //!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its
 //!       locks: half rolled back rows stay out of reach. It goes on in the background, and after
 //!       the next startup; the handle is free for another transaction.
 //!   I4  A statement that could not be rolled back is rolled back before the transaction does
 //!       anything else. So an operation that has failed has changed nothing, and a savepoint that
 //!       was come back to is reached.
-//!   I5  Once a commit is in the log it succeeds, unless the engine stops: what is to be tidied up
-//!       can wait. A commit that is refused before is a rollback.
+//!   I5  Once a commit is in the log it succeeds, unless the engine stops: the tidying up can wait.
+//!       A commit that is refused before is a rollback.
 //!   I6  Where a transaction has changed nothing, or has taken back all that it had changed,
 //!       nothing is committed: it ends as a rollback does, and nobody waits for that. A load that
 //!       comes with the commit is a change. One that prepares gives a promise if anything was
 //!       logged.
-//!   I7  Temporary tables are written under a number of their own, which the log, and whoever
-//!       prepares, knows nothing of. Both parts go back to savepoints together, and end together.
+//!   I7  Temporary tables are written under a number of their own, unknown to the log and to the
+//!       coordinator of a PREPARE. Both parts go back to savepoints together, and end together.
 
 use super::Isolation;
 use crate::base::stages::Stage;
@@ -58,7 +58,7 @@ pub struct Transaction {
     /// Tables that it has locked, in the order of their numbers: there are thousands where a table
     /// has as many partitions.
     pub(in crate::db) locks: Vec<(TableId, TableMode)>,
-    /// What views tell of it.
+    /// Its entry in the list of active transactions.
     pub(in crate::db) listed: Listed,
     /// By which those know it whom it keeps waiting.
     pub(in crate::db) session: SessionId,
@@ -71,7 +71,7 @@ pub struct Transaction {
     pub(in crate::db) removal_room: RemovalRoom,
     /// Counted so that it asks now and then whether its statement is to end.
     pub(in crate::db) postings_written: usize,
-    /// What comes after this undo record is to be rolled back first (I4).
+    /// The changes after this undo record are to be rolled back first (I4).
     pub(in crate::db) back_to: Option<Savepoint>,
     /// Where its COMMIT ends in the log, once that has been logged ahead of
     /// [`commit`](Self::commit).
@@ -161,7 +161,7 @@ impl Transaction {
     /// `report` must not wait, nor use the engine.
     ///
     /// For callers that know an order in which transactions must commit, such as a replica that
-    /// applies in parallel: who waits for a later one can have that one end. See
+    /// applies in parallel: a transaction that waits for a later one can have that one end. See
     /// [`Db::set_victim_choice`](crate::db::Db::set_victim_choice), too.
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
@@ -207,8 +207,8 @@ impl Transaction {
         self.isolation
     }
 
-    /// How long each lock is waited for from now on, in nanoseconds. With 0 nothing is waited for:
-    /// what others have locked is `LockTimeout` at once. 50 seconds unless this is called.
+    /// How long each lock is waited for from now on, in nanoseconds. With 0 it never waits: a lock
+    /// that others hold is `LockTimeout` at once. 50 seconds unless this is called.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
@@ -287,15 +287,15 @@ impl Transaction {
                 self.locker.lock_table(newest.id(), mode)?;
                 self.note_lock(newest.id(), mode);
             }
-            // Whoever was waited for may have put another table in its place.
+            // The transaction that it waited for may have put another table in its place.
             if Arc::ptr_eq(newest, table.newest()) {
                 return self.wait_until_published(newest);
             }
         }
     }
 
-    /// Waits until the load that has put `table` in its place is published: whoever has the lock
-    /// must see it in a snapshot (M13). Errors as of [`Locker::give_way`].
+    /// Waits until the load that has put `table` in its place is published: the new owner of the
+    /// lock must see it in a snapshot (M13). Errors: those of [`Locker::give_way`].
     fn wait_until_published(&self, table: &Table) -> Result<()> {
         while self.is_being_put_in_place(table) {
             self.locker.give_way()?;
@@ -340,8 +340,8 @@ impl Transaction {
 
     /// Takes numbers from the table's auto-increment counter. A statement that does so again and
     /// again, for rows that it does not count before, has the counter locked to its end if it says
-    /// that it is `bulk`: its numbers follow each other. Waits for others that have; errors as of
-    /// [`lock_table`](Self::lock_table).
+    /// that it is `bulk`: its numbers follow each other. Waits for others that have; errors are
+    /// those of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
         if bulk {
             return Ok(self.lock_counter(table)?.reserve_numbers(numbers));
@@ -397,8 +397,8 @@ impl Transaction {
             let newest = table.newest();
             self.note_begin();
             self.locker.lock_table(newest.id(), TableMode::AutoInc)?;
-            // Whoever was waited for may have put another table in its place: the counter to lock
-            // is there.
+            // The transaction that it waited for may have put another table in its place: the
+            // counter to lock is there.
             if !newest.has_moved() {
                 return Ok(newest);
             }
@@ -559,7 +559,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with errors as of
+    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with the errors of
     /// [`lock_table`](Self::lock_table), and for room in the log. `DuplicateKey` when a unique key
     /// is taken, whose row is locked then; `Limit` when key or row are too long. After an error
     /// nothing has changed.
@@ -570,7 +570,7 @@ impl Transaction {
     /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go,
     /// for the same indexes in the same order as `new.secondary`: all of them when the key changes,
     /// otherwise those that change. A value of `new.row` that is external, as in the stored row, is
-    /// kept. Waits, and errors, as of [`insert`](Self::insert); `RowNotFound`, and `RecordChanged`
+    /// kept. Waits and fails like [`insert`](Self::insert); `RowNotFound`, and `RecordChanged`
     /// under [snapshot isolation](Self::set_snapshot_isolation).
     pub fn update(
         &mut self,
@@ -582,7 +582,7 @@ impl Transaction {
         self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
-    /// Deletes the row of `key` with its entries in all secondary indexes. Waits, and errors, as of
+    /// Deletes the row of `key` with its entries in all secondary indexes. Waits and fails like
     /// [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, RowRequest::delete(key, old_entries))

@@ -1,6 +1,7 @@
-//! How a transaction reads: what it may see of others, and what it keeps from them.
+//! How a transaction reads: the changes of others that it may see, and those that it keeps them
+//! from making.
 
-/// What a transaction may see of what others commit while it is open.
+/// The commits of others that a transaction may see while it is open.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Isolation {
     /// Each statement sees what was committed when it began.
@@ -8,11 +9,12 @@ pub enum Isolation {
     /// All statements see what was committed when the first of them read.
     #[default]
     RepeatableRead,
-    /// As if transactions ran one after the other: what has been read stays as it is until the end.
+    /// As if transactions ran one after the other: rows that have been read stay as they are until
+    /// the end.
     Serializable,
 }
 
-/// What a cursor that locks does with a row that somebody else has locked.
+/// The way of a locking cursor with a row that somebody else has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum OnLocked {
     /// Waits for it.

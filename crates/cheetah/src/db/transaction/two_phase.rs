@@ -17,8 +17,8 @@ impl Transaction {
     /// Promises to commit or to roll back, as will be decided, whatever happens until then. On
     /// return the promise is as durable as the flush mode says. Until it has ended the transaction
     /// takes only [`commit_ordered`](Self::commit_ordered), `commit`, `rollback`, and being
-    /// dropped. Nothing to do for one that has changed nothing. Errors as of a commit; then it is
-    /// not prepared.
+    /// dropped. Nothing to do for one that has changed nothing. Errors: those of a commit; then it
+    /// is not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.check_loads_have_ended()?;
@@ -37,7 +37,7 @@ impl Transaction {
     }
 
     /// Commits a prepared transaction in this place of the order of commits: it is visible, and
-    /// what is left to [`commit`](Self::commit) is to release its locks. From any thread while no
+    /// only the release of its locks is left to [`commit`](Self::commit). From any thread while no
     /// other one uses the transaction. Waits for no I/O, unless the buffers of the log are full or
     /// a load takes its place while the catalog is changed, and does not fail: `commit` tells when
     /// the engine has stopped meanwhile. Nothing to do for a transaction that is not prepared.

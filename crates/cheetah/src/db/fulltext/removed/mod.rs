@@ -10,18 +10,18 @@
 //!       The transaction that writes one removes the row, too; the one that deletes one deletes
 //!       these postings, too. So in each view the postings of a row are void
 //!       exactly if it has a removal there.
-//!   W2  Who writes words of a row has locked that row before, or its table, to the end of the
-//!       transaction. So one transaction at a time brings or takes removals of a row, but for the
-//!       background.
+//!   W2  The writer of the words of a row has locked that row before, or its table, to the end of
+//!       the transaction. So one transaction at a time brings or takes removals of a row, but for
+//!       the background.
 //!   W3  A row that comes again takes the removal of its key back, before its words are written. It
-//!       looks for the record without a lock: if there is none, nobody can bring one (W2). What it
-//!       finds it locks, and waits for the background, if that has it.
+//!       looks for the record without a lock: if it finds none, nobody can bring one (W2). It locks
+//!       the record that it finds, and waits for the background, if that has it.
 //!   W4  The background waits for no lock: neither for that of the posting table, which it takes
-//!       first, nor for a removal, nor for a posting. So it is in no deadlock, and whoever waits
-//!       for it waits for the words of one row. It starts from what its own new view sees, which is
+//!       first, nor for a removal, nor for a posting. So it is in no deadlock, and a wait for it is
+//!       a wait for the words of one row. It starts from what its own new view sees, which is
 //!       committed.
-//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each, or its place: what
-//!       it has found does not go before it ends.
+//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each, or its place:
+//!       postings that it has found do not go before it ends.
 //!   W6  Words of a table get into no table that is encrypted otherwise, nor those of a temporary
 //!       table into one that is logged.
 //!   W7  The number of a posting table is not used again, and one that is not in the catalog is

@@ -15,7 +15,7 @@ const STEPS_MAX: usize = 8;
 
 /// The removals of a posting table, as a walk through its postings sees them.
 pub(in crate::db::fulltext) struct Removals {
-    /// A removal's key: the table's number, and what is asked for.
+    /// A removal's key: the table's number, and the key of the row that is asked for.
     key: Vec<u8>,
     prefix_bytes: usize,
     source: Source,
@@ -23,7 +23,7 @@ pub(in crate::db::fulltext) struct Removals {
 
 /// Where they are looked up.
 enum Source {
-    /// There are none.
+    /// No place: there are no removals.
     Nowhere,
     /// As a view sees them, or as they are now in a table that is locked as a whole.
     Seen(Box<Seen>),
@@ -73,13 +73,13 @@ impl Removals {
         Ok(Self { prefix_bytes: key.len(), key, source })
     }
 
-    /// Whether there is none for any row.
+    /// Whether there are no removals of any row.
     pub(in crate::db::fulltext) fn are_none(&self) -> bool {
         matches!(self.source, Source::Nowhere)
     }
 
     /// Whether the row of that key has gone. Cheap for keys that rise. May do I/O, and wait for a
-    /// lock: errors as of [`Transaction::get`].
+    /// lock: errors are those of [`Transaction::get`].
     pub(in crate::db::fulltext) fn have(&mut self, txn: &mut Transaction, row_key: &[u8]) -> Result<bool> {
         self.key.truncate(self.prefix_bytes);
         self.key.extend_from_slice(row_key);

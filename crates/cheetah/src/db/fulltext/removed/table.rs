@@ -21,7 +21,7 @@ pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, REMOVED_WORDS)
 }
 
-/// The table, which is created when there is none: blocks for I/O then.
+/// The table, created if it does not exist: blocks for I/O then.
 pub(super) fn existing_or_new(core: &Core) -> Result<Arc<Table>> {
     let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
     // Keys that fit pages of the usual size. Words of rows with longer keys are deleted at once.

@@ -1,9 +1,9 @@
 //! Deleting the postings of rows that have gone, in the background (W4).
 //!
-//! One removal is one transaction. What cannot be locked is passed: by the row, or, where the
-//! posting table is out of reach, all that are of that one. Places that were passed come up again
-//! when all others were looked at. A transaction that was begun when the database shuts down, or
-//! meets an error, is rolled back, and the next startup goes on.
+//! One removal is one transaction. Removals that cannot be locked are passed: by the row, or, where
+//! the posting table is out of reach, all that are of that one. Places that were passed come up
+//! again when all others were looked at. A transaction that was begun when the database shuts down,
+//! or meets an error, is rolled back, and the next startup goes on.
 
 use super::table::existing;
 use crate::base::{planted, reach, Error, Result, TableId};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const PASSED_PER_STEP: usize = 64;
 /// How often a pause looks whether the database shuts down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// Pages that one removal may have read: what others read meanwhile is not counted beyond this.
+/// Pages that one removal may have read: reads of others meanwhile are not counted beyond this.
 const READS_PER_REMOVAL_MAX: u64 = 64;
 
 /// Where the work goes on.
@@ -46,7 +46,7 @@ enum Worked {
 impl WorkingOff {
     /// Works one removal off; whether there was one. `ends`: whether the database shuts down.
     pub(in crate::db) fn step(&self, core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Result<bool> {
-        // Rows of open transactions are counted, too: where there are none, nobody sees any. (One
+        // Rows of open transactions are counted, too: when the count is 0, nobody sees any. (One
         // that is just being deleted may come back. Then something is logged, and somebody looks
         // again.)
         let Some(removed) = existing(core).filter(|table| table.row_count() > 0) else { return Ok(false) };
@@ -100,8 +100,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at which the cursor is. `next` is behind it afterwards: whatever
-    /// becomes of it does not keep the others.
+    /// Works off the removal at which the cursor is. `next` is behind it afterwards: its fate does
+    /// not keep the others.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
