@@ -1,14 +1,14 @@
-//! The transactions that have written something and have not ended: where each one's undo records
-//! are, and what it has changed so far. Numbers, outcomes and their order are [`super::Versions`]'.
+//! The transactions that have written something and have not ended: their undo records, and the
+//! changes that they have made so far. Numbers, outcomes and their order are [`super::Versions`]'.
 //!
 //! Invariants
 //!   I1  A transaction is listed from before its first undo record until the mini-transaction that
-//!       appends its finish record. What it leaves behind then is purge's, which follows the undo
-//!       log.
+//!       appends its finish record. The records that it leaves behind then are purge's, which
+//!       follows the undo log.
 //!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while
 //!       no mini-transaction runs, all slots can be read (the epoch switch does).
-//!   I3  The count of a slot's undo records can be read without its lock: whoever lets go of the
-//!       lock publishes it. The thread that writes for the transaction reads its own.
+//!   I3  The count of a slot's undo records can be read without its lock: releasing the lock
+//!       publishes it. The thread that writes for the transaction reads its own.
 //! Locks     the list, then one slot; then the undo log's.
 
 use super::Owner;
@@ -35,7 +35,7 @@ pub struct Slot {
     rows: Mutex<BTreeMap<TableId, i64>>,
     /// A table that is among them; 0 while none is known.
     listed_table: AtomicU32,
-    /// Who has its locks; 0 while nobody is known.
+    /// The owner of its locks; 0 until it is known.
     owner: AtomicU64,
     /// Whether the log tells of it: not of what a transaction does with temporary tables.
     is_logged: bool,
@@ -67,7 +67,7 @@ impl Slot {
         self.owner.store(owner.0, Ordering::Release);
     }
 
-    /// Who has its locks, once that is known.
+    /// The owner of its locks; `None` until it is known.
     pub fn owner(&self) -> Option<Owner> {
         let owner = self.owner.load(Ordering::Acquire);
         (owner != 0).then_some(Owner(owner))

@@ -1,4 +1,5 @@
-//! Transactions without their tables: identities, locks, the undo log, and who sees what.
+//! Transactions without their tables: identities, locks, the undo log, and the versions that each
+//! sees.
 //!
 //! Rooms: `locks` (of tables, records and ranges of keys), `versions` (what became of each
 //! transaction, and which snapshot sees it). Beside them: `active` and `roster` (transactions that

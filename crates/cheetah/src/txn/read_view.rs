@@ -1,4 +1,4 @@
-//! What one transaction sees: its own changes, and what its snapshot has of others.
+//! The view of one transaction: its own changes, and those of others in its snapshot.
 
 use super::versions::{Reader, Versions};
 use crate::base::{planted, TableId, TxnId};

@@ -1,14 +1,14 @@
-//! Who has a transaction: an entry for each handle, so that views can tell of them while they are
-//! used.
+//! The holders of transactions: an entry for each handle, so that views can tell of them while they
+//! are used.
 //!
 //! Invariants
 //!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of
 //!       about one moment: each is right by itself, and those of one transaction may be mixed with
 //!       those of the next one of the same handle.
-//!   I2  What a transaction owns outlives its handle when the background or a coordinator takes it
-//!       over; the entry goes with it.
-//!   I3  A session is told to others under the lock of its shard, where it is forgotten too:
-//!       whoever has forgotten it, or dropped the handle, knows that nobody uses it any more.
+//!   I2  An entry outlives its handle when the background or a coordinator takes the transaction
+//!       over: the entry goes with it.
+//!   I3  A session is told to others under the lock of its shard, where it is forgotten too: once
+//!       it is forgotten, or the handle dropped, nobody uses it any more.
 //!   I4  The session of a transaction is not told as that of the next one of its handle: a handle
 //!       that has named one ends its transaction under the lock of its shard, before its locks go.
 //! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Shards of the list, so that handles that come and go on many cores do not meet.
 const SHARDS_COUNT: usize = 64;
 
-/// What the thread of a transaction is about.
+/// The activity of the thread of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Nothing yet: it has neither read nor locked.
@@ -42,7 +42,7 @@ impl Phase {
     const ALL: [Phase; 4] = [Phase::Idle, Phase::Running, Phase::RollingBack, Phase::Committing];
 }
 
-/// What is known of a handle and its transaction.
+/// The data of a handle and its transaction.
 #[derive(Debug)]
 pub struct Entry {
     owner: Owner,
@@ -64,7 +64,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Who it is for the lock table.
+    /// Its owner in the lock table.
     pub fn owner(&self) -> Owner {
         self.owner
     }
@@ -84,7 +84,7 @@ impl Entry {
         self.tables_in_use.load(Relaxed)
     }
 
-    /// What it is about.
+    /// Its activity.
     pub fn phase(&self) -> Phase {
         Phase::ALL.get(usize::from(self.phase.load(Relaxed))).copied().unwrap_or(Phase::Idle)
     }
@@ -251,8 +251,8 @@ impl Roster {
         }
     }
 
-    /// What `f` makes of the sessions of two owners, if both have named one; they stay meanwhile
-    /// (I3). `f` must not wait, nor use the engine.
+    /// The result of `f` for the sessions of two owners, if both have named one; they stay
+    /// meanwhile (I3). `f` must not wait, nor use the engine.
     pub fn with_two_sessions<T>(
         &self,
         (first, second): (Owner, Owner),

@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What stands before the first record: offset 0 means "none", so no record may start there.
+/// The bytes before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.

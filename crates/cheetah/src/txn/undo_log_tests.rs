@@ -18,7 +18,7 @@ use cheetah_io::sim::CrashPolicy;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A record that was appended: where, its number, and what it says.
+/// A record that was appended: its place, its number, and its content.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Record {
     at: UndoPtr,
@@ -42,7 +42,7 @@ struct Ended {
     end: UndoFinish,
 }
 
-/// What the log should have.
+/// The expected content of the log.
 #[derive(Clone, Default)]
 struct Model {
     active: Vec<Txn>,
@@ -239,8 +239,8 @@ impl Run {
         }
     }
 
-    /// Who goes ahead of purge finds the end of each transaction that has not been passed, and then
-    /// the end of the log.
+    /// A reader that goes ahead of purge finds the end of each transaction that has not been
+    /// passed, and then the end of the log.
     fn look_ahead(&self) {
         let (mut at, mut bytes) = (UndoPtr(0), Vec::new());
         let mut ahead = self.now.history.iter();

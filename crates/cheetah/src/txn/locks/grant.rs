@@ -5,8 +5,8 @@
 //! - A record, and the record of a next-key lock, with the same record of others, by the modes.
 //! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its
 //!   owner has seen that no other one lies in what it adds, but for deleted ones. If somebody else
-//!   has locked the place of such a one, both have it: who puts a row there asks for the record
-//!   itself, which the range does not give beside that lock, and for all ranges around it.
+//!   has locked the place of such a one, both have it: an owner that puts a row there asks for the
+//!   record itself, which the range does not give beside that lock, and for all ranges around it.
 //! - An insert intention, with ranges of others around the key, and with next-key requests of
 //!   others for such a range; but not with those for that very key who wait for the owner of the
 //!   intention.
@@ -25,7 +25,7 @@ use crate::base::{Result, TableId};
 use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Tried {
     /// `is_long` says that the owner's list of records is worth compressing.
@@ -175,7 +175,7 @@ impl LockTable {
         let shard = self.tree_shard(request.tree);
         match (&request.want, turn) {
             (RowWant::NextKey(..), _) => Guard::Write(shard.trees.write()),
-            // Whoever may be queued is counted under the lock, as `waiters` says.
+            // A request that may be queued is counted under the lock, as `waiters` says.
             (_, Turn::Now) if shard.in_use.load(Relaxed) == 0 => Guard::Unused,
             _ => Guard::Read(shard.trees.read()),
         }
@@ -292,7 +292,7 @@ impl LockTable {
     }
 }
 
-/// Whether waiters for a table keep `owner`, who has the modes in `own`, from it.
+/// Whether waiters for a table keep `owner`, which has the modes in `own`, from it.
 fn is_behind(
     locks: &TableLocks,
     turn: Turn<'_>,

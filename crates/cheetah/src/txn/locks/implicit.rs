@@ -1,4 +1,4 @@
-//! The lock table: implicit locks. Who has written a version of a record has the record, without an
+//! The lock table: implicit locks. The writer of a version of a record has the record, without an
 //! entry here.
 
 use super::grant::{for_each_holder, HeldAs};
@@ -39,7 +39,7 @@ impl LockTable {
         let mut waits = self.waits.lock();
         let is_converted = self.convert(&mut self.stripes.lock(hash), holder, &request, is_active)?;
         if is_converted {
-            // Who waits here waits for the holder too from now on, and the holder may be waiting.
+            // Waiters here wait for the holder too from now on, and the holder may be waiting.
             waits.note_upgrade(holder, request.place());
             let waiters = waits.queue(request.place()).map(|waiter| waiter.owner).collect::<Vec<_>>();
             self.advance_place(&mut waits, request.place());

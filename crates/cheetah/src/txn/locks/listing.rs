@@ -1,4 +1,4 @@
-//! The lock table: what there is, for views and reports.
+//! The lock table: listings for views and reports.
 
 use super::deadlock::report::Blocking;
 use super::granted::owners::LockSummary;
@@ -21,14 +21,14 @@ pub struct LockInfo {
     pub is_waiting: bool,
 }
 
-/// A wait: who, and what keeps him waiting.
+/// A wait: the waiting owner, and the locks and requests that block it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitInfo {
-    /// Who waits.
+    /// The waiting owner.
     pub owner: Owner,
-    /// What for, and how.
+    /// The object of the wait, and the mode.
     pub waits_for: (LockedOn, TableMode),
-    /// What keeps him waiting.
+    /// The locks and requests that block it.
     pub blocked_by: Vec<Blocking>,
 }
 
@@ -40,7 +40,7 @@ impl LockTable {
         waits.all().map(wait).collect()
     }
 
-    /// Who keeps an owner waiting now; nobody when it does not wait.
+    /// The owners that keep an owner waiting now; empty when it does not wait.
     pub fn blockers_of(&self, owner: Owner) -> Vec<Owner> {
         let waits = self.waits.lock();
         waits.waiter(owner).map_or_else(Vec::new, |waiter| self.blocking_owners(&waits, waiter))
@@ -51,13 +51,13 @@ impl LockTable {
         self.waits.lock().len()
     }
 
-    /// What an owner has.
+    /// The locks of an owner.
     pub fn summary(&self, owner: Owner) -> LockSummary {
         self.owners.summary(owner)
     }
 
-    /// The locks that somebody has, at most `count_max` of records. Shard after shard: what changes
-    /// meanwhile may be missing, or be there twice.
+    /// The locks that somebody has, at most `count_max` of records. Shard after shard: locks that
+    /// change meanwhile may be missing, or be there twice.
     pub fn list_locks(&self, count_max: usize) -> Vec<LockInfo> {
         let mut list = Vec::new();
         let held = |owner, on, mode| LockInfo { owner, on, mode, is_waiting: false };

@@ -1,4 +1,4 @@
-//! The lock table: its parts, and what all kinds of requests need of them.
+//! The lock table: its parts, and the code that all kinds of requests share.
 
 use super::deadlock::victims::VictimChoice;
 use super::granted::owners::{piece_bytes, Owners};
@@ -30,7 +30,8 @@ pub struct LockLimits {
 }
 
 impl Default for LockLimits {
-    /// What an engine with little memory can spare: 64 MiB, some 4 million compressed locks.
+    /// A limit that an engine with little memory can spare: 64 MiB, some 4 million compressed
+    /// locks.
     fn default() -> Self {
         Self { bytes_max: 64 << 20, compress_at: 10_000 }
     }
@@ -41,9 +42,9 @@ impl Default for LockLimits {
 #[repr(align(64))]
 pub(super) struct TreeShard {
     pub(super) trees: RwLock<Trees>,
-    /// How many trees have something in common. Whoever holds a stripe and reads 0 need not look at
-    /// the trees: what is put there afterwards does not bear on the record he asks for, or waits
-    /// for that stripe.
+    /// How many trees have something in common. A thread that holds a stripe and reads 0 need not
+    /// look at the trees: entries that come there afterwards do not bear on the record it asks for,
+    /// or wait for that stripe.
     pub(super) in_use: AtomicUsize,
     /// How many wait for rows of these trees. Read after something was taken away under `trees`,
     /// changed under it.
@@ -114,8 +115,8 @@ impl LockTable {
         self.tree_shard(tree).in_use.store(trees.len(), Relaxed);
     }
 
-    /// Whether somebody may have a range of the tree, or wait for one. Whoever has put a record
-    /// there and reads no has come before any range that was locked without seeing it.
+    /// Whether somebody may have a range of the tree, or wait for one. A thread that has put a
+    /// record there and reads no has come before any range that was locked without seeing it.
     pub fn has_ranges(&self, tree: TreeId) -> bool {
         let shard = self.tree_shard(tree);
         shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0

@@ -1,4 +1,4 @@
-//! What a lock is on, as views and reports tell it.
+//! The object of a lock, as views and reports tell it.
 
 use super::deadlock::report::BlockingKind;
 use super::key::{write_hex, KeyBytes, KeySpan};
@@ -9,7 +9,7 @@ use crate::base::{TableId, TreeId};
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
-/// What a lock is on.
+/// The object of a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockedOn {
     /// A table.
@@ -49,7 +49,7 @@ pub enum LockedOn {
 }
 
 impl LockedOn {
-    /// What a request is for, and how.
+    /// The object of a request, and its mode.
     pub(super) fn wanted(want: &Want) -> (Self, TableMode) {
         let request = match want {
             Want::Table(table, mode) => return (LockedOn::Table(*table), *mode),
@@ -121,7 +121,8 @@ impl LockedOn {
         }
     }
 
-    /// What a request for this asks of others is about: the record, or the place of the new one.
+    /// The key that a request for this names to others: of the record, or of the place of the new
+    /// one.
     fn key(&self) -> Option<&[u8]> {
         match self {
             LockedOn::Record { key, .. } | LockedOn::Insert { key, .. } => Some(key),

@@ -1,7 +1,7 @@
 //! The memory of locks, as part of the engine's memory budget.
 //!
 //! Invariants
-//!   I1  At the limit a lock is refused before anything has changed. What a waiter is granted is
+//!   I1  At the limit a lock is refused before anything has changed. A lock granted to a waiter is
 //!       reserved even so: the limit can be passed by one lock for each waiter, and not by more.
 //!   I2  Shards reserve by [`STEP_BYTES`], so that the shared counter is not touched at every lock.
 //!       It is wrong by at most that much for each shard: less than 100 KiB.
@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
-/// What a shard may have taken or given back without reserving it.
+/// The bytes that a shard may have taken or given back without reserving them.
 const STEP_BYTES: usize = 256;
 
 /// See the module.
@@ -39,7 +39,7 @@ impl LockMemory {
         self.used_bytes() < self.limit_bytes / 2
     }
 
-    /// `LockTableFull` when there is no room for so many bytes more (I1).
+    /// `LockTableFull` when there is no room for `more_bytes` more (I1).
     pub(super) fn check(&self, more_bytes: usize) -> Result<()> {
         if self.used_bytes() + more_bytes > self.limit_bytes {
             return Err(Error::LockTableFull);

@@ -5,23 +5,21 @@
 //! share one are locked together.
 //!
 //! Invariants
-//!   I1  The table never sleeps: a request is answered, or queued with a [`PendingLock`]. Who
-//!       waits, and how long, is the caller's affair, so that a simulator can interleave
-//!       transactions.
-//!   I2  No two owners are granted the same record in modes that conflict. Who is granted a range
-//!       with records has only asked for the one at its end: he has seen that there is no other in
-//!       what he adds.
-//!   I3  First come, first served: who is in conflict with an earlier request that waits, waits
-//!       behind it, unless that one waits for him.
-//!   I4  Whoever waits is granted as soon as nothing is in his way; and in each cycle of waiters
-//!       one request has been given up, so there is always one whom nothing but a running owner
-//!       keeps waiting.
+//!   I1  The table never sleeps: a request is answered, or queued with a [`PendingLock`]. The
+//!       caller decides how to wait, and how long, so that a simulator can interleave transactions.
+//!   I2  No two owners are granted the same record in modes that conflict. An owner that is granted
+//!       a range with records has only asked for the one at its end: it has seen that the rest of
+//!       the range holds no other.
+//!   I3  First come, first served: a request that conflicts with an earlier one that waits, waits
+//!       behind it, unless that one waits for its owner.
+//!   I4  A waiter is granted as soon as nothing blocks it; and in each cycle of waiters one request
+//!       has been given up, so there is always a waiter that only a running owner blocks.
 //!   I5  A lock is refused for want of memory before anything has changed.
 //! Locks     `waits` (everybody who starts or ends waiting), a stripe of records, a shard of trees,
 //!           a shard of owners; or `waits`, a shard of tables, a shard of owners. In this order,
 //!           never across I/O or a wait.
 //!
-//! What a caller has to do is in docs/developers/transactions.md, "Locks".
+//! docs/developers/transactions.md, "Locks", tells a caller what to do.
 
 mod acquire;
 mod deadlock;
@@ -51,6 +49,6 @@ pub use modes::{LockMode, TableMode};
 pub use pending_lock::{Outcome, PendingLock};
 pub use request::{Answer, KeyRange, Lock, Wait};
 
-/// Who locks: one for each transaction handle, whether it has written or not.
+/// The owner of locks: one for each transaction handle, whether it has written or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Owner(pub u64);

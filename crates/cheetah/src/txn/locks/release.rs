@@ -1,4 +1,4 @@
-//! The lock table: what is given back, and who is granted by that.
+//! The lock table: releases, and the grants that follow from them.
 
 use super::grant::{Tried, Turn};
 use super::granted::owners::OnTree;

@@ -1,5 +1,5 @@
-//! Requests: what can be locked, what to do when somebody is in the way, and what the lock table
-//! answers. They are made in [`super::acquire`].
+//! Requests: the objects that can be locked, the ways to meet a conflict, and the answers of the
+//! lock table. They are made in [`super::acquire`].
 
 use super::key::{KeyBytes, KeySpan};
 use super::modes::{LockMode, TableMode};
@@ -11,7 +11,7 @@ use std::ops::Bound;
 /// A range of keys: its low and its high bound. Without a high bound it reaches to the supremum.
 pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// What to lock, and how.
+/// The object to lock, and how.
 #[derive(Clone, Copy, Debug)]
 pub enum Lock<'a> {
     /// A table.
@@ -47,9 +47,9 @@ pub enum Lock<'a> {
         /// How.
         mode: LockMode,
     },
-    /// The same, with its records: there is none, or they are deleted, or the owner's own. Becomes
-    /// one with what a scan locks by [`NextKey`](Self::NextKey) before and behind it. Always
-    /// granted; the gap only, where others have keys in it.
+    /// The same, with its records: all that there are in it are deleted, or the owner's own.
+    /// Becomes one with what a scan locks by [`NextKey`](Self::NextKey) before and behind it.
+    /// Always granted; the gap only, where others have keys in it.
     Range {
         /// The index.
         tree: TreeId,
@@ -68,7 +68,7 @@ pub enum Lock<'a> {
     },
 }
 
-/// What to do when somebody is in the way.
+/// The way to meet a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// Queue the request.
@@ -94,14 +94,14 @@ pub enum Answer {
     Refused,
 }
 
-/// What a queue is for. Records are told apart by the hash of tree and key.
+/// The object of a queue. Records are told apart by the hash of tree and key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum QueueKey {
     Table(TableId),
     Row(TreeId, u64),
 }
 
-/// What is wanted of a row. A gap is not among it: whoever wants one gets it.
+/// The part of a row that is wanted. A gap is not among them: a request for one is always granted.
 #[derive(Clone, Debug)]
 pub(super) enum RowWant {
     Record(LockMode),

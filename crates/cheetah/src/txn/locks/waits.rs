@@ -1,4 +1,4 @@
-//! Who waits for what, in which order.
+//! The waiters, the objects of their waits, and their order.
 
 use super::deadlock::report::Deadlock;
 use super::modes::{LockMode, TableMode};
@@ -147,7 +147,7 @@ impl Waits {
         waiter
     }
 
-    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, who has it in
+    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, which has it in
     /// `own` mode. One that waits for `owner` does not, as it would wait on anyway (as InnoDB since
     /// MDEV-34877).
     pub(super) fn keeps_from_record(
@@ -181,8 +181,8 @@ impl Waits {
     }
 
     /// Those who wait since before `turn` for a range with records in which the key lies that
-    /// `owner` wants to insert. Who waits for that very key, because `owner` has it in `own` mode,
-    /// does not count: he would wait on anyway, and will look again.
+    /// `owner` wants to insert. A waiter for that very key, because `owner` has it in `own` mode,
+    /// does not count: it would wait on anyway, and will look again.
     pub(super) fn next_keys_around<'a>(
         &'a self,
         insert: &'a RowRequest,
@@ -201,8 +201,8 @@ impl Waits {
         })
     }
 
-    /// The waiters before `turn` that keep `owner`, who has the modes in `own`, from the lock of a
-    /// table.
+    /// The waiters before `turn` that keep `owner`, which has the modes in `own`, from the lock of
+    /// a table.
     pub(super) fn before_in_table(
         &self,
         (table, turn): (TableId, u64),

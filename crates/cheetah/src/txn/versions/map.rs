@@ -34,7 +34,7 @@ pub enum Outcome {
     Aborted,
 }
 
-/// What is known of a transaction.
+/// The state of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// It has not ended.
@@ -87,7 +87,7 @@ impl State {
     }
 }
 
-/// What is known of each transaction of a chunk.
+/// The states of the transactions of a chunk.
 #[derive(Debug)]
 enum Words<N> {
     Each(Box<[N]>),
@@ -237,7 +237,7 @@ impl<N: Number> Chunk<N> {
 
     /// Whether all have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
-        // In this order: who sees that the last one has ended sees its stamp.
+        // In this order: a reader that sees that the last one has ended sees its stamp.
         let have_all_ended = self.active_count.get() == 0;
         let is_seen_by_all = self.newest_stamp.get() <= horizon;
         have_all_ended && (is_seen_by_all || planted::is_on("versions: forget what a snapshot may ask for"))
@@ -305,7 +305,7 @@ impl Map {
         }
     }
 
-    /// What is known of a transaction.
+    /// The state of a transaction.
     pub(super) fn state(&self, txn: TxnId) -> State {
         self.ask(txn, State::Frozen, State::Active, |chunk| chunk.state(txn.0))
     }
@@ -317,7 +317,8 @@ impl Map {
         self.ask(txn, true, false, |chunk| chunk.is_committed_for_all(txn.0, horizon))
     }
 
-    /// What `known` says of the chunk of a transaction; without one all are `frozen`, or `active`.
+    /// The answer of `known` for the chunk of a transaction; without a chunk all are `frozen`, or
+    /// `active`.
     fn ask<R>(&self, txn: TxnId, frozen: R, active: R, known: impl FnOnce(&Chunk) -> R) -> R {
         if txn.0 < self.visible_below() {
             return frozen;
@@ -399,8 +400,8 @@ impl Map {
 
     /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole,
     /// and returns [`visible_below`](Self::visible_below), at most `next`. Each number is looked at
-    /// once; whoever comes while somebody looks gets the older answer. `live` tells the stamps of
-    /// open snapshots, as for [`Chunk::alike`].
+    /// once; a thread that comes while another one looks gets the older answer. `live` tells the
+    /// stamps of open snapshots, as for [`Chunk::alike`].
     pub(super) fn sweep(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
         let Some(mut swept) = self.swept.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());
@@ -457,7 +458,7 @@ fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) ->
     let mut at = from;
     let passed = directory.partition_point(|chunk| chunk.end() <= from);
     for chunk in directory.iter().skip(passed) {
-        // I2: what lies between chunks is frozen.
+        // I2: all transactions between chunks are frozen.
         at = at.max(chunk.first());
         let end = chunk.end().min(next);
         if chunk.has_ended_by(horizon) {

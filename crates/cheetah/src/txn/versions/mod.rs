@@ -1,5 +1,5 @@
-//! Which transactions a snapshot sees: what became of each transaction, in which order they ended,
-//! and who still looks back.
+//! The transactions that a snapshot sees: the outcome of each transaction, the order of their ends,
+//! and the snapshots that still look back.
 //!
 //! Commits and aborts take numbers, *stamps*, from one counter. A *snapshot* is the last published
 //! stamp: it sees what was committed at or before it. The *horizon* is the largest stamp that all
@@ -7,13 +7,13 @@
 //!
 //! Invariants
 //!   I1  Commit order is stamp order: stamp, log record, counts, outcome and publication of a
-//!       transaction come before those of the next one, under one mutex; whatever a snapshot may
+//!       transaction come before those of the next one, under one mutex; all that a snapshot may
 //!       ask for is there before its stamp is published (M1).
 //!   I2  A reader's answer about a transaction does not change while its snapshot is open: a stamp
 //!       is published after the outcome, and later ones are larger.
-//!   I3  No snapshot is older than the horizon that anybody has been told (H7), and what the map
-//!       forgets is at or below it (H8). So a record may be judged only by a snapshot that was open
-//!       when the record was copied.
+//!   I3  No snapshot is older than the horizon that anybody has been told (H7), and the map forgets
+//!       only transactions at or below it (H8). So a record may be judged only by a snapshot that
+//!       was open when the record was copied.
 //! Locks     `commits` over the publication; within it nothing of this module. `swept`, then
 //!           `directory`, then shards, each for a moment. A reader takes its thread's shard shared,
 //!           and only for a transaction that is not known to be frozen.

@@ -6,7 +6,7 @@ use std::sync::atomic::{fence, AtomicU64, Ordering};
 pub(super) trait Number {
     /// A number.
     fn new(value: u64) -> Self;
-    /// Reads it; what was written before the value was is seen too.
+    /// Reads it; writes made before the value was written are seen too.
     fn get(&self) -> u64;
     /// Writes it.
     fn set(&self, value: u64);

@@ -1,4 +1,4 @@
-//! The order in which transactions end, and what may be forgotten of them.
+//! The order in which transactions end, and the end of the memory of them.
 
 use super::map::{Map, Outcome, State};
 use super::number::Number;
@@ -121,7 +121,7 @@ impl Versions {
         stamp
     }
 
-    /// What is known of a transaction. A number that has not been given out counts as active.
+    /// The state of a transaction. A number that has not been given out counts as active.
     pub fn state(&self, txn: TxnId) -> State {
         self.0.map.state(txn)
     }
@@ -143,7 +143,7 @@ impl Versions {
         state.has_ended_at(self.published())
     }
 
-    /// The last published stamp: what a snapshot opened now sees.
+    /// The last published stamp: a snapshot opened now has it.
     pub fn published(&self) -> u64 {
         self.0.published.0.get()
     }

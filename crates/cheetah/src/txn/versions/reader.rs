@@ -8,8 +8,8 @@ use crate::base::{planted, reach, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Whoever reads at snapshots, one after the other; kept for as long as possible, as it has a slot
-/// of its own. The answers are those about records that were copied while the snapshot was open.
+/// A reader at snapshots, one after the other; kept for as long as possible, as it has a slot of
+/// its own. The answers are those about records that were copied while the snapshot was open.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,

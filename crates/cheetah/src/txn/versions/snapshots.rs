@@ -1,11 +1,10 @@
 //! The snapshots that are open: which stamps somebody still reads at.
 //!
 //! Invariants
-//!   H7  Whoever opens a snapshot writes its stamp to its slot and then looks again whether it is
-//!       still the last published one; whoever wants to know the oldest reads the last published
-//!       one first, and then the slots. With a fence between the two steps of both, one of them
-//!       sees the other: either the slot is counted, or its stamp is not older than what was
-//!       published.
+//!   H7  Opening a snapshot writes its stamp to its slot and then looks again whether it is still
+//!       the last published one; looking for the oldest reads the last published one first, and
+//!       then the slots. With a fence between the two steps of both, one of them sees the other:
+//!       either the slot is counted, or its stamp is not older than what was published.
 //! Slots are given to readers and used again; each shard has its own list, so that readers that
 //! come and go on many cores do not meet.
 //! Locks     one shard's list, for a moment.
@@ -46,8 +45,8 @@ pub(super) fn published_before_slots<N: Number>(published: &N) -> u64 {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) stamp: AtomicU64,
-    /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open:
-    /// whoever reads the stamp of one reads what was set before.
+    /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open: a
+    /// thread that reads the stamp of one reads the value set before.
     pub(super) watches: AtomicBool,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the whole module: numbers, answers, the horizon, what is forgotten, and all of it by
-//! many threads at once.
+//! Tests of the whole module: numbers, answers, the horizon, forgetting, and all of it by many
+//! threads at once.
 
 use super::map::Map;
 use super::number::Number;
@@ -99,7 +99,7 @@ fn an_outcome_that_could_not_be_published_is_none() {
     assert_eq!((versions.published(), versions.state(txn)), (0, State::Active));
 }
 
-/// M1: what a snapshot opened during a commit sees of it, whose counts are not there yet.
+/// M1: the part of a commit, whose counts are not there yet, that a snapshot opened during it sees.
 fn m1() -> (u64, u64) {
     let versions = fresh();
     let reader = versions.reader();
@@ -196,7 +196,7 @@ fn slots_are_used_again() {
     assert_eq!(versions.0.snapshots.slots_count(), 2);
 }
 
-/// A shared number; what is to happen just before it is written for the first time can be given.
+/// A shared number; a step to take just before it is written for the first time can be given.
 struct Scripted<'a> {
     value: &'a Cell<u64>,
     before_set: RefCell<Option<Box<dyn Fn() + 'a>>>,
@@ -227,7 +227,7 @@ impl Number for Scripted<'_> {
 }
 
 /// H7: a snapshot has read the stamp 100; before that is in the slot, 200 is published, and the
-/// purger finds no snapshot. Returns the snapshot's stamp and what the purger took for the horizon.
+/// purger finds no snapshot. Returns the snapshot's stamp and the purger's horizon.
 fn h7() -> (u64, u64) {
     let (published, slot, horizon) = (Cell::new(100), Cell::new(u64::MAX), Cell::new(0));
     let purge = || {
@@ -253,7 +253,7 @@ fn h7_a_snapshot_that_does_not_look_again_is_caught() {
 }
 
 /// H8: a reader has a copy of a leaf with a version of a transaction that has been rolled back
-/// since, and many have ended behind it. What it takes that transaction for.
+/// since, and many have ended behind it. Returns the state that it takes that transaction for.
 fn h8() -> (State, bool) {
     let versions = fresh();
     let reader = versions.reader();
@@ -404,7 +404,7 @@ fn everybody_sees_what_was_committed_by_a_horizon_and_what_is_frozen() {
     assert!([undone, late].iter().all(|&txn| versions.is_committed_for_all(txn, horizon)));
 }
 
-/// What threads have done: the ends in the order of their stamps.
+/// The work of the threads: the ends in the order of their stamps.
 #[derive(Default)]
 struct Oracle {
     ends: Mutex<Vec<(TxnId, Outcome)>>,
@@ -468,7 +468,7 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         let txns =
             (0..20).map(|_| TxnId(next.saturating_sub(1 + rng.next_u64() % 400).max(1))).collect::<Vec<_>>();
         let stamp = reader.open();
-        // M1: what belongs to a stamp is there when the stamp can be seen.
+        // M1: all that belongs to a stamp is there when the stamp can be seen.
         let ended = oracle.ends.lock().iter().take(stamp as usize).copied().collect::<Vec<_>>();
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {

@@ -1,10 +1,10 @@
-//! The lock table: who keeps whom waiting, and what happens when the waits form a cycle.
+//! The lock table: the waits of owners for each other, and the end of a cycle of them.
 //!
 //! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an
 //! implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
-//! [`Waits`]. What those hold who wait does not go away, so a cycle that is found is one. Nor do
-//! they get more, but by implicit locks: so none comes to be unseen. A caller whose request is
-//! queued asks for nothing else, not even for a range, which is always granted.
+//! [`Waits`]. The locks of waiters do not go away, so a cycle that is found is one. Nor do they get
+//! more, but by implicit locks: so none comes to be unseen. A caller whose request is queued asks
+//! for nothing else, not even for a range, which is always granted.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -76,7 +76,7 @@ impl LockTable {
         cycles
     }
 
-    /// Who of a cycle is given up.
+    /// The member of a cycle that is given up.
     fn victim(&self, members: &[DeadlockMember]) -> Option<Owner> {
         let is_spared = |member: &&DeadlockMember| {
             members.iter().any(|other| self.chooser.spares(member.owner, other.owner))
@@ -88,7 +88,7 @@ impl LockTable {
             .or_else(|| lightest(&mut members.iter()))
     }
 
-    /// A cycle of waiters through `start`, who comes first, and through none of `victims`.
+    /// A cycle of waiters that begins with `start`, and has none of `victims`.
     fn cycle(&self, waits: &Waits, start: Owner, victims: &[Owner]) -> Option<Vec<DeadlockMember>> {
         let mut path = vec![(start, self.edges(waits, start, victims))];
         let mut seen = HashSet::new();
@@ -125,7 +125,7 @@ impl LockTable {
         owners.iter().zip(nexts).filter_map(member).collect()
     }
 
-    /// Who would keep `owner` waiting for a lock.
+    /// The owners that would keep `owner` waiting for a lock.
     pub fn blockers_of_request(&self, owner: Owner, lock: Lock<'_>) -> Vec<Owner> {
         let Some(want) = wanted(lock) else { return Vec::new() };
         let waits = self.waits.lock();

@@ -1,4 +1,4 @@
-//! What is told about a deadlock, and about whoever keeps a request waiting.
+//! Reports about a deadlock, and about the owners that keep a request waiting.
 
 use crate::txn::locks::locked_on::LockedOn;
 use crate::txn::locks::modes::TableMode;
@@ -10,29 +10,29 @@ use std::fmt;
 pub struct Deadlock {
     /// Its number, counted from the start.
     pub number: u64,
-    /// Each waits for the next one, and the last for the first, who has just begun to wait.
+    /// Each waits for the next one, and the last for the first, which has just begun to wait.
     pub members: Vec<DeadlockMember>,
-    /// Whose request was given up: of those who need not be spared
+    /// The owner whose request was given up: of those that need not be spared
     /// (`LockTable::set_victim_choice`), and of them with the least weight, the one who has begun
-    /// to wait, or else any. Who would be given up for nothing, as another victim is in his cycle
-    /// too, is none.
+    /// to wait, or else any. An owner that would be given up for nothing, as another victim is in
+    /// its cycle too, is no victim.
     pub victim: Owner,
 }
 
 /// One who waits in a cycle.
 #[derive(Clone, Debug)]
 pub struct DeadlockMember {
-    /// Who.
+    /// The owner.
     pub owner: Owner,
     /// How much he would lose: undo records, and locks.
     pub weight: u64,
-    /// What he waits for, and how he wants it.
+    /// The object of its wait, and the mode in which it wants it.
     pub waits_for: (LockedOn, TableMode),
-    /// What the next one has of it.
+    /// The lock of the next one on it.
     pub blocked_by: Blocking,
 }
 
-/// What keeps a request waiting.
+/// The lock, or the request, that keeps a request waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocking {
     /// Whose it is.

@@ -1,5 +1,5 @@
-//! What is granted, by what it is on: records by a hash of their keys, ranges of keys, whole
-//! tables; and by owner.
+//! Granted locks, by their objects: records by a hash of their keys, ranges of keys, whole tables;
+//! and by owner.
 //!
 //! Nothing here decides whether a lock may be granted; that is [`super::grant`]'s.
 

@@ -1,4 +1,5 @@
-//! What each owner has, so that all of it can be released in time proportional to it.
+//! The locks of each owner, so that all of them can be released in time proportional to their
+//! number.
 
 use super::point::{HOLD_BYTES, POINT_BYTES};
 use super::shared::COMPRESSED_BYTES;
@@ -38,7 +39,7 @@ pub struct LockSummary {
     pub bytes: usize,
 }
 
-/// What an owner has on one tree.
+/// The locks of an owner on one tree.
 #[derive(Default, Debug)]
 pub(crate) struct OnTree {
     pub(crate) tree: TreeId,
@@ -53,7 +54,7 @@ pub(crate) struct OnTree {
     compress_at: usize,
 }
 
-/// What an owner has.
+/// The locks of an owner.
 #[derive(Default, Debug)]
 pub(crate) struct Owned {
     pub(crate) trees: Vec<OnTree>,
@@ -113,7 +114,7 @@ impl Owned {
     }
 }
 
-/// Lengthens the last piece by one that touches it; false when there is none.
+/// Lengthens the last piece by one that touches it; false when no piece touches it.
 fn lengthen(pieces: &mut [KeySpan], piece: &KeySpan) -> bool {
     let Some(last) = pieces.last_mut() else { return false };
     if last.high == piece.low {
@@ -250,7 +251,7 @@ impl Owners {
         self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
     }
 
-    /// What an owner has.
+    /// The locks of an owner.
     pub(crate) fn summary(&self, owner: Owner) -> LockSummary {
         self.shard(owner).lock().owners.get(&owner).map_or_else(LockSummary::default, |owned| owned.summary())
     }

@@ -24,7 +24,7 @@ use std::ops::Bound;
 /// Memory of a cut in its map.
 const CUT_BYTES: usize = std::mem::size_of::<(Cut, Vec<Cover>)>() * 3 / 2;
 
-/// What an owner has in some place.
+/// The locks of an owner in some place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cover {
     pub(crate) owner: Owner,
@@ -37,7 +37,7 @@ struct GrowingEnd {
     /// The range that ends there.
     cover: Cover,
     cut: Cut,
-    /// The next cut behind it in the map; none where there is none.
+    /// The next cut behind it in the map; `None` behind the last.
     next: Option<Cut>,
 }
 
@@ -83,7 +83,7 @@ impl Ranges {
         new + cuts_count * std::mem::size_of::<Cover>()
     }
 
-    /// What owners have right behind a cut.
+    /// The locks of owners right behind a cut.
     fn at(&self, cut: &Cut) -> &[Cover] {
         if self.growing.as_ref().is_some_and(|end| end.has_behind(cut)) {
             return &[];
@@ -91,7 +91,7 @@ impl Ranges {
         self.cuts.range(..=cut).next_back().map_or(&[], |(_, covers)| covers)
     }
 
-    /// What owners have at a key.
+    /// The locks of owners at a key.
     pub(crate) fn covers(&self, key: &[u8]) -> &[Cover] {
         if self.cuts.is_empty() {
             return &[];

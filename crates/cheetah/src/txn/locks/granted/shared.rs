@@ -1,4 +1,4 @@
-//! What a whole tree has in common: ranges, and the compressed record locks of owners that have
+//! The shared state of a whole tree: ranges, and the compressed record locks of owners that have
 //! very many.
 //!
 //! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a

@@ -187,7 +187,7 @@ fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
 }
 
 /// A has the record to read. B wants to change it, C to read it behind B, and then A to change it:
-/// it may pass B, who waits for it, and not C.
+/// it may pass B, which waits for it, and not C.
 #[test]
 fn an_upgrade_behind_a_reader_behind_a_writer_is_a_cycle() {
     let locks = LockTable::default();

@@ -1,4 +1,4 @@
-//! Gaps and next-key locks: the examples of InnoDB's manual, and what precise ranges make of them.
+//! Gaps and next-key locks: the examples of InnoDB's manual, and their results with precise ranges.
 
 use super::*;
 

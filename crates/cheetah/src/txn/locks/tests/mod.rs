@@ -29,7 +29,7 @@ fn record(key: &[u8], mode: LockMode) -> Lock<'_> {
     Lock::Record { tree: I, key, mode }
 }
 
-/// What a scan locks that comes from `from` to `key`.
+/// The lock of a scan that comes from `from` to `key`.
 fn next_key<'a>(from: &'a [u8], key: &'a [u8], mode: LockMode) -> Lock<'a> {
     Lock::NextKey { tree: I, range: (Excluded(from), Included(key)), key, mode }
 }
@@ -88,7 +88,7 @@ impl LockTable {
         assert!(matches!(answer, Err(Error::Deadlock)), "{owner:?} {lock:?}: {answer:?}");
     }
 
-    /// What somebody has, and what is waited for.
+    /// The locks of all owners, and the waits.
     fn all_locks(&self) -> Vec<LockInfo> {
         let mut locks = self.list_locks(usize::MAX);
         locks.extend(self.list_waits().iter().map(WaitInfo::request));

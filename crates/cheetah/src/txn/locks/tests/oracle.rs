@@ -15,7 +15,7 @@ fn key(place: u64) -> [u8; 1] {
     [10 * place as u8 + 10]
 }
 
-/// What a level means at a place: in a gap all are the same.
+/// The meaning of a level at a place: in a gap all are the same.
 fn at_place(level: Level, place: u64) -> Level {
     if place % 2 == 1 {
         level
@@ -296,7 +296,7 @@ impl Both {
         let is_free = self.oracle.blockers(owner, &want, usize::MAX).is_empty();
         let answer = self.locks.request(Owner(owner), lock, wait);
         match (answer, is_free) {
-            // What is the same for inserts may be new for a range.
+            // A lock that adds nothing against inserts may be new for a range.
             (Ok(Answer::Granted), true) => {
                 let had = self.oracle.give(owner, &want);
                 assert!(!had || matches!(want, Want::NextKey(..)), "{want:?} was held");
