@@ -36,7 +36,7 @@ impl std::fmt::Debug for Merged<'_> {
     }
 }
 
-/// What a layer above keeps of pages beside their frames. See the module for the locks.
+/// State that a layer above keeps of pages beside their frames. See the module for the locks.
 pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// `frame` was read from `image`, the newest of its page, and nobody else has seen it. Puts
     /// into it what is pending. May let go of the entry meanwhile, and write an image.
@@ -76,7 +76,7 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// Whether something of `epoch` is pending for a page. Under the lock of its entry.
     fn has(&self, pid: PageId, epoch: Epoch) -> bool;
 
-    /// What is pending of an epoch that is given up belongs to the next one. Under the lock of the
+    /// Pending changes of an epoch that is given up belong to the next one. Under the lock of the
     /// page's entry.
     fn carry_over(&self, pool: &Pool, pid: PageId, given_up: Epoch);
 
@@ -168,7 +168,7 @@ impl Pool {
         &*self.clock
     }
 
-    /// What an epoch that has not committed changes.
+    /// The changes of an epoch that has not committed.
     pub(crate) fn changes_of(&self, epoch: Epoch) -> &EpochChanges {
         self.epochs.changes_of(epoch)
     }

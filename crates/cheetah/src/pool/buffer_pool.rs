@@ -53,19 +53,19 @@ pub struct Pool {
     pub(super) cleaner: Cleaner,
 }
 
-/// What a pool shares with others.
+/// The parts that a pool shares with others.
 pub struct PoolParts {
     /// Whether the engine goes on.
     pub health: Arc<Health>,
     /// Measures how long things take.
     pub clock: Arc<dyn Clock>,
-    /// What images are closed with.
+    /// The keys that images are closed with.
     pub keys: Arc<Keys>,
     /// Counts what the pool uses.
     pub memory: Arc<MemoryBudget>,
     /// The images.
     pub segments: Arc<Segments>,
-    /// What the layer above keeps of pages beside their frames.
+    /// The state that the layer above keeps of pages beside their frames.
     pub beside: Arc<dyn BesideFrames>,
 }
 
@@ -140,7 +140,7 @@ impl Pool {
         &self.segments
     }
 
-    /// What its images are closed with.
+    /// The keys that its images are closed with.
     pub fn keys(&self) -> &Arc<Keys> {
         &self.keys
     }
@@ -161,7 +161,7 @@ impl Pool {
         self.forget_dictionaries(tree);
     }
 
-    /// What a tree occupies now.
+    /// The bytes that a tree occupies now.
     pub fn tree_bytes(&self, tree: TreeId) -> TreeBytes {
         self.trees.get(tree).bytes()
     }
@@ -203,8 +203,8 @@ impl Pool {
         &self.memory
     }
 
-    /// Changes the memory of the engine to `total_bytes`, or what it needs at least; returns what
-    /// it is then. What is beyond goes in the next steps of the cleaner (M3).
+    /// Sets the memory of the engine to `total_bytes`, or to the minimum that it needs, and returns
+    /// the new size. The cleaner evicts the excess in its next steps (M3).
     pub fn set_memory_bytes(&self, total_bytes: u64) -> u64 {
         let total_bytes = total_bytes.max(Config::buffer_pool_bytes_min(self.page_bytes));
         self.buffers.reserve_addresses(total_bytes as usize);
@@ -235,8 +235,8 @@ impl Pool {
         all
     }
 
-    /// Whether what the current epoch has to remember takes so much memory that a checkpoint should
-    /// end it.
+    /// Whether the current epoch has to remember so much that a checkpoint should end it, to free
+    /// the memory.
     pub fn remembers_too_much(&self) -> bool {
         self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
             && !planted::is_on("pool: remember moves without end")

@@ -25,8 +25,8 @@ impl Counter {
     }
 }
 
-/// A number that grows so often, in so many threads, that one cache line for all of them would slow
-/// them down.
+/// A number that many threads raise so often that one cache line for all of them would slow them
+/// down.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct StripedCounter([Stripe; STRIPES_COUNT]);
 
@@ -59,7 +59,7 @@ macro_rules! status_name {
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident $(as $status:literal)?: $kind:ty),* $(,)?) => {
-        /// What the pool has done since it was opened.
+        /// The work of the pool since it was opened.
         #[derive(Default, Debug)]
         pub(in crate::pool) struct Counters { $($(#[$doc])* pub(in crate::pool) $name: $kind),* }
 

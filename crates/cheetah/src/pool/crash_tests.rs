@@ -1,5 +1,5 @@
-//! Power cuts at every moment of checkpoints, collections and removals: what is found is exactly
-//! the epoch that was last acknowledged, or the one that was being committed.
+//! Power cuts at every moment of checkpoints, collections and removals: the disk has exactly the
+//! epoch that was last acknowledged, or the one that was being committed.
 
 use crate::base::{Config, PageId};
 use crate::pool::testing::{Database, TREE};

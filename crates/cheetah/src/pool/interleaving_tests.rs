@@ -1,6 +1,6 @@
-//! The epoch switch, what a checkpoint finds dirty, and the way of changed pages into the epoch
-//! that they belong to, by the model checker: the last on one page with a writer, a cleaner and a
-//! checkpoint.
+//! The epoch switch, the pages that a checkpoint finds dirty, and the way of changed pages into the
+//! epoch that they belong to, by the model checker: the last on one page with a writer, a cleaner
+//! and a checkpoint.
 
 use crate::base::model as sync;
 use crate::base::{Epoch, Error, PageId, Result};
@@ -192,7 +192,7 @@ impl World {
         image
     }
 
-    /// Gives a checkpoint up: what it has, belongs to the next epoch.
+    /// Gives a checkpoint up: its pages belong to the next epoch.
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.fail(Error::Interrupted);
         self.carry_over(&self.entry(&()), &(), epoch);

@@ -42,7 +42,7 @@ fn register(db: &Database) {
     });
 }
 
-/// What the only user of the pool keeps with an epoch.
+/// The state that the only user of the pool keeps with an epoch.
 fn state(db: &Database) -> State {
     State { dictionaries: db.pool.dictionaries(), ..State::default() }
 }

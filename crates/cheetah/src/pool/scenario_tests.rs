@@ -391,7 +391,7 @@ fn pages_of_one_tree_are_written_beside_other_work() {
     pids.iter().zip(0..).for_each(|(pid, value)| assert_eq!(db.value(*pid), Some(value)));
 }
 
-/// What was written before an error is not written again.
+/// Pages that were written before an error are not written again.
 #[test]
 fn several_threads_share_the_pages_of_a_checkpoint_and_its_errors() {
     let db = Database::new(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() });
@@ -569,7 +569,7 @@ fn dirty_pages_count_with_their_size() {
     assert_eq!(db.pool.dirty_bytes(), 0);
 }
 
-/// Up and down, and what is in memory follows within some steps of the cleaner.
+/// Up and down, and the frames follow within some steps of the cleaner.
 #[test]
 fn memory_follows_a_limit_that_changes() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });

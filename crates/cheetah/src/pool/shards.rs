@@ -6,7 +6,7 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// What knows how much memory it takes.
+/// A part that knows how much memory it takes.
 pub(crate) trait TakesMemory {
     /// Bytes that it takes now.
     fn memory_bytes(&self) -> usize;

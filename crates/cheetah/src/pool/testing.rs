@@ -23,7 +23,7 @@ pub(crate) struct Database {
     pub(crate) pool: Arc<Pool>,
     pub(crate) upkeep: Upkeep,
     pub(crate) map: MapStore,
-    /// What the last checkpoint stored.
+    /// The state that the last checkpoint stored.
     pub(crate) state: Vec<u8>,
     pub(crate) config: Config,
 }
@@ -84,7 +84,7 @@ impl Database {
         ended.commit(&self.map, &state)
     }
 
-    /// A whole checkpoint whose pages are written by so many threads.
+    /// A whole checkpoint whose pages are written by `threads` threads.
     pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Epoch> {
         let (mut checkpoint, state) = self.pool.end_epoch(|_| EpochState::default());
         checkpoint.write_all(threads)?;
@@ -141,7 +141,7 @@ pub(crate) fn fill(bytes: &mut [u8], value: u64) {
     build_content(bytes, kind, TREE, PageId::NONE, value).append_content(&content).unwrap();
 }
 
-/// The content of a page of a value that has room for so many bytes.
+/// The content of a page of a value that has room for `capacity` bytes.
 pub(crate) fn value_content(value: u64, capacity: usize) -> Vec<u8> {
     (0..capacity as u64 / 8).flat_map(|i| mixed(value, i).to_le_bytes()).collect()
 }

@@ -1,4 +1,5 @@
-//! What the pool knows about each tree: how its pages are encoded, and how much it occupies.
+//! The trees as the pool knows them: how the pages of each are encoded, and how many bytes it
+//! occupies.
 
 use crate::base::hash::FastMap;
 use crate::base::{Epoch, PageId, TreeId};
@@ -53,7 +54,7 @@ impl PageCounts {
     }
 }
 
-/// What a tree occupies.
+/// The bytes that a tree occupies.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TreeBytes {
     /// Pages, in memory or on disk.
@@ -101,9 +102,9 @@ pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,
     /// Oldest first.
     dictionaries: RwLock<Vec<Version>>,
-    /// With so many pages a dictionary is tried, once.
+    /// The number of pages at which a dictionary is tried, once.
     trial_at: AtomicU64,
-    /// With so many pages the background is told, and again when they have doubled.
+    /// The number of pages at which the background is told, and again when they have doubled.
     noted_at: AtomicU64,
     has_tried: AtomicBool,
     /// Between these lie the numbers of all pages that it has had since the pool was opened.
@@ -192,7 +193,7 @@ impl TreeState {
         !self.has_tried() && self.pages_count() >= PAGES_MIN
     }
 
-    /// A trial has ended, whatever came of it; the next one is due with so many pages.
+    /// A trial has ended, with any outcome; the next one is due at `pages` pages.
     pub(super) fn next_trial_at(&self, pages: u64) {
         self.has_tried.store(true, Relaxed);
         self.put_trial_off(pages);

@@ -1,4 +1,4 @@
-//! What is in memory of dictionaries, within a share of the budget; one is kept in any case.
+//! The dictionaries in memory, within a share of the budget; one is kept in any case.
 
 use crate::base::{PageId, TreeId};
 use crate::memory::{MemoryBudget, MemoryUse, Reservation};
@@ -67,7 +67,7 @@ impl<T> Cache<T> {
         self.memory.shares().dictionaries_bytes_max()
     }
 
-    /// Whether another one of so many bytes fits beside all that are there.
+    /// Whether another one of `bytes` bytes fits beside all that are there.
     pub(in crate::pool) fn has_room(&self, bytes: usize) -> bool {
         let taken = self.kept.read().values().map(|kept| kept.reserved.bytes()).sum::<usize>();
         taken + bytes <= self.bytes_max()

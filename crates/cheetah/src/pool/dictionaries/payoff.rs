@@ -13,13 +13,14 @@ use crate::pool::PageClass;
 pub(crate) const SAMPLE_PAGES: usize = 96;
 /// From fewer nothing follows for a tree.
 pub(crate) const SAMPLE_PAGES_MIN: usize = 24;
-/// One sampled page in so many is not used for the dictionary, but to see what it saves.
+/// One in `TESTED_EVERY` of the sampled pages is not used for the dictionary, but to see how much
+/// it saves.
 const TESTED_EVERY: usize = 3;
 /// Part of the sampled content that becomes the dictionary.
 const CONTENT_PART: usize = 24;
-/// A dictionary is made if it saves at least this part of the images, and in the whole tree so many
-/// times its own size. To compress beside it takes up to twice the time: without a wish for small
-/// images it has to save more (decision 36).
+/// A dictionary is made if it saves at least this part of the images, and in the whole tree
+/// [`SAVED_SIZES_MIN`] times its own size. To compress beside it takes up to twice the time:
+/// without a wish for small images it has to save more (decision 36).
 const SAVED_PERCENT_MIN: usize = 5;
 const SAVED_PERCENT_MIN_IF_DENSE: usize = 3;
 const SAVED_SIZES_MIN: usize = 2;
@@ -32,7 +33,7 @@ pub(crate) struct TrialDictionary {
     pub(crate) primer: Primer,
 }
 
-/// What the tested pages take.
+/// The bytes of the tested pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payoff {
     /// Images of all tested pages as they would be without the dictionary.
@@ -71,7 +72,7 @@ impl TrialDictionary {
 }
 
 impl Payoff {
-    /// Whether the dictionary pays in a tree of so many pages that is compressed in that way.
+    /// Whether the dictionary pays in a tree of `pages` pages that is compressed in that way.
     pub(crate) fn pays(&self, pages: u64, compression: Compression) -> bool {
         let percent_min = match compression.level <= Compression::default().level {
             true => SAVED_PERCENT_MIN,

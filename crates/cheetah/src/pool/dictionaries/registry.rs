@@ -1,5 +1,5 @@
-//! What is in memory of the dictionaries, what is to be done about others, and which trees are
-//! lent. Invariants: D1 to D5 at the head of the room.
+//! The dictionaries in memory, the work that is due for others, and the trees that are lent.
+//! Invariants: D1 to D5 at the head of the room.
 
 use super::cache::Cache;
 use crate::base::{PageId, TreeId};
@@ -10,12 +10,12 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Primers to be loaded are not noted when so many are waiting: they are asked for again.
+/// Primers to be loaded are not noted when this number is waiting: they are asked for again.
 const LOADS_DUE_MAX: usize = 64;
 /// Those who miss a dictionary prepare it one at a time, by its page.
 const SHARDS_COUNT: usize = 16;
 
-/// What is in memory of the dictionaries, and what is to be done about others.
+/// The dictionaries in memory, and the work that is due for others.
 #[derive(Debug)]
 pub(in crate::pool) struct Dictionaries {
     pub(super) to_read: Cache<Dictionary>,
@@ -48,8 +48,8 @@ struct Trials {
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// What keeps a lent tree from being dropped, until it is taken back; locked while the background
-/// makes a trial of it.
+/// The guard that keeps a lent tree from being dropped, until it is taken back; locked while the
+/// background makes a trial of it.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 impl Dictionaries {
@@ -101,7 +101,7 @@ impl Dictionaries {
         debug_assert!(before.is_none(), "a tree is built by one");
     }
 
-    /// What is lent as that tree.
+    /// The guard that is lent for that tree.
     pub(super) fn lent(&self, tree: TreeId) -> Option<Arc<Lent>> {
         self.trials.lent.lock().get(&tree).cloned()
     }

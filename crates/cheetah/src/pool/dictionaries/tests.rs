@@ -1,5 +1,5 @@
-//! Dictionaries in the life of the pool: when one is made, what crashes leave of it, and what
-//! happens without it in memory.
+//! Dictionaries in the life of the pool: when one is made, how crashes leave it, and reading
+//! without it in memory.
 
 use crate::base::{planted, Config, Error, PageId, TreeId, TxnId};
 use crate::format::image::{Codec, Compression, Encoding, ImageHeader, Primer, Workspace};
@@ -67,7 +67,7 @@ fn add(db: &Database, tree: TreeId, content: &[u8]) -> PageId {
     page.pid()
 }
 
-/// Adds pages of a tree; what each holds follows from its place.
+/// Adds pages of a tree; the content of each follows from its place.
 fn add_all(db: &Database, tree: TreeId, content: fn(u64, usize) -> Vec<u8>) -> Vec<PageId> {
     (0..PAGES).map(|number| add(db, tree, &content(number, content_capacity(512)))).collect()
 }
@@ -165,7 +165,7 @@ fn change(db: &Database, pid: PageId) {
     page.write(&mtr).first_mut().unwrap();
 }
 
-/// Readers take turns at images of four trees; what is to write with is not made for them.
+/// Readers take turns at images of four trees; the state for writing is not made for them.
 #[test]
 fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -178,7 +178,7 @@ fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     assert_eq!(db.pool.counters.dictionary_misses.get(), 0);
 }
 
-/// What is to write with does not come to read: five times as much memory.
+/// Reading does not make the state for writing, which takes five times as much memory.
 #[test]
 fn readers_make_nothing_that_only_writers_need() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -258,7 +258,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
-    // As if it had been damaged: the page is none.
+    // As if it had been damaged: the page is not a dictionary.
     plant(&db, page, pids[0]);
     for expected in [true, false] {
         let new = add(&db, TREE, &text(5, 400));
@@ -354,7 +354,7 @@ fn trials_of_a_tree_at_the_same_time_make_one_dictionary() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// Who comes by does not wait, and what is due stays so.
+/// A thread that comes by does not wait, and the trial stays due.
 #[test]
 fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     let db = database();
@@ -369,8 +369,8 @@ fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// Who is about to write all pages does wait, and makes a trial that nobody has begun. Until it has
-/// ended, nobody takes it for made.
+/// A thread that is about to write all pages does wait, and makes a trial that nobody has begun.
+/// Until it has ended, nobody takes it for made.
 #[test]
 fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     let db = database();
@@ -414,7 +414,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     assert!(named * 10 > pids.len() * 9, "{named} of {}", pids.len());
 }
 
-/// The background makes trials of a tree that nobody finds only while its builder keeps it, who
+/// The background makes trials of a tree that nobody finds only while its builder keeps it, which
 /// waits for the one that is being made.
 #[test]
 fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back() {
@@ -703,8 +703,8 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     assert_texts(&db, &pids);
 }
 
-/// ALTER gives the table another density, none, and one again: what was written stays readable, and
-/// what is written has the density.
+/// ALTER gives the table another density, none, and one again: old pages stay readable, and new
+/// ones have the density.
 #[test]
 fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });

@@ -1,5 +1,5 @@
-//! The dictionaries of trees: which one a page is written with, what is in memory of them, and what
-//! is to be done about others. Invariants: D1 to D5 at the head of the room.
+//! The dictionaries of trees: which one a page is written with, which are in memory, and the work
+//! that is due for others. Invariants: D1 to D5 at the head of the room.
 
 use super::registry::{Due, GROWTH};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
@@ -10,7 +10,7 @@ use crate::pool::{PageClass, Pool};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What was due of dictionaries.
+/// The work on dictionaries that was due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DictionaryDue {
     /// Nothing.
@@ -26,7 +26,7 @@ pub enum DictionaryDue {
 }
 
 impl Pool {
-    /// What images of that epoch are written with (D1, D4).
+    /// The primer that images of that epoch are written with (D1, D4).
     pub(in crate::pool) fn primer_for(
         &self,
         tree: TreeId,
@@ -46,7 +46,7 @@ impl Pool {
     }
 
     /// The dictionary in a page of `tree`, from memory or by reading the page. `Corruption` when
-    /// the page is none, or gone.
+    /// the page does not hold one, or is gone.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -133,7 +133,7 @@ impl Pool {
     }
 
     /// Reads a dictionary of a tree from disk, also if it is in memory. `Corruption` when its page
-    /// is none.
+    /// does not hold one.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)

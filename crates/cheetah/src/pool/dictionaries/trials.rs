@@ -1,12 +1,12 @@
 //! When dictionaries are tried, and by whom: a tree's own pages show whether one pays (`payoff`).
 //!
-//! A tree that has grown is noted for the background. That makes the trial when it can keep the
-//! tree from being dropped (D3): the table is in use, or whoever builds the tree has lent it. Who
-//! needs the outcome finishes it himself.
+//! A tree that has grown is noted for the background. The background makes the trial when it can
+//! keep the tree from being dropped (D3): the table is in use, or the builder of the tree has lent
+//! it. A caller that needs the outcome finishes the trial itself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
-//!   T2  Whoever has built a tree does not leave before its first trial.
+//!   T2  The builder of a tree does not leave before the tree's first trial.
 //! Locks     that of a lent tree, then that of trials; then as the head of the room says.
 
 use super::payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
@@ -22,18 +22,18 @@ use std::sync::Arc;
 
 /// Dictionaries of one tree at most. Old ones stay (D2).
 const VERSIONS_MAX: usize = 8;
-/// A sample is taken among so many of the newest pages of the tree, and has so many bytes of
-/// content at most.
+/// A sample is taken from the `NEWEST_PAGES` newest pages of the tree, and has at most
+/// [`SAMPLE_BYTES_MAX`] bytes of content.
 const NEWEST_PAGES: usize = 512;
 /// Page numbers looked at for them, some 20 ms: a tree that nobody has added to for long may get no
 /// trial in a huge database.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
-/// The newest pages are gone through in so many rounds, each all over them: one of the largest
-/// pages is enough.
+/// The newest pages are gone through in `SAMPLE_ROUNDS` rounds, each all over them: one of the
+/// largest pages is enough.
 const SAMPLE_ROUNDS: usize = 16;
 
-/// A load goes so many pages ahead of the first trial of its tree.
+/// A load goes this number of pages ahead of the first trial of its tree.
 const EARLY_PAGES_MAX: u64 = 1024;
 
 /// A tree of which the background may make trials although nobody finds it, because somebody is
@@ -56,7 +56,7 @@ impl LentTree {
     }
 
     #[cfg(test)]
-    /// What the background locks.
+    /// The guard that the background locks.
     pub(in crate::pool) fn lent(&self) -> Arc<Lent> {
         Arc::clone(&self.lent)
     }
@@ -151,7 +151,7 @@ impl<'p> Trial<'p> {
     }
 
     /// Makes the trial that is due before pages are written at once, or waits for who is making it.
-    /// Errors as of [`run_in_passing`](Self::run_in_passing).
+    /// Errors: those of [`run_in_passing`](Self::run_in_passing).
     pub fn finish(&self) -> Result<()> {
         let _one = self.lock().lock();
         match self.is_due() {
@@ -224,7 +224,7 @@ impl<'p> Trial<'p> {
             let page = match self.pool.fetch_for_scan(*pid) {
                 Ok(Some(page)) => page,
                 Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
-                // It is gone, or whoever needs it meets the error.
+                // It is gone, or the next reader of it meets the error.
                 Ok(None) | Err(_) => continue,
             };
             let bytes = page.read();
@@ -242,7 +242,7 @@ impl<'p> Trial<'p> {
         Ok(contents)
     }
 
-    /// Makes a dictionary if it pays for a tree of so many pages.
+    /// Makes a dictionary if it pays for a tree of `pages` pages.
     fn trial(&self, def: &TreeDef, state: &TreeState, pages: u64) -> Result<bool> {
         let contents = self.sample(def)?;
         if contents.len() < SAMPLE_PAGES_MIN {
@@ -252,7 +252,7 @@ impl<'p> Trial<'p> {
         let (sources, tested) = split_sample(contents.iter().map(Vec::as_slice));
         let new = TrialDictionary::of(&sources, sampled_bytes, def.compression, self.pool.page_bytes)?;
         let now = state.dictionary_in(self.pool.epoch()).map(|page| self.pool.load_primer(def.id, page));
-        // One that cannot be read is of no use; whoever needs it meets the error.
+        // A dictionary that cannot be read is of no use; the next reader of it meets the error.
         let now = now.and_then(|loaded| loaded.ok()?.0);
         let outcome = Payoff {
             before: self.images_bytes(&tested, def.compression, now.as_deref()),

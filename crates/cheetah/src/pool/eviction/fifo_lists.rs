@@ -1,13 +1,13 @@
 //! The two lists of the evictor, each in the order in which frames were queued.
 //!
-//! Frames of all sizes stand in one order, the oldest is due: what is needed again decides who
-//! stays, not its size. A frame of one size that makes room for another gives its memory back to
-//! the system, which takes some microseconds and leaves no holes (`buffers`).
+//! Frames of all sizes stand in one order, the oldest is due: repeated use decides which stay, not
+//! their size. A frame of one size that makes room for another gives its memory back to the system,
+//! which takes some microseconds and leaves no holes (`buffers`).
 //!
 //! The lists keep no frame alive: a freed page's memory goes back when the last reference to it
 //! goes. Its place here goes when its turn comes, or, where nothing is evicted, when half of the
 //! places are of freed pages: then each frame that is queued has some places at the front of both
-//! lists looked at, and what is in use there queued again, once round.
+//! lists looked at, and those in use there queued again, once round.
 
 use crate::pool::frames::Frame;
 use std::collections::VecDeque;

@@ -14,20 +14,20 @@ const OWN_REFERENCES: usize = 2;
 /// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
 const LOOKS_FOR_READ: usize = 16;
 
-/// A checkpoint takes so much beside pages: ends of segments, and blocks of the map in two files,
-/// as file systems round them up.
+/// Bytes that a checkpoint takes beside pages: ends of segments, and blocks of the map in two
+/// files, as file systems round them up.
 const CHECKPOINT_BYTES: u64 = 32 << 10;
 
 /// Why a thread makes room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) enum Purpose {
-    /// It needs it: what it writes for that is a stall.
+    /// The caller needs it: a write for that is a stall.
     Needed,
     /// It is the cleaner.
     Cleaning,
 }
 
-/// What became of a candidate.
+/// The fate of a candidate.
 enum Fate {
     Evicted,
     InUse,
@@ -42,12 +42,12 @@ impl Pool {
         self.check_space_beside(0, reserve)
     }
 
-    /// The same for so many bytes more.
+    /// The same for `bytes` bytes more.
     pub fn check_space_for(&self, bytes: u64, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes, reserve)
     }
 
-    /// The same for so many bytes more, whatever the health.
+    /// The same for `bytes` bytes more, without a look at the health.
     fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes as u64, reserve)
     }
@@ -85,7 +85,7 @@ impl Pool {
         (self.dirty_bytes() + self.pending_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
     }
 
-    /// Whether the disk takes so many more bytes beside all that is changed in memory and the
+    /// Whether the disk takes `bytes` more bytes beside all changed pages in memory and the
     /// reserve. A disk that cannot be asked does not.
     pub fn has_space(&self, bytes: usize) -> bool {
         self.check_space_beside(bytes, Reserve::Whole).is_ok()
@@ -223,7 +223,7 @@ impl Pool {
         if frame.is_detached() {
             return Fate::Evicted;
         }
-        // Whoever has reserved the page is about to change it.
+        // A thread that has reserved the page is about to change it.
         if Arc::strong_count(frame) > OWN_REFERENCES || entry.is_reserved() {
             return Fate::InUse;
         }

@@ -15,7 +15,7 @@ use crate::pool::frames::{EvictionTime, Frame};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A page read again within so many eighths of a turnover of the pool is "soon".
+/// A page read again within this number of eighths of a turnover of the pool is "soon".
 const SOON_EIGHTHS: u16 = 8;
 /// Frames looked at before a search for a victim gives up.
 const LOOKS_MAX: usize = 64;

@@ -1,7 +1,8 @@
 //! Counts the page latches that the current thread holds, its locks of page table entries, and the
 //! pages that it has reserved, in debug builds. So the gate can refuse to be entered under a latch:
 //! a thread waiting for the gate with a latch held deadlocks with the drain of an epoch switch. And
-//! nobody can wait for a latch under the lock of an entry: who has a latch takes locks of entries.
+//! nobody can wait for a latch under the lock of an entry: a thread that has a latch takes locks of
+//! entries.
 
 use std::cell::Cell;
 

@@ -9,8 +9,8 @@
 //!   F4  The pool gives up a frame only when nobody else holds a reference to it. A freed page's
 //!       frame lives on for those who do, and cannot be changed any more.
 //!   F5  When `dirty` changes: see `writing`.
-//!   F6  Locks of page table entries come after latches: nobody waits for a latch under one, or who
-//!       has the latch and wants the lock would wait for ever.
+//!   F6  Locks of page table entries come after latches: nobody waits for a latch under one, or a
+//!       thread that has the latch and wants the lock would wait for ever.
 //! A page number that is freed is given out again only after its epoch has committed
 //! (`page_numbers`).
 

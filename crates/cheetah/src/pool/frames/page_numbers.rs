@@ -3,8 +3,8 @@
 //! Invariant
 //!   P1  A number freed in epoch n is given out again only after n has committed (C4). So the
 //!       changes of one epoch never hold two lives of a page, a number in a committed map never
-//!       means a page of another tree than it did when the log since that map was written, and
-//!       whoever holds an outdated number meets "freed".
+//!       means a page of another tree than it did when the log since that map was written, and a
+//!       reader with an outdated number meets "freed".
 
 use crate::base::{planted, Epoch, PageId};
 

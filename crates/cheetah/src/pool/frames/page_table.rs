@@ -20,8 +20,8 @@ const LISTS: usize = 28;
 const _: () =
     assert!(PageId::MAX.0 as usize == (CHUNK << (LISTS - 1)) - 1, "every page number has its entry");
 
-/// Steps in which the room of a leaf is counted, and the larger ones behind so many of them. A row
-/// that gets a version needs 12 bytes.
+/// Steps in which the room of a leaf is counted, and the larger ones behind the first
+/// [`ROOM_STEPS`] of them. A row that gets a version needs 12 bytes.
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
@@ -33,7 +33,7 @@ const LITTLE_ROOM: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(pub(in crate::pool) u16);
 
-/// What the page number stands for.
+/// The meaning of a page number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Residence {
     /// No page.
@@ -119,7 +119,7 @@ impl Default for PageEntry {
 }
 
 impl PageEntry {
-    /// What the page number stands for.
+    /// The meaning of the page number.
     pub(crate) fn residence(&self) -> Residence {
         self.state.residence()
     }

@@ -1,5 +1,5 @@
-//! Between the bytes of a frame and its image on disk: what the pool knows about a page, in the
-//! terms of `format::image`.
+//! Between the bytes of a frame and its image on disk: the pool's knowledge of a page, in the terms
+//! of `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
 use crate::format::encryption::{Key, NONCE_BYTES};

@@ -5,8 +5,8 @@
 //! gets a frame later may still have its image here.
 //!
 //! The memory is a ring of chunks for each shard: images are appended, and the oldest chunk makes
-//! room as a whole. What was used in it since stays at its beginning, up to a part of it. So there
-//! is no list to keep in order, and no hole between images.
+//! room as a whole. Images that were used in it since stay at its beginning, up to a part of it. So
+//! there is no list to keep in order, and no hole between images.
 //!
 //! Invariants
 //!   I1  An image is found by its page and its location alone. Locations are never given out twice,
@@ -37,16 +37,16 @@ const SHARDS_MAX: usize = 8;
 /// Chunks that each shard has at most, about, if all memory is the engine's.
 const CHUNKS_OF_SHARD: usize = 32;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Chunks of so many bytes begin and end with pages of the system, so that their memory can go back
-/// to it.
+/// Chunks of a multiple of this size begin and end with pages of the system, so that their memory
+/// can go back to it.
 const CHUNK_STEP: usize = 4096;
 /// Of a chunk that makes room, the part that may be kept.
 const KEPT_PART: usize = 3;
-/// What the chunk's list takes for each image, about.
+/// About the bytes that the chunk's list takes for each image.
 const LISTED_BYTES: usize = 2 * size_of::<PageId>();
-/// Images are in use when one is found for so many frames that are evicted.
+/// Images are in use when one is found for each `EVICTIONS_PER_HIT` frames that are evicted.
 const EVICTIONS_PER_HIT: u64 = 16;
-/// Chunks of unused images go each time so many parts of the frames have been evicted.
+/// Chunks of unused images go each time one in `TURNOVER_PARTS` of the frames has been evicted.
 const TURNOVER_PARTS: u64 = 8;
 
 /// See the module.
@@ -60,7 +60,7 @@ pub(in crate::pool) struct ImageCache {
     seen: Mutex<Seen>,
 }
 
-/// What was counted when it was last asked whether images are used.
+/// The counts of the last time when it was asked whether images are used.
 #[derive(Default, Debug)]
 struct Seen {
     hits: u64,
@@ -132,7 +132,7 @@ impl ImageCache {
         found
     }
 
-    /// Keeps a verified image. What is oldest goes for it.
+    /// Keeps a verified image. The oldest images make room for it.
     pub(in crate::pool) fn put(&self, image: &ImageRef, bytes: &[u8]) {
         let limit = self.memory.images_limit() / self.shards.count();
         self.shards.change(image.pid, |shard| {
@@ -247,7 +247,7 @@ impl Shard {
     }
 
     /// Makes the oldest chunk the newest: with the images in it that were used, up to `kept_bytes`
-    /// of them. `false` if there is none.
+    /// of them. `false` if there is no chunk.
     fn renew_oldest(&mut self, kept_bytes: usize) -> bool {
         let Some((mut chunk, used)) = self.take_oldest() else { return false };
         chunk.used_bytes = 0;
@@ -344,7 +344,7 @@ mod tests {
         cache.get(image, true, &mut bytes).then_some(bytes)
     }
 
-    /// What is found is what was put for that location, and memory stays within the limit.
+    /// A hit returns the bytes that were put for that location, and memory stays within the limit.
     #[test]
     fn images_that_come_go_and_are_replaced_are_never_mixed_up() {
         let cache = cache(MEMORY_BYTES);

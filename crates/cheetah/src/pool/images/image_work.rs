@@ -1,7 +1,7 @@
 //! How many images of pages were made and read back, and how long that took: by the length of the
 //! image, and by tree.
 //!
-//! What is counted takes some ten microseconds each time. Beside that, two looks at the clock and
+//! The counted work takes some ten microseconds each time. Beside that, two looks at the clock and
 //! counters that threads share are not felt.
 
 use crate::pool::counters::Counter;
@@ -94,7 +94,7 @@ impl ImageCounters {
         tree.decoded(ns);
     }
 
-    /// What there is in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if
+    /// The counts in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if
     /// `restart`.
     pub(in crate::pool) fn read(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
         std::array::from_fn(|class| self.by_length[class].read(restart))

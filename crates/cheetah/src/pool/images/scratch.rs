@@ -2,9 +2,9 @@
 //! keep some.
 //!
 //! Workspaces are few and large: there is a fixed number of them, and a thread that finds none
-//! waits. Whoever has one only computes, so the wait is short, and safe inside mini-transactions
-//! and under latches. Buffers, each for the longest image, are small, but held during I/O: nobody
-//! waits for one.
+//! waits. A thread that has one only computes, so the wait is short, and safe inside
+//! mini-transactions and under latches. Buffers, each for the longest image, are small, but held
+//! during I/O: nobody waits for one.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};

@@ -1,4 +1,4 @@
-//! What an epoch that has not committed changes: pages to be written, and locations to be
+//! The changes of an epoch that has not committed: pages to be written, and locations to be
 //! published.
 //!
 //! Invariants: E1 to E3 at the head of the room. Both change under the lock of the page's entry,
@@ -44,7 +44,7 @@ impl Default for EpochChanges {
 }
 
 impl EpochChanges {
-    /// None, in so many shards, at least one.
+    /// None, in `count` shards, at least one.
     pub(in crate::pool) fn with_shards(count: usize) -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(count).collect();
         let zero = || AtomicUsize::new(0);

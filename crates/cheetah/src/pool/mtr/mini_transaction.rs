@@ -5,8 +5,8 @@ use super::gate;
 use crate::base::Epoch;
 use crate::pool::Pool;
 
-/// The right to change pages. What happens between creating and dropping it is in an epoch as a
-/// whole or not at all. Waiting for anything that itself waits for the gate is forbidden inside.
+/// The right to change pages. Changes between creating and dropping it are in an epoch as a whole
+/// or not at all. Waiting for anything that itself waits for the gate is forbidden inside.
 #[derive(Debug)]
 pub struct MiniTransaction<'p> {
     pool: &'p Pool,

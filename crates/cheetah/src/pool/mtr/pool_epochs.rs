@@ -1,4 +1,4 @@
-//! What the pool asks of its two epochs, and tells them.
+//! The pool's questions to its two epochs, and its messages to them.
 
 use super::mini_transaction::MiniTransaction;
 use crate::base::{Epoch, TxnId};

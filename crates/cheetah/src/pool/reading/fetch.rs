@@ -10,7 +10,7 @@ use crate::pool::mtr;
 use crate::pool::{PageRef, Pool};
 use std::sync::Arc;
 
-/// What a look at the page table says.
+/// The outcome of a look at the page table.
 pub(crate) enum Lookup<'p> {
     Resident(PageRef),
     Freed,
@@ -27,7 +27,8 @@ pub(crate) enum Reuse {
     Unlikely,
 }
 
-/// A page that this thread reads. Whatever happens, a panic too, those who wait for it go on.
+/// A page that this thread reads. However it ends, by a panic too, the threads that wait for it go
+/// on.
 struct PageRead<'p> {
     pool: &'p Pool,
     pid: PageId,
@@ -49,8 +50,8 @@ impl Drop for PageRead<'_> {
 
 impl Pool {
     /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has
-    /// been freed: what named it was outdated, start again from the root. `Err(Corruption)` when it
-    /// cannot be trusted.
+    /// been freed: the reference to it was outdated, start again from the root. `Err(Corruption)`
+    /// when it cannot be trusted.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Likely)
     }
@@ -119,7 +120,7 @@ impl Pool {
         }
     }
 
-    /// What the page table says of a page.
+    /// Looks a page up in the page table.
     pub(crate) fn look_up(&self, pid: PageId, reuse: Reuse) -> Result<Lookup<'_>> {
         if reuse == Reuse::Likely {
             self.cache_curve.note(pid);

@@ -19,7 +19,7 @@ pub(in crate::pool) struct ImageRead {
     pub is_new: bool,
 }
 
-/// What it takes to read an image, kept as long as it is read.
+/// The means to read an image, kept as long as it is read.
 pub(super) struct KeptMeans {
     dictionary: Option<Arc<Dictionary>>,
     key: Option<Arc<Key>>,
@@ -54,8 +54,8 @@ impl Pool {
             }
             if let Some(frame) = entry.frame().cloned() {
                 drop(entry);
-                // Nobody changes a dictionary: who has this latch has that of another page, perhaps
-                // this thread itself.
+                // Nobody changes a dictionary: a holder of this latch has that of another page,
+                // perhaps this thread itself.
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
             }
@@ -106,7 +106,7 @@ impl Pool {
         })
     }
 
-    /// Puts the bytes of an image into an empty buffer. `for_look` as of [`ImageCache::get`].
+    /// Puts the bytes of an image into an empty buffer. `for_look`: see [`ImageCache::get`].
     /// `Corruption` if they are not those of the image.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
@@ -155,7 +155,7 @@ impl Pool {
         self.counters.read_bytes.add(stored_bytes as u64);
     }
 
-    /// What it takes to read an image. May do I/O.
+    /// The means to read an image. May do I/O.
     pub(super) fn means_for(&self, header: &ImageHeader, image: &ImageRef) -> Result<KeptMeans> {
         let key = self.key_of(header)?;
         let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();

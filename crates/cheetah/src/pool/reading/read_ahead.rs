@@ -2,11 +2,11 @@
 //!
 //! Invariants
 //!   A1  Reading ahead changes nothing but when a page is read. A page that cannot be read, or
-//!       finds no room, stays as it was; whoever needs it reads it, and meets the error.
+//!       finds no room, stays as it was; the next fetch reads it, and meets the error.
 //!   A2  It takes room within the limit of frames only, from the pages that would leave next
-//!       anyway; what was read and not fetched yet is at most a small part of the frames; and a
-//!       page that is read ahead counts as seen for the first time, although its scan may have
-//!       passed it meanwhile. So it pushes out nothing that a scan would not.
+//!       anyway; pages that were read and not fetched yet are at most a small part of the frames;
+//!       and a page that is read ahead counts as seen for the first time, although its scan may
+//!       have passed it meanwhile. So it pushes out nothing that a scan would not.
 //!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves
 //!       them. Without threads everything is read when it is wanted, in the same order every time.
 //!   A4  A page is marked as being read for as long as a reader has it, as by any other fetch (L1
@@ -24,7 +24,7 @@ use crate::pool::{PageClass, Pool};
 use cheetah_io::aligned::ALIGN_BYTES;
 use cheetah_io::AlignedBytes;
 
-/// Pages that one request may name: what one reader takes at a time.
+/// Pages that one request may name: the number that one reader takes at a time.
 pub const REQUEST_PAGES_MAX: usize = 16;
 /// Pages that a scan asks for in advance at most: at a gigabyte a second they last for a
 /// millisecond, which hides the latency of the device and lets two readers work on requests of
@@ -33,7 +33,7 @@ const WINDOW_PAGES_MAX: usize = 64;
 /// Part of the frames' memory that pages read ahead and not fetched may take, for all scans
 /// together.
 const FRAMES_PART: usize = 32;
-/// What is read from a file at once at most; less in a small pool.
+/// Bytes that are read from a file at once at most; less in a small pool.
 const SPAN_BYTES_MAX: usize = 256 << 10;
 /// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves
 /// have, and more.
@@ -162,7 +162,7 @@ fn follows(before: &Location, after: &Location) -> bool {
     before.segment == after.segment && gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
 }
 
-/// A page that this thread reads. Whatever happens, the page is not left marked as being read.
+/// A page that this thread reads. However it ends, the page is not left marked as being read.
 struct Claim<'p> {
     pool: &'p Pool,
     image: ImageRef,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Requests that wait at most; then the oldest is dropped.
 const REQUESTS_MAX: usize = 16;
 
-/// Requests that wait, the threads that serve them, and what came of them.
+/// Requests that wait, the threads that serve them, and the counts of their outcomes.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct ReadAhead {
     queue: Mutex<Queue>,

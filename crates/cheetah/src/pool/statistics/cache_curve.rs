@@ -1,5 +1,4 @@
-//! What the cache would miss with more or less memory, from a sample of the pages that are asked
-//! for.
+//! The misses of the cache with more or less memory, from a sample of the pages that are asked for.
 //!
 //! Of a page that is asked for again, the *reuse distance* is the number of other pages that were
 //! asked for in between: a cache that holds more pages than that has it still. Distances are
@@ -8,11 +7,11 @@
 //!
 //! The cache is no list of the pages used last: it has frames, and images beside them. So it is
 //! asked which length of such a list would have read as often as the cache has, of the pages of the
-//! sample; with so many times the memory that length is so many times as large.
+//! sample; that length grows in proportion to the memory.
 //!
 //! Invariants
 //!   U1  Only pages count that are expected to be wanted again: no scans.
-//!   U2  Nobody waits here: who meets another thread leaves its page out.
+//!   U2  Nobody waits here: a thread that meets another one leaves its page out.
 //!   U3  Old counts fade: all are halved after some rounds through the sample.
 
 use crate::base::hash::{hash_number, FastMap};
@@ -25,9 +24,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const MEMORY_PER_PAGE: usize = 16 << 10;
 const PAGES_MIN: usize = 512;
 const PAGES_MAX: usize = 4096;
-/// At most one page in so many is in the sample: who asks for the others pays a comparison.
+/// At most one page in `SAMPLED_PART_MAX` is in the sample: a fetch of any other page pays a
+/// comparison.
 const SAMPLED_PART_MAX: u64 = 8;
-/// Counts are halved after so many samples for each page of the sample.
+/// Counts are halved after `ROUNDS` samples for each page of the sample.
 const ROUNDS: u64 = 64;
 /// Misses are as good as equal if they differ by less than this part of what is asked for.
 const NEAR: f64 = 0.01;
@@ -35,10 +35,10 @@ const NEAR: f64 = 0.01;
 const CLASSES_PER_OCTAVE: usize = 8;
 const CLASSES: usize = 40 * CLASSES_PER_OCTAVE;
 
-/// With so much memory, in percent of what there is, the curve has points.
+/// The curve has points at these sizes of memory, in percent of the present one.
 const PERCENTS: [u64; 9] = [25, 50, 75, 90, 100, 125, 150, 200, 400];
 
-/// What would be read with so much memory.
+/// The reads with a size of memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CurvePoint {
     /// The memory, in percent of what there is.
@@ -56,16 +56,17 @@ pub struct CurvePoint {
 pub(in crate::pool) struct CacheNow {
     /// All memory.
     pub(in crate::pool) memory_bytes: u64,
-    /// What others than pages take, however much there is.
+    /// The bytes that others than pages take, with any memory.
     pub(in crate::pool) fixed_bytes: u64,
-    /// What others than pages take, as a part of it.
+    /// The part of the memory that others than pages take.
     pub(in crate::pool) shared_bytes: u64,
     /// Pages that are in memory, as frames or as images.
     pub(in crate::pool) pages: u64,
 }
 
 impl CacheNow {
-    /// What pages would have with so much memory; others take a half of it at most.
+    /// The bytes that pages would have with `percent` of the memory; others take a half of it at
+    /// most.
     fn pages_bytes(&self, percent: u64) -> f64 {
         let times = percent as f64 / 100.0;
         let memory = self.memory_bytes as f64 * times;
@@ -82,7 +83,7 @@ pub(in crate::pool) struct CacheCurve {
 }
 
 impl CacheCurve {
-    /// For so much memory.
+    /// For `memory_bytes` of memory.
     pub(in crate::pool) fn new(memory_bytes: usize) -> Self {
         let pages = (memory_bytes / MEMORY_PER_PAGE).clamp(PAGES_MIN, PAGES_MAX);
         let threshold = AtomicU64::new(u64::MAX / SAMPLED_PART_MAX);
@@ -135,7 +136,7 @@ impl CacheCurve {
     }
 }
 
-/// What was counted. All numbers stand for all pages, not for those of the sample.
+/// The counts. All numbers stand for all pages, not for those of the sample.
 #[derive(Debug)]
 struct Counts {
     /// By classes of distances.
@@ -150,7 +151,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Pages that a list of so many would not have.
+    /// Pages that a list of `length` pages would not have.
     fn misses(&self, length: f64) -> f64 {
         let beyond = |(class, count): (usize, &f64)| {
             let (from, to) = (start_of(class), start_of(class + 1));
@@ -159,7 +160,7 @@ impl Counts {
         self.first + self.distances.iter().enumerate().map(beyond).sum::<f64>()
     }
 
-    /// The length of a list that has so many misses.
+    /// The length of a list that has `misses` misses.
     fn length_with(&self, misses: f64) -> f64 {
         let (mut low, mut high) = (0.0, start_of(CLASSES));
         for _ in 0..64 {
@@ -388,8 +389,8 @@ mod tests {
         PageId(1 + rng.below(below))
     }
 
-    /// Of a cache of `length` pages, for each length of a list of `lengths`: what is foretold, and
-    /// what such a list misses.
+    /// Of a cache of `length` pages, for each length of a list of `lengths`: the predicted misses,
+    /// and those of such a list.
     fn foretold(length: usize, next: impl Fn(&mut Rng) -> PageId) -> Vec<(f64, f64)> {
         let (mut rng, curve) = (Rng::new(3), CacheCurve::new(64 << 20));
         let percents = PERCENTS.map(|percent| length * percent as usize / 100);

@@ -1,4 +1,4 @@
-//! What of each tree is in memory: a walk over the page table.
+//! The part of each tree in memory: a walk over the page table.
 
 use crate::base::{PageId, TreeId};
 use crate::pool::frames::Frame;
@@ -14,7 +14,7 @@ pub struct Cached {
     pub bytes: u64,
     /// Those of leaves.
     pub leaf_bytes: u64,
-    /// Of them those in use: what is not free for more records.
+    /// Of them those in use, without the room for more records.
     pub leaf_used_bytes: u64,
 }
 
@@ -30,8 +30,8 @@ impl Cached {
 }
 
 impl Pool {
-    /// What of each tree is in memory; trees of which nothing is are left out. Looks at every entry
-    /// of the page table, one for each page of the database; holds nobody up.
+    /// The part of each tree in memory; trees without any are left out. Looks at every entry of the
+    /// page table, one for each page of the database; holds nobody up.
     pub fn cached(&self) -> HashMap<TreeId, Cached> {
         let end = self.numbers.lock().end();
         let mut trees = HashMap::<_, Cached>::new();

@@ -1,4 +1,4 @@
-//! The pool in numbers: what is in memory, and how it is used.
+//! The pool in numbers: its contents, and their use.
 
 mod cache_curve;
 mod cached;

@@ -1,11 +1,11 @@
-//! The pool in numbers: what is in it, and what has gone through it.
+//! The pool in numbers: its contents, and its reads and writes.
 
 use super::{CacheNow, CurvePoint};
 use crate::memory::MemoryUse;
 use crate::pool::Pool;
 
-/// What is in the pool at a moment. Memory is counted in pages of the smallest size, pages one by
-/// one.
+/// The contents of the pool at a moment. Memory is counted in pages of the smallest size, pages one
+/// by one.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolStats {
     /// Pages that the memory for frames has room for.
@@ -18,11 +18,11 @@ pub struct PoolStats {
     pub leaving_pages: u64,
     /// Of them those that have changed and are not written.
     pub dirty_pages: u64,
-    /// What has gone through the pool since it was opened.
+    /// The work of the pool since it was opened.
     pub flow: PoolFlow,
 }
 
-/// What has gone through a pool in some time.
+/// The work of a pool in some time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolFlow {
     /// Pages asked for.
@@ -40,7 +40,7 @@ pub struct PoolFlow {
 }
 
 impl PoolFlow {
-    /// What has gone through since there was `before`.
+    /// The work since `before`.
     pub fn since(&self, before: &PoolFlow) -> PoolFlow {
         PoolFlow {
             gets: self.gets.saturating_sub(before.gets),
@@ -80,8 +80,8 @@ impl Pool {
         self.counters.reads.get()
     }
 
-    /// What would be read with more or less memory, going by what was asked for lately. Empty when
-    /// that was too little. Does not block for long.
+    /// The reads with more or less memory, going by the latest requests. Empty when that was too
+    /// little. Does not block for long.
     pub fn cache_curve(&self, now_ns: u64) -> Vec<CurvePoint> {
         let memory = &self.memory;
         let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];

@@ -1,21 +1,21 @@
-//! What is being collected, and how much may be moved.
+//! The segment that is being collected, and how much may be moved.
 
 use super::walk::Walk;
 use crate::base::SegmentId;
 use crate::format::ImageRef;
 
-/// For each byte that users write, so many are moved at most while the files are emptier than they
-/// should be.
+/// For each byte that users write, this number is moved at most while the files are emptier than
+/// they should be.
 const MOVED_PER_WRITTEN: u64 = 2;
 /// Part of the device's capacity that collection uses at rest: one in four.
 const IDLE_SHARE: u64 = 4;
 /// Time made up for at most, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
 
-/// What is being collected.
+/// The segment that is being collected.
 #[derive(Default, Debug)]
 pub(super) struct Collection {
-    /// What is listed of the victim while it is not complete.
+    /// The list of the victim's images while it is not complete.
     pub(super) listing: Option<Listing>,
     /// Images of the victim that were needed when they were listed; the next one last.
     pub(super) images: Vec<ImageRef>,
@@ -34,7 +34,7 @@ pub(super) struct Listing {
 }
 
 impl Collection {
-    /// What has happened since this was last called; users have `written` so many bytes by now.
+    /// The events since this was last called; users have `written` bytes by now.
     pub(super) fn since(&mut self, now_ns: u64, written: u64) -> Since {
         let since = Since {
             elapsed_ns: now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS),
@@ -45,7 +45,7 @@ impl Collection {
     }
 }
 
-/// What has happened since the last step.
+/// The events since the last step.
 pub(super) struct Since {
     elapsed_ns: u64,
     pub(super) written_bytes: u64,

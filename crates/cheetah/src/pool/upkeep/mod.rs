@@ -1,6 +1,6 @@
-//! Upkeep: what goes over all images in the background. Garbage collection moves the images that
-//! are needed out of segments that are mostly dead. Rotation re-encrypts images whose key is not
-//! the one that they should have now. Scrubbing reads images at a low rate, to find damage on disk
+//! Upkeep: the background's passes over all images. Garbage collection moves the images that are
+//! needed out of segments that are mostly dead. Rotation re-encrypts images whose key is not the
+//! one that they should have now. Scrubbing reads images at a low rate, to find damage on disk
 //! while a backup still has the page. All three take the images from a [`Walk`], in bounded steps.
 //!
 //! Invariants
@@ -9,13 +9,13 @@
 //!        checked again under the lock of the entry, inside the mini-transaction that installs the
 //!        copy.
 //!   I1   A pass of rotation begins after a checkpoint that began when the keys served that it
-//!        closes with: whoever had taken the key before has installed its image by then.
+//!        closes with: a write that had taken the key before has installed its image by then.
 //!   I2   Garbage collection is coupled to what users write, so that it neither starves nor comes
 //!        in bursts; at rest it goes on until the files are well filled.
 //!   I3   An image that cannot be read stops the collection of its segment only.
 //!   I4   A pass of rotation tells of every image that it should have re-encrypted and could not,
 //!        so that another pass does. Only what is damaged is passed by for good.
-//!   I5   Scrubbing changes nothing. What is damaged stays where it is; whoever needs it meets the
+//!   I5   Scrubbing changes nothing. Damaged data stays where it is; the next reader meets the
 //!        error. An image that has been replaced meanwhile is not damaged: its segment may have
 //!        gone.
 //!   I6   A pass of scrubbing reads every image once that was there all the time. It begins at any
@@ -23,7 +23,7 @@
 //!        end.
 //!   E15  Rotation moves images by the rules of garbage collection (C1, B6, V5), through `install`,
 //!        with a nonce of their own. A page with changes that are not written yet is left to the
-//!        checkpoint behind the pass. What is pending for a leaf is brought into it.
+//!        checkpoint behind the pass. Pending changes of a leaf are brought into it.
 //! Locks     `collection`, and `state` of rotation and of scrubbing: the outermost of the pool. One
 //!           caller of each at a time.
 

@@ -50,7 +50,7 @@ impl RotationPass {
     }
 }
 
-/// What a step of rotation came to.
+/// The outcome of a step of rotation.
 #[derive(Debug)]
 pub enum Rotated {
     /// No pass is being made, or nothing is due yet.
@@ -66,7 +66,7 @@ pub enum Rotated {
     },
 }
 
-/// What became of an image.
+/// The outcome for an image.
 enum Tried {
     /// It is closed as it should be.
     Stays(Option<KeyName>),
@@ -185,7 +185,7 @@ impl Upkeep {
             return Ok(Tried::WillBeWritten);
         }
         if has_pending {
-            // What is pending gets into the page, which has unwritten changes then.
+            // Pending changes get into the page, which has unwritten changes then.
             self.pool.fetch(image.pid)?;
         }
         Ok(Tried::Again)

@@ -53,7 +53,7 @@ impl Scrubbing {
     }
 }
 
-/// What a step of scrubbing came to.
+/// The outcome of a step of scrubbing.
 #[derive(Debug)]
 pub enum Scrubbed {
     /// Nothing is due.
@@ -77,7 +77,7 @@ impl Upkeep {
     }
 
     /// Reads the next image, if it is due. May do I/O. Errors are those of an engine that has
-    /// stopped; what goes wrong with an image is [`Scrubbed::Damaged`].
+    /// stopped; a fault of an image is [`Scrubbed::Damaged`].
     pub fn scrub_step(&self, now_ns: u64) -> Result<Scrubbed> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -124,8 +124,8 @@ impl Upkeep {
         Pass { began_ns: now_ns, walk, found_damage: false, is_beside: false }
     }
 
-    /// Checks the next block of the files beside the images; bytes that were read, `None` when
-    /// there is none.
+    /// Checks the next block of the files beside the images; the bytes that were read, `None`
+    /// behind the last block.
     fn scrub_beside(&self, pass: &mut Pass) -> Option<u64> {
         if planted::is_on("scrubbing: leave change files unread") {
             return None;

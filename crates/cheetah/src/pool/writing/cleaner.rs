@@ -26,7 +26,7 @@ const SPARE_SHARE_MAX: usize = 8;
 /// Leaves that get what waits for them in one step: while it does that, nobody else makes room for
 /// threads that read.
 const FOLDS_OF_STEP: usize = 16;
-/// Part of the frames that should be clean because they leave next: one in so many.
+/// Part of the frames that should be clean because they leave next: one in `LEAVING_SHARE`.
 const LEAVING_SHARE: usize = 16;
 /// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
@@ -69,7 +69,7 @@ impl Pool {
         self.cleaner.call();
     }
 
-    /// What presses now; `log_percent` as in [`clean_step`](Self::clean_step).
+    /// The pressure now; `log_percent` as in [`clean_step`](Self::clean_step).
     pub fn pressure(&self, log_percent: u64) -> Pressure {
         let limit = (self.memory.frames_limit() as u64).max(1);
         Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }

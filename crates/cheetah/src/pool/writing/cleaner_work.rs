@@ -1,4 +1,4 @@
-//! What waits for the cleaner, and when it ran.
+//! The pages that wait for the cleaner, and when it ran.
 
 use crate::base::PageId;
 use parking_lot::{Condvar, Mutex};
@@ -14,7 +14,7 @@ pub(super) const STEP_PAGES_MAX: u64 = 256;
 /// Pages of each sort that wait for the cleaner at most; a checkpoint writes the others.
 const SETTLED_PAGES_MAX: usize = 1 << 16;
 
-/// What the cleaner knows between its steps.
+/// The cleaner's state between its steps.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct Cleaner {
     schedule: Mutex<Schedule>,
@@ -36,7 +36,7 @@ struct FinishedPages {
     values: VecDeque<PageId>,
 }
 
-/// When the cleaner ran, and what it has not spent yet.
+/// When the cleaner ran, and the pages that it has not spent yet.
 #[derive(Default, Debug)]
 struct Schedule {
     last_ns: u64,
@@ -95,8 +95,8 @@ impl Cleaner {
         values.extend(pages.take(SETTLED_PAGES_MAX - values.len()));
     }
 
-    /// Takes the oldest of the finished pages, at most those of a step of each sort; so many of the
-    /// newest large values stay.
+    /// Takes the oldest of the finished pages, at most those of a step of each sort; the
+    /// `values_kept` newest large values stay.
     pub(super) fn take_finished(&self, values_kept: usize) -> Vec<PageId> {
         let FinishedPages { loaded, values } = &mut *self.finished.lock();
         let from_values = values.len().saturating_sub(values_kept).min(STEP_PAGES_MAX as usize);

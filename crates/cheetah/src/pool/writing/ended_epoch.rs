@@ -32,7 +32,7 @@ const PAGES_PER_TURN: usize = 16;
 /// it.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
-/// What the layers above store with an epoch, as it was at the epoch switch.
+/// The state that the layers above store with an epoch, as it was at the epoch switch.
 #[derive(Clone, Default, Debug)]
 pub struct EpochState {
     /// Their own bytes; they come back when the database is opened.
@@ -65,7 +65,7 @@ impl Pool {
         self.counters.flushes_before_modify.get()
     }
 
-    /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; what it returns
+    /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; its result
     /// describes that instant. Waits for open mini-transactions; call without latches and outside
     /// of mini-transactions.
     ///
@@ -96,7 +96,7 @@ impl<'p> EndedEpoch<'p> {
         self.pages.len()
     }
 
-    /// Leaves out the pages that need not be written any more: what was pending for them is saved.
+    /// Leaves out the pages that need not be written any more: their pending changes are saved.
     pub fn leave_out_saved(&mut self) -> Result<()> {
         let changes = self.pool.changes_of(self.epoch);
         self.pages.retain(|pid| changes.has(*pid));
@@ -135,7 +135,7 @@ impl<'p> EndedEpoch<'p> {
         })
     }
 
-    /// Takes pages from the end of `pages` and writes them until there are none, or one cannot be
+    /// Takes pages from the end of `pages` and writes them until `pages` is empty, or one cannot be
     /// written.
     fn write_in_turns(&self, pages: &Mutex<Vec<PageId>>) -> Result<()> {
         loop {
@@ -248,7 +248,7 @@ impl Pool {
         self.in_writing.end();
     }
 
-    /// What a page has of an epoch that is given up belongs to the next one.
+    /// The changes of a page in an epoch that is given up belong to the next one.
     fn carry_over_page(&self, pid: PageId, given_up: Epoch) {
         let entry = self.table.entry(pid);
         if let Some(frame) = entry.frame() {

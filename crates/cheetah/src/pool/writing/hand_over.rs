@@ -7,11 +7,11 @@
 use super::epoch_in_writing::EpochInWriting;
 use crate::base::{planted, Epoch, Result};
 
-/// What the steps work on, and the steps.
+/// The parts that the steps work on, and the steps.
 pub(in crate::pool) trait HandOver {
     /// A page in memory.
     type Page;
-    /// What it has under its latch.
+    /// The content under its latch.
     type Content: ?Sized;
     /// The lock of its entry.
     type Entry<'a>

@@ -14,7 +14,7 @@ const FULL_PERCENT: u64 = 97;
 /// The longest delay of one operation.
 const DELAY_MAX_NS: u64 = 500_000;
 
-/// What presses, in percent of what there may be.
+/// The pressures, in percent of their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pressure {
     /// Bytes of the dirty pages, of what frames may take.
@@ -28,7 +28,7 @@ impl Pressure {
         self.dirty_percent.max(self.log_percent)
     }
 
-    /// Whether so much is dirty that the cleaner writes any page.
+    /// Whether so many pages are dirty that the cleaner writes any page.
     pub fn is_high(self) -> bool {
         self.dirty_percent >= PRESSING_PERCENT
     }

@@ -10,9 +10,9 @@ impl Pool {
     /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed
     /// pages of a tree, so that little of it is left to a checkpoint afterwards. In any case it
     /// finishes the trial of the dictionary that they are written with, see
-    /// [`finish_trial`](Self::finish_trial). The caller keeps the tree from being dropped
-    /// and others from changing it: those pages would be written again. Errors are those of `work`:
-    /// who needs the pages on disk meets the others again.
+    /// [`finish_trial`](Self::finish_trial). The caller keeps the tree from being dropped and
+    /// others from changing it: those pages would be written again. Errors are those of `work`: a
+    /// thread that needs the pages on disk meets the others again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
