@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// Bytes of an image that is damaged for certain.
 const DAMAGED_IMAGE_BYTES: usize = 256;
-/// What has waited for so many epochs is brought into its leaf: until then nobody has read that.
+/// Changes that have waited for this number of epochs are brought into their leaf: until then
+/// nobody has read that.
 const EPOCHS_MAX: u64 = 32;
 /// Of what entries may take, the part from which on the cleaner brings them into their leaves.
 const FULL_EIGHTHS: usize = 7;
@@ -49,7 +50,8 @@ impl ColdLeaves {
                     pool.segments().release(&location, pool.epoch());
                     return Ok(Merged::Again(entry));
                 }
-                // The checkpoint is given up: what it lacks goes into the next one (as W2).
+                // The checkpoint is given up: the changes that it lacks go into the next one (as
+                // W2).
                 Err(error) => {
                     pool.fail_checkpoint(error);
                     self.carry_over_pending(pool, pid, ended);
@@ -206,8 +208,8 @@ impl ColdLeaves {
         Ok(merged)
     }
 
-    /// Whether something has waited for so many epochs that its leaf should be read: it may be
-    /// damaged (B9).
+    /// Whether changes have waited for so long that their leaf should be read: it may be damaged
+    /// (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
         self.pending.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")

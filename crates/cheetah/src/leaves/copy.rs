@@ -2,7 +2,7 @@
 //! and goes on.
 //!
 //! A frame would push another one out, and if changes wait for the leaf, it would be dirty and have
-//! to be written. When a leaf had better be in memory is judged as for looks.
+//! to be written. The choice between a copy and a frame is that of [`peek`](super::peek).
 
 use super::{Leaves, Unloaded};
 use crate::base::{reach, PageId, Result};

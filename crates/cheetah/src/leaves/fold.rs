@@ -11,10 +11,10 @@ use crate::format::{ImageRef, Location};
 use crate::pool::{Frame, PageEntry, Pool, Residence};
 use std::sync::Arc;
 
-/// A leaf with less than so many parts of it in use should be merged with a neighbour.
+/// A leaf with less than one in `SMALL_PARTS` of it in use should be merged with a neighbour.
 const SMALL_PARTS: usize = 3;
 
-/// A leaf and what waits for it, as they were at one moment.
+/// A leaf and its pending changes, as they were at one moment.
 struct Folding {
     image: ImageRef,
     epoch: Epoch,
@@ -35,8 +35,8 @@ impl ColdLeaves {
     fn do_fold(&self, pool: &Pool, folding: &Folding) -> Result<bool> {
         let Folding { image, epoch, .. } = *folding;
         let frame = match pool.read_frame(&image) {
-            // It may have been replaced meanwhile, and its segment be gone. Whoever reads the page
-            // next knows what is damaged.
+            // It may have been replaced meanwhile, and its segment be gone. The next reader of the
+            // page learns about the damage.
             Err(error) if self.is_damage(&error) || is_replaced(pool, folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);

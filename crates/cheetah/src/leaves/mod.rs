@@ -8,7 +8,8 @@
 //! variables call pending changes entries. The pool below moves pages and knows no keys; it calls
 //! [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above ask [`Leaves`].
 //!
-//! Many files: one for each step in the life of a pending change, and what it needs.
+//! Many files: one for each step in the life of a pending change, and the parts that the steps
+//! share.
 //!
 //! Invariants
 //!   B1  Pending changes of a page change under the lock of its page table entry, as its residence
@@ -20,12 +21,12 @@
 //!       gets a new location before it goes, and locations are never given out twice.
 //!   B3  They fit: a leaf that leaves memory notes how much room it has. A new record counts as if
 //!       its key had no prefix in common with the page, one in place of another by what it is
-//!       longer. Nothing is pending for a leaf whose room is not known. That a leaf is full is
-//!       known: what needs no room may be pending for it.
+//!       longer. Nothing is pending for a leaf whose room is not known. A leaf that is full is
+//!       known to be full: changes that need no room may be pending for it.
 //!   B4  A frame that gets them is dirty in their epoch before others can see it. Of changes of two
 //!       epochs, the image with those of the ended one is written first.
 //!   B5  A page with changes of an epoch is in `pending` of its changes. It goes from there to
-//!       `dirty`, or is written, and never back: whoever goes through both begins with `pending`.
+//!       `dirty`, or is written, and never back: a walk through both begins with `pending`.
 //!   B6  The image under changes moves only in their epoch (C1).
 //!   B8, B10, B14 to B20  See docs/developers/leaves.md. V1 to V8  See [`save`].
 //! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
@@ -69,15 +70,15 @@ use small::SmallLeaves;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// The pages of trees: those of a pool, and what is known of leaves without a frame.
+/// The pages of trees: those of a pool, and the knowledge of leaves without a frame.
 #[derive(Clone, Debug)]
 pub struct Leaves {
     pool: Arc<Pool>,
     cold: Arc<ColdLeaves>,
 }
 
-/// What is known of leaves without a frame, and pending for them. Its calls are given the pool that
-/// they are the leaves of.
+/// The knowledge of leaves without a frame, and the changes pending for them. Its calls are given
+/// the pool that they are the leaves of.
 #[derive(Debug)]
 pub struct ColdLeaves {
     pending: Pending,

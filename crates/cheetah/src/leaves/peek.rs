@@ -9,7 +9,7 @@ use crate::format::ImageRef;
 use crate::leaves::pending::Waiting;
 use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
 
-/// What [`Leaves::fetch_or_peek`] came to.
+/// The outcome of [`Leaves::fetch_or_peek`].
 #[derive(Debug)]
 pub enum Fetched {
     /// The page is pinned.
@@ -28,7 +28,7 @@ pub struct Stored {
     place: Unloaded,
 }
 
-/// A leaf without a frame as it was at some moment: its image, and what waited for it.
+/// A leaf without a frame as it was at some moment: its image, and its pending changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
     pub(super) image: ImageRef,
@@ -81,7 +81,7 @@ impl Leaves {
 
     /// As [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
     /// stays out of memory: the image, and the record in it, if there is one. `None` when the leaf
-    /// had better come to memory, or belongs to others. May do I/O.
+    /// should come to memory, or belongs to others. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,

@@ -16,14 +16,14 @@ use std::sync::Arc;
 const CELL_BYTES: usize = 256;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
-/// So many bytes wait for a page at most, about: who looks for a record goes through them.
+/// About the most bytes that wait for a page: a search for a record goes through them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// What the order takes for each page, about.
+/// About the bytes that the order takes for each page.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
 /// While a checkpoint reads one page, at most this part of a page is logged: at 10,000 pages a
 /// second, 40 MB of log a second.
 const LOGGED_PART: u32 = 4;
-/// From so many places on, those of pages that have no entries any more are taken out.
+/// From this number of places on, those of pages that have no entries any more are taken out.
 const ORDER_MIN: usize = 1024;
 
 /// The entries of a page that are of one epoch.
@@ -47,14 +47,14 @@ impl EpochPending {
     }
 }
 
-/// What is reserved of a page: for changes that are about to be pending.
+/// The reservations of a page: for changes that are about to be pending.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reserved {
     count: u32,
     bytes: u32,
 }
 
-/// What of the entries of a page is to be saved.
+/// The entries of a page that are to be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unsaved {
     /// Whether it is all of them.
@@ -76,14 +76,14 @@ pub enum Size {
     Unknown,
 }
 
-/// What waits for a page of one key.
+/// The pending change of one key of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waiting {
     /// Nothing: its image tells.
     Nothing,
     /// A record, which has been copied.
     Record(Size),
-    /// That there is none.
+    /// Its removal: the record is not there.
     Removal,
 }
 
@@ -220,12 +220,12 @@ impl Pending {
         self.pages_count() >= self.pages_max
     }
 
-    /// Whether there are nearly so many.
+    /// Whether the pages are nearly as many as may wait.
     pub(super) fn pages_are_nearly_many(&self) -> bool {
         self.pages_count() >= self.pages_max / 8 * 7
     }
 
-    /// What is to be told about it.
+    /// The counters for the status.
     pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
         [
             ("pool_buffered_pages", self.pages_count() as u64),
@@ -296,7 +296,7 @@ impl Pending {
         result
     }
 
-    /// What waits for a page of `key`; copies the record into `record`.
+    /// The pending change of `key` for a page; copies the record into `record`.
     pub(super) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
         self.shards.change(pid, |shard| shard.find(pid, key, record))
     }
@@ -334,7 +334,7 @@ impl Pending {
         older == Some(epoch) || newer == Some(epoch)
     }
 
-    /// The entries of the older epoch, encoded; none if there are none.
+    /// The entries of the older epoch, encoded; empty without any.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shards.lock(pid);
         let mut bytes = Vec::new();

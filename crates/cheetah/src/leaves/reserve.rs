@@ -11,7 +11,7 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// What a change takes for granted of a place that nobody has looked at. A change that meets
+/// The assumption of a change about a place that nobody has looked at. A change that meets
 /// something else tells of damage (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
@@ -95,9 +95,9 @@ impl Leaves {
         entry.location().map(|location| Ticket { pid, location })
     }
 
-    /// Runs `f` on the record of `key` that waits for the leaf of the ticket, or on nothing if what
-    /// waits says that there is none; nobody changes it meanwhile. `None` when nothing waits of
-    /// that key, or the ticket is not good any more.
+    /// Runs `f` on the record of `key` that waits for the leaf of the ticket, or on nothing if its
+    /// removal waits; nobody changes it meanwhile. `None` when nothing waits of that key, or the
+    /// ticket is not good any more.
     pub fn with_waiting<R>(
         &self,
         ticket: &Ticket,
@@ -166,7 +166,7 @@ impl Leaves {
         change: &BufferedChange<'_>,
     ) -> bool {
         let mut entry = self.pool.page_entry(reservation.pid);
-        // Whoever reads the page puts what is pending into the frame before others see it.
+        // A reader of the page puts the pending changes into the frame before others see it.
         if !matches!(entry.residence(), Residence::Stored | Residence::BeingRead) {
             drop(entry);
             self.release(reservation);
@@ -180,7 +180,7 @@ impl Leaves {
             entry.set_pending(true);
             self.pool.changes_of(epoch).mark_pending(pid);
         }
-        // A leaf that is changed again soon had better be in memory.
+        // A leaf that is changed again soon should be in memory.
         self.pool.note_passed(&mut entry);
         self.end_reservation(entry, pid, is_last);
         self.cold.pending.puts.one();
@@ -202,7 +202,7 @@ impl Leaves {
             self.pool.wake_readers(pid);
             return;
         }
-        // Whoever waits has the other lock, and takes that of the entry (B20).
+        // A waiter has the other lock, and takes that of the entry (B20).
         drop(entry);
         if is_wanted && !planted::is_on("leaves: wake nobody who waits for a reserved leaf") {
             self.pool.wake_readers(pid);
@@ -235,8 +235,9 @@ impl Leaves {
         }))
     }
 
-    /// Whether memory and the disk have room for more: what is pending is read and written as a
-    /// whole page later (B12), and a checkpoint must be able to read all such pages in time (B15).
+    /// Whether memory and the disk have room for more: a page with pending changes is read and
+    /// written as a whole later (B12), and a checkpoint must be able to read all such pages in time
+    /// (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {

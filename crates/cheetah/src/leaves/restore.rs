@@ -43,9 +43,9 @@ impl Leaves {
         Ok(damaged)
     }
 
-    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and what
-    /// waits for it, or stands in it, is given up. For a copy of what is left of a database: nobody
-    /// waits for a better disk.
+    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and the
+    /// changes that wait for it, or stand in it, are given up. For a copy of what is left of a
+    /// database: nobody waits for a better disk.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
     }

@@ -1,11 +1,11 @@
-//! What waits for leaves is *saved* in a change file when a checkpoint needs it, and goes on
-//! waiting ([decision 44](../../../../docs/developers/decisions/0044-changes-are-saved.md)).
+//! Changes that wait for leaves are *saved* in a change file when a checkpoint needs them, and go
+//! on waiting ([decision 44](../../../../../docs/developers/decisions/0044-changes-are-saved.md)).
 //!
 //! Invariants
-//!   V1  What is saved of a page for an epoch is what waited for it at the epoch switch, with the
-//!       image that the page map has in that epoch. Both are looked at under the lock of the page's
-//!       entry, while the oldest changes are of that epoch: until then its image cannot change but
-//!       with them (B6, C1).
+//!   V1  The changes saved of a page for an epoch are those that waited for it at the epoch switch,
+//!       with the image that the page map has in that epoch. Both are looked at under the lock of
+//!       the page's entry, while the oldest changes are of that epoch: until then its image cannot
+//!       change but with them (B6, C1).
 //!   V2  Under the same lock the changes become those of the next epoch, as if its checkpoint had
 //!       been given up. So each checkpoint saves, or writes, all that waits.
 //!   V3  A file has what no listed file has yet, or all of a page, from the beginning. It is listed
@@ -15,8 +15,8 @@
 //!       never given out twice, so of a page that was written since then it does not. It takes
 //!       records in the order of the files; of a tree of which some are damaged, none.
 //!   V5  When an image moves under its changes, no file counts for them any more.
-//!   V6  What is saved may use the reserve of the disk: nobody may change what needs more than a
-//!       page for each leaf (B12). A file takes less, but for the parity of few leaves.
+//!   V6  Saving may use the reserve of the disk: no statement may make changes that need more than
+//!       a page for each leaf (B12). A file takes less, but for the parity of few leaves.
 //!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
 //!       of a checkpoint that was given up goes at once, unless its commit may be durable.
 //!   V8  After damage of a listed file, mended or not, the next one has all.
@@ -41,7 +41,7 @@ pub(super) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
     /// The last checkpoint was given up.
     pub(super) next_has_all: bool,
-    /// Files that are damaged on the disk: what they have is known, and written anew.
+    /// Files that are damaged on the disk: their changes are known, and written anew.
     pub(super) damaged: Vec<Epoch>,
     /// Files of checkpoints that were given up, and whose commit may be durable (V7).
     orphans: Vec<Epoch>,
@@ -56,7 +56,7 @@ pub(super) struct SavedFiles {
 enum Extent {
     /// Nothing: leaves are written instead.
     Nothing,
-    /// What no listed file has yet.
+    /// The entries that no listed file has yet.
     New,
     /// All of every page.
     All,
@@ -138,7 +138,7 @@ impl Leaves {
     }
 
     /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
-    /// then: what is wrong with them and cannot be mended. Blocks for I/O.
+    /// then: returns the faults that cannot be mended. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.cold.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
@@ -279,7 +279,7 @@ impl ColdLeaves {
             pool.health().background_errors().clear(change_file::PLACE);
         }
         for epoch in gone {
-            // What is left goes at the next startup.
+            // A file that is left goes at the next startup.
             let _ = change_file::remove(pool.segments().durable(), epoch);
         }
     }
@@ -294,7 +294,7 @@ impl ColdLeaves {
             return;
         }
         drop(files);
-        // What is left goes at the next startup.
+        // A file that is left goes at the next startup.
         let _ = change_file::remove(pool.segments().durable(), epoch);
     }
 
@@ -303,8 +303,8 @@ impl ColdLeaves {
         self.files.lock().listed.clone()
     }
 
-    /// A file has been read to its end, or to an error: what was damaged is noted, unless a
-    /// checkpoint has let go of the file meanwhile. The error, if it was not.
+    /// A file has been read to its end, or to an error: its damage is noted, unless a checkpoint
+    /// has let go of the file meanwhile. The error, if it was not.
     pub(super) fn note_read_file(
         &self,
         pool: &Pool,
@@ -328,8 +328,8 @@ impl ColdLeaves {
         }
     }
 
-    /// A file is damaged. What it has is known: it is in memory, or will be. That is a background
-    /// error until a checkpoint has written all anew.
+    /// A file is damaged. Its changes are known: they are in memory, or will be. That is a
+    /// background error until a checkpoint has written all anew.
     pub(super) fn note_damaged_file(&self, pool: &Pool, file: &ListedFile, damage: Error) {
         let mut files = self.files.lock();
         if !files.damaged.contains(&file.epoch) {

@@ -15,8 +15,8 @@ pub(super) struct ScrubbedFiles {
 }
 
 impl ColdLeaves {
-    /// Checks the next block of the change files, from the first one if `restart`: bytes that were
-    /// read, `None` when there is none. Damage is a background error of its own. Does I/O.
+    /// Checks the next block of the change files, from the first one if `restart`: the bytes that
+    /// were read, `None` behind the last block. Damage is a background error of its own. Does I/O.
     pub(super) fn scrub_next(&self, pool: &Pool, restart: bool) -> Option<u64> {
         let mut pass = self.scrubbed.lock();
         if restart {

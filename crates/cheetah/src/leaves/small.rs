@@ -1,7 +1,7 @@
-//! Leaves that have become small when their pending changes were applied. Whoever removes a record
-//! from a leaf in memory sees to it that a small leaf is merged with a neighbour. Nobody does when
-//! the removal is pending, so such leaves are noted for purge; and so are empty ones that are read,
-//! of which the note was lost with a crash.
+//! Leaves that have become small when their pending changes were applied. A thread that removes a
+//! record from a leaf in memory sees to it that a small leaf is merged with a neighbour. Nobody
+//! does when the removal is pending, so such leaves are noted for purge; and so are empty ones that
+//! are read, of which the note was lost with a crash.
 
 use super::Leaves;
 use crate::base::TreeId;

@@ -1,5 +1,5 @@
-//! A database of pages as of [`pool::testing`](crate::pool::testing), whose leaves may have pending
-//! changes: for the tests of the layers above.
+//! A database of pages like that of [`pool::testing`](crate::pool::testing), whose leaves may have
+//! pending changes: for the tests of the layers above.
 
 use super::{ColdLeaves, Leaves};
 use crate::base::{Config, PageId};

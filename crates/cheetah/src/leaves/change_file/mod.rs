@@ -1,10 +1,10 @@
-//! Change files: what waited in memory for leaves at a checkpoint, so that the checkpoint need not
-//! read and write these leaves.
+//! Change files: the changes that waited in memory for leaves at a checkpoint, so that the
+//! checkpoint need not read and write these leaves.
 //!
 //! Files are `chg/<epoch>.chg`, one for each checkpoint that has saved something. The state of an
 //! epoch lists those that belong to it. A file is written once, and synced before the page map
-//! commits an epoch whose state lists it; it is unlinked when the newest epoch does not. What its
-//! records mean knows the pool.
+//! commits an epoch whose state lists it; it is unlinked when the newest epoch does not. The pool
+//! knows the meaning of the records.
 //!
 //! Invariants
 //!   F1  A [`ListedFile`] comes from [`Writer::finish`], which has made file and name durable.
@@ -32,7 +32,7 @@ mod tests;
 
 pub use reading::{read, Reading};
 
-/// What background errors call damage of these files.
+/// The place under which background errors name damage of these files.
 pub const PLACE: &str = "change files";
 /// Directory of the files.
 const DIRECTORY: &str = "chg";
@@ -177,8 +177,8 @@ pub fn paths(durable: &Durable) -> Result<Vec<String>> {
     Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
-/// For a startup: makes the directory, durably, and unlinks all files but those of `listed`: what a
-/// crash has left, or an epoch that was given up.
+/// For a startup: makes the directory, durably, and unlinks all files but those of `listed`:
+/// remains of a crash, or of an epoch that was given up.
 pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     durable.disk().create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
     durable.directory_barrier("")?;

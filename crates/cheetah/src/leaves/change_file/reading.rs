@@ -1,5 +1,5 @@
-//! Reading a listed file. What is damaged is mended by the parity behind it, once: where the first
-//! checksum is wrong, damage begins, and parity reaches [`PARITY_BYTES`] from there.
+//! Reading a listed file. The parity behind damaged bytes mends them, once: damage begins where the
+//! first checksum is wrong, and parity reaches [`PARITY_BYTES`] from there.
 
 use super::path_of;
 use crate::base::{reach, Error, Result};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Bytes that are read at a time to compute parity; whole sectors.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Hands out the records of a listed file; what was damaged, if parity has mended it. Otherwise
+/// Hands out the records of a listed file; returns the damage, if parity has mended it. Otherwise
 /// `Corruption`, or `Io` where the disk cannot read: records before the damage have been handed out
 /// then. `Io` also when the file is missing: then others may be, and it may come back. Blocks for
 /// I/O.
@@ -51,7 +51,7 @@ pub fn read(
     Ok(file.damage)
 }
 
-/// What a file consists of, with checksums that are right.
+/// A part of a file whose checksum is right.
 enum Part {
     /// The header, with the name of the key of a closed file.
     Header(Option<KeyName>),
@@ -71,7 +71,7 @@ pub struct Reading {
     chain: u32,
     /// Where what has been mended begins, and its bytes.
     mended: Option<(u64, Vec<u8>)>,
-    /// What was damaged.
+    /// The damage found.
     damage: Option<Error>,
 }
 
@@ -89,7 +89,7 @@ impl Reading {
         Ok(Self { file, path, listed, at: 0, chain: 0, mended: None, damage: None })
     }
 
-    /// Checks the next part; whether there was one. Errors as of [`read`]. Blocks for I/O.
+    /// Checks the next part; whether there was one. Errors: those of [`read`]. Blocks for I/O.
     pub fn check_next(&mut self, database: &[u8; 16]) -> Result<bool> {
         Ok(self.next(database)?.is_some())
     }
@@ -104,7 +104,7 @@ impl Reading {
         self.at
     }
 
-    /// Ends it; what was damaged so far, and has been mended.
+    /// Ends it; returns the damage so far that has been mended.
     pub fn end(self) -> Option<Error> {
         self.file.leave_cache();
         self.damage

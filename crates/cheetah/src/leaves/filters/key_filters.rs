@@ -76,7 +76,7 @@ impl KeyFilters {
         self.is_used.load(Relaxed)
     }
 
-    /// What is to be told about them.
+    /// The counters for the status.
     pub(in crate::leaves) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_filters_made", self.made.get()), ("pool_filters_lacking", self.lacking.get())]
     }
@@ -164,7 +164,7 @@ impl Shard {
         while self.memory_bytes() > limit && self.drop_oldest() {}
     }
 
-    /// `false` when there is none.
+    /// `false` when there is no filter.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };
         if let Some(filter) = self.filters.remove(&pid.0) {

@@ -1,11 +1,10 @@
 //! Filters of keys: they say that a leaf which is not in memory lacks a key.
 //!
-//! Whoever inserts a row must know that its key is not there. Keys in no order, as random GUIDs
-//! have, would read an image for each row. A Bloom filter of the keys in an image answers instead,
-//! and the row waits for its leaf (decision
-//! [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters live in memory
-//! only. They are made of a leaf that somebody has at hand, in trees where keys were looked for in
-//! vain.
+//! An insert must know that its key is not there. Keys in no order, as random GUIDs have, would
+//! read an image for each row. A Bloom filter of the keys in an image answers instead, and the row
+//! waits for its leaf (decision [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters
+//! live in memory only. They are made of a leaf that somebody has at hand, in trees where keys were
+//! looked for in vain.
 //!
 //! Invariants
 //!   Q1  A filter is of one image, and has all its keys, delete-marked ones too. It is asked while
@@ -31,7 +30,7 @@ pub enum KeyPart {
     /// All of it.
     #[default]
     Whole,
-    /// What comes before the row's key, with which each key ends: that of a unique index. The
+    /// In a unique index each key ends with the key of the row: this is the part before it. The
     /// payload begins with the length of the row's key, as a variable-length integer.
     BeforeRowKey,
 }
