@@ -30,7 +30,7 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// What is known, and what was asked for, ahead of one cursor.
+/// The leaves that are known, and those that were asked for, ahead of one cursor.
 #[derive(Default, Debug)]
 pub(super) struct Ahead {
     direction: Option<Direction>,
@@ -95,7 +95,7 @@ impl Ahead {
         (self.strangers, self.window) = (0, 0);
     }
 
-    /// Strikes `pid`, and what should have come before it, off the list.
+    /// Strikes `pid`, and the leaves that should have come before it, off the list.
     fn has_lost_its_way(&mut self, pid: PageId) -> bool {
         match self.asked.iter().position(|&asked| asked == pid) {
             Some(at) => {
@@ -122,7 +122,7 @@ impl Ahead {
     }
 
     /// Learns the numbers of the leaves behind the fence that are under one inner page; `false` if
-    /// there are none.
+    /// it has no such leaves.
     fn learn(&mut self, tree: &Tree, direction: Direction) -> bool {
         if self.fence.is_empty() {
             return false;
@@ -141,7 +141,7 @@ impl Ahead {
 impl Tree {
     /// Adds to `leaves` those under one inner page that lie behind `fence`, in the order in which a
     /// cursor comes to them, as far as they begin before `limit`; returns the fence behind them,
-    /// empty when there is none.
+    /// empty at the end of the tree.
     fn leaves_behind(
         &self,
         fence: &[u8],

@@ -3,7 +3,7 @@
 //! Invariants
 //!   I1  A page is compared with what a copy of the page above says of it. Splits and merges change
 //!       both under the same latches (I1 of `split.rs` and of `merge.rs`), so what a change has
-//!       made differ is the same again once both are copied anew. What still differs after
+//!       made differ is the same again once both are copied anew. A difference that is left after
 //!       `LOOKS_MAX` looks is damage.
 //!   I2  The walk goes on at the upper fence of the leaf that it has visited, in whichever page
 //!       that key is by then. Fences divide all keys: no record comes twice, and none is passed
@@ -20,7 +20,7 @@ const PROBLEMS_LISTED_MAX: usize = 100;
 /// wrong moment.
 const LOOKS_MAX: usize = 100;
 
-/// What a walk over a tree found.
+/// The findings of a walk over a tree.
 #[derive(Clone, Default, Debug)]
 pub struct TreeReport {
     /// Pages visited.
@@ -35,7 +35,7 @@ pub struct TreeReport {
     pub used_bytes: u64,
     /// Levels.
     pub depth: usize,
-    /// What is wrong, one sentence each; the first hundred.
+    /// The faults, one sentence each; the first hundred.
     pub problems: Vec<String>,
     /// How many problems there are.
     pub problems_count: u64,
@@ -47,7 +47,7 @@ struct PageCopy {
     bytes: Vec<u8>,
 }
 
-/// What a page must be, going by the page that named it.
+/// The expected properties of a page, going by the page that named it.
 struct Expected {
     page: PageId,
     level: Option<u8>,
@@ -63,7 +63,7 @@ struct Left {
     right: PageId,
 }
 
-/// A look at a page: what is wrong with it, if anything; without bytes when it cannot be used.
+/// A look at a page: its fault, if any; without bytes when it cannot be used.
 struct Look {
     page: PageId,
     problems: Vec<String>,

@@ -3,9 +3,9 @@
 //! Invariants
 //!   I1  The cursor works on a private copy of one leaf (of one record, after a seek) and holds no
 //!       latch between calls. The leaf stays pinned, or had no frame; when its version has moved,
-//!       or what waits for it has grown, the copy is taken again and the place found again by key.
-//!       So changes made by the owner of the cursor are seen, a removed record does not come back,
-//!       and none comes twice.
+//!       or more changes wait for it, the copy is taken again and the place found again by key. So
+//!       changes made by the owner of the cursor are seen, a removed record does not come back, and
+//!       none comes twice.
 //!   I2  Forward, the next leaf must cover the upper fence of the copy; backward, it is found by
 //!       searching below the lower fence of the copy. Both are right whatever was split or merged
 //!       in between.
@@ -47,7 +47,7 @@ impl SeekMode {
     }
 }
 
-/// What becomes of a record that [`Cursor::run_on`] offers.
+/// The fate of a record that [`Cursor::run_on`] offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offered {
     /// The cursor goes to it, and on.
@@ -84,7 +84,7 @@ enum Place {
     End,
 }
 
-/// What the cursor has of a leaf: all of it, or only the record that a seek found. Most seeks want
+/// The cursor's copy of a leaf: all of it, or only the record that a seek found. Most seeks want
 /// one record.
 #[derive(Default, Debug)]
 struct LeafCopy {
@@ -125,7 +125,7 @@ impl LeafCopy {
     }
 
     /// Copies the first record of `page` from `key` on, and its key to `current`; the whole leaf if
-    /// there is none in it. Returns the slot. The latch of the page is held.
+    /// it has no such record. Returns the slot. The latch of the page is held.
     fn take_at_least(
         &mut self,
         page: &PageRef,
@@ -149,7 +149,7 @@ impl LeafCopy {
     }
 
     /// Copies leaf `pid` without a frame, if that is the leaf of `target` and need not have one.
-    /// Otherwise, or after an error, what is here stays as it was.
+    /// Otherwise, or after an error, the present copy stays as it was.
     fn take_unloaded(&mut self, tree: &Tree, pid: PageId, target: Target<'_>) -> Result<bool> {
         let copied = tree.leaves.copy_leaf(pid, &mut self.spare)?;
         let Some(leaf) = copied.filter(|_| covers(tree, &PageView::new(&self.spare), target)) else {
@@ -202,8 +202,8 @@ impl Tree {
 }
 
 impl Cursor {
-    /// Goes to a record; `false` if there is none such. Loads pages: may do I/O, as may `next` and
-    /// `prev`.
+    /// Goes to a record; `false` if no such record exists. Loads pages: may do I/O, as may `next`
+    /// and `prev`.
     pub fn seek(&mut self, mode: SeekMode, p: &[u8]) -> Result<bool> {
         self.ahead.stop();
         match mode {
@@ -285,7 +285,7 @@ impl Cursor {
         self.place == Place::At
     }
 
-    /// Key of the current record; empty if there is none.
+    /// Key of the current record; empty if the cursor is on no record.
     pub fn key(&self) -> &[u8] {
         if self.valid() {
             &self.key
@@ -332,7 +332,7 @@ impl Cursor {
         }
     }
 
-    /// Goes to the record of `key`, or to the next one if there is none, as
+    /// Goes to the record of `key`, or to the next one if that does not exist, as
     /// [`seek`](Self::seek) does. A leaf that is not in memory may stay so: for who wants this one
     /// record.
     pub fn seek_point(&mut self, key: &[u8]) -> Result<bool> {

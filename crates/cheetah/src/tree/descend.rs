@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  A search holds at most one latch, and none while it loads a page.
-//!   I2  What an inner page says about a child may be out of date once its latch is gone. The child
+//!   I2  The separators of an inner page may be out of date once its latch is gone. The child
 //!       itself decides: a target above its fences is to the right of it (it was split), anything
 //!       else that does not fit (dead, reused, below the fence) means starting again at the root.
 //! Source    Lehman and Yao 1981; we also meet merged pages, which are dead, never forwarded.
@@ -31,7 +31,7 @@ pub(super) enum Target<'k> {
     Last,
 }
 
-/// What a page says about a target.
+/// The verdict of a page about a target.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Landing {
     Here,
@@ -81,7 +81,7 @@ impl Target<'_> {
     }
 }
 
-/// What a search does with the pages it passes.
+/// The use that a search makes of the pages it passes.
 pub(super) trait Trail {
     /// Forgets all pages and gives back the root, if it was among them.
     fn restart(&mut self) -> Option<PageRef>;

@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Records of a leaf or children of an inner page, as long as nothing is known of the tree.
 const COUNT_GUESS: u64 = 64;
 /// Leaves looked at in each part of a range. Leaves whose counts deviate by half from their mean
-/// leave the sum of a sample of so many uncertain by 3 %.
+/// leave the sum of a sample of this size uncertain by 3 %.
 const LOOKS_MAX: usize = 256;
 
 /// One page on the way to a bound.
@@ -41,7 +41,7 @@ impl Step {
 
 impl Tree {
     /// About how many records have a key with `low <= key < high`; `high` `None` means up to the
-    /// end. `records` are all that the tree has, or about so many. Reads no page but the root.
+    /// end. `records` is the number that the tree has, or about that. Reads no page but the root.
     pub fn count_between(&self, low: &[u8], high: Option<&[u8]>, records: u64) -> Result<u64> {
         if high.is_some_and(|high| high <= low) {
             return Ok(0);
@@ -73,14 +73,15 @@ impl Tree {
         self.pool.tree_bytes(self.def.id).by_class.up_to(self.def.class)
     }
 
-    /// What pages hold that are not in memory, if all leaves have `records`: so much that a child
-    /// of the root has its part of them.
+    /// The expected content of pages that are not in memory, if all leaves have `records`: each
+    /// child of the root has its part of them.
     fn estimate(&self, records: u64) -> Result<Estimate<'_>> {
         let leaves = self.leaf_pages_estimate()?.max(1);
         let root = self.root_page()?;
         let guard = root.read();
         let view = PageView::new(&guard);
-        // Pages of large values count as leaves: what has been seen of leaves is nearer then.
+        // Pages of large values count as leaves: the mean of the leaves that have been seen is
+        // nearer then.
         let mean = records as f64 / leaves as f64;
         let seen = self.stats.leaf_records.or(0) as f64;
         let leaf_records = if seen > 2.0 * mean { seen } else { mean.max(1.0) };
@@ -168,7 +169,7 @@ impl Tree {
     }
 }
 
-/// What one estimate goes by.
+/// The basis of one estimate.
 struct Estimate<'t> {
     tree: &'t Tree,
     /// Records of a leaf that is not in memory.

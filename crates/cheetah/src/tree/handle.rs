@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// What identifies a tree for ever, and bounds its keys.
+/// The identity of a tree, which never changes, and the bounds of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeDef {
     /// Owner of all its pages.
@@ -90,7 +90,7 @@ impl Tree {
         self.full_leaves_early.store(early, Relaxed);
     }
 
-    /// A leaf is full, and what comes goes behind it.
+    /// A leaf is full, and the next records go behind it.
     pub(super) fn note_full_leaf(&self, page: PageId) {
         if self.full_leaves_early.load(Relaxed) && self.pool.trial(self.def.id).may_write_early() {
             self.pool.note_finished([page].into_iter());
@@ -106,7 +106,7 @@ impl Tree {
         (key_bytes_max <= max_key_bytes(PageClass::Wide.bytes(page_bytes))).then_some(PageClass::Wide)
     }
 
-    /// What identifies the tree.
+    /// The identity of the tree.
     pub fn def(&self) -> &TreeDef {
         &self.def
     }
@@ -116,7 +116,7 @@ impl Tree {
         &self.pool
     }
 
-    /// What is known of its leaves without a frame.
+    /// The knowledge of its leaves without a frame.
     pub fn leaves(&self) -> &Leaves {
         &self.leaves
     }

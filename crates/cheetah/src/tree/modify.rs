@@ -18,7 +18,7 @@ use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, Re
 use crate::leaves::Expect;
 use crate::pool::{MiniTransaction, PageRef, WriteGuard};
 
-/// What became of an insert or a replace.
+/// The outcome of an insert or a replace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Changed {
@@ -30,7 +30,7 @@ pub enum Changed {
     Absent,
 }
 
-/// What became of a remove.
+/// The outcome of a remove.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Removed {

@@ -1,9 +1,10 @@
-//! The pinned pages from the root to one leaf, or what is needed to change it without reading it.
+//! The pinned pages from the root to one leaf, or the knowledge needed to change it without reading
+//! it.
 //!
 //! A path is the caller's: it is filled by [`Tree::prepare`](super::Tree::prepare) before the gate
 //! is entered and used inside. It keeps its pages pinned until it is prepared for another key or
-//! released, so that the next operation on the same leaf needs no descent. What it pins may be out
-//! of date: every use checks again.
+//! released, so that the next operation on the same leaf needs no descent. The pinned pages may be
+//! out of date: every use checks again.
 
 use crate::base::{planted, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
@@ -22,7 +23,7 @@ pub struct Path {
     pub(super) near: usize,
 }
 
-/// What is known of the record of a ticket.
+/// The knowledge about the record of a ticket.
 #[derive(Debug)]
 pub(super) enum Basis {
     /// Nobody has looked.
@@ -39,7 +40,8 @@ impl Default for Basis {
     }
 }
 
-/// What a search has found in the image of a cold leaf, on its way from one path to another.
+/// The record that a search has found in the image of a cold leaf, on its way from one path to
+/// another.
 #[derive(Debug)]
 pub struct Peeked {
     tree: TreeId,

@@ -2,8 +2,9 @@
 //!
 //! Invariant
 //!   I1  A record without its leaf is the record of its key at some moment of the search: the leaf
-//!       had no frame then, so its newest image, and what waits for it, was the page. What the
-//!       image says of its fences, its tree, and whether it is dead, is asked as of a page.
+//!       had no frame then, so its newest image, and the changes that waited for it, were the page.
+//!       The image is asked for its fences, its tree, and whether it is dead, in the same way as a
+//!       page.
 
 use super::descend::{Landing, Target};
 use super::Tree;
@@ -14,23 +15,23 @@ use crate::format::page::PageView;
 use crate::leaves::{Fetched, InImage, Stored};
 use crate::pool::PageRef;
 
-/// What a search for one record came to.
+/// The outcome of a search for one record.
 pub(super) enum Point<R> {
-    /// What was made of the leaf.
+    /// The result of the closure for the leaf.
     Page(R),
     Stored(Stored),
 }
 
-/// What lies above the leaf of a key: a page that names it, or nothing, as the root is the leaf.
+/// The page above the leaf of a key: a page that names it, or nothing, as the root is the leaf.
 enum Above<R> {
     Child(PageId),
     Leaf(R),
 }
 
 impl Tree {
-    /// Looks for the record of `key`, without its leaf if that is not in memory. Runs
-    /// `on_page` on the leaf under its latch instead if it is, if it had better be, or if its image
-    /// does not have the record. May do I/O.
+    /// Looks for the record of `key`, without its leaf if that is not in memory. Runs `on_page` on
+    /// the leaf under its latch instead if it is, if it should be, or if its image does not have
+    /// the record. May do I/O.
     pub(super) fn point<R>(
         &self,
         key: &[u8],

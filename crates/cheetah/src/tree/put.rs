@@ -50,7 +50,7 @@ impl Tree {
     }
 
     /// Puts a record under `key`, in place of what is there, if anything. `path` has a ticket, or
-    /// is prepared; otherwise pages are read. Errors as of [`insert`](Self::insert).
+    /// is prepared; otherwise pages are read. Errors: those of [`insert`](Self::insert).
     pub fn put(
         &self,
         mtr: &MiniTransaction<'_>,

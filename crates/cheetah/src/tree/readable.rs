@@ -4,7 +4,7 @@
 //!   I1  Each leaf that can be read is visited once: on the way down, or, where a page above it is
 //!       damaged, when all pages of the tree are looked at. The second way takes the leaves whose
 //!       fences lie within those of such a page; the first one comes to none of these.
-//!   I2  What is not visited lies in a gap of the answer.
+//!   I2  Leaves that are not visited lie in a gap of the answer.
 
 use super::Tree;
 use crate::base::{planted, ErrorKind, PageId, Result};
@@ -21,9 +21,9 @@ type FencePair = (Vec<u8>, Option<Vec<u8>>);
 pub struct Gap {
     /// From this key on.
     pub low: Vec<u8>,
-    /// Up to, not including, this one; to the end if there is none.
+    /// Up to, not including, this one; `None`: to the end.
     pub high: Option<Vec<u8>>,
-    /// What is damaged.
+    /// The damage.
     pub why: String,
 }
 
@@ -53,7 +53,7 @@ impl Tree {
 }
 
 impl Walk<'_> {
-    /// A copy of a page of the tree, or why there is none.
+    /// A copy of a page of the tree, or the reason why it cannot be had.
     fn copy_of(&self, page: PageId) -> Result<std::result::Result<Vec<u8>, String>> {
         let bytes = match self.tree.pool.fetch_for_scan(page) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
@@ -104,8 +104,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Visits the leaves within `gaps` among all pages of the tree; what they leave of these are
-    /// gaps.
+    /// Visits the leaves within `gaps` among all pages of the tree; the parts that they do not
+    /// cover remain gaps.
     fn look_at_all(&mut self, gaps: &[Gap]) -> Result<()> {
         let mut fences: Vec<Vec<FencePair>> = vec![Vec::new(); gaps.len()];
         let mut fences_count = 0;
@@ -146,7 +146,7 @@ fn lies_in(leaf: &PageView<'_>, gap: &Gap) -> bool {
     leaf.low() >= gap.low.as_slice() && ends_within
 }
 
-/// What leaves with these fences leave of a gap.
+/// The parts of a gap that leaves with these fences do not cover.
 fn left_of(gap: &Gap, fences: &mut [FencePair]) -> Vec<Gap> {
     fences.sort();
     let mut left = Vec::new();

@@ -1,8 +1,9 @@
 //! Looking at a record, and changing it, while its leaf stays out of memory.
 //!
 //! Invariants
-//!   I1  What a look sees stays so while `f` runs: under the latch of the leaf, or under the lock
-//!       of its page table entry when it has no frame. Whoever changes the record needs that lock.
+//!   I1  The record that a look sees stays so while `f` runs: under the latch of the leaf, or under
+//!       the lock of its page table entry when it has no frame. A writer of the record needs that
+//!       lock.
 //!   I2  A change waits for its leaf only with a ticket for its key, and only if the caller keeps
 //!       others from that key since the look: by a lock of the row, and by its purge latch.
 
@@ -24,7 +25,7 @@ struct Child {
 }
 
 impl Tree {
-    /// Runs `f` on the record of `key`, or on nothing when there is none; leaves `path` prepared
+    /// Runs `f` on the record of `key`, or on nothing if it does not exist; leaves `path` prepared
     /// for `key`: with the leaf, or with a ticket. May do I/O.
     pub(super) fn with_record<R>(
         &self,
@@ -106,8 +107,8 @@ impl Tree {
         }
     }
 
-    /// Runs `f` without the leaf; or with it if it is in memory, or had better be. `None` when the
-    /// leaf is to be searched for from the root.
+    /// Runs `f` without the leaf; or with it if it is in memory, or should be. `None` when the leaf
+    /// is to be searched for from the root.
     fn with_unloaded<R>(
         &self,
         key: &[u8],
@@ -161,8 +162,8 @@ impl Tree {
         Ok(true)
     }
 
-    /// Runs `f` on the record that waits for the leaf of the ticket `waiting`, or on nothing if
-    /// what waits says that there is none; `None` when nothing waits of that key.
+    /// Runs `f` on the record that waits for the leaf of the ticket `waiting`, or on nothing if its
+    /// removal waits; `None` when nothing waits of that key.
     fn with_waiting<R>(
         &self,
         waiting: Option<Ticket>,
@@ -184,7 +185,7 @@ impl Tree {
         Ok(result)
     }
 
-    /// The leaf of `key`, and what is known of it; nothing if `page` is that leaf.
+    /// The leaf of `key`, and the knowledge of it; nothing if `page` is that leaf.
     fn child_of(&self, page: &PageView<'_>, key: &[u8]) -> Option<Child> {
         if page.is_leaf() {
             return None;

@@ -1,8 +1,8 @@
 //! Walking record by record under the latch of the leaf: for readers that lock what they see.
 //!
 //! Invariants
-//!   I1  What a step tells is true while the latch is held: between where the step began and what
-//!       it found there is no record but those that the reader has passed.
+//!   I1  The answer of a step is true while the latch is held: between where the step began and
+//!       what it found there is no record but those that the reader has passed.
 //!   I2  A step looks into one leaf only. If it finds no record there, it tells the fence from
 //!       which the next step goes on.
 
@@ -14,7 +14,7 @@ use crate::format::page::{PageView, RecordRef};
 use crate::pool::PageRef;
 use std::sync::Arc;
 
-/// What a step found.
+/// The find of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Sight<'a> {
     /// A record, with its key.
@@ -71,7 +71,7 @@ impl Walk {
         self.page.as_ref().is_some_and(|page| page.version() == self.version)
     }
 
-    /// Lets `f` see, under the latch, what comes first from `key` on, or behind it if `after`, and
+    /// Lets `f` see, under the latch, the first record from `key` on, or behind it if `after`, that
     /// is not passed. `passes` says of each record before it in the same leaf whether it is. `f`
     /// also gets the key of the last one that was passed. Both must be short and use no tree. Loads
     /// pages: may do I/O.
@@ -111,7 +111,7 @@ impl Walk {
         self.crosses = true;
     }
 
-    /// Lets `f` see, under the latch, what comes last below `key`, or last of all without one.
+    /// Lets `f` see, under the latch, the last record below `key`, or last of all without one.
     /// Otherwise as [`forward`](Self::forward).
     pub fn backward<R>(
         &mut self,

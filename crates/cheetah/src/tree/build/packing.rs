@@ -116,8 +116,8 @@ impl Packing {
         (count, high_of(count).to_vec())
     }
 
-    /// What remains when the first `count` entries have become a page; `low` was that page's upper
-    /// fence.
+    /// The entries that remain when the first `count` have become a page; `low` was that page's
+    /// upper fence.
     pub(crate) fn rest(&self, count: usize, low: Vec<u8>) -> Self {
         let mut rest = Self::above(low);
         for index in count..self.entries.len() {

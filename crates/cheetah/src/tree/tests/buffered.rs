@@ -1,4 +1,4 @@
-//! Entries that wait in memory for their leaf: what must hold, and bugs planted against it.
+//! Entries that wait in memory for their leaf: their rules, and bugs planted against them.
 
 use super::disk;
 use super::fixture::{enter, put, Fixture, Keys, Model};
@@ -228,7 +228,8 @@ fn most_that_waits() -> usize {
     let config = Config { buffer_pool_bytes: limit as u64, log_bytes_max: 64 << 20, ..Config::tiny() };
     let db = Database::new(&config);
     let mut fixture = Fixture::empty(db.leaves.clone());
-    // What encoding images takes is there from now on: the share of pages does not fall any more.
+    // The memory for encoding images is there from now on: the share of pages does not fall any
+    // more.
     db.checkpoint().unwrap();
     let (mut rng, mut most) = (Rng::new(3), 0);
     for step in 0..60_000u64 {
@@ -251,7 +252,7 @@ fn most_that_waits() -> usize {
     most
 }
 
-/// What waits takes room of its own in the memory of pages, and makes way.
+/// Waiting changes take room of their own in the memory of pages, and make way.
 #[test]
 fn entries_that_wait_keep_to_their_share_of_memory() {
     let most = most_that_waits();
@@ -341,8 +342,8 @@ fn b16_what_comes_while_a_page_is_folded_stays() {
 #[test]
 fn b16_changes_that_come_meanwhile_and_are_forgotten_are_found() {
     let (bug, mark) = (Some("fold: forget what came meanwhile"), "fold forgot what came meanwhile");
-    // What is forgotten may be the removal of what is not there, and on a busy machine nothing may
-    // come in time.
+    // The forgotten change may be the removal of a record that is not there, and on a busy machine
+    // nothing may come in time.
     let is_found = |seed| catch_unwind(|| change_what_is_folded(bug, mark, seed)).is_err();
     assert!((0..20).any(is_found) && reach::count(mark) > 0);
 }

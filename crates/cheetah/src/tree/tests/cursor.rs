@@ -8,7 +8,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 const MODES: [SeekMode; 6] =
     [SeekMode::AtLeast, SeekMode::After, SeekMode::AtMost, SeekMode::Before, SeekMode::First, SeekMode::Last];
 
-/// What a seek must find.
+/// The record that a seek must find.
 fn expected<'m>(model: &'m Model, mode: SeekMode, p: &[u8]) -> Option<(&'m Vec<u8>, &'m Vec<u8>)> {
     match mode {
         SeekMode::First => model.iter().next(),

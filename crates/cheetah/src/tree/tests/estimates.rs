@@ -53,7 +53,7 @@ fn filled(shape: Shape, mut fixture: Fixture) -> Fixture {
 }
 
 /// The worst error of ranges of all widths that end within the first `part` of the keys, as a part
-/// of the truth; one record more or less is none.
+/// of the truth; one record more or less is no error.
 fn worst_error(fixture: &Fixture, widths: &[usize], part: f64) -> f64 {
     let keys: Vec<_> = fixture.model.keys().collect();
     let end = (keys.len() as f64 * part) as usize;

@@ -1,4 +1,4 @@
-//! What a search and a prepared path do when the leaf is split or merged before they get to it.
+//! Searches and prepared paths whose leaf is split or merged before they get to it.
 
 use super::fixture::{assert_reached, Fixture};
 use crate::format::page::RecordRef;

@@ -1,5 +1,5 @@
-//! Places that are reserved for changes of cold leaves: what readers, folds and other writers do
-//! meanwhile, and bugs planted against that.
+//! Places that are reserved for changes of cold leaves: readers, folds and other writers meanwhile,
+//! and bugs planted against that.
 
 use super::fixture::Fixture;
 use super::unloaded::{larger_than_memory, scattered, status};

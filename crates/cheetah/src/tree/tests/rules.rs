@@ -1,8 +1,8 @@
 //! Rules of the design that concern trees, broken by planted bugs.
 //!
-//! C7: whoever waits for the gate with a latch held waits for the epoch switch, which waits for a
-//! mini-transaction, which may wait for that latch. H9: the catalog names the root once and for
-//! all.
+//! C7: a thread that waits for the gate with a latch held waits for the epoch switch, which waits
+//! for a mini-transaction, which may wait for that latch. H9: the catalog names the root once and
+//! for all.
 
 use super::fixture::Fixture;
 use crate::base::planted;

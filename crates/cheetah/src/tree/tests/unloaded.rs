@@ -1,5 +1,5 @@
-//! Leaves that stay out of memory: what it costs to work with them, in reads, memory and disk, and
-//! bugs planted against that.
+//! Leaves that stay out of memory: the costs of work with them, in reads, memory and disk, and bugs
+//! planted against that.
 
 use super::buffered::{after_power_cut, is_wrong_on_disk, waiting_pages, with_waiting_entries};
 use super::fixture::{enter, Fixture};
@@ -188,7 +188,7 @@ fn b3_what_needs_no_room_waits_for_full_leaves() {
 }
 
 /// A cursor has copied a leaf that is not in memory, and an entry comes behind the cursor that
-/// waits for this leaf. How often the cursor passes it by, of so many times.
+/// waits for this leaf. How often the cursor passes it by, and of how many times.
 fn entries_that_a_cursor_misses() -> (u64, u64) {
     let (db, mut fixture) = larger_than_memory(scattered);
     let counts = || (status(&db, "pool_looks"), status(&db, "pool_buffered_entries"));
@@ -249,7 +249,7 @@ fn pages_that_memory_has_room_for_are_decoded_once() {
 }
 
 /// On a disk with little space, entries come for all leaves of a tree, as far as they may wait.
-/// What becomes of a checkpoint that has to write these leaves, and how many they are.
+/// Returns the outcome of a checkpoint that has to write these leaves, and their number.
 fn checkpoint_on_a_full_disk() -> (Result<()>, u64) {
     const FREE_BYTES: u64 = 544 << 10;
     const LEFT_BYTES: u64 = 110 << 10;
@@ -355,7 +355,7 @@ fn segments_left_by_collection() -> usize {
         }
     }
     fixture.path.release();
-    // What was sealed a moment ago is no victim.
+    // A segment that was sealed a moment ago is no victim.
     (0..3).for_each(|_| checkpoint());
     keys.iter().step_by(200).for_each(|key| fixture.change(key, Some(&[8; 20])));
     fixture.path.release();
