@@ -1,10 +1,10 @@
-//! What a commit waits for.
+//! The waits of commits.
 
 use super::writer::Log;
 use crate::base::{planted, Lsn, Result};
 use std::sync::atomic::Ordering;
 
-/// What a commit waits for: the values of `innodb_flush_log_at_trx_commit`.
+/// The event for which a commit waits: the values of `innodb_flush_log_at_trx_commit`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum FlushMode {
     /// Nothing. A crash of the process loses up to a second.
@@ -17,7 +17,7 @@ pub enum FlushMode {
 }
 
 impl Log {
-    /// What a commit whose record ends at `lsn` has to wait for in this mode.
+    /// Waits as a commit whose record ends at `lsn` has to in this mode.
     pub fn commit(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
         let waits = |wait: &dyn Fn() -> Result<()>| self.counters.commit_waits.time(&*self.clock, wait);
         match mode {

@@ -1,5 +1,5 @@
-//! Power cuts: whatever they leave, what was acknowledged is replayed, without holes, and what is
-//! replayed was appended in this history. With the planted bugs that must be caught.
+//! Power cuts: after each of them the acknowledged frames are replayed, without holes, and all
+//! replayed frames were appended in this history. With the planted bugs that must be caught.
 
 use super::tests::{body, read};
 use super::*;

@@ -61,7 +61,7 @@ impl FileSizes {
 mod tests {
     use super::*;
 
-    /// Lengths of files after each minute in which so much was logged.
+    /// Lengths of files after each minute, with the bytes that were logged in it.
     fn check(logged: &[u64], expected: &[u64]) {
         let mut sizes = FileSizes::new(2, 64, Lsn(0));
         let (mut end, mut file_start, mut file_bytes) = (0, 0, sizes.bytes());

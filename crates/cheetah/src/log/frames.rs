@@ -20,9 +20,9 @@ pub struct Frame<'a> {
     pub start: Lsn,
     /// Where the next one starts.
     pub end: Lsn,
-    /// What its writer called it.
+    /// The kind that its writer gave it.
     pub kind: u8,
-    /// What its writer put into it.
+    /// The bytes that its writer put into it.
     pub body: &'a [u8],
 }
 
@@ -34,7 +34,7 @@ pub(super) struct FrameReader {
     file_len: u64,
     buffer: Vec<u8>,
     buffer_at: u64,
-    /// What opens the bodies.
+    /// The key stream that opens the bodies.
     stream: Option<KeyStream>,
     opened: Vec<u8>,
     pub(super) end: Lsn,

@@ -1,13 +1,13 @@
 //! Group commit: many wait, one syncs for all.
 //!
-//! The first to come syncs (the leader); whoever comes meanwhile waits for it, and the first of
+//! The first to come syncs (the leader); threads that come meanwhile wait for it, and the first of
 //! those then syncs for all of them. No timers: a group is what arrived while the sync before was
 //! under way.
 //!
 //! Invariants
 //!   G1  One thread at a time leads.
-//!   G2  Whoever waits is woken when a leadership has ended, also by an error or a panic; then it
-//!       finds its position durable, or leads itself, or fails.
+//!   G2  A waiter is woken when a leadership has ended, also by an error or a panic; then it finds
+//!       its position durable, or leads itself, or fails.
 //!   G3  Nobody is told that a position is durable before all that comes before it is.
 //! `interleaving_tests.rs` compiles this file again over loom.
 

@@ -4,12 +4,13 @@
 //! Invariants
 //!   L1  An [`Lsn`](crate::base::Lsn) is a byte position in the stream of frames since the creation
 //!       of the database; headers of files do not count, and there are no gaps.
-//!   L2  What `sync_to` has confirmed is read after any crash, and everything before it: no holes.
+//!   L2  A position that `sync_to` has confirmed is read after any crash, and everything before it:
+//!   no holes.
 //!   L3  A file gets the name of a log file only after the file before it is durable to its end,
 //!       and its own header is. So a log file that ends before its successor starts is damaged, not
 //!       torn.
 //!   L4  Every startup goes on in a new file, whose header names where the old one ended and its
-//!       chain. What lies behind that end in the old file is dead for ever, whatever it looks like.
+//!       chain. Bytes behind that end in the old file are dead for ever, whatever they look like.
 //!   L5  Before anything is served, the used bytes of the file that the last crash ended in are
 //!       written and synced again: they may have been read from a cache whose sync had failed.
 //!   L6  Appending never waits for a checkpoint, only for I/O when the buffer is full.

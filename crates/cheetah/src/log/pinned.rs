@@ -44,8 +44,8 @@ pub struct PinnedLog {
 
 impl Log {
     /// The log from `from`, where a committed epoch begins, to where it is durable. The files are
-    /// there now; whoever wants to read them has to pin them before the next epoch commits (Z2).
-    /// Waits for files that are being created, and does no I/O itself.
+    /// there now; a reader of them has to pin them before the next epoch commits (Z2). Waits for
+    /// files that are being created, and does no I/O itself.
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
         let is_cut = planted::is_on("backup: cut the log at the checkpoint");
         let end = if is_cut { from } else { self.durable_end() };

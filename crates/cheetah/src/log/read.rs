@@ -1,13 +1,13 @@
 //! Reading the log after a restart: which frames there are, and whether some are missing that must
 //! be there.
 //!
-//! What is proven
+//! Proof
 //!   A log file that ends before its successor starts is damaged (L3). A file missing between two
 //!   others, or before the first, is missed. In the last file, damage is told from the torn end of
 //!   a crash by a sync mark behind it, and by `reach`, the position that the caller knows was
 //!   durable. Only damage to what was synced last, with neither behind it, looks like a torn end.
-//! Errors    Corruption, which names the file; Unsupported for a newer format; whatever the
-//!           callback returns.
+//! Errors    Corruption, which names the file; Unsupported for a newer format; errors of the
+//!           callback.
 
 use super::files::{path_of, read_header, sequences, LiveFile, DIR};
 use super::frames::{Frame, FrameReader};
@@ -17,7 +17,7 @@ use crate::keys::Keys;
 use cheetah_io::{Disk, File};
 use std::sync::Arc;
 
-/// What [`read_from`] has found; [`super::Log::open`] goes on from there.
+/// The findings of [`read_from`]; [`super::Log::open`] goes on from there.
 #[derive(Debug)]
 pub struct Recovered {
     /// The end of the log.
@@ -112,7 +112,7 @@ pub fn read_undamaged(
 }
 
 /// Headers and files from the one with `from` in it on, as far as none is missing or has a damaged
-/// header; and what is.
+/// header; and the fault that ends the list.
 #[expect(clippy::type_complexity, reason = "a list, and what ends it")]
 fn undamaged_files(
     disk: &dyn Disk,

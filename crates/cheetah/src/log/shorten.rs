@@ -10,8 +10,8 @@ const LOOK_EVERY_NS: u64 = 60_000_000_000;
 
 impl Log {
     /// Called by the background now and then: once a minute looks how much has been logged, and
-    /// goes on in a shorter file when that was little. What then is too long is let go. Blocks for
-    /// I/O. Does without on a full disk.
+    /// goes on in a shorter file when that was little. Files that are too long then are let go.
+    /// Blocks for I/O. Does without on a full disk.
     pub fn shorten_files(&self, now_ns: u64) -> Result<()> {
         let looked_at_ns = self.looked_at_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(looked_at_ns) < LOOK_EVERY_NS {
@@ -43,7 +43,7 @@ impl Log {
             return Ok(());
         }
         self.write_out()?;
-        // Who let go of files at the last checkpoint could not let go of the one in use.
+        // The release of files at the last checkpoint could not let go of the one in use.
         let needed = match planted::is_on("log: let go of what no checkpoint covers") {
             true => self.end(),
             false => self.oldest_needed(),

@@ -34,7 +34,7 @@ fn log_bytes(disk: &SimDisk) -> u64 {
     lengths(disk, "wal/").iter().sum()
 }
 
-/// Operations that log so many bytes, in frames of 400.
+/// Operations that log `bytes` bytes, in frames of 400.
 fn log(log: &Log, bytes: u64) {
     for _ in 0..bytes / 409 {
         log.wait_for_space(Reserve::Whole, &|| false).unwrap();
@@ -129,7 +129,7 @@ fn what_is_logged_by_files_that_were_long_before_is_read_and_they_go() {
     assert_eq!(log_bytes(&disk), 2 * LEAST_BYTES);
 }
 
-/// Several operations find room, then all of them log: what they log has a file, whatever is
+/// Several operations find room, then all of them log: their frames have a file, with any amount
 /// buffered.
 #[test]
 fn what_is_under_way_when_the_disk_is_full_has_a_file() {

@@ -21,7 +21,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Where space is short, a file takes this part of what is left above the reserve.
 const SHORT_PART: u64 = 8;
 
-/// What a writer has to do before it may log something.
+/// The step that a writer has to take before it may log something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
     /// Nothing.
@@ -56,10 +56,10 @@ impl Log {
 
     /// Waits until there is room. To be called before the gate is entered, never inside.
     ///
-    /// `DiskFull` when there is no space for the file that comes next, or not so much of the
-    /// reserve `stays` while it waits: then no checkpoint may succeed. `Interrupted` when
-    /// `interrupted` says so. A single-threaded caller looks at [`Log::space`] first and makes a
-    /// checkpoint itself: nobody else would.
+    /// `DiskFull` when there is no space for the file that comes next, or less of the reserve than
+    /// `stays` while it waits: then no checkpoint may succeed. `Interrupted` when `interrupted`
+    /// says so. A single-threaded caller looks at [`Log::space`] first and makes a checkpoint
+    /// itself: nobody else would.
     pub fn wait_for_space(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
@@ -82,9 +82,9 @@ impl Log {
         self.make_ready(Reserve::Whole)
     }
 
-    /// As [`prepare_reserve`](Self::prepare_reserve), but does with a shorter file where there is
-    /// no space for one of the usual length, and takes it from the reserve, of which so much
-    /// `stays`: for what must go on when the disk is full.
+    /// As [`prepare_reserve`](Self::prepare_reserve), but makes do with a shorter file where there
+    /// is no space for one of the usual length, and takes it from the reserve, down to `stays`: for
+    /// work that must go on when the disk is full.
     pub fn prepare_short_reserve(&self, stays: Reserve) -> Result<()> {
         self.make_ready(stays)
     }

@@ -56,7 +56,7 @@ pub(super) struct Tail {
     buffered_bytes: usize,
     /// Header of the file that the last piece goes to.
     header: FileHeader,
-    /// What closes its frames.
+    /// The key stream that closes its frames.
     stream: Option<KeyStream>,
     keys: Arc<Keys>,
     /// Its length.
@@ -79,7 +79,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// The tail behind the header of a file that has just been started, of the length that `sizes`
-    /// says, with buffers for so many bytes each. `stream` is that of the header.
+    /// says, with buffers of `buffer_bytes` bytes each. `stream` is that of the header.
     pub(super) fn new(
         header: FileHeader,
         stream: Option<KeyStream>,

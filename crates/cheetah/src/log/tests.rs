@@ -323,7 +323,7 @@ fn every_flipped_bit_of_a_synced_log_is_noticed_or_harmless() {
             }
         }
     }
-    // Harmless: what is not used yet, and the last mark itself.
+    // Harmless: bytes that are not used yet, and the last mark itself.
     assert!(noticed > 3000 && harmless > 100, "{noticed} {harmless}");
 }
 

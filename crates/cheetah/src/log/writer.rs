@@ -22,14 +22,14 @@ use std::sync::Arc;
 /// Bytes copied at a time when the used end of a file is written again.
 const REWRITE_BYTES: u64 = 1 << 20;
 
-/// What a log needs to know.
+/// The parameters of a log.
 #[derive(Clone)]
 pub struct LogSetup {
     /// The barriers, and through them the disk and the health.
     pub durable: Arc<Durable>,
     /// By which it waits and measures.
     pub clock: Arc<dyn Clock>,
-    /// What files are closed with.
+    /// The keys that files are closed with.
     pub keys: Arc<Keys>,
     /// The database, and this startup of it: its number is higher than any before.
     pub identity: Identity,
@@ -264,7 +264,8 @@ impl Log {
             .push(kind, body)
             .map_err(|error| self.health().stop(format!("a new log file cannot be begun: {error}")))?;
         self.publish_end(&tail);
-        // The frames of a file that has been taken are in the buffer: who comes now needs the next.
+        // The frames of a file that has been taken are in the buffer: the next writer needs the
+        // next file.
         if !tail.has_ready() && !planted::is_on("log: count a file as ready that is taken") {
             self.reserve_is_ready.store(false, Ordering::Release);
         }
