@@ -112,7 +112,7 @@ impl Applier {
         pushed?;
         match taken {
             Ok(()) => Ok(true),
-            // Whoever applies it as it is leaves its undo record.
+            // A thread that applies it as it is leaves its undo record.
             Err(error) => core.quarantine(table.id(), error, true).map(|()| false),
         }
     }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Operations that go into a queue together at most.
 const BATCH_JOBS: usize = 64;
-/// A table's operations stay with the worker that has its pages at hand, unless another one has so
-/// much less to do.
+/// A table's operations stay with the worker that has its pages at hand, unless another one has
+/// this number of jobs less to do.
 const SLACK_JOBS: u64 = 64;
 /// Hash values by which keys are told apart, for each operation and at most; powers of two. Equal
 /// ones only make operations wait that need not.
@@ -40,8 +40,8 @@ struct Pending {
 }
 
 impl<'l> Dispatcher<'l> {
-    /// Hands out about so many operations to the first `count` workers, at least one, whose threads
-    /// run.
+    /// Hands out about `operations` operations to the first `count` workers, at least one, whose
+    /// threads run.
     pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
         let keys = operations.saturating_mul(KEYS_PER_OPERATION).min(KEYS_MAX).next_power_of_two();

@@ -1,5 +1,5 @@
-//! Startup recovery: the last epoch, the log since then, and what to do with transactions that have
-//! not ended.
+//! Startup recovery: the last epoch, the log since then, and the end of transactions that have not
+//! ended.
 //!
 //! `open` creates a database or loads its epoch, and wires the engine. The log is read
 //! twice: first for the `outcomes` of its transactions. Then `redo` applies it: by an `applier` of

@@ -1,4 +1,4 @@
-//! Startup recovery: opens a database, and creates it when there is none.
+//! Startup recovery: opens a database, and creates it if it does not exist.
 //!
 //! The steps, in order:
 //! 1. If there is a MANIFEST, compare the files with it. Read CONTROL, and get the keys. Remove
@@ -55,7 +55,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// When open transactions are rolled back, and what others have left is purged.
+/// When open transactions are rolled back, and the remains of others are purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cleanup {
     /// Before startup recovery ends.
@@ -64,7 +64,7 @@ pub(crate) enum Cleanup {
     Later,
 }
 
-/// Opens the database on `disk`, creating it when there is none, and recovers it.
+/// Opens the database on `disk`, creating it if it does not exist, and recovers it.
 pub(crate) fn open(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -267,7 +267,7 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
     LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
-/// While the log is repeated nobody is refused the reserve: what is changed has been accepted.
+/// While the log is repeated nobody is refused the reserve: its changes have been accepted.
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
     TempFiles::open(durable, Arc::clone(pool.keys()), move |bytes| match log.get() {

@@ -30,7 +30,7 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Notes the next record of the log. `Corruption` if it is none.
+    /// Notes the next record of the log. `Corruption` if it is not a record.
     pub(super) fn note(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         if let Some(front) = Front::decode(kind, body)? {
             self.kept.entry(front.txn).or_insert(false);

@@ -16,7 +16,7 @@
 //!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to
 //!       it, and its undo records roll nothing back. All other errors end startup recovery.
 //!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end
-//!       waits for the operations of its transaction only. What comes behind it in the log need not
+//!       waits for the operations of its transaction only. Operations behind it in the log need not
 //!       wait for it: only purge and readers ask for outcomes, and the purge that redo does comes
 //!       after.
 //!   I6  A transaction that commits all that it does ([`Outcomes`]) leaves no undo records,
@@ -61,7 +61,7 @@ struct Open {
     last: JobId,
 }
 
-/// What becomes of a transaction once its operations have been applied.
+/// The fate of a transaction once its operations have been applied.
 #[derive(Clone, Copy)]
 enum Transition {
     Prepare(Option<Xid>),

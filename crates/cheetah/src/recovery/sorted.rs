@@ -1,8 +1,8 @@
 //! Redo in the order of keys, where data are larger than memory.
 //!
 //! Random changes of a table that does not fit into memory would read and write each leaf again and
-//! again. So operations that can be taken apart
-//! ([`rows::redo`](crate::table::rows::redo), I2) are: what becomes of each record of each tree is
+//! again. So operations are taken apart where that is possible
+//! ([`rows::redo`](crate::table::rows::redo), I2): the changes of each record of each tree are
 //! sorted by tree and key, together with all others, and applied when the log has been read. Then
 //! each leaf is read and written once, and of the changes of a record only the last one is made.
 //!
@@ -10,8 +10,8 @@
 //!   I1  An operation that is applied by itself comes after what is sorted of its rows. Their keys
 //!       are remembered by a bit of a hash; if the bit is set, all that is sorted is applied first.
 //!       The entries of a row end with its key, so theirs are no others.
-//!   I2  What is sorted is applied when all operations before it have been, that were handed out:
-//!       those of its rows among them.
+//!   I2  The sorted changes are applied when all operations before them that were handed out have
+//!       been: those of their rows among them.
 //!   I3  Before the catalog changes, all that is sorted has been applied: tables and indexes are
 //!       those of the time when it was taken apart.
 //!   I4  All changes of one record are in one piece of work. The first one says what must be there
@@ -37,8 +37,8 @@ const WORK_BYTES: usize = 16 << 10;
 /// operation counts, sorted or not.
 const BYTES_PER_LOOK: u64 = 1 << 20;
 const BYTES_PER_OPERATION: u64 = 256;
-/// When fewer changes had to be applied, so many operations are not sorted: what cannot be sorted
-/// touches the same rows all the time.
+/// If a sorted batch turns out smaller than this, as many operations are not sorted: operations
+/// that cannot be sorted touch the same rows all the time, and end each batch.
 const CHANGES_MIN: u64 = 64;
 /// Bytes of a table's and an index's number in front of a key.
 const HEAD_BYTES: usize = 6;
@@ -60,7 +60,7 @@ pub(super) struct SortedChanges<'l> {
     is_alone: bool,
 }
 
-/// What is being sorted.
+/// The changes that are being sorted.
 struct Begun {
     sorter: Sorter,
     keys: Keys,
@@ -189,7 +189,7 @@ impl<'l> SortedChanges<'l> {
     }
 }
 
-/// What is sorted, in its order.
+/// The sorted changes, in their order.
 pub(super) struct Pieces {
     merge: Merge,
     is_on_record: bool,
@@ -199,7 +199,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Appends the next piece of work to `bytes`; `false` if there is none.
+    /// Appends the next piece of work to `bytes`; `false` if none is left.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
         let from = bytes.len();
         while self.is_on_record && bytes.len() - from < WORK_BYTES {

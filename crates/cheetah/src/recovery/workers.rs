@@ -12,8 +12,8 @@
 //!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done
 //!       by the thread that reads the log, in the order of the log, after what it rests on. See
 //!       [`super::redo`].
-//!   I4  Whoever waits for an operation waits for one that comes earlier in the log, and the
-//!       dispatcher keeps no operation back while it waits. So waits form no cycle.
+//!   I4  Waits for an operation are for one that comes earlier in the log, and the dispatcher keeps
+//!       no operation back while it waits. So waits form no cycle.
 //!   I5  After the first failure nothing more is applied, and nobody waits any more.
 //!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget;
 //!       the batch that the dispatcher fills for each worker does not. A batch has at most
@@ -50,11 +50,11 @@ pub(super) struct JobId {
 pub(super) struct Job {
     pub(super) task: Task,
     pub(super) body: Range<usize>,
-    /// What must have been applied before (I1, I2).
+    /// The jobs that must have been applied before (I1, I2).
     pub(super) after: [JobId; 3],
 }
 
-/// What is done with the bytes of a job.
+/// The use of the bytes of a job.
 pub(super) enum Task {
     /// An operation of a transaction, with its kind of record.
     Operation(Arc<Txn>, u8),
@@ -175,7 +175,7 @@ impl<'c> Workers<'c> {
         reach::mark("redo waited for another worker");
         let mut waiting = self.waiting.lock();
         while !self.is_over.load(SeqCst) {
-            // In this order: whoever applies it sees the wish, or we see that it is done.
+            // In this order: the worker that applies it sees the wish, or we see that it is done.
             self.worker(job.worker).wanted.fetch_min(job.no, SeqCst);
             if self.is_done(job) {
                 return;
@@ -236,7 +236,7 @@ impl<'c> Workers<'c> {
         Err(error.unwrap_or_else(|| self.core.health.stop("a thread that repeats the log has ended")))
     }
 
-    /// Nothing more comes, and who still waits need not.
+    /// Nothing more comes, and threads that still wait need not.
     pub(super) fn close(&self) {
         self.end(None);
         for worker in &self.workers {
