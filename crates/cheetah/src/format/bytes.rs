@@ -4,8 +4,8 @@ use super::varint;
 use crate::base::Error;
 use std::fmt;
 
-/// What is wrong with bytes that were to be decoded. The caller knows where they are from and adds
-/// the place.
+/// The fault of bytes that were to be decoded. The caller knows where they are from and adds the
+/// place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Defect {
     what: &'static str,
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read yet.
+    /// The bytes that have not been read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,4 +1,4 @@
-//! Rows of the catalog tree, as bytes: what a table is.
+//! Rows of the catalog tree, as bytes: the definition of a table.
 //!
 //! Invariants
 //!   I1  A definition names its trees and their roots; both are fixed for the life of the table
@@ -155,7 +155,7 @@ pub struct TableDef {
     pub auto_increment: u64,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
-    /// What the caller has given to the last change of the definition.
+    /// The bytes that the caller has given to the last change of the definition.
     pub mark: Vec<u8>,
     /// How often the definition has been changed.
     pub changes: u32,

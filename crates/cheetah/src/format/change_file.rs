@@ -2,11 +2,11 @@
 //!
 //! Invariants
 //!   I1  The checksum of a block goes on from that of the block before, the first one's from that
-//!       of the header. Who names a file names its length and its last checksum: so no block is
+//!       of the header. A reference to a file has its length and its last checksum: so no block is
 //!       missing, or of another file.
 //!   I2  Blocks of a closed file are closed with the key that its header names; checksums are over
 //!       what is stored (E8).
-//!   I3  What a record says holds as long as the page map has that location for the page.
+//!   I3  A record holds as long as the page map has that location for the page.
 //! Layout    docs/developers/format.md, "Change files".
 //!
 //! ```text
@@ -46,7 +46,7 @@ const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 /// All that waits for the page begins here.
 const BEGINS: u8 = 1;
 
-/// What waited for a page, or a later part of it.
+/// The changes that waited for a page, or a later part of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavedChanges<'a> {
     /// The page and its image, without these changes.
@@ -183,8 +183,8 @@ pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> 
     Ok(crc)
 }
 
-/// Unpacks the records of a block that has been checked. `key` is the key of the file; what is
-/// stored is opened.
+/// Unpacks the records of a block that has been checked. `key` is the key of the file, and opens
+/// the stored bytes.
 pub fn open_block(
     head: &[u8; BLOCK_HEAD_BYTES],
     mut stored: &mut [u8],

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::DCtx;
 
-/// Contexts of each kind that wait at most, and what a compressor may take that waits: nobody's
-/// memory limit counts them.
+/// Contexts of each kind that wait at most, and the memory of a waiting compressor: nobody's memory
+/// limit counts them.
 const IDLE_MAX: usize = 4;
 const IDLE_BYTES_MAX: usize = 512 << 10;
 

@@ -1,5 +1,5 @@
-//! The control block: what a database is, and exactly which bytes are its page map. Two copies
-//! stand in CONTROL.
+//! The control block: the identity of a database, and exactly which bytes are its page map. Two
+//! copies stand in CONTROL.
 //!
 //! ```text
 //! offset size
@@ -116,7 +116,7 @@ pub struct ControlBlock {
     pub segment_bytes: u32,
     /// The complete map of an earlier epoch; without it that map was empty.
     pub base: Option<MapPart>,
-    /// What changed since, oldest first.
+    /// The changes since, oldest first.
     pub logs: Vec<MapPart>,
     /// The keys that anything is closed with.
     pub keys: Vec<KeyName>,
@@ -131,7 +131,7 @@ pub enum Refusal {
     Newer {
         /// Sequence of the copy.
         sequence: u64,
-        /// What this engine does not know.
+        /// The part that this engine does not know.
         detail: String,
     },
 }

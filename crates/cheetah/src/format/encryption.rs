@@ -1,4 +1,4 @@
-//! What is closed with a key: boxes, and streams of log files and of runs.
+//! The forms that a key encrypts: boxes, and streams of log files and of runs.
 //!
 //! Invariants
 //!   I1  The key of a box, and that of a log file, are made of the server's key for that use and
@@ -34,7 +34,7 @@ pub struct KeyName {
     pub id: u32,
     /// The version.
     pub version: u32,
-    /// What only this key gives for this database.
+    /// The check that only this key gives for this database.
     pub check: [u8; 8],
 }
 
@@ -60,7 +60,7 @@ impl std::fmt::Display for KeyName {
     }
 }
 
-/// What stands before the content of a box.
+/// The fields before the content of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoxHead {
     /// The key that opens it.

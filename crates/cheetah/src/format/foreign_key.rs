@@ -1,5 +1,5 @@
-//! What a definition says of its columns and keys, and of the constraints that tie its rows to
-//! those of other tables.
+//! The description of a table's columns and keys, and of the constraints that tie its rows to those
+//! of other tables.
 //!
 //! Invariants
 //!   I1  A description is of one definition: it is written anew with each change of that one. It
@@ -51,7 +51,7 @@ pub struct Description {
     pub keys: Vec<Vec<KeyPartDef>>,
 }
 
-/// What becomes of child rows.
+/// The action on child rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForeignKeyAction {
     /// They keep the parent row as it is.

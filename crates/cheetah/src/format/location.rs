@@ -1,4 +1,4 @@
-//! Where an image lies on disk, and what the page map says of a page.
+//! The place of an image on disk, and the entry of the page map for a page.
 
 use crate::base::{PageId, SegmentId, TreeId};
 
@@ -47,8 +47,7 @@ pub fn address(segment: SegmentId, offset: u32) -> u64 {
     u64::from(segment.0) << 32 | u64::from(offset)
 }
 
-/// An image by name: where it lies, and what the page map says that it is. Whoever reads it checks
-/// both.
+/// An image by name: its place, and its identity in the page map. A reader of it checks both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ImageRef {
     /// The page whose content it is.
@@ -66,7 +65,7 @@ impl std::fmt::Display for ImageRef {
     }
 }
 
-/// What the page map holds for a page.
+/// The entry of the page map for a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MapEntry {
     /// The owner of the page.

@@ -3,8 +3,8 @@
 //! Invariants
 //!   I1  Every frame's checksum goes on from that of the frame before (the *chain*), and the first
 //!       frame's from the checksum of the file's header. So a frame is valid only after exactly the
-//!       frames that it was written after: what a recycled file still holds, or what lies behind a
-//!       torn frame, never joins the chain again.
+//!       frames that it was written after: old bytes of a recycled file, or bytes behind a torn
+//!       frame, never join the chain again.
 //!   I2  The header names the end and the chain of the file before: two files join only where the
 //!       first was left.
 //!   I3  Bodies of a closed file are closed by their place in the file, which is written once (E4);

@@ -1,5 +1,5 @@
-//! Records of the redo log, as bytes: what a row operation, a transaction's end or a table's change
-//! was.
+//! Records of the redo log, as bytes: a row operation, the end of a transaction, or a change of a
+//! table.
 //!
 //! Invariants
 //!   I1  A record is logical: it names tables and keys, never pages. Replay decides where bytes go
@@ -23,7 +23,7 @@ pub enum LargeSource {
     Written,
 }
 
-/// What happens to a row.
+/// The operation on a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowOp {
     /// It is new.
@@ -70,7 +70,7 @@ pub enum LogRecord<'a> {
     Row {
         /// The transaction.
         txn: TxnId,
-        /// What happens to the row.
+        /// The operation on the row.
         op: RowOp,
         /// The row.
         row: LoggedRow<'a>,
@@ -119,7 +119,7 @@ pub enum LogRecord<'a> {
     AutoIncrement(TableId, u64),
 }
 
-/// What the front of a record tells that pushes onto a transaction's undo chain.
+/// The content of the front of a record that pushes onto a transaction's undo chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Front<'a> {
     /// The transaction.

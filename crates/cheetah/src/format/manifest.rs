@@ -1,9 +1,9 @@
-//! The manifest of a snapshot of the database: which files it has, and what they are of. Text, so
+//! The manifest of a snapshot of the database: its files, and their lengths and checksums. Text, so
 //! that programs without this library can read it.
 //!
 //! Invariants
 //!   I1  The last line has the CRC-32C of all lines before it: a manifest that was written in part
-//!       is none.
+//!       is refused.
 //! Layout    docs/developers/format.md, "MANIFEST".
 
 use super::bytes::{check_version, ensure, Defect};
@@ -59,7 +59,7 @@ pub struct ManifestFile {
     pub made: Made,
 }
 
-/// What a snapshot is.
+/// The description of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
     /// The database.
@@ -72,7 +72,7 @@ pub struct Manifest {
     pub log_end: Lsn,
     /// Prepared transactions that are rolled back in it.
     pub withdrawn_count: u64,
-    /// What the caller wants to be noted: a word, and a text on one line.
+    /// The notes of the caller: a word, and a text on one line.
     pub notes: Vec<(String, String)>,
     /// All files but the manifest.
     pub files: Vec<ManifestFile>,
@@ -156,7 +156,7 @@ const ENDS_EARLY: Defect = Defect::new("a line ends early");
 struct Lines<'t>(std::str::Lines<'t>);
 
 impl<'t> Lines<'t> {
-    /// What stands behind `name` in the next line, which must begin so.
+    /// The values behind `name` in the next line, which must begin so.
     fn values(&mut self, name: &'static str) -> Parsed<Vec<&'t str>> {
         let line = self.0.next().ok_or(Defect::new("ends early"))?;
         let rest = line.strip_prefix(name).ok_or(Defect::new(name))?;

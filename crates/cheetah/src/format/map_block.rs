@@ -36,7 +36,7 @@ use zstd::zstd_safe::CParameter;
 pub const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of a chunk header.
 pub const CHUNK_HEADER_BYTES: usize = 20;
-/// Content of a chunk at most: what a reader must be ready to hold.
+/// Content of a chunk at most: the size that a reader must be ready to hold.
 pub const CONTENT_BYTES_MAX: usize = 128 << 10;
 /// Entries of a chunk at most; the longest takes 29 bytes.
 pub const CHUNK_ENTRIES_MAX: usize = 4096;
@@ -50,7 +50,7 @@ const CRC_AT: usize = CHUNK_HEADER_BYTES - 4;
 /// A change of the map: the page's new entry, or that the page is gone.
 pub type Change = (PageId, Option<MapEntry>);
 
-/// What a map file is.
+/// The kind of a map file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileKind {
     /// One block: all pages of an epoch.
@@ -59,7 +59,7 @@ pub enum FileKind {
     Log = 2,
 }
 
-/// What a map file says of itself.
+/// The header of a map file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileHeader {
     /// Base or log.
@@ -113,7 +113,7 @@ impl FileHeader {
     }
 }
 
-/// What a chunk holds.
+/// The kind of content of a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "named in the module head")]
 pub enum ChunkKind {
@@ -126,7 +126,7 @@ pub enum ChunkKind {
 /// The parsed header of a chunk; the lengths are within their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkHeader {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: ChunkKind,
     compressed: bool,
     entries_count: u32,
@@ -264,7 +264,7 @@ impl Begin {
     }
 }
 
-/// The content of an end chunk: what must have been read by then.
+/// The content of an end chunk: the counts that must have been read by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct End {
     /// The epoch that the block holds.

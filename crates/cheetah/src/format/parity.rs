@@ -8,15 +8,15 @@
 /// Length of the parity of a file that is not shorter: more than a block and a bad sector.
 pub const PARITY_BYTES: usize = 128 << 10;
 
-/// What a disk cannot read is whole sectors of so many bytes, or fewer.
+/// A disk fails to read whole sectors of this size, or smaller ones.
 pub const SECTOR_BYTES: u64 = 4096;
 
-/// Where the parity of a file of so many bytes lies: in no sector that has any of them.
+/// The place of the parity of a file of `bytes` bytes: in no sector that has any of them.
 pub fn parity_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(SECTOR_BYTES)
 }
 
-/// Length of the parity of so many bytes.
+/// Length of the parity of `bytes` bytes.
 pub fn parity_bytes_of(bytes: u64) -> usize {
     bytes.min(PARITY_BYTES as u64) as usize
 }

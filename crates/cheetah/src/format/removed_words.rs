@@ -66,8 +66,8 @@ pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Calls `each` for every word, in order, until it gives an error. Total on any bytes: what comes
-/// before damage has been handed out.
+/// Calls `each` for every word, in order, until it gives an error. Total on any bytes: the words
+/// before damage have been handed out.
 pub fn each_word(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (mut fields, mut word) = (Reader::new(bytes), Vec::new());
     while !fields.is_empty() {

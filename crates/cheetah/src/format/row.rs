@@ -1,4 +1,5 @@
-//! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and what its columns are.
+//! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and the description of its
+//! columns.
 //!
 //! A length is a varint of `bytes << 1 | external`. An external value is not in the row: a
 //! [`Locator`] is, which tells its root page. The engine does not know types or names of columns,

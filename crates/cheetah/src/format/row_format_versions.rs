@@ -4,9 +4,9 @@
 //! A row of the first row-format version is stored as it is. One of a later row-format version has
 //! the number of its row-format version in front, in one byte, and if the two together happen to be
 //! a row of the first row-format version too, a zero behind. So rows of before the first change
-//! need no mark, and what tells them apart is that they are rows of the first row-format version: a
-//! row parses completely, that is, no row is the beginning of another one, so of some bytes and the
-//! same bytes with one more at most one is a row.
+//! need no mark. They are told apart as rows of the first row-format version: a row parses
+//! completely, that is, no row is the beginning of another one, so of some bytes and the same bytes
+//! with one more at most one is a row.
 //!
 //! Invariants
 //!   S1  A stored row is a row of the first row-format version, or begins with the number of
@@ -14,7 +14,7 @@
 //!   S2  The number of a row-format version and the row-format version stay what they are as long
 //!       as the table has them.
 //!   S3  No column of an older row-format version becomes two of the newest one, so no large value
-//!       gets two owners; what columns that have come hold in older rows is in the row.
+//!       gets two owners; the values that new columns have in older rows are in the row.
 //!   S4  No row-format version is opaque.
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
@@ -56,7 +56,8 @@ pub struct FormatChange {
     /// For each variable column of the other row-format version the one that it was; `None` for one
     /// that has come.
     pub vars: Vec<Option<u16>>,
-    /// A row of the other row-format version without external values: what is not kept is as there.
+    /// A row of the other row-format version without external values: columns that are not kept
+    /// have its values.
     pub defaults: Vec<u8>,
 }
 

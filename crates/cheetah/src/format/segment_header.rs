@@ -21,7 +21,7 @@ const MAGIC: &[u8; 8] = b"CHEETSEG";
 /// The version of segment files that this engine writes.
 pub const VERSION: u32 = 1;
 
-/// What a segment file says of itself.
+/// The header of a segment file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentHeader {
     /// The database it belongs to.

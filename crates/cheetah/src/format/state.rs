@@ -33,11 +33,11 @@ const PLACE: &str = "epoch state";
 pub struct TxnState {
     /// The transaction.
     pub txn: TxnId,
-    /// Its newest undo record that has not been rolled back; 0 when there is none.
+    /// Its newest undo record that has not been rolled back; 0 when it has none.
     pub head: UndoPtr,
-    /// The oldest undo record that it has appended, rolled back or not; 0 when there is none.
+    /// The oldest undo record that it has appended, rolled back or not; 0 when it has none.
     pub first: UndoPtr,
-    /// Number of the record at `head`, 0 when there is none.
+    /// Number of the record at `head`, 0 when it has none.
     pub undo_no: u64,
     /// Its name, when it is prepared: somebody else decides how it ends (H2).
     pub xid: Option<Xid>,
@@ -135,7 +135,7 @@ pub struct State {
     /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have
     /// lost its own.
     pub dictionaries: Vec<(TreeId, PageId)>,
-    /// What waited for leaves at the epoch switch, oldest first.
+    /// The files of the changes that waited for leaves at the epoch switch, oldest first.
     pub change_files: Vec<ListedFile>,
 }
 

@@ -13,7 +13,7 @@ const VERSION: u8 = 1;
 /// Bytes of a key of the statistics table.
 pub const KEY_BYTES: usize = 6;
 
-/// What was found when an index was analyzed last.
+/// The findings of the last analysis of an index.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IndexStatistics {
     /// Rows of the table then.

@@ -1,8 +1,9 @@
-//! Records of the undo log, as bytes: how to take one step of a transaction back, what older
-//! snapshots see, and that a transaction has ended.
+//! Records of the undo log, as bytes: how to take one step of a transaction back, the version that
+//! older snapshots see, and that a transaction has ended.
 //!
 //! Invariants
-//!   I1  A record names its transaction and number; whoever follows a pointer checks both (C6).
+//!   I1  A record names its transaction and number; a reader that follows a pointer checks both
+//!   (C6).
 //!   I2  A row record has what every place in the trees that it is about held before, to the bit,
 //!       with versions: taking it back restores just that. Its secondary keys are the caller's
 //!       (H1).
@@ -38,17 +39,17 @@ pub struct UndoHead {
     pub prev: UndoPtr,
 }
 
-/// What a place in a tree held before an operation.
+/// The content of a place in a tree before an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Before<'a> {
-    /// Who had made it, and where that is told; `None` when everybody saw it.
+    /// Its writer, and the undo record that tells of it; `None` when everybody saw it.
     pub version: Option<(TxnId, UndoPtr)>,
     /// The stored payload.
     pub payload: &'a [u8],
 }
 
-/// What a row operation did to one secondary entry. Keys are the caller's, without the clustered
-/// key.
+/// The change that a row operation made to one secondary entry. Keys are the caller's, without the
+/// clustered key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoEntry<'a> {
     /// Number of the index in its table.
@@ -66,7 +67,7 @@ pub struct UndoEntry<'a> {
 /// A row operation to roll back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UndoRow<'a> {
-    /// What the transaction did.
+    /// The operation of the transaction.
     pub op: RowOp,
     /// The table.
     pub table: TableId,
@@ -114,7 +115,7 @@ pub struct UndoFinish {
     pub head: UndoPtr,
     /// The oldest record that it has appended.
     pub first: UndoPtr,
-    /// Number of the record at `head`; 0 when there is none.
+    /// Number of the record at `head`; 0 when it has none.
     pub undo_no: u64,
 }
 
@@ -190,7 +191,7 @@ pub fn decode_head(bytes: &[u8; HEAD_BYTES]) -> Result<UndoHead> {
 /// The parts of a row record that are written before its entries.
 #[derive(Clone, Copy, Debug)]
 pub struct RowParts<'a> {
-    /// What the transaction does.
+    /// The operation of the transaction.
     pub op: RowOp,
     /// The table.
     pub table: TableId,
@@ -227,7 +228,7 @@ pub fn put_row<'e>(
     }
 }
 
-/// Old key and new key, and what was there.
+/// Old key and new key, and the old content.
 fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Option<Before<'_>>) {
     keys.into_iter().for_each(|key| put_prefixed(out, key));
     put_before(out, 0, old);

@@ -88,8 +88,8 @@ pub(super) fn number(value: &[u8], width: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: what
-/// takes the fewest bits, estimated from a sample by the entropy of the byte planes.
+/// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: the
+/// number that takes the fewest bits, estimated from a sample by the entropy of the byte planes.
 pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let sample = Sample::new(keys);
     if sample.pairs.is_empty() {

@@ -17,10 +17,10 @@ const FAST_MATCH_BYTES_MIN: u32 = 6;
 /// digits, where the short matches of these levels cost more than they save, from getting larger
 /// where denser images are asked for.
 const DENSE_LEVEL_MIN: i32 = 6;
-/// Up to so much content Zstandard reads a dictionary's tables where they are, at its fast levels.
-/// At others it does so for more.
+/// Up to this size of content Zstandard reads a dictionary's tables where they are, at its fast
+/// levels. At others it does so for more.
 const ATTACHED_BYTES_MAX: usize = 8 << 10;
-/// What Zstandard takes to decompress, whatever the level was.
+/// The memory that Zstandard takes to decompress, at any level.
 const DECOMPRESSOR_BYTES: usize = 96 << 10;
 /// The level of a compressor that none is set for.
 const UNSET: i32 = i32::MIN;
@@ -77,9 +77,9 @@ impl Default for Compression {
 /// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high, and half
 /// a megabyte more once dictionaries were used. It is left for others.
 ///
-/// For longer contents Zstandard copies a dictionary's tables. Who does that has a compressor of
-/// its own: it takes several times the memory, and Zstandard gives that back after a hundred
-/// contents that need less. One compressor for all leaves holes of half a megabyte in the
+/// For longer contents Zstandard copies a dictionary's tables. Threads that do that have a
+/// compressor of their own: it takes several times the memory, and Zstandard gives that back after
+/// a hundred contents that need less. One compressor for all leaves holes of half a megabyte in the
 /// allocator.
 #[derive(Default)]
 pub(super) struct Contexts {
@@ -99,7 +99,7 @@ impl Drop for Contexts {
 }
 
 impl Contexts {
-    /// What they take now.
+    /// The memory that they take now.
     pub(super) fn memory_bytes(&mut self) -> usize {
         let alone = self.compressor.as_mut().map(|(_, used)| used);
         let compressors = alone.into_iter().chain(&mut self.copying_compressor);
@@ -109,7 +109,7 @@ impl Contexts {
 }
 
 /// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
-/// With a dictionary, what is not plain is compressed beside it.
+/// With a dictionary, content that is not plain is compressed beside it.
 pub(super) fn compress(
     contexts: &mut Contexts,
     raw: &[u8],
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::base::PageId;
 
-    /// Tables of different levels share a compressor; what did not fit before it is set must not
+    /// Levels share a compressor; contents that it met before, also incompressible ones, must not
     /// matter.
     #[test]
     fn a_level_gives_the_same_whatever_was_compressed_before() {
@@ -260,7 +260,7 @@ mod tests {
         assert!(shared.memory_bytes() > 100_000);
     }
 
-    /// Whatever the content is, who asks for a denser level gets nothing larger.
+    /// With any content, a denser level gives nothing larger.
     #[test]
     fn dense_levels_are_never_larger_than_the_fast_one() {
         let mut rng = cheetah_io::rng::Rng::new(5);

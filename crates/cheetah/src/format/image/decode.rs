@@ -31,7 +31,7 @@ fn read_header(image: &[u8], expected: &ImageRef) -> std::result::Result<ImageHe
     Ok(header)
 }
 
-/// What it takes to read an image, beside the image.
+/// The means to read an image, beside the image.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Means<'a> {
     /// The dictionary that its header names.

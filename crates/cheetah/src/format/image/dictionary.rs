@@ -26,7 +26,7 @@ const LEVEL_MIN: i32 = 3;
 /// How a trained dictionary begins, with tables that Zstandard would read. Ours never do.
 const TRAINED_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// What an image says of its dictionary (I1).
+/// The dictionary named in an image (I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DictionaryName {
     /// The page that it is in.
@@ -67,7 +67,7 @@ impl Dictionary {
         self.name
     }
 
-    /// What it takes in memory.
+    /// The memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.decompressor.sizeof()
     }
@@ -98,7 +98,7 @@ impl Primer {
         self.name
     }
 
-    /// What it was made for.
+    /// The compression that it was made for.
     pub fn compression(&self) -> Compression {
         self.compression
     }
@@ -108,7 +108,7 @@ impl Primer {
         Self { name: DictionaryName { page, ..self.name }, ..self }
     }
 
-    /// What it takes in memory.
+    /// The memory that it takes.
     pub fn memory_bytes(&self) -> usize {
         self.compressor.sizeof()
     }
@@ -151,7 +151,7 @@ pub fn dictionary_of(contents: &[&[u8]], bytes_max: usize) -> Vec<u8> {
     let pieces: Vec<&[u8]> = contents.iter().flat_map(|content| content.chunks(PIECE_BYTES)).collect();
     let all_bytes: usize = contents.iter().map(|content| content.len()).sum();
     let mut chosen = Vec::with_capacity(bytes_max);
-    // Every so many bytes of what is there, as many as there is room for.
+    // Pieces at equal distances all over the bytes, as many as there is room for.
     let (mut seen, mut taken) = (0u64, 0u64);
     for piece in pieces {
         let wanted = (seen + piece.len() as u64) * bytes_max as u64;

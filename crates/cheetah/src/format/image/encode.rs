@@ -19,9 +19,10 @@ pub struct Encoding<'a> {
     pub compression: Compression,
     /// Records of transactions below this lose their version: everybody sees them.
     pub freeze_below: TxnId,
-    /// What its leaves and large values are compressed beside, if that is by Zstandard.
+    /// The dictionary that its leaves and large values are compressed beside, if that is by
+    /// Zstandard.
     pub dictionary: Option<&'a Primer>,
-    /// What closes it, with a nonce that nothing else is closed with.
+    /// The key that closes it, with a nonce that nothing else is closed with.
     pub lock: Option<(&'a Key, [u8; NONCE_BYTES])>,
 }
 

@@ -1,7 +1,7 @@
 //! One record out of the image of a leaf, without building the page. Total on any bytes.
 //!
-//! What is skipped is the verification of the page: that keys ascend, and lie within the fences.
-//! The checksum of the image says that they are as they were encoded.
+//! The search skips the verification of the page: that keys ascend, and lie within the fences. The
+//! checksum of the image says that they are as they were encoded.
 
 use super::decode::Means;
 use super::header::ImageHeader;

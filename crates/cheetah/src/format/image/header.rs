@@ -27,9 +27,9 @@
 //! Invariants
 //!   I1  An image names its page and its own address, so a lost or misdirected write shows.
 //!   I2  Every byte is under the checksum.
-//!   I3  What version 1 can say is written as version 1, and what version 2 can as that: an older
-//!       engine reads it. A dictionary names none itself.
-//!   I4  The checksum is over what is closed, as it is: whoever moves or checks an image needs no
+//!   I3  An image that version 1 can express is written as version 1, and one that version 2 can as
+//!       that: an older engine reads it. A dictionary names none itself.
+//!   I4  The checksum is over the closed bytes, as they are: moving or checking an image needs no
 //!       key (E8).
 
 use super::compression::Codec;
@@ -55,7 +55,7 @@ const ADDRESS: std::ops::Range<usize> = 16..24;
 const AT_VERSION: usize = 24;
 const CRC: std::ops::Range<usize> = 28..32;
 
-/// What an image says about itself.
+/// The header of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImageHeader {
     /// The page.
@@ -64,7 +64,7 @@ pub struct ImageHeader {
     pub tree: TreeId,
     /// The epoch it was written for.
     pub epoch: Epoch,
-    /// What the page holds.
+    /// The kind of the page.
     pub kind: PageKind,
     /// Size of the page in memory.
     pub page_bytes: usize,

@@ -132,7 +132,7 @@ fn any_page(rng: &mut Rng) -> PageBuf {
     }
 }
 
-/// The sealed image of `page` and what the map would say of it.
+/// The sealed image of `page` and its entry in the map.
 fn image_of(rng: &mut Rng, page: &[u8], freeze_below: TxnId) -> (Vec<u8>, ImageRef) {
     let row_format = if rng.chance(0.8) { row_format() } else { RowFormatVersion::opaque() };
     let compression = Compression { codec: CODECS[rng.below(3) as usize], level: 1 };
@@ -187,7 +187,7 @@ fn a_page_comes_back_from_its_image() {
     }
 }
 
-/// What the image of a leaf says of `key`.
+/// The record of `key` in the image of a leaf.
 fn found(
     workspace: &mut Workspace,
     image: &[u8],

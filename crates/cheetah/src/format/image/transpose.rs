@@ -145,7 +145,7 @@ fn put_opaque(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// The length that all have; 0 if there are none.
+/// The length that all have, 0 without any; `None` if they differ.
 fn common_width(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
     let first = lengths.next().unwrap_or(0);
     lengths.all(|length| length == first).then_some(first)

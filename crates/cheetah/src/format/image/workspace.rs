@@ -9,12 +9,12 @@ use super::compression::Contexts;
 pub struct Workspace {
     pub(super) raw: Vec<u8>,
     pub(super) contexts: Contexts,
-    /// What a closed image had in it.
+    /// The content of a closed image.
     pub(super) opened: Vec<u8>,
 }
 
 impl Workspace {
-    /// What it takes now.
+    /// The memory that it takes now.
     pub fn memory_bytes(&mut self) -> usize {
         self.raw.capacity() + self.opened.capacity() + self.contexts.memory_bytes()
     }

@@ -5,7 +5,7 @@ use super::layout::*;
 use super::write::{NoRoom, PageMut};
 use crate::format::varint;
 
-/// What is known of a record before its bytes are.
+/// The facts about a record that are known before its bytes are.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::format) struct Outline {
     pub(in crate::format) flags: RecordFlags,

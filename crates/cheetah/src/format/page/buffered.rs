@@ -1,5 +1,5 @@
 //! Changes that wait in memory for the leaf they belong to: encoded one behind the other, and
-//! applied to it at once. Change files have them so: what is encoded in another way needs another
+//! applied to it at once. Change files have the same encoding: another encoding needs another
 //! version of these.
 
 use super::layout::{RecordFlags, RecordRef};
@@ -14,7 +14,7 @@ const IS_REMOVAL: u8 = 8;
 const IS_MARK: u8 = 16;
 const KEY_BYTES_MAX: usize = super::PAGE_BYTES_MAX;
 
-/// What becomes of one key of a leaf.
+/// The change of one key of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferedChange<'a> {
     /// It has this record, where no live one is.
@@ -22,7 +22,7 @@ pub enum BufferedChange<'a> {
     /// It has this record, whatever is there.
     Put(RecordRef<'a>),
     /// The live record that is there becomes this one, which is delete-marked. Nobody has looked:
-    /// it keeps its payload, and if there is none, nothing becomes one.
+    /// it keeps its payload, and if no record is there, none comes.
     Mark(RecordRef<'a>),
     /// It has none.
     Remove,
@@ -38,7 +38,7 @@ impl<'a> BufferedChange<'a> {
     }
 }
 
-/// What changes have done to a leaf.
+/// The effect of changes on a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Applied {
     /// Live records in whose place a new one came.
@@ -181,8 +181,8 @@ mod tests {
         RecordRef { flags: record.0, version: record.1, payload: &record.2 }
     }
 
-    /// A page has, and a search finds, what was said last of each key; and changes that were
-    /// counted by what they add at most find room.
+    /// A page has, and a search finds, the last change of each key; and changes that were counted
+    /// by the most that they add find room.
     #[test]
     fn a_page_has_what_was_said_last_of_each_key() {
         let mut rng = Rng::new(5);

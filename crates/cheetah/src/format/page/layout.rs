@@ -85,7 +85,7 @@ pub(super) const CHILD_BYTES: usize = 5;
 /// bytes, version.
 const CELL_OVERHEAD_MAX: usize = SLOT_BYTES + 1 + 3 + VERSION_BYTES + 3;
 
-/// What a page holds.
+/// The kind of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PageKind {
     /// Records of a tree.

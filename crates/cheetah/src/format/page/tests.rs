@@ -282,7 +282,7 @@ fn content_pages_hold_what_is_appended() {
     assert_eq!((blob.view().content_position(), blob.view().right()), (1 << 33, PageId(4)));
 }
 
-/// Whatever bytes a page has: `verify` answers, and a page it accepts can be read and changed
+/// With any bytes in a page, `verify` answers, and a page it accepts can be read and changed
 /// without a panic.
 #[test]
 fn pages_with_mutated_bytes_are_refused_or_usable() {

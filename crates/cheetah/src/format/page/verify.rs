@@ -117,7 +117,7 @@ impl PageView<'_> {
         ensure(below, "last key not below the high fence")
     }
 
-    /// Records do not overlap, and what they leave of the heap is the garbage.
+    /// Records do not overlap, and the parts of the heap outside of them are the garbage.
     fn verify_heap(&self) -> Check {
         let mut areas: Vec<_> = (0..self.count()).map(|i| (self.record_at(i), self.parts(i).bytes)).collect();
         areas.sort_unstable();

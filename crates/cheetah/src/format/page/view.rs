@@ -34,7 +34,7 @@ impl<'a> PageView<'a> {
         self.bytes
     }
 
-    /// What it holds.
+    /// The kind of its content.
     pub fn kind(&self) -> PageKind {
         PageKind::from_code(self.bytes[AT_KIND]).expect("a page has a known kind")
     }
@@ -69,18 +69,18 @@ impl<'a> PageView<'a> {
         usize::from(u16_at(self.bytes, AT_COUNT))
     }
 
-    /// The lower bound of all keys that belong here, inclusive; empty means there is none.
+    /// The lower bound of all keys that belong here, inclusive; empty without one.
     pub fn low(&self) -> &'a [u8] {
         &self.bytes[self.low_at()..]
     }
 
-    /// The upper bound, exclusive; `None` means there is none.
+    /// The upper bound, exclusive; `None` without one.
     pub fn high(&self) -> Option<&'a [u8]> {
         let has_high = self.bytes[AT_FLAGS] & FLAG_HAS_HIGH != 0;
         has_high.then(|| &self.bytes[self.heap_end()..self.low_at()])
     }
 
-    /// What all keys that belong here begin with.
+    /// The common beginning of all keys that belong here.
     pub fn prefix(&self) -> &'a [u8] {
         &self.low()[..self.prefix_len()]
     }
