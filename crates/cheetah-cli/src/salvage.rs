@@ -1,4 +1,4 @@
-//! `salvage`: what can be read of a damaged database, in a new one.
+//! `salvage`: copies the readable part of a damaged database into a new one.
 
 use crate::commands::{hex, Failure, Outcome};
 use cheetah::server::salvage::{salvage as copy, Disks, Report, TableReport};
@@ -95,7 +95,7 @@ fn low_of(low: &[u8]) -> String {
     }
 }
 
-/// Tells of the database as a whole, and what to do next; whether nothing is lost.
+/// Tells of the database as a whole, and the next steps; whether nothing is lost.
 fn tell_all(report: &Report, new: &Path) -> bool {
     for note in &report.notes {
         println!("lost: {note}");

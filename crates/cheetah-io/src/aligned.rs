@@ -1,5 +1,5 @@
-//! Buffers for I/O whose first byte lies at a multiple of [`ALIGN_BYTES`]: what devices and the
-//! page cache work in, and what I/O past the page cache asks for.
+//! Buffers for I/O whose first byte lies at a multiple of [`ALIGN_BYTES`]: devices and the page
+//! cache work in such blocks, and I/O past the page cache asks for them.
 //!
 //! Invariants
 //!   A1  A buffer with room for at least [`ALIGN_BYTES`] is aligned. A smaller one need not be: no
@@ -11,8 +11,8 @@ use std::ops::{Deref, DerefMut};
 /// Multiple at which buffers start.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// Bytes that are aligned. A vector in all else; taken from the heap with so much more that an
-/// aligned place is among it.
+/// Bytes that are aligned. A vector in all else; taken from the heap with enough more bytes that an
+/// aligned place is among them.
 #[derive(Default, Debug)]
 pub struct AlignedBytes {
     /// `start` bytes that nobody uses, and the content.

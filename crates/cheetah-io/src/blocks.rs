@@ -18,9 +18,9 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of so many bytes, and start at a multiple of them: only what
-/// is usable counts where the system promises memory strictly, or locks all that is mapped. It is
-/// the size of a huge page where those are common.
+/// Addresses are made usable in steps of this size, and start at a multiple of it: only usable
+/// memory counts where the system promises memory strictly, or locks all mapped memory. It is the
+/// size of a huge page where those are common.
 const STEP_BYTES: usize = 2 << 20;
 /// From this size on a range gets the memory of a whole step at once, as a huge page if there is
 /// one: a step is then less than 1 % of the range.
@@ -229,9 +229,9 @@ mod system {
         unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Brings memory under a block in one go: whoever takes a block writes all of it, and would ask
-    /// for each page of the system by a fault. A system that does not know how leaves it to the
-    /// faults.
+    /// Brings memory under a block in one go: a thread that takes a block writes all of it, and
+    /// would ask for each page of the system by a fault. A system that does not know how leaves it
+    /// to the faults.
     pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
         // SAFETY: the block lies inside the range, is usable, and has just been taken; its content
         // may be anything.

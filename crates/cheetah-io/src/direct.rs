@@ -1,11 +1,12 @@
 //! Reads past the page cache of the system (`O_DIRECT`).
 //!
 //! The system reads whole blocks only, into memory that begins at a multiple of a number of its
-//! own. Callers ask for any bytes: what is no whole block of aligned memory goes through a buffer.
+//! own. Callers ask for any bytes: parts that are no whole blocks of aligned memory go through a
+//! buffer.
 //!
 //! Invariants
-//!   I1  The file is only read. What is asked for should have been synced: a read that meets bytes
-//!       which are in the page cache alone waits for them to be written.
+//!   I1  The file is only read. The bytes asked for should have been synced: a read that meets
+//!       bytes which are in the page cache alone waits for them to be written.
 //!   I2  A read that the system ends too early is the end of the file (`UnexpectedEof`) only if the
 //!       file does end there.
 
@@ -169,8 +170,9 @@ fn open_direct(_path: &Path) -> io::Result<fs::File> {
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-/// What reads of the file begin and end at. `None` when it has no reads past the page cache, or
-/// wants memory that is aligned further than ours. Systems that do not say get [`ALIGN_BYTES`].
+/// The multiple at which reads of the file begin and end. `None` when it has no reads past the page
+/// cache, or wants memory that is aligned further than ours. Systems that do not say get
+/// [`ALIGN_BYTES`].
 #[cfg(target_os = "linux")]
 fn block_bytes(file: &fs::File) -> Option<usize> {
     use rustix::fs::{statx, AtFlags, StatxFlags};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The one directory of a disk that may have other disks in it.
 pub const SNAPSHOTS: &str = "snapshots";
 
-/// What a disk cannot read is whole sectors of so many bytes, or fewer.
+/// A disk fails to read whole sectors of this size, or smaller ones.
 const SECTOR_BYTES: u64 = 4096;
 
 /// One of several reads.
@@ -20,9 +20,9 @@ const SECTOR_BYTES: u64 = 4096;
 pub struct ReadRequest<'b> {
     /// Where in the file.
     pub offset: u64,
-    /// What is to be filled.
+    /// The buffer to be filled.
     pub bytes: &'b mut [u8],
-    /// How it went, as of [`File::read_at`].
+    /// The result, as that of [`File::read_at`].
     pub result: io::Result<()>,
 }
 
@@ -67,7 +67,7 @@ pub trait File: Send + Sync {
 }
 
 /// Fills `bytes` from `offset` of a file with what can be read, and with zeros for the sectors that
-/// cannot. Whoever uses the bytes has checksums.
+/// cannot. The user of the bytes has checksums.
 pub fn read_sectors(file: &dyn File, offset: u64, bytes: &mut [u8]) {
     if file.read_at(offset, bytes).is_ok() {
         return;
@@ -123,7 +123,7 @@ pub trait Disk: Send + Sync {
     /// Bytes of the whole disk, used or not.
     fn total_bytes(&self) -> io::Result<u64>;
     /// Has files that are created in `dir` from now on written in place, where a file system would
-    /// write each change elsewhere: what is allocated is then enough. A hint that never fails.
+    /// write each change elsewhere: allocated space is then enough. A hint that never fails.
     fn write_in_place(&self, _dir: &str) {}
     /// Whether the file system gives the space of removed files back later.
     fn frees_later(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The heap of the process: what `malloc` gives.
+//! The heap of the process: the memory of `malloc`.
 
 /// Returns to the system the pages of freed memory that the allocator keeps between what is in use.
 /// The allocator does so by itself at the end of the heap only. It looks through what all threads

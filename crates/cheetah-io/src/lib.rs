@@ -6,8 +6,8 @@
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
 //! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for
-//! each file what is durable and what a power cut may still take away. [`overlay`] wraps one
-//! that is only to be read.
+//! each file which bytes are durable and which a power cut may still take away. [`overlay`] wraps
+//! one that is only to be read.
 
 pub mod aligned;
 pub mod blocks;

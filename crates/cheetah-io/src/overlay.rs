@@ -1,11 +1,11 @@
-//! A disk over another one that is only read: whatever is written goes to a third.
+//! A disk over another one that is only read: all writes go to a third.
 //!
 //! Invariants
 //!   I1  Nothing on the disk below changes: its files are opened for reading only, and no directory
-//!       of it is touched. A file that is written is copied to the disk above first; what cannot
-//!       be read of it is zeros there.
+//!       of it is touched. A file that is written is copied to the disk above first; sectors that
+//!       cannot be read are zeros there.
 //!   I2  Handles of one file see the same bytes, those opened before it was copied too.
-//!   I3  Nothing is durable: whoever needs what is above starts over after a crash.
+//!   I3  Nothing is durable: a user of the disk above starts over after a crash.
 //!   I4  A file that nobody has written is closed with its last handle: there may be more of them
 //!       than a process may have open.
 //! Locks     that of the names, then that of one file, then that of those written.
@@ -49,7 +49,7 @@ impl Above {
 
 impl Drop for Above {
     fn drop(&mut self) {
-        // What cannot be removed is only in the way.
+        // Best effort: a leftover file wastes space but is harmless.
         for name in self.made.get_mut() {
             let _ = self.disk.unlink(name);
         }
@@ -173,7 +173,7 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
-    /// Keeps nobody out: who has the disk below to itself locks that.
+    /// Keeps nobody out: a lock of the disk below is the way to have that to oneself.
     fn lock(&self, _path: &str) -> io::Result<Box<dyn DirLock>> {
         Ok(Box::new(Unlocked))
     }

@@ -1,4 +1,5 @@
-//! Time, and what makes one moment different from all others, as the engine sees them.
+//! Time, and the random bytes that make one moment different from all others, as the engine sees
+//! them.
 
 use std::io::{self, Read};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -35,7 +35,7 @@ impl Content {
         self.blocks.range(first..).count() as u64
     }
 
-    /// Fills `buf` from `offset`; what lies after the end reads as zero.
+    /// Fills `buf` from `offset`; bytes after the end read as zero.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) {
         for (index, within, range) in pieces(offset, buf.len()) {
             let target = &mut buf[range];

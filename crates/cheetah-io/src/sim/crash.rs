@@ -1,7 +1,7 @@
 //! The image of a disk after a power cut.
 //!
 //! Invariants
-//!   I1  What was synced is in every image, whatever the policy.
+//!   I1  Synced data is in every image, under any policy.
 //!   I2  An image depends only on the disk, the policy and the seed.
 
 use super::content::Content;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// A write is atomic per sector of this size, aligned in the file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// What survives of the unsynced changes. They are numbered as *units*: first every sector of every
-/// unsynced write, then one length outcome for every file whose length has changed, then every
-/// change of a directory entry.
+/// The part of the unsynced changes that survives. They are numbered as *units*: first every sector
+/// of every unsynced write, then one length outcome for every file whose length has changed, then
+/// every change of a directory entry.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CrashPolicy {
     /// Nothing.
@@ -128,8 +128,8 @@ impl World {
         world
     }
 
-    /// Takes over a directory and, through its entries, those below; what no entry names is gone
-    /// (F3).
+    /// Takes over a directory and, through its entries, those below; files that no entry names are
+    /// gone (F3).
     fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, Entries>) {
         let entries = survived.remove(path).unwrap_or_default();
         for (name, node) in entries.iter() {

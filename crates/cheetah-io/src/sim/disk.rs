@@ -104,8 +104,8 @@ impl SimDisk {
         Self { state: Arc::new(Mutex::new(state)), root: String::new() }
     }
 
-    /// What a power cut now leaves, as a disk of its own without faults, locks or limits. The same
-    /// policy and seed give the same image.
+    /// The disk after a power cut now, as a disk of its own without faults, locks or limits. The
+    /// same policy and seed give the same image.
     pub fn crash(&self, policy: CrashPolicy, seed: u64) -> SimDisk {
         Self::of(self.state.lock().world.crash(policy, seed))
     }
@@ -146,7 +146,7 @@ impl SimDisk {
         self.state.lock().faults.add_unreadable(path, bytes);
     }
 
-    /// Removes all faults; what they did stays.
+    /// Removes all faults; their damage stays.
     pub fn clear_faults(&self) {
         self.state.lock().faults.clear();
     }
@@ -200,7 +200,7 @@ impl SimDisk {
         self.state.lock().acknowledged = what;
     }
 
-    /// What was last acknowledged.
+    /// The number that was last acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.state.lock().acknowledged
     }
@@ -291,8 +291,8 @@ impl SimDisk {
         Ok(state)
     }
 
-    /// Starts an operation: counts it, writes it down, and decides whether it may go on and what
-    /// goes wrong.
+    /// Starts an operation: counts it, writes it down, and decides whether it may go on and which
+    /// fault it meets.
     fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
         let mut state = self.powered()?;
         if let Some(held) = state.held(op, path) {

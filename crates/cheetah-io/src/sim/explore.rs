@@ -20,15 +20,16 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 pub struct Plan {
     /// Decides everything random.
     pub seed: u64,
-    /// Moments before every so many writes, besides all others; 0 for none.
+    /// Moments before every `write_every`-th write, besides all others; 0 for none.
     pub write_every: u64,
     /// Moments at most; a random choice of them when there are more. The end is always among them.
     pub points_max: usize,
     /// When a moment has at most this many unsynced units, all their subsets are tried.
     pub exhaustive_units: usize,
-    /// Otherwise: so many images with a single unit kept, and as many with a single one lost.
+    /// Otherwise: the number of images with a single unit kept, and of those with a single one
+    /// lost.
     pub single_images: usize,
-    /// Otherwise: so many images with random subsets.
+    /// Otherwise: the number of images with random subsets.
     pub random_images: usize,
 }
 
@@ -52,11 +53,11 @@ impl Plan {
     }
 }
 
-/// What is left of the disk after a power cut.
+/// The disk after a power cut.
 pub struct Image {
     /// The disk; the check may write on it.
     pub disk: SimDisk,
-    /// What the workload had acknowledged.
+    /// The number that the workload had acknowledged.
     pub acknowledged: u64,
     /// Number of the changing operation before which power was cut.
     pub operation: u64,
@@ -66,7 +67,7 @@ pub struct Image {
     pub seed: u64,
 }
 
-/// What was explored.
+/// The extent of an exploration.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Moments.
@@ -87,9 +88,9 @@ impl std::ops::AddAssign for Report {
 pub struct Failure {
     /// The moment and how the image was made; with the seed of the plan it can be made again.
     pub place: String,
-    /// What the check said.
+    /// The message of the check.
     pub message: String,
-    /// What had been checked before.
+    /// The extent of the exploration before.
     pub before: Report,
 }
 

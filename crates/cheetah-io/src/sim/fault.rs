@@ -27,7 +27,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether it changes what is on the disk or what of it is durable.
+    /// Whether it changes the contents of the disk, or the durable part of them.
     pub fn is_change(self) -> bool {
         !matches!(self, Op::Open | Op::Read | Op::List | Op::Lock)
     }
@@ -38,7 +38,7 @@ impl Op {
     }
 }
 
-/// What happens instead of the operation.
+/// The fault that happens instead of the operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Effect {
     /// It fails, without effect. A failed sync has the consequences of F5 (module head).

@@ -1,6 +1,6 @@
 //! The simulated disk, and the exploration of what a power cut may leave of it.
 //!
-//! Fault model: what a power cut may do
+//! Fault model: the effects of a power cut
 //!   F1  Data. Writes since the last `sync_data` of a file are lost or kept *per 512-byte sector*,
 //!       each on its own and in any combination; a sector itself never tears. Of several unsynced
 //!       writes to a sector any may be the last that survives.
@@ -16,7 +16,7 @@
 //!       reports a lost page once and marks it clean). After a failed `sync_dir` no later change of
 //!       that directory becomes durable.
 //!
-//! Fault model: what a device may do besides ([`Fault`], [`SimDisk::flip`], [`SimDisk::set_space`])
+//! Fault model: the other faults of a device ([`Fault`], [`SimDisk::flip`], [`SimDisk::set_space`])
 //!   fail an operation once or for ever; write a part and fail; run out of space; acknowledge a
 //!   write and not do it, leave one sector of it as it was, or put it elsewhere; flip a bit at rest
 //!   or on the way.

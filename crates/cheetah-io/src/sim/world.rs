@@ -1,4 +1,4 @@
-//! State of a simulated disk: files with what is synced and what is not, directories likewise.
+//! State of a simulated disk: files with their synced and unsynced parts, directories likewise.
 //!
 //! Invariants
 //!   I1  `current` = `synced` with all of `pending` applied in order, unless a sync failed or lied.
@@ -34,7 +34,7 @@ pub(super) struct FileState {
     pub(super) open_count: u32,
 }
 
-/// What a name stands for.
+/// The object that a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(Inode),
@@ -49,7 +49,7 @@ pub(super) enum EntryChange {
     Rename { to: String, inode: Inode },
 }
 
-/// What the names in a directory stand for. Copies share it until one of them changes.
+/// The objects that the names in a directory stand for. Copies share it until one of them changes.
 pub(super) type Entries = Arc<BTreeMap<String, Node>>;
 
 /// A directory.
@@ -99,8 +99,8 @@ impl FileState {
         self.pending = Arc::default();
     }
 
-    /// What is durable after a sync that follows a failed one: of the blocks in limbo only those
-    /// that were written again, since only they are dirty again. They leave the limbo.
+    /// The durable content after a sync that follows a failed one: of the blocks in limbo only
+    /// those that were written again, since only they are dirty again. They leave the limbo.
     fn synced_around_limbo(&mut self) -> Content {
         let dirty = blocks(&self.pending);
         let lost = |change: &Change| blocks(std::slice::from_ref(change)).is_disjoint(&dirty);
