@@ -55,7 +55,7 @@ pub struct CheetahNewRows {
     /// For each column of variable length of the row-format version the one that it was; -1 for one
     /// that has come.
     pub vars: *const i32,
-    /// A row of the row-format version: what is not kept is as there.
+    /// A row of the row-format version: columns that are not kept have its values.
     pub defaults: CheetahBytes,
 }
 
@@ -126,8 +126,8 @@ pub struct CheetahAlteration {
 }
 
 unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
-    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is
-    // initialised.
+    // SAFETY: by the contract of the crate the handle is open, and the memory behind the pointers
+    // is initialised.
     let (table, indexes) = unsafe { (&*from.table, slice(from.indexes, from.index_count)) };
     let index = |index: &CheetahAlteredIndex| AlteredIndex {
         // SAFETY: as above.
@@ -212,8 +212,8 @@ pub unsafe extern "C" fn cheetah_can_change_rows(
     table: *const CheetahTable,
     rows: *const CheetahNewRows,
 ) -> u8 {
-    // SAFETY: by the contract of the crate the handle is open, and what is pointed to is
-    // initialised.
+    // SAFETY: by the contract of the crate the handle is open, and the memory behind the pointers
+    // is initialised.
     let (table, rows) = unsafe { (&*table, (&*rows).get()) };
     value(0, || u8::from(table.table.check_new_rows(&rows).is_ok()))
 }

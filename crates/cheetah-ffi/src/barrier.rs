@@ -1,8 +1,8 @@
 //! Every entry point runs in here: errors become codes, panics do not get out.
 //!
 //! Invariant
-//!   I1  After a panic every open database is stopped: what the panic has left half done is not
-//!       worked on. The next startup recovers what was committed.
+//!   I1  After a panic every open database is stopped: no work goes on with state that the panic
+//!       has left half done. The next startup recovers what was committed.
 
 use crate::codes::Code;
 use crate::types::CheetahBytes;

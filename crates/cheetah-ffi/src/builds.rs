@@ -49,8 +49,8 @@ fn room_for_keys(table: &Table) -> u32 {
     STORED_KEY_BYTES_MAX.saturating_sub(clustered)
 }
 
-/// Whether keys of so many bytes have room in an index that is built for the table. A copy of the
-/// table might have more: it shares anew.
+/// Whether keys of `max_key_bytes` bytes have room in an index that is built for the table. A copy
+/// of the table might have more: it shares anew.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn cheetah_row_refused_by_build(
     });
 }
 
-/// Frees a build; what no definition has taken goes.
+/// Frees a build; trees that no definition has taken go.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_build(build: *mut CheetahBuild) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.

@@ -1,4 +1,4 @@
-//! How many different keys indexes have: what it takes to find out, and what was found.
+//! How many different keys indexes have: the calls to find out, and the findings.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -62,10 +62,9 @@ impl CheetahKeyPartEncoding {
     }
 }
 
-/// Tells how keys of a table that was opened are encoded, one encoding for each index, and what its
-/// definition says of statistics: places of an index to look at (0: as many as the database says),
-/// a `CheetahRecalc`, and whether the table is temporary. To be called once the table is opened,
-/// and when the definition has changed.
+/// Tells how keys of a table that was opened are encoded, one encoding for each index, and the
+/// statistics options of its definition: places of an index to look at (0: as many as the database
+/// says), a `CheetahRecalc`, and whether the table is temporary.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_keys(
     db: *mut CheetahDb,

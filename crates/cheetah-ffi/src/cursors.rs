@@ -174,7 +174,7 @@ pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     value((), || cursor.cursor.unlock_row());
 }
 
-/// `cheetah_next` and `cheetah_prev` go on behind the end that the last seek was given.
+/// Removes the end of the range of the last seek.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_forget_end(cursor: *mut CheetahCursor) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -193,9 +193,9 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
     })
 }
 
-/// Moves to the next row of the clustered index, and on to those behind it that can be told at
-/// once, of which there is none unless a snapshot is read: `room` in all, which is at least 1. The
-/// cursor is on the last one.
+/// Moves to the next row of the clustered index, and on to those behind it that can be told at once
+/// (none, unless a snapshot is read): `room` in all, which is at least 1. The cursor is on the last
+/// one.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_rows(
     cursor: *mut CheetahCursor,

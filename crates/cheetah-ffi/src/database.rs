@@ -99,7 +99,8 @@ pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: *mut CheetahDb, mod
     value((), || db.0.set_flush_log_at_commit(mode));
 }
 
-/// Changes the memory of the engine to so many bytes, or the least that it needs; returns which.
+/// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
+/// size.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_buffer_pool_size(db: *mut CheetahDb, bytes: u64) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.

@@ -1,4 +1,4 @@
-//! Encryption at rest, as the server has it: its keys, what a definition asks for, and settings.
+//! Encryption at rest, as the server has it: its keys, the words of a definition, and settings.
 //!
 //! Invariants
 //!   I1  No copy of a key's bytes is left behind: the buffer that the caller fills is the one that
@@ -55,7 +55,7 @@ fn wish_of(code: u8) -> Result<Encryption> {
     meaning("code of ENCRYPTED", code, &codes)
 }
 
-/// What a definition says about encryption, and what the server's setting does.
+/// The words of a definition about encryption, and the server's setting.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahEncryptionWords {
@@ -100,10 +100,10 @@ fn newest_version(ask: CheetahNewestKeyVersion, id: u32) -> Option<u32> {
     Some(unsafe { ask(id) }).filter(|version| *version != 0)
 }
 
-/// What the words of a definition come to: as InnoDB decides.
+/// The outcome of the words of a definition: as InnoDB decides.
 struct Chosen {
     encryption: TableEncryption,
-    /// What is wrong with the words, for people.
+    /// The faults of the words, for people.
     warnings: Vec<String>,
     refused: bool,
 }
@@ -130,8 +130,7 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
     Chosen { encryption: TableEncryption { wish: asked.wish, key_id }, warnings, refused }
 }
 
-/// Chooses how a table is encrypted; tells the sink, as texts for people, what is wrong with the
-/// words. No key comes into use by asking.
+/// Chooses how a table is encrypted; tells the sink, as texts for people, the faults of the words.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_encryption(
     words: *const CheetahEncryptionWords,
@@ -243,7 +242,7 @@ pub unsafe extern "C" fn cheetah_list_encryption(
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     entry(|| {
-        // Asked first: what is done after that is told as not yet done, never the other way round.
+        // Asked first: work done after that is told as not yet done, never the other way round.
         let is_rotating = db.0.is_rotating();
         for table in db.0.encryption() {
             // SAFETY: the caller's function gets the caller's context.

@@ -1,4 +1,4 @@
-//! Estimates: what a table would weigh in each format.
+//! Estimates: the weight of a table in each format.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 #[derive(Debug)]
 pub struct CheetahEstimate(Estimate);
 
-/// What the table would weigh in one format.
+/// The weight of the table in one format.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahWeight {

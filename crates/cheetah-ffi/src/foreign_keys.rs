@@ -1,4 +1,4 @@
-//! Constraints between tables: what definitions say of them, what serves them, and looking for the
+//! Constraints between tables: their definitions, the indexes that serve them, and looking for the
 //! rows that they tie together.
 
 use crate::barrier::{entry, value};
@@ -97,7 +97,7 @@ pub struct CheetahConstraints {
     pub foreign_key_count: usize,
     /// How many of them it has had.
     pub kept_count: usize,
-    /// The table whose copy it is; empty if it is none.
+    /// The table whose copy it is; empty if it is not a copy.
     pub copy_of: CheetahBytes,
     /// Columns that the table keeps under other names.
     pub renamed: *const CheetahRenamedColumn,
@@ -227,7 +227,7 @@ pub struct CheetahKeySide {
     pub index_name: CheetahBytes,
 }
 
-/// A constraint, and what serves it.
+/// A constraint, and the indexes that serve it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahForeignKey {
@@ -342,7 +342,7 @@ pub type CheetahShowName = unsafe extern "C" fn(
     sink_context: *mut c_void,
 );
 
-/// What shows names, and its context; called from any thread.
+/// The function that shows names, and its context; called from any thread.
 struct NameShower(CheetahShowName, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_show_names_with` the function may be called from any thread.
@@ -359,8 +359,8 @@ impl NameShower {
     }
 }
 
-/// Has `show` tell, from any thread until the database is closed, what people call a table, by what
-/// stands behind the database in its name.
+/// Has `show` tell, from any thread until the database is closed, the name of a table for people,
+/// by the part of it that follows the database.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_show_names_with(
     db: *const CheetahDb,
@@ -373,7 +373,7 @@ pub unsafe extern "C" fn cheetah_show_names_with(
     value((), || db.0.show_names_with(move |name| shower.show(name)));
 }
 
-/// Notes, for the status of the engine, what a constraint has refused; the beginning of a long text
+/// Notes, for the status of the engine, the refusal by a constraint; the beginning of a long text
 /// counts.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb, text: CheetahBytes) {
@@ -382,8 +382,8 @@ pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb
     value((), || db.0.note_refused_by_constraint(&text));
 }
 
-/// The constraints of a table, and what serves them now; null if there is none, or no memory. It
-/// may no longer be true once `cheetah_definition_changes` has another value.
+/// The constraints of a table, and the indexes that serve them now; null if it has no constraints,
+/// or no memory is left.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys(
     db: *const CheetahDb,
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
     constraints: *const CheetahConstraints,
     list: *mut *mut CheetahForeignKeys,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, and what is told is initialised.
+    // SAFETY: by the contract of the crate the handles are open, and the arguments are initialised.
     let (db, table, constraints, place) = unsafe { (&*db, &*table, &*constraints, &mut *list) };
     entry(|| {
         // SAFETY: as above.
@@ -440,7 +440,7 @@ pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKe
     value(0, || list.0.get(usize::from(role)).map_or(0, Vec::len))
 }
 
-/// Tells one of them. What it points to is there as long as the list.
+/// Tells one of them. Its pointers are good as long as the list.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_key(
     list: *const CheetahForeignKeys,
@@ -478,7 +478,7 @@ pub unsafe extern "C" fn cheetah_list_foreign_keys(
 
 /// Looks for a row of the other table: of the parent for a child, of the child for a parent. `key`:
 /// the columns of the constraint as they are in that one's index. The row is locked shared. `End`
-/// when there is none; `NoSuchTable` when the constraints are to be asked for again.
+/// when it does not exist; `NoSuchTable` when the constraints are to be asked for again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_find_reference(
     txn: *mut CheetahTxn,

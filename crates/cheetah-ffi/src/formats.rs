@@ -1,4 +1,4 @@
-//! What the words of a table's definition ask of its format.
+//! The meaning of the words in a table's definition for its format.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -8,8 +8,8 @@ use cheetah::server::{FormatWords, RowFormat};
 use cheetah::{Compression, Result};
 use std::ffi::c_void;
 
-/// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the
-/// words. `strict`: what cannot be meant is refused, not just ignored.
+/// Chooses codec and level for a table; tells the sink, as texts for people, the faults of the
+/// words. `strict`: words that make no sense are refused, not just ignored.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_format(
     words: *const CheetahFormatWords,

@@ -206,8 +206,8 @@ pub unsafe extern "C" fn cheetah_load_words(
     })
 }
 
-/// Room for the postings of an index that a change of the definition is to bring; what becomes of
-/// it if it does not is dropped with the handle.
+/// Room for the postings of an index that a change of the definition is to bring; postings that it
+/// does not take are dropped with the handle.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_postings(
     db: *mut CheetahDb,
@@ -294,14 +294,14 @@ impl CheetahSearch {
     }
 }
 
-/// What a search has found.
+/// The finds of a search.
 #[derive(Debug)]
 pub struct CheetahMatches(Found);
 
 /// The caller's functions, as the engine asks them.
 struct Callbacks<'c>(&'c CheetahSearch);
 
-/// Has the caller tell `each` words; what has gone wrong, in the engine or with the caller.
+/// Has the caller tell `each` words; returns the error, of the engine or of the caller.
 fn tell(
     each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
     ask: impl FnOnce(*mut CheetahWordSink<'_>) -> i32,

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn cheetah_disable_indexes(
     count: usize,
     only_if_empty: u8,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handles are open, and so many indexes are readable.
+    // SAFETY: by the contract of the crate the handles are open, and `count` indexes are readable.
     let (txn, table, indexes) = unsafe { (&mut *txn, &*table, slice(indexes, count)) };
     entry(|| {
         let which = indexes.iter().map(|&index| index as usize).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What there is of transactions and locks, for the views of the server.
+//! A listing of transactions and locks, for the views of the server.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -36,7 +36,7 @@ pub struct CheetahTxnInfo {
     pub kept_from_purge: u64,
     /// Bytes of the undo log that stay because of its changes.
     pub undo_bytes: u64,
-    /// What it is about.
+    /// Its activity.
     pub state: CheetahBytes,
     /// The lock that it waits for; empty when it does not.
     pub requested_lock: CheetahBytes,
@@ -60,15 +60,15 @@ pub struct CheetahLockInfo {
     pub table: CheetahBytes,
     /// The index; empty for the table as a whole.
     pub index: CheetahBytes,
-    /// What it is on; empty for a table.
+    /// The record that it is on; empty for a table.
     pub data: CheetahBytes,
 }
 
-/// Who waits for whom. Texts are there during the call only.
+/// The transactions that wait, and those for which they wait. Texts are there during the call only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahLockWait {
-    /// Who waits.
+    /// The waiting transaction.
     pub requesting: u64,
     /// For which lock.
     pub requested_lock: CheetahBytes,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn cheetah_list_lock_waits(
     })
 }
 
-/// What describes connections, and its context; called from any thread.
+/// The function that describes connections, and its context; called from any thread.
 struct Describer(CheetahDescribe, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_describe_connections` the function may be called from any
@@ -221,8 +221,8 @@ pub(crate) unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahByt
     to.push_str(&text);
 }
 
-/// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: what the part's
-/// `CheetahKeyPartEncoding` says; `value`: its bytes there in ascending order, without that for
+/// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: the encoding in the
+/// part's `CheetahKeyPartEncoding`; `value`: its bytes there in ascending order, without that for
 /// NULL.
 pub type CheetahShowValue = unsafe extern "C" fn(
     context: *mut c_void,
@@ -265,7 +265,7 @@ unsafe impl Sync for TimeTeller {}
 impl TimeTeller {
     fn tell(&self) -> String {
         let mut text = String::new();
-        // SAFETY: as of `ValueShower`.
+        // SAFETY: as for `ValueShower`.
         unsafe { self.0(self.1, take_text, (&raw mut text).cast()) };
         text
     }
@@ -313,8 +313,8 @@ pub unsafe extern "C" fn cheetah_announce_deadlocks(
     value((), || db.0.announce_deadlocks_to(move |text| listener.hear(text)));
 }
 
-/// Has reports ask `describe`, from any thread until the database is closed, what a connection
-/// does.
+/// Has reports ask `describe`, from any thread until the database is closed, for the activity of a
+/// connection.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_connections(
     db: *mut CheetahDb,

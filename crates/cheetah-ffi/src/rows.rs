@@ -190,7 +190,7 @@ pub unsafe extern "C" fn cheetah_free_buffer(buffer: *mut CheetahBuffer) {
     value((), || drop(unsafe { Box::from_raw(buffer) }));
 }
 
-/// What the engine put there last.
+/// The bytes that the engine put there last.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_buffer_bytes(buffer: *const CheetahBuffer) -> CheetahBytes {
     // SAFETY: by the contract of the crate the handle is open.

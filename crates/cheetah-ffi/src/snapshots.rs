@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct CheetahNote {
     /// Without blanks.
     pub word: CheetahBytes,
-    /// What stands behind it.
+    /// The text behind it.
     pub text: CheetahBytes,
 }
 
@@ -23,7 +23,7 @@ pub struct CheetahNote {
 /// rolled back in a snapshot.
 pub type CheetahIsOwnXid = unsafe extern "C" fn(xid: *const CheetahXid) -> u8;
 
-/// What a snapshot is to be.
+/// The order for a snapshot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshotOrder {
@@ -43,7 +43,7 @@ pub struct CheetahSnapshotOrder {
     pub context: *mut c_void,
 }
 
-/// What was written.
+/// The files that were written.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshot {
@@ -51,7 +51,7 @@ pub struct CheetahSnapshot {
     pub files_count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of these, what was copied, neither linked nor cloned.
+    /// Of these, the bytes that were copied, neither linked nor cloned.
     pub copied_bytes: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What threads are about, and what they do for a statement, for the server to show.
+//! The stages of threads, and their work for a statement, for the server to show.
 
 use crate::barrier::value;
 use crate::codes::CheetahStage;
 use cheetah::server::page_work::{self, PageWork};
 use cheetah::server::stages::{self, Before, Begun, Observer, Stage};
 
-/// What the caller had before a stage; its words mean nothing here.
+/// The caller's state before a stage; its words mean nothing here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahStageBefore {
@@ -17,9 +17,8 @@ pub struct CheetahStageBefore {
     pub third: u64,
 }
 
-/// Is told that the calling thread begins a stage (a `CheetahStage`); what it puts into `before` it
-/// gets back at the end. Returns the number of the connection whose thread it is, or 0. It must not
-/// wait, nor use the engine.
+/// Is told that the calling thread begins a stage (a `CheetahStage`); it gets the content of
+/// `before` back at the end. Returns the number of the connection whose thread it is, or 0.
 pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore) -> u64;
 /// Is told that the stage has ended.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);

@@ -1,4 +1,4 @@
-//! What the engine has done and holds, in numbers, for the views of the server.
+//! The work and the contents of the engine, in numbers, for the views of the server.
 
 use crate::barrier::entry;
 use crate::codes::*;
@@ -141,7 +141,7 @@ pub struct CheetahPoolStats {
 pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableSizes);
 /// Takes one index.
 pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
-/// What the cache would miss with so much memory.
+/// The misses of the cache with a size of memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahCurvePoint {

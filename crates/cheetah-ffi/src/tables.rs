@@ -33,7 +33,7 @@ pub unsafe extern "C" fn cheetah_create_table(
     spec: *const CheetahTableSpec,
     constraints: *const CheetahConstraints,
 ) -> i32 {
-    // SAFETY: by the contract of the crate the handle is open and what is told is initialised.
+    // SAFETY: by the contract of the crate the handle is open and the arguments are initialised.
     let (db, spec, constraints) = unsafe { (&*db, &*spec, &*constraints) };
     entry(|| {
         // SAFETY: as above.
@@ -95,7 +95,7 @@ pub(crate) fn codec_of(code: u8) -> Result<Codec> {
 }
 
 /// Longest stored row that never has a value out of line, in tables whose clustered keys have at
-/// most so many bytes.
+/// most `max_key_bytes` bytes.
 #[no_mangle]
 pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
     let key_bytes = max_key_bytes.min(STORED_KEY_BYTES_MAX) as usize;

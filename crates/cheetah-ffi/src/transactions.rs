@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 #[derive(Debug)]
 pub struct CheetahTxn(pub(crate) Transaction);
 
-/// What to ask whether a statement is to end.
+/// The function to ask whether a statement is to end, and its context.
 struct Question(CheetahInterrupted, *mut c_void);
 
 // SAFETY: only the thread that uses the transaction asks, which may be another one each time.

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn cheetah_recover(
     })
 }
 
-/// Commits a prepared transaction that no handle has; `UnknownXid` when there is none of that name.
+/// Commits a prepared transaction that no handle has; `UnknownXid` when none has that name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
@@ -91,8 +91,7 @@ pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const
     entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Rolls a prepared transaction back that no handle has; `UnknownXid` when there is none of that
-/// name.
+/// Rolls a prepared transaction back that no handle has; `UnknownXid` when none has that name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.

@@ -14,9 +14,9 @@ use std::ffi::c_void;
 pub struct CheetahLatency {
     /// The kind.
     pub operation: CheetahBytes,
-    /// At least so long.
+    /// At least this time.
     pub from_us: u64,
-    /// Less than so long; 0: no bound.
+    /// Less than this time; 0: no bound.
     pub below_us: u64,
     /// How many.
     pub count: u64,
@@ -26,7 +26,7 @@ pub struct CheetahLatency {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahStall {
-    /// What is waited for, or done.
+    /// The reason of the wait, or the work.
     pub reason: CheetahBytes,
     /// Those that last.
     pub current: u64,
