@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // mariadb-backup blocks commits, notes the position of the binary log, and ends BACKUP STAGE. The
-// server calls end_backup before it releases commits: what is pinned then fits that position.
+// server calls end_backup before it releases commits: the state pinned then fits that position.
 //
 // Programs that copy only the engines that they know would say that all is well, without our
 // tables. So the first stage is an error, unless somebody has said that the engine is taken care
@@ -22,7 +22,7 @@
 
 namespace cheetah {
 
-// For the manifest of a snapshot: a word, and what stands behind it.
+// For the manifest of a snapshot: a word, and the text behind it.
 using Notes = std::vector<std::pair<std::string, std::string>>;
 
 static std::vector<CheetahNote> told(const Notes &notes) {

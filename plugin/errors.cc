@@ -37,7 +37,7 @@ static int corrupted(THD *thd) {
   return HA_ERR_CRASHED;
 }
 
-// What it is for is not in the server's message.
+// The server's message does not have the reason, so that is logged.
 static int without_key(THD *thd) {
   log_failure();
   warn(thd, HA_ERR_DECRYPTION_FAILED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The functions of the handlerton: transactions, savepoints, and what concerns the whole engine.
+// The functions of the handlerton: transactions, savepoints, and calls for the whole engine.
 #include "backup.h"
 #include "ddl/alter.h"
 #include "engine.h"
@@ -95,7 +95,8 @@ static int drop_table(handlerton *, const char *path) {
   return error == HA_ERR_NO_SUCH_TABLE ? drop_orphaned_partitions(name) : error;
 }
 
-// `path`: "./database/". The server has dropped the tables it knows; what is left are orphans.
+// `path`: "./database/". The server has dropped the tables it knows; tables that are left are
+// orphans.
 static void drop_database(handlerton *, char *path) {
   std::string prefix = table_name_of_path(path);
   if (prefix.empty() || prefix.back() != FN_LIBCHAR) prefix += FN_LIBCHAR;

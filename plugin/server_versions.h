@@ -23,8 +23,8 @@ constexpr ha_extra_function abort_copy = HA_EXTRA_ABORT_COPY;
 template <auto function>
 constexpr auto of_transaction = function;
 
-// What the optimizer is told of costs: what it works out itself. Milliseconds that a row or a key
-// takes, as measured for InnoDB, so that plans should be the same.
+// The costs that the optimizer is told: those that it works out itself. Milliseconds that a row or
+// a key takes, as measured for InnoDB, so that plans should be the same.
 inline void set_costs(handlerton *hton) {
   hton->update_optimizer_costs = [](OPTIMIZER_COSTS *costs) {
     costs->row_next_find_cost = 0.00007013;
@@ -98,7 +98,7 @@ struct OfTransaction<function> {
 template <auto function>
 constexpr auto of_transaction = OfTransaction<function>::call;
 
-// What the optimizer is told of costs: pages, as InnoDB says.
+// The costs that the optimizer is told: pages, with InnoDB's numbers.
 inline void set_costs(handlerton *) {}
 
 class CostedHandler : public handler {

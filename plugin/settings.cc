@@ -328,7 +328,7 @@ bool prints_all_deadlocks() {
   return variable != nullptr && variable->val_int(&is_null, thd, OPT_GLOBAL, &null_clex_str) != 0;
 }
 
-// What the session has set for InnoDB, as programs do; ours where there is no InnoDB.
+// The session's setting for InnoDB, as programs set it; ours where there is no InnoDB.
 static ulonglong innodb_lock_wait_seconds(THD *thd) {
   static const sys_var *const variable = find_variable(thd, "innodb_lock_wait_timeout");
   if (variable == nullptr || variable->show_type() != SHOW_UINT) return default_lock_wait_seconds;

@@ -9,7 +9,7 @@ namespace cheetah {
 
 extern st_mysql_sys_var *system_variables[];
 
-// What a variable may be; the names end with a null.
+// The values that a variable may have; the names end with a null.
 template <size_t count>
 TYPELIB list_of(const char *(&names)[count]) {
   TYPELIB list = {};
@@ -19,7 +19,7 @@ TYPELIB list_of(const char *(&names)[count]) {
   return list;
 }
 
-// What SET has given: a boolean, or the number of one of the words; false for what is none.
+// The value given to SET: a boolean, or the number of one of the words; false for any other.
 bool boolean_of(st_mysql_value *value, bool *result);
 bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result);
 
@@ -29,7 +29,7 @@ extern const char *compression_names[];
 // At the start: gives variables that do not fit each other values that do, and says so in the error
 // log.
 void adjust_settings();
-// What the engine is opened with.
+// The parameters to open the engine.
 CheetahConfig open_config();
 // Also that of NOWAIT and WAIT n in a statement.
 uint64_t lock_wait_timeout_ns(THD *thd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What kind of column a Field is, and where its bytes are.
+// The kind of column that a Field is, and the place of its bytes.
 #pragma once
 
 #include "server.h"
@@ -22,8 +22,8 @@ CheetahBytes column_bytes(const Field *field, const uchar *place);
 // Puts such bytes back; a BLOB refers to `value` from then on.
 void set_column_bytes(const Field *field, uchar *place, CheetahBytes value);
 
-// A CHAR, VARCHAR or BLOB as it is in records: what `set_column_bytes` would find out again for
-// every row.
+// A CHAR, VARCHAR or BLOB as it is in records: the facts that `set_column_bytes` would find out
+// again for every row.
 class ColumnPlace {
  public:
   explicit ColumnPlace(const Field *field);

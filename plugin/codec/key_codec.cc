@@ -265,7 +265,7 @@ void KeyPart::describe(Buffer *out) const {
   for (uint word : words) out->append_varint(word);
 }
 
-// A text may become longer in its column: what of it is in the key says `max_bytes`.
+// A text may become longer in its column: `max_bytes` says how much of it is in the key.
 bool KeyPart::same_encoding(const KeyPart &other, const std::vector<uint> &was) const {
   bool text = kind_ == Kind::text;
   return was[field_->field_index] == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&

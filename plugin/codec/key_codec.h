@@ -37,7 +37,8 @@ class KeyPart {
   bool descending() const { return invert_ != 0; }
   bool is_null(const uchar *record) const { return nullable_ && (record[null_offset_] & null_bit_); }
   bool whole_column() const { return whole_column_; }
-  // The column as it is in the record, without padding: what a key that is not reversible has lost.
+  // The column as it is in the record, without padding: the bytes that a key that is not reversible
+  // has lost.
   CheetahBytes stored_bytes(const uchar *record) const;
   void set_stored_bytes(uchar *record, CheetahBytes value) const;
   // Give the column that value, or NULL, in the table's record[0]; false if it does not take it.
@@ -45,7 +46,7 @@ class KeyPart {
   bool set_null(uchar *record) const;
   uint max_bytes() const;
   Field *field() const { return field_; }
-  // What the table's fingerprint says of the part.
+  // The text of the part in the table's fingerprint.
   void describe(Buffer *out) const;
   // Whether the other definition of the part encodes columns alike.
   // `was`: of each column of this definition its number in that of the other one.

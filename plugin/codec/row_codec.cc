@@ -27,7 +27,7 @@ static bool given_by_key(const Field *field, const KeyCodec *clustered) {
 void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
   clustered_ = clustered;
   null_bytes_ = table->s->null_bytes;
-  // What a NULL column holds is found by resetting columns of the record, which is not ours.
+  // The content of a NULL column is found by resetting columns of the record, which is not ours.
   std::vector<uchar> record(table->record[0], table->record[0] + table->s->reclength);
   for (Field **field = table->field; *field != nullptr; field++) {
     if (!is_stored(*field)) add_unstored(*field, table);

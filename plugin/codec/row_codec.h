@@ -58,8 +58,8 @@ class RowCodec {
   // Whether the engine may have put a value of that column out of line: any of variable length, in
   // a table whose rows can get too long.
   bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
-  // Rows of the table may have been stored with other columns than these: what would be in line now
-  // may be out of line there.
+  // Rows of the table may have been stored with other columns than these: a value that would be in
+  // line now may be out of line there.
   void expect_large_if(bool has_older_rows) { may_have_large_ |= has_older_rows; }
   CheetahRowFormatVersion row_format() const;
   // Whether the columns of the other definition are stored alike: values of variable length may
@@ -75,7 +75,7 @@ class RowCodec {
   // stays is stored in another way.
   bool moves_from(const RowCodec &other, const std::vector<uint> &was, Moves *moves) const;
   static constexpr uint no_column = ~0U;
-  // What the table's fingerprint says of the columns.
+  // The text of the columns in the table's fingerprint.
   void describe(Buffer *out) const;
 
  private:
@@ -140,8 +140,8 @@ class RowCodec {
   const KeyCodec *clustered_ = nullptr;
   std::vector<Fixed> nullable_fixed_;
   std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
-  // What their columns hold while NULL: the server compares whole records, and resets a column that
-  // it sets to NULL.
+  // The content of their columns while NULL: the server compares whole records, and resets a column
+  // that it sets to NULL.
   std::vector<uchar> null_images_;
   std::vector<NullBits> null_bits_;
   std::vector<UnstoredNull> unstored_nulls_;

@@ -29,7 +29,8 @@ namespace cheetah {
 // column (`whole_`).
 class TextOrder {
  public:
-  // `fixed_width`: a CHAR. `max_chars`: what the key part holds; longer values are cut.
+  // `fixed_width`: a CHAR. `max_chars`: the characters that the key part holds; longer values are
+  // cut.
   void init(CHARSET_INFO *charset, bool fixed_width, uint max_chars);
 
   // Whether a CHAR is to be given with all its spaces.

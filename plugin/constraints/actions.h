@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What becomes of child rows when their parent row is deleted or changed.
+// The actions on child rows when their parent row is deleted or changed.
 #pragma once
 
 #include "server.h"

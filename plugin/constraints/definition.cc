@@ -18,7 +18,7 @@ std::string engine_name(const char *database, const char *table) {
 
 Definition::Definition(THD *thd, TABLE *form, const TableCodec &codec, const Alter_info *alter_info)
     : thd_(thd), form_(form), alter_info_(alter_info) {
-  // What the server keeps as history is no row that others refer to.
+  // Rows that the server keeps as history are no rows that others refer to.
   if (form->s->table_type == TABLE_TYPE_SEQUENCE || form->versioned()) return;
   describe_columns();
   describe_keys(codec);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the engine is told of a definition's columns, keys and constraints.
+// The description of a definition's columns, keys and constraints for the engine.
 #pragma once
 
 #include "server.h"

@@ -73,7 +73,7 @@ ulong last_generated_number(const std::string &table_name) {
   return last;
 }
 
-// What a constraint speaks of has changed meanwhile: it is to be asked for again. No error of the
+// The objects of a constraint have changed meanwhile: it is to be asked for again. No error of the
 // server.
 static constexpr int ask_again = own_error_last + 1;
 // How often in a row that may happen to one row.
@@ -202,7 +202,7 @@ int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
     for (size_t no = 0; no < count && error == 0; no++) error = act(list.get(), no, old_record, record);
     if (error != ask_again) return error;
     if (asked == asked_max) return HA_ERR_NO_SUCH_TABLE;
-    // What children did so far they need not do again: there are none of these rows any more.
+    // Changes of children so far need not be made again: none of these rows is left.
     error = refresh_again();
     if (error != 0) return error;
   }

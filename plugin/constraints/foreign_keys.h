@@ -15,7 +15,7 @@ class ha_cheetah;
 
 namespace cheetah {
 
-// What stands between the name of a table and a number in the name of a constraint without one.
+// The text between the name of a table and a number in the name of a constraint without one.
 extern const char *const generated_name_infix;
 // The highest such number that a constraint of the table has; 0 if none has one.
 ulong last_generated_number(const std::string &table_name);
@@ -52,7 +52,7 @@ class ForeignKeys {
   void refresh();
   // The next look finds out anew.
   void forget() { is_known_ = false; }
-  // Between statements: what was found out keeps tables that have been dropped on disk.
+  // Between statements: kept findings would keep tables that have been dropped on disk.
   void forget_if_old();
   size_t count(uint8_t role) const { return role == CHEETAH_ROLE_CHILD ? child_count_ : parent_count_; }
   bool exist() const { return list_ != nullptr; }
@@ -60,8 +60,8 @@ class ForeignKeys {
   bool refer_to_own_table() const;
   ForeignKeyList list() const { return list_; }
 
-  // After a row has been written; `old_record`: what it was, nullptr for a new one and for one that
-  // has got another place, which InnoDB takes for new. 0, or an error of the handler.
+  // After a row has been written; `old_record`: its former content, nullptr for a new one and for
+  // one that has got another place, which InnoDB takes for new. 0, or an error of the handler.
   int check_parents(const uchar *old_record, const uchar *record);
   // After a row has been deleted (`record`: nullptr) or changed: keeps it for its children, or has
   // these follow.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What SHOW ENGINE CHEETAH STATUS tells of the latest foreign key error.
+// The text of SHOW ENGINE CHEETAH STATUS about the latest foreign key error.
 #pragma once
 
 #include "server.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the server asks about constraints: SHOW CREATE TABLE, information_schema, which tables a
+// The server's questions about constraints: SHOW CREATE TABLE, information_schema, which tables a
 // statement has to open, and whether a change of a definition may be.
 #include "constraints/foreign_keys.h"
 #include "engine.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE in place: what of a new definition the engine's rows and indexes fit as they are, and
-// which indexes it builds for it.
+// ALTER TABLE in place: the part of a new definition that the engine's rows and indexes fit as they
+// are, and the indexes it builds for it.
 //
-// The server asks `check_if_supported_inplace_alter` first. What is answered there decides about
-// ALGORITHM= and LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with
-// nobody else at the table, `commit_inplace_alter_table`: in that one the engine takes the new
-// definition, of all partitions at once, together with the number that the .frm file has. By that
-// number the server's ddl log finds out after a crash which .frm file belongs to the table
-// (docs/developers/mariadb.md, "DDL and crashes").
+// The server asks `check_if_supported_inplace_alter` first. Its answer decides about ALGORITHM= and
+// LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with nobody else at
+// the table, `commit_inplace_alter_table`: in that one the engine takes the new definition, of all
+// partitions at once, together with the number that the .frm file has. By that number the server's
+// ddl log finds out after a crash which .frm file belongs to the table (docs/developers/mariadb.md, "DDL and
+// crashes").
 #include "ddl/alter.h"
 
 #include "codec/columns.h"
@@ -69,7 +69,7 @@ class Alteration {
     return changes_columns() || handler_->codec_.has_names(cheetah_table_extra(handler_->engine_table_.get()));
   }
 
-  // What the engine makes of the rows that there are; null if columns stay as they are.
+  // The change that the engine makes to the present rows; null if columns stay as they are.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
   // Why the table is copied; null if rows and clustered index are just what it has, or the engine
@@ -224,7 +224,7 @@ class Alteration {
     return codec_.secondary_of(index).key().same_encoding(old.secondary_of(from).key(), was_);
   }
 
-  // Which column was which, and what rows become if they come or go.
+  // Finds which column was which, and the change of rows if columns come or go.
   void find_columns() {
     was_.resize(altered_->s->fields);
     for (uint i = 0; i < was_.size(); i++) was_[i] = i;
@@ -605,7 +605,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return handler_error(cheetah_lock_table(txn_, opened, false), thd_);
   }
 
-  // In a transaction of its own: what it writes is committed before the definition names it.
+  // In a transaction of its own: the words that it writes are committed before the definition names
+  // them.
   int load_words(ha_cheetah *file, WordCodec *index, const CheetahPostings *made) {
     TxnHandle txn(new_transaction());
     if (!txn) return HA_ERR_OUT_OF_MEM;
@@ -706,7 +707,7 @@ bool ha_cheetah::can_convert_nocopy(const Field &field, const Column_definition 
          definition.length >= field.field_length;
 }
 
-// What a change that only a copy can make does.
+// The reason why a change can be made by a copy only.
 static const char *why_server_copies(const TABLE *altered, const Alter_inplace_info *change, bool is_sequence) {
   alter_table_operations changes = change->handler_flags;
   if (is_sequence) return "a sequence is always copied";
@@ -753,8 +754,8 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (alteration.changes_format()) {
-    // Whoever does not ask for it in so many words wants the rows that there are to have the new
-    // format.
+    // A statement that does not name ALGORITHM=NOCOPY or INSTANT wants the present rows to have the
+    // new format.
     auto algorithm = change->alter_info->algorithm(ha_thd());
     bool later_images_only = algorithm == Alter_info::ALTER_TABLE_ALGORITHM_NOCOPY || algorithm == Alter_info::ALTER_TABLE_ALGORITHM_INSTANT;
     if (!later_images_only) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the handlerton needs of ALTER TABLE in place.
+// The parts of ALTER TABLE in place that the handlerton needs.
 #pragma once
 
 #include "server.h"

@@ -70,7 +70,7 @@ class TableCodec {
   const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
 
   // Index 0 of the engine is the clustered one; the others follow in the server's order, but for
-  // full-text indexes, which are none of its indexes.
+  // full-text indexes, which are not indexes of the engine.
   uint engine_index(uint key_no) const { return engine_indexes_[key_no]; }
   uint key_number(uint engine_index) const { return engine_index == 0 ? clustered_no_ : key_numbers_[engine_index - 1]; }
   // Full-text indexes, which the engine counts from 0, in the server's order.
@@ -113,7 +113,7 @@ class TableCodec {
   RowCodec row_;
 };
 
-// What the engine is told of full-text indexes when they are created.
+// The description of full-text indexes for the engine when they are created.
 class FulltextSpecs {
  public:
   explicit FulltextSpecs(const TableCodec &codec);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Table options of the engine, and what becomes of those it does not honour.
+// Table options of the engine, and the treatment of those it does not honour.
 #pragma once
 
 #include "server.h"
@@ -23,8 +23,8 @@ extern ha_create_table_option table_option_list[];
 bool same_format_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
 bool same_encryption(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
 
-// What a table with this definition is compressed with; warns of words that cannot be meant or have
-// no effect, or refuses them. 0 or an error of the handler.
+// The compression of a table with this definition; warns of words that make no sense or have no
+// effect, or refuses them. 0 or an error of the handler.
 int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, CheetahFormat *format);
 
 // How a table with this definition is encrypted; as above.

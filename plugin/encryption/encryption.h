@@ -7,7 +7,7 @@
 
 namespace cheetah {
 
-// What InnoDB has for this, with its meanings.
+// InnoDB's variables for this, with their meanings.
 extern st_mysql_sys_var *const sysvar_default_encryption_key_id;
 extern st_mysql_sys_var *const sysvar_encrypt_tables;
 extern st_mysql_sys_var *const sysvar_encrypt_log;
@@ -17,7 +17,7 @@ extern st_mysql_sys_var *const sysvar_encryption_rotate_key_age;
 uint32_t newest_key_version(uint32_t id);
 size_t key_bytes(uint32_t id, uint32_t version, uint8_t *buffer, size_t buffer_bytes);
 
-// What the engine is opened with: keys and settings.
+// The encryption parameters to open the engine: keys and settings.
 void set_encryption(CheetahConfig *config);
 // Tells the open engine what the variables say of rotation.
 void tell_rotation();

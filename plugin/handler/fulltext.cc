@@ -7,7 +7,7 @@
 //
 // Where rows are read with locks, a search is for what is committed now, whatever the snapshot. A
 // row that has changed when its lock is there is looked at by a second search, so that no statement
-// takes a row for a match that is none any more.
+// takes a row for a match that is no match any more.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -30,7 +30,7 @@ using MatchesHandle = std::unique_ptr<CheetahMatches, FreeMatches>;
 
 namespace cheetah {
 
-// What the server holds of a search; it knows the first two members.
+// The server's handle of a search; it knows the first two members.
 struct FulltextSearch {
   _ft_vft *please;
   _ft_vft_ext *could_you;

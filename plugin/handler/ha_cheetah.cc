@@ -34,9 +34,9 @@ using namespace cheetah;
 ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : CostedHandler(hton, share) {}
 
 // The server asks again whenever a statement locks the table: a read that locks must meet the rows
-// that it counts. Where reads keep nobody from ranges, what the server checks itself (UNIQUE ..
-// USING HASH, WITHOUT OVERLAPS) is checked when the row is there already, so that one of two who
-// write at once finds the other's.
+// that it counts. Where reads keep nobody from ranges, the server makes its own checks (UNIQUE ..
+// USING HASH, WITHOUT OVERLAPS) when the row is there already, so that one of two concurrent
+// writers finds the other's.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
   // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as
@@ -67,7 +67,7 @@ uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
 
 uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
 
-// What SHOW TABLE STATUS shows as the row format: the word of the definition.
+// The row format that SHOW TABLE STATUS shows: the word of the definition.
 enum row_type ha_cheetah::get_row_type() const {
   if (table_share == nullptr) return ROW_TYPE_DYNAMIC;
   return static_cast<enum row_type>(

@@ -33,7 +33,7 @@ bool is_temporary_name(const std::string &name);
 // Bytes of a row's position: `ref_length` of the handler.
 uint position_bytes(const TableCodec &codec);
 
-// Tells the engine how keys of a table are encoded, and what its definition says of statistics:
+// Tells the engine how keys of a table are encoded, and the statistics options of its definition:
 // from then on it takes some by itself.
 void describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
                    bool is_temporary);
@@ -69,7 +69,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
  public:
   ha_cheetah(handlerton *hton, TABLE_SHARE *share);
 
-  // What the engine can do.
+  // The abilities of the engine.
   Table_flags table_flags() const override;
   ulong index_flags(uint key_no, uint part, bool all_parts) const override;
   const char *index_type(uint key_no) override;
@@ -400,7 +400,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
 
   static constexpr uint64_t no_version = ~0ULL;
 
-  // Sizes as of the last look at them.
+  // Sizes at the last look at them.
   std::vector<CheetahIndexStats> sizes_;
   uint64_t fulltext_bytes_ = 0;
   ha_rows sized_rows_ = 0;

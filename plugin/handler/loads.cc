@@ -40,7 +40,7 @@ int ha_cheetah::end_bulk_insert() {
   } else {
     error = finish_load();
   }
-  // What the server tells is this.
+  // The server reports this variable.
   if (error != 0) my_errno = error;
   return error;
 }

@@ -181,7 +181,7 @@ int ha_cheetah::lock_to_scan() {
 }
 
 int ha_cheetah::use_private_transaction(THD *thd, bool writes) {
-  // Two handlers of one statement must not wait for each other, and what is read is committed.
+  // Two handlers of one statement must not wait for each other, and the rows read are committed.
   if (!writes) read_ = CHEETAH_READ_CONSISTENT;
   int error = end_private_transaction();
   if (error != 0) return error;

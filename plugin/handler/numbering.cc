@@ -7,8 +7,8 @@
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 
-// As InnoDB's innodb_autoinc_lock_mode = 1: what these insert is not known before, and is to have
-// numbers in a row.
+// As InnoDB's innodb_autoinc_lock_mode = 1: the number of rows that these insert is not known
+// before, and they are to have numbers in a row.
 static bool inserts_in_bulk(THD *thd) {
   int command = thd_sql_command(thd);
   return command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_LOAD;

@@ -182,7 +182,7 @@ int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
 }
 
 // The server leaves virtual columns to the engine while it reads only the index. To compute one, it
-// empties `tmp_set`, which a sort has made the table's read_set: what is in it stays.
+// empties `tmp_set`, which a sort has made the table's read_set: its contents stay.
 int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   MY_BITMAP &set = table->tmp_set;
   size_t words = bitmap_buffer_size(set.n_bits) / sizeof(*set.bitmap);
@@ -388,7 +388,7 @@ uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
   return is_row ? CHEETAH_END_ROW : CHEETAH_END_PREFIX;
 }
 
-// What lies behind the range is not to be locked.
+// Rows behind the range are not to be locked.
 CheetahSeekEnd ha_cheetah::end_of_range() {
   if (!in_range_read_ || end_range == nullptr) return {CHEETAH_END_NONE, no_key};
   end_key_.clear();

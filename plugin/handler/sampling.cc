@@ -132,8 +132,8 @@ int Sampler::sample_secondary(uint index_no) {
   return error;
 }
 
-// From the record at hand (`error`: there is none) to the end of the index, or until the run is
-// long enough.
+// From the record at hand (`error`: there is no record) to the end of the index, or until the run
+// is long enough.
 int Sampler::run(uint index_no, bool from_start, int error, const Next &next) {
   if (int failed = check(cheetah_estimate_run(estimate_, index_no, from_start))) return failed;
   if (index_no == 0 && error == 0) keep_places();

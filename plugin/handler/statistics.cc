@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the optimizer and SHOW TABLE STATUS ask: counts are exact, sizes are the bytes on disk.
+// Answers to the optimizer and SHOW TABLE STATUS: counts are exact, sizes are the bytes on disk.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -11,7 +11,8 @@ using namespace cheetah;
 
 // The optimizer's costs are in units of this; InnoDB's page size, so that plans are alike.
 static constexpr ulonglong cost_page_bytes = 16384;
-// Sizes are looked up again when the number of rows has changed by more than one in so many.
+// Sizes are looked up again when the number of rows has changed by more than one in
+// `size_change_divisor`.
 static constexpr ha_rows size_change_divisor = 16;
 
 int ha_cheetah::refresh_sizes() {
@@ -97,8 +98,8 @@ void ha_cheetah::look_for_cardinalities() {
   set_cardinalities();
 }
 
-// What the engine has found; without that, what follows from uniqueness, and the server guesses the
-// rest.
+// The engine's findings; without them, the facts that follow from uniqueness, and the server
+// guesses the rest.
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];

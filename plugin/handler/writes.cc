@@ -194,8 +194,8 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   return same;
 }
 
-// What refers to the row is looked at when it has changed, and is locked so: a constraint that has
-// come meanwhile counts.
+// Constraints that refer to the row are looked up when it has changed, and is so locked: a
+// constraint that has come meanwhile counts.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   CountedWork counted(handler_stats);
   int error = begin_change();

@@ -36,7 +36,8 @@ static size_t virtual_table_bytes() {
   return offset - 1 + 2 * sizeof(void *);
 }
 
-// What the server has written into it before it calls the plugin: members near its end, too.
+// The values that the server has written into it before it calls the plugin: members near its end,
+// too.
 static bool is_handlerton(const handlerton *hton) {
   return hton->tablefile_extensions == hton_no_exts && hton->discover_table_names != nullptr &&
          hton->drop_table != nullptr && hton->slot == HA_SLOT_UNDEF;

@@ -7,8 +7,8 @@
 
 namespace cheetah {
 
-// What differs, in words; null if nothing was found to. To be called before anything of the server
-// is used, by the plugin's init, with the handlerton as the server has made it.
+// The difference, in words; null if none was found. To be called before anything of the server is
+// used, by the plugin's init, with the handlerton as the server has made it.
 const char *layout_difference(const handlerton *hton);
 
 }  // namespace cheetah

@@ -2,8 +2,8 @@
 // Nodes of a Galera cluster (wsrep). The server replicates definitions of all engines, but rows
 // only of those that tell the cluster of each row, as this one does not. Rows that are written
 // would be on this node alone, and nobody would notice before they are missing. So writing one is
-// an error, unless a variable says that such tables are wanted. Definitions change everywhere: what
-// they do with rows (ALTER TABLE, TRUNCATE) is not refused.
+// an error, unless a variable says that such tables are wanted. Definitions change everywhere: the
+// effect on rows (ALTER TABLE, TRUNCATE) is not refused.
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "settings.h"

@@ -9,7 +9,7 @@
 
 namespace cheetah {
 
-// What a connection executes, empty between statements, and how.
+// The statement that a connection executes, empty between statements, and how.
 struct Connection {
   std::string statement;
   CHARSET_INFO *charset = nullptr;
@@ -22,7 +22,7 @@ struct Connection {
 // At most `bytes_max` of the statement; false when the connection is gone.
 bool find_connection(uint64_t number, size_t bytes_max, Connection *connection);
 
-// Tells `sink` for people who a connection is and what it does (CheetahDescribe).
+// Tells `sink` for people the user and the activity of a connection (CheetahDescribe).
 void describe_connection(void *, uint64_t connection, CheetahTextSink sink, void *context);
 
 }  // namespace cheetah

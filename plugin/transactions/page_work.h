@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a statement does with pages of its tables, for ANALYZE FORMAT=JSON and the slow log. Nothing
+// The work of a statement on pages of its tables, for ANALYZE FORMAT=JSON and the slow log. Nothing
 // is counted unless the server wants it.
 #pragma once
 

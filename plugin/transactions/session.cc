@@ -144,7 +144,7 @@ static bool was_killed(THD *thd) {
   return error == ER_QUERY_INTERRUPTED || error == ER_STATEMENT_TIMEOUT;
 }
 
-// LIMIT ROWS EXAMINED ends a scan as if it was killed, and what was found till then counts.
+// LIMIT ROWS EXAMINED ends a scan as if it was killed, and rows found till then count.
 static bool is_killed(THD *thd) { return thd_kill_level(thd) != THD_IS_NOT_KILLED && thd->killed != ABORT_QUERY; }
 
 uint8_t interrupted(void *context) {

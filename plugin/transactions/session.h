@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a connection has in the engine: one transaction, and the start of its current statement.
+// The state of a connection in the engine: one transaction, and the start of its current statement.
 #pragma once
 
 #include "server.h"

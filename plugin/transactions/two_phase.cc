@@ -4,8 +4,8 @@
 // The server prepares all that have written, syncs its binary log once for a group of transactions,
 // calls commit_ordered of each in the order of the log, from whichever thread leads the group, and
 // then commit in the thread of each connection. After a crash it asks what is prepared and decides
-// by what the binary log has. XA PREPARE only prepares; who decides, and when, is the client's
-// affair, who may be gone until then.
+// by what the binary log has. XA PREPARE only prepares; the client, who may be gone until then,
+// decides at any time.
 #include "transactions/two_phase.h"
 
 #include "engine.h"

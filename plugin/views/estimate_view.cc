@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_COMPRESSION_ESTIMATE: what a table of any engine would weigh in each
-// format. What the columns mean: docs/users/statistics.md.
+// information_schema.CHEETAH_COMPRESSION_ESTIMATE: the weight of a table of any engine in each
+// format. docs/users/statistics.md has the meaning of the columns.
 #include "views/information_schema.h"
 
 #include <lock.h>

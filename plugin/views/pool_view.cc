@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_BUFFER_POOL_STATS: InnoDB's columns of the same view; those that mean
-// nothing here are NULL. And CHEETAH_CACHE_CURVE: what would be read with more or less memory.
+// nothing here are NULL. And CHEETAH_CACHE_CURVE: the reads with more or less memory.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -82,7 +82,7 @@ static ST_FIELD_INFO lock_waits_columns[] = {Column("requesting_trx_id", ULonglo
 
 namespace cheetah {
 
-// What the server knows of who holds it: settings as they are now, and so a statement and its
+// The server's knowledge of the connection: settings as they are now, and so a statement and its
 // tables.
 static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
   Connection connection;
@@ -150,7 +150,7 @@ static void write_lock_wait(void *context, const CheetahLockWait *wait) {
   rows->end();
 }
 
-// What the engine lists for a view of the server, for whoever may see other connections.
+// Lists of the engine for a view of the server, for users who may see other connections.
 template <typename Sink>
 static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;

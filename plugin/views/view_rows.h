@@ -52,7 +52,7 @@ class Rows {
   bool failed_ = false;
 };
 
-// Tells the server the columns of a view, and what fills it.
+// Tells the server the columns of a view, and the function that fills it.
 template <ST_FIELD_INFO *columns, int (*fill)(THD *, TABLE_LIST *, COND *)>
 int init_view(void *place) {
   auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);
