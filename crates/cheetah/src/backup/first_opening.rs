@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 const READ_BYTES: u64 = 1 << 20;
 /// Longer ones are not read: it would name millions of files.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// What to do about a snapshot that is not whole.
+/// The advice about a snapshot that is not whole.
 const ADVICE: &str = "this copy of a snapshot is not whole: copy it again, with all files";
 
 /// If the disk has a manifest, compares the files with it. `Corruption` when one is not as the

@@ -120,7 +120,7 @@ impl Snapshot {
         }
         for file in page_map::named_files(&self.control) {
             target.take(&file.path, file.bytes, file.is_final)?;
-            // Whoever opens the snapshot makes the copies that it lacks.
+            // The first opening of the snapshot makes the copies that it lacks.
             if map.is_damaged && !map.without_copy.contains(&file.number) {
                 target.take(&file.copy, file.bytes, file.is_final)?;
             }
@@ -152,7 +152,7 @@ impl Snapshot {
             target.copy(&file.path, file.bytes(), &[])?;
         }
         target.copy(&last.path, last.bytes(), &behind)?;
-        // What a startup will do: it finds the end where it is to be.
+        // A startup will do this: it finds the end where it is to be.
         let end = Lsn(log.end.0 + behind.len() as u64);
         log::read_from(target.disk(), keys, log.from, end, |_| Ok(()))?;
         Ok(withdrawn_count)

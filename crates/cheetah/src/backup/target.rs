@@ -35,13 +35,13 @@ impl std::fmt::Debug for Pace<'_> {
     }
 }
 
-/// What a snapshot has.
+/// The size of a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[expect(missing_docs, reason = "named by their unit")]
 pub struct Written {
     pub files_count: u64,
     pub bytes: u64,
-    /// Of these, what was copied, neither linked nor cloned.
+    /// Of these, the bytes that were copied, neither linked nor cloned.
     pub copied_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Target<'a> {
     pace: Pace<'a>,
     due_ns: u64,
     files: Vec<ManifestFile>,
-    /// What is to be removed after an error.
+    /// The files and directories to be removed after an error.
     created: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What has been written.
+    /// The amount written so far.
     pub(super) fn written(&self) -> Written {
         let bytes = |made: &dyn Fn(Made) -> bool| {
             self.files.iter().filter(|file| made(file.made)).map(|file| file.bytes).sum()
@@ -141,7 +141,7 @@ impl<'a> Target<'a> {
         Ok(true)
     }
 
-    /// False if it cannot be cloned. `bytes`: what is wanted of it.
+    /// False if it cannot be cloned. `bytes`: the part of it that is wanted.
     fn clone_file(&mut self, path: &str, bytes: Option<u64>) -> Result<bool> {
         let Ok(file) = self.pin.durable().disk().clone_file(path, self.disk(), path) else {
             return Ok(false);
@@ -198,7 +198,7 @@ impl<'a> Target<'a> {
         self.durable.directory_barrier("")
     }
 
-    /// Removes what there is. Nothing needs it, so an error does not matter: whoever comes next is
+    /// Removes what there is. Nothing needs it, so an error does not matter: the next attempt is
     /// told that the directory exists.
     pub(super) fn remove(&self) {
         self.created.iter().for_each(|path| drop(self.disk().unlink(path)));
@@ -242,7 +242,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Waits for as long as so many bytes take.
+    /// Waits for as long as `bytes` bytes take.
     fn pause(&mut self, bytes: u64) -> Result<()> {
         let Pace { clock, bytes_per_second, .. } = self.pace;
         let cost_ns = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
@@ -262,7 +262,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Why the directory cannot be created, and what to do.
+/// The reason why the directory cannot be created, and the remedy.
 fn refused(path: &Path, error: std::io::Error) -> Error {
     let detail = match error.kind() {
         ErrorKind::AlreadyExists => {

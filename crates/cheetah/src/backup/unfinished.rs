@@ -6,8 +6,8 @@ use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
 /// Removes those that have no CONTROL: nobody can open them, and their links keep files that the
-/// database has let go of. For a startup. What cannot be removed stays until the next one. Blocks
-/// for I/O.
+/// database has let go of. For a startup. Directories that cannot be removed stay until the next
+/// one. Blocks for I/O.
 pub fn remove_unfinished(disk: &dyn Disk) {
     for name in disk.list(SNAPSHOTS).unwrap_or_default() {
         let root = format!("{SNAPSHOTS}/{name}");
