@@ -1,5 +1,5 @@
-//! What went wrong without stopping the engine, where no statement could be told: in the
-//! background, or while tidying up.
+//! Failures that did not stop the engine and that no statement could report: in the background, or
+//! while tidying up.
 //!
 //! Invariants
 //!   I1  One entry for each place, its last failure. It goes when the place has done its work
@@ -26,7 +26,7 @@ pub struct BackgroundErrors {
 #[derive(Default, Debug)]
 struct Noted {
     last: BTreeMap<&'static str, String>,
-    /// What no listener has heard.
+    /// The errors that no listener has heard.
     unheard: BTreeMap<&'static str, String>,
 }
 
@@ -54,7 +54,7 @@ impl BackgroundErrors {
         self.noted.lock().last.remove(place);
     }
 
-    /// What lasts: places and their last failures.
+    /// The lasting errors: places and their last failures.
     pub fn list(&self) -> Vec<(&'static str, String)> {
         self.noted.lock().last.iter().map(|(place, text)| (*place, text.clone())).collect()
     }

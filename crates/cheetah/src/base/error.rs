@@ -1,5 +1,5 @@
-//! Errors of the engine. A message says what, where, and what to do; that of a conflict only what,
-//! as the caller knows the row and retries.
+//! Errors of the engine. A message says what is wrong, where, and what to do; that of a conflict
+//! only what is wrong, as the caller knows the row and retries.
 //!
 //! Callers decide by [`Error::kind`] whether to try again, to change the request, to provide what
 //! is missing, to restore a table, or to open the database again.
@@ -10,7 +10,7 @@ use std::io;
 /// Result with the engine's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a caller can do about an error.
+/// The remedy that a caller has for an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -107,7 +107,7 @@ pub enum Error {
     /// A constraint between tables does not allow the change of a definition.
     #[error("{detail}")]
     Constraint {
-        /// What is wrong.
+        /// The kind of problem.
         problem: ConstraintProblem,
         /// With what; of `IndexIsNeeded` the name of the index.
         detail: String,
@@ -123,7 +123,7 @@ pub enum Error {
     /// A bound was exceeded: key or row size, number of indexes, memory.
     #[error("{what}: {actual} exceeds the limit of {limit}")]
     Limit {
-        /// What is limited, with its unit.
+        /// The limited quantity, with its unit.
         what: &'static str,
         /// The value asked for.
         actual: u64,
@@ -135,9 +135,9 @@ pub enum Error {
     Setting {
         /// Its name, which is that of the server's variable without `cheetah_` where there is one.
         name: &'static str,
-        /// What was asked for.
+        /// The value asked for.
         value: u64,
-        /// What is allowed.
+        /// The allowed values.
         range: String,
     },
     /// A key of the server's key service is missing, or is another one.
@@ -147,7 +147,7 @@ pub enum Error {
         id: u32,
         /// The version; 0 for whichever is the newest.
         version: u32,
-        /// What is wrong, what it is needed for, and what to do.
+        /// The problem, the use of the key, and the remedy.
         detail: String,
     },
     /// Not enough disk space to accept the change.
@@ -158,7 +158,7 @@ pub enum Error {
     Unsupported {
         /// File and position.
         place: String,
-        /// What was found and what to do.
+        /// The findings and the remedy.
         detail: String,
     },
     /// Bytes on disk are not what was written there.
@@ -166,7 +166,7 @@ pub enum Error {
     Corruption {
         /// File, segment or page.
         place: String,
-        /// What was expected and what was found.
+        /// The expectation and the finding.
         detail: String,
     },
     /// The operating system refused a read, an open, or the like.
@@ -179,8 +179,8 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// A rollback has met an error. What it has not reclaimed yet stays locked until the engine has
-    /// done so.
+    /// A rollback has met an error. Rows that it has not reclaimed yet stay locked until the engine
+    /// has done so.
     #[error(
         "the rollback of transaction {txn} has met an error: {reason}; the rows that it has still to roll back stay \
          locked while the engine goes on trying; if the cause lasts, restart the server, or drop or truncate the table"
@@ -211,7 +211,7 @@ fn of_version(version: u32) -> String {
 const SHORTAGES: [i32; 3] = [12, 23, 24];
 
 impl Error {
-    /// What a caller can do about it.
+    /// The remedy that a caller has for it.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::LockTimeout
@@ -260,7 +260,7 @@ impl Error {
         }
     }
 
-    /// What an error says, as damage of a place.
+    /// The text of an error, as damage of a place.
     pub fn as_damage_of(&self, place: &str) -> Self {
         match self {
             Error::Corruption { place, detail } => Error::corrupt(place, detail),

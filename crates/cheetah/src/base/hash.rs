@@ -5,10 +5,10 @@
 //!   - Maps have numbers for keys that the engine gives out, or hashes of users' keys. Of a hash
 //!     there is one element, so no choice of keys makes a map slow.
 //!   - Where a hash stands for users' keys, two keys that share it share a lock or a latch: they
-//!     wait for each other, and nothing is wrong. Who looks for such keys slows down the
-//!     transactions on his own rows.
-//!   - CHECK TABLE compares sums of hashes: who chooses keys for it can hide a difference in his
-//!     own rows only.
+//!     wait for each other, and nothing is wrong. An attacker who looks for such keys slows down
+//!     the transactions on his own rows.
+//!   - CHECK TABLE compares sums of hashes: an attacker who chooses keys for it can hide a
+//!     difference in his own rows only.
 //!   - The same in every run, so that a test that has failed can be repeated.
 //!
 //! A map that has keys of users themselves, or is filled with numbers that come from outside, needs
@@ -78,7 +78,8 @@ pub(crate) fn shards_count(wanted: usize) -> usize {
     1 << wanted.max(1).ilog2()
 }
 
-/// The number of the shard of `hash`, of so many (a power of two); by bits that a map uses least.
+/// The number of the shard of `hash`, of `shards_count` (a power of two); by bits that a map uses
+/// least.
 pub(crate) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)
 }

@@ -10,8 +10,8 @@ use super::stalls::Stalls;
 use super::{BackgroundErrors, Error, Result};
 use std::sync::OnceLock;
 
-/// Whether the engine may go on, what lasts that has not stopped it, and how it gets on. Shared by
-/// all layers.
+/// Whether the engine may go on, the errors that last and have not stopped it, and its progress.
+/// Shared by all layers.
 #[derive(Default, Debug)]
 pub struct Health {
     stopped: OnceLock<String>,
@@ -39,7 +39,7 @@ impl Health {
         result.map_err(|error| self.stop(format!("{what} failed in the middle: {error}")))
     }
 
-    /// What goes wrong without stopping the engine.
+    /// The errors that have not stopped the engine.
     pub fn background_errors(&self) -> &BackgroundErrors {
         &self.background_errors
     }

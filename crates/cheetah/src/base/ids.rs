@@ -39,11 +39,12 @@ id! {
     TxnId(u64)
 }
 id! {
-    /// What the caller knows a transaction's session by, when others wait for it. 0 means "none".
+    /// The caller's name for a transaction's session, when others wait for it. 0 means "none".
     SessionId(u64)
 }
 id! {
-    /// A version of the page map: what one checkpoint makes durable as a whole. Never reused.
+    /// A version of the page map: the pages that one checkpoint makes durable as a whole. Never
+    /// reused.
     Epoch(u64)
 }
 id! {
@@ -54,7 +55,7 @@ id! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number: what the page table reaches (a petabyte of pages). On disk it has
+    /// The largest page number: the reach of the page table (a petabyte of pages). On disk it has
     /// 40 bits.
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }

@@ -1,7 +1,7 @@
 //! How long operations of one kind took: a histogram, their time together, and the longest.
 //!
-//! Whoever does the operations has a [`Latency`] of its own. What is recorded here has waited, or
-//! done I/O: for microseconds at least.
+//! Each part that does such operations has a [`Latency`] of its own. The operations recorded here
+//! have waited, or done I/O: for microseconds at least.
 //!
 //! Invariants
 //!   I1  Nobody waits: counters are atomic and relaxed. They are read one by one, so what is
@@ -26,7 +26,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Records an operation that took so long.
+    /// Records an operation that took `ns` nanoseconds.
     pub fn record(&self, ns: u64) {
         if let Some(bucket) = self.buckets.get(bucket_of(ns)) {
             bucket.fetch_add(1, Relaxed);
@@ -43,7 +43,7 @@ impl Latency {
         operation()
     }
 
-    /// What has been recorded.
+    /// The operations recorded so far.
     pub fn counts(&self) -> LatencyCounts {
         LatencyCounts {
             buckets: std::array::from_fn(|at| self.buckets.get(at).map_or(0, |bucket| bucket.load(Relaxed))),
@@ -65,7 +65,7 @@ impl Drop for Timing<'_> {
     }
 }
 
-/// What a [`Latency`] has recorded.
+/// The operations that a [`Latency`] has recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LatencyCounts {
     buckets: [u64; BUCKETS_COUNT],
@@ -78,9 +78,9 @@ pub struct LatencyCounts {
 /// So many operations that took about equally long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// At least so long.
+    /// At least this time.
     pub from_us: u64,
-    /// Less than so long; no bound of the last bucket.
+    /// Less than this time; `None` for the last bucket, which has no bound.
     pub below_us: Option<u64>,
     /// How many.
     pub count: u64,

@@ -1,6 +1,6 @@
-//! What every layer shares: identifiers, errors, configuration, the health of the engine, hashing
-//! and delays; what threads tell of their work, and of their waits, with how long these take; and
-//! what tests hook into: `planted`, `reach`, `sync` and `model`.
+//! Types that every layer shares: identifiers, errors, configuration, the health of the engine,
+//! hashing and delays; the reports of threads about their work and their waits, with their times;
+//! and the hooks of tests: `planted`, `reach`, `sync` and `model`.
 //!
 //! Many files: one for each thing that is shared.
 

@@ -1,7 +1,7 @@
-//! What [`super::sync`] has, over the model checker's primitives. A model includes a source file of
-//! the engine once more, with this as its `sync`, and goes through all orders in which its threads
-//! can take their steps, with all that the memory model allows. They are run by one thread of the
-//! system, so a bug that is planted is there for all of them.
+//! The content of [`super::sync`], over the model checker's primitives. A model includes a source
+//! file of the engine once more, with this as its `sync`, and goes through all orders in which its
+//! threads can take their steps, with all that the memory model allows. They are run by one thread
+//! of the system, so a bug that is planted is there for all of them.
 
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};

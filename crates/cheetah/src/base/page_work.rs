@@ -1,11 +1,11 @@
-//! What the current thread does with pages, for a statement whose user wants to see it.
+//! The current thread's work on pages, for a statement whose user wants to see it.
 //!
 //! Invariants
-//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted: what is left
-//!       is one look at a flag of the thread for each page. It lies beside the thread's number,
-//!       which the counter of all fetches needs anyway, so that one access to what belongs to the
-//!       thread is enough for both.
-//!   I2  Counts may be nested: what is done in the inner one is not the outer one's.
+//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted: the rest is
+//!       one look at a flag of the thread for each page. It lies beside the thread's number, which
+//!       the counter of all fetches needs anyway, so that one access to what belongs to the thread
+//!       is enough for both.
+//!   I2  Counts may be nested: work counted by the inner one is not the outer one's.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -37,7 +37,7 @@ impl PageWork {
         versions_read: 0,
     };
 
-    /// What has come since `since`, an earlier state of the same thread.
+    /// The work since `since`, an earlier state of the same thread.
     pub fn after(self, since: PageWork) -> PageWork {
         PageWork {
             pages_accessed: self.pages_accessed.wrapping_sub(since.pages_accessed),
@@ -50,7 +50,7 @@ impl PageWork {
     }
 }
 
-/// What belongs to a thread.
+/// The counters of a thread.
 struct Own {
     /// Counts that have begun and not ended.
     wanted: Cell<u32>,
@@ -108,7 +108,7 @@ pub fn begin() -> PageWork {
     })
 }
 
-/// What this thread has done since its [`begin`], which returned `since`; that count is over.
+/// The work of this thread since its [`begin`], which returned `since`; that count is over.
 pub fn end(since: PageWork) -> PageWork {
     OWN.with(|own| {
         own.wanted.set(own.wanted.get().saturating_sub(1));

@@ -6,7 +6,7 @@
 //!   I1  Each value by itself is in the range that the server allows, before and after.
 //!   I2  Of two values that do not fit, the one that was not given changes: a value that is its
 //!       default counts as not given. If both were, the one changes that is derived from the other.
-//!   I3  What has been adjusted fits: nothing changes the second time.
+//!   I3  Adjusted settings fit: nothing changes the second time.
 
 use super::Config;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::fmt;
 /// Log files are whole numbers of this, as the server rounds `cheetah_log_file_size`.
 const LOG_FILE_UNIT: u64 = 1 << 20;
 
-/// The log has room for at least so many of its files.
+/// The log has room for at least this number of its files.
 pub(super) const LOG_FILES_MIN: u64 = 4;
 
 /// The variables that depend on each other.

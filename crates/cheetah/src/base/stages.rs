@@ -1,5 +1,5 @@
-//! Why a thread is held up, or what it does that takes long: told to the observer that the caller
-//! of the engine has named, so that it can show it.
+//! The reason why a thread is held up, or its long work: told to the observer that the caller of
+//! the engine has named, so that it can show it.
 //!
 //! One observer for the process: it finds out by the calling thread whose work it is, so that no
 //! layer has to hand it down. Threads of the engine tell of their stages too; the observer knows
@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-/// What is waited for, or done.
+/// The reason of the wait, or the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Waits for the lock of a row or a range.
@@ -20,16 +20,16 @@ pub enum Stage {
     TableLock,
     /// Waits until a checkpoint makes room in the log, or is slowed down on account of it.
     LogSpace,
-    /// Writes, or waits until others have written, what fills the memory.
+    /// Writes the pages that fill the memory, or waits until others have written them.
     Memory,
     /// Rolls changes back.
     RollingBack,
 }
 
-/// What an observer wants to have back at the end of a stage.
+/// State that an observer wants to have back at the end of a stage.
 pub type Before = [u64; 3];
 
-/// What an observer says when a stage begins.
+/// An observer's answer when a stage begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Begun {
     /// The number of the connection whose thread it is; 0 when it is nobody's.
@@ -125,8 +125,8 @@ pub(super) mod testing {
         CONNECTION.set(number);
     }
 
-    /// What the observer was told by this thread: begins and ends of stages, with what the begin
-    /// has returned.
+    /// The calls to the observer by this thread: begins and ends of stages, with the results of the
+    /// begins.
     pub(in crate::base) fn told() -> Vec<(bool, Stage, u64)> {
         TOLD.with_borrow(Clone::clone)
     }

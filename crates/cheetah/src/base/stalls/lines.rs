@@ -1,8 +1,8 @@
 //! Lines for people about stalls that take too long.
 //!
 //! Invariants
-//!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. What ends
-//!       meanwhile is in the next line of its reason.
+//!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. Stalls that end
+//!       meanwhile are in the next line of their reason.
 //!   I2  Stalls that last come first: those that hang are what somebody has to know. Of several
 //!       reasons, the one reported least recently comes first: none hides another.
 //!   I3  Only what the engine owes its users is reported: waits for room in the log and in memory,
@@ -40,7 +40,7 @@ struct State {
     by_reason: [OfReason; Reason::ALL.len()],
 }
 
-/// What is to be reported of a reason.
+/// The stalls of a reason that are to be reported.
 #[derive(Default, Debug)]
 struct OfReason {
     ended: TooLong,
@@ -67,7 +67,7 @@ impl TooLong {
         }
     }
 
-    /// `one` and `many`: what they do, or did.
+    /// `one` and `many`: the verbs, in the present or the past.
     fn line(&self, reason: Reason, one: &str, many: &str) -> String {
         let Self { count, longest_ns, connection } = *self;
         let who = match connection {
@@ -82,7 +82,7 @@ impl TooLong {
     }
 }
 
-/// What is waited for.
+/// The object of the wait.
 fn waited_for(reason: Reason) -> &'static str {
     match reason {
         Reason::RowLock => "row locks",
@@ -95,7 +95,7 @@ fn waited_for(reason: Reason) -> &'static str {
     }
 }
 
-/// I3: so many threads that stall too long at once are reported while that lasts.
+/// I3: this number of threads that stall too long at once is reported while that lasts.
 fn reported_from(reason: Reason) -> Option<u64> {
     match reason {
         Reason::RowLock | Reason::TableLock => Some(LOCK_WAITERS_REPORTED_MIN),

@@ -7,8 +7,8 @@
 //! Invariants
 //!   I1  A stall is counted when it has ended, whatever ended it. Until then it is one of the
 //!       current ones.
-//!   I2  Stalled threads report nothing themselves: they may hang. They leave what they know, and
-//!       whoever calls [`Stalls::look`] reports it (`lines`).
+//!   I2  Stalled threads report nothing themselves: they may hang. They leave a note, and the
+//!       caller of [`Stalls::look`] reports it (`lines`).
 //! Locks     one mutex for lines, one of each reason for its last stall; both are taken last.
 
 mod lines;
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use lines::LOCK_WAITERS_REPORTED_MIN;
 
-/// An operation that takes so long is a stall.
+/// An operation that takes this time is a stall.
 pub const LONG_NS: u64 = 1_000_000_000;
 /// Waits that are seen at once, while they last: more than all but the largest servers have.
 const WAITS_SEEN_MAX: usize = 1024;
@@ -76,7 +76,7 @@ impl Reason {
         }
     }
 
-    /// A stall that lasts shorter is none.
+    /// Shorter waits are not reported.
     fn least_ns(self) -> u64 {
         match self {
             Self::Disk | Self::Checkpoint => LONG_NS,
@@ -106,7 +106,7 @@ struct Counted {
 pub struct StallCounts {
     /// Those that last.
     pub current: u64,
-    /// How long the longest of these has lasted; 0: there is none.
+    /// How long the longest of these has lasted; 0 without any.
     pub current_ns_max: u64,
     /// Those that have ended.
     pub ended: LatencyCounts,
@@ -185,8 +185,8 @@ impl Stalls {
         self.of_reason(reason).ended.counts()
     }
 
-    /// From now on stalls that take so long or longer are reported: those of [`LONG_NS`] at least
-    /// where shorter ones are none, and of waits for locks only those of
+    /// From now on stalls of at least `warning_ns` are reported: those of [`LONG_NS`] at least
+    /// where shorter waits are no stalls, and of waits for locks only those of
     /// [`LOCK_WAITERS_REPORTED_MIN`] threads or more at once. 0, as at first: none.
     pub fn warn_from(&self, warning_ns: u64) {
         self.lines.warn_from(warning_ns);
@@ -277,7 +277,7 @@ impl Operation<'_> {
         self.record()
     }
 
-    /// Ends the operation, does something that is none, and begins the next operation.
+    /// Ends the operation, does something that does not count, and begins the next operation.
     pub fn between<R>(&mut self, other: impl FnOnce() -> R) -> R {
         self.record();
         let done = other();

@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //!   I1  A place belongs to the thread that has changed it from `FREE`, until it is `FREE` again.
-//!   I2  Who looks sees a stall whole, or not at all.
+//!   I2  A look sees a stall whole, or not at all.
 //!   I3  Nobody waits. When all places are taken a stall gets none: it is not seen while it lasts.
 
 use super::Reason;
@@ -57,7 +57,7 @@ impl Places {
         });
         let Some((at, place)) = free else { return Taken(None) };
         LAST.set(at);
-        // Who sees the new owner sees that the old one's time has gone (I2).
+        // A thread that sees the new owner sees that the old one's time has gone (I2).
         fence(Release);
         place.whose.store(stall.connection << REASON_BITS | stall.reason as u64, Relaxed);
         place.since_ns.store(stall.since_ns.max(TAKEN + 1), Release);
