@@ -1,6 +1,6 @@
 //! CHECK: walks every tree of a table and compares them with each other.
 //!
-//! What is proven
+//! Proof
 //!   Each tree is sound by itself (see [`Tree::check_with`](crate::tree::Tree::check_with)). The
 //!   clustered tree has as many rows as were counted, every large value that a row refers to can be
 //!   read, and no page belongs to the table without being used. Each secondary tree has as many
@@ -10,8 +10,8 @@
 //!
 //! Invariants
 //!   I1  Nobody waits for it, and it waits for nobody. Rows, entries and the count are those that
-//!       one snapshot sees, which is open before the first page is copied: what others change
-//!       meanwhile is neither seen nor missed, and purge leaves what is seen.
+//!       one snapshot sees, which is open before the first page is copied: changes of others
+//!       meanwhile are neither seen nor missed, and purge leaves the versions that are seen.
 //!   I2  Whether all pages are used is asked only where no transaction was around, and none has
 //!       come meanwhile.
 //!
@@ -40,10 +40,10 @@ const FINDINGS_MAX: usize = 100;
 /// Records between two looks whether the statement is to end.
 const RECORDS_PER_LOOK: u64 = 256;
 
-/// What CHECK has found.
+/// The findings of CHECK.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CheckReport {
-    /// What is wrong, in words; empty when all is well.
+    /// The faults, in words; empty when all is well.
     pub findings: Vec<String>,
     /// How many things are wrong.
     pub findings_count: u64,
@@ -75,7 +75,7 @@ impl CheckReport {
     }
 }
 
-/// A table to check, and the snapshot as of which it is checked.
+/// A table to check, and the snapshot to check it at.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
@@ -101,7 +101,7 @@ impl Checker<'_> {
     }
 
     /// Checks an index, and visits what the snapshot sees there: key and payload. Ends with the
-    /// first error of a visit; what cannot be read is a finding.
+    /// first error of a visit; a part that cannot be read is a finding.
     fn each_record(
         &self,
         index_no: usize,
@@ -278,7 +278,7 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
     }
 }
 
-/// What reads rows, and knows what each index should have.
+/// The reader of rows, which knows the entries that each index should have.
 struct RowWalk<'a, 'e> {
     checker: Checker<'a>,
     extended: bool,
@@ -286,7 +286,7 @@ struct RowWalk<'a, 'e> {
     values: Vec<Value>,
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
-    /// By the number of the index: what the entries of all rows sum up to.
+    /// By the number of the index: the sums of the entries of all rows.
     sums: Vec<HashSum>,
     /// Rows that could not be read.
     unreadable: u64,
@@ -323,8 +323,8 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// What an entry of an index adds to its sum. A caller who computes no entries leaves only the
-    /// row that it leads to.
+    /// The addend of an entry of an index to its sum. A caller who computes no entries leaves only
+    /// the row that it leads to.
     fn add_entry(&self, sum: &mut HashSum, key: &[u8], clustered: &[u8], payload: &[u8]) {
         match self.expected {
             Some(_) => sum.add([key, clustered, caller_payload(payload)]),
