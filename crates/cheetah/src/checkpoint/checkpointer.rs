@@ -20,14 +20,14 @@ const PAGES_PER_SYNC: usize = 512;
 /// Leaves whose waiting changes are saved in the time of one page write.
 const SAVED_PER_WRITTEN: usize = 4;
 
-/// What a checkpoint needs from the layers above.
+/// The state that a checkpoint needs from the layers above.
 pub(crate) trait StateAtSwitch {
     /// The state that belongs to the pages of this moment. Runs at the epoch switch, while no
     /// mini-transaction is open; must not enter one, and does no I/O.
     fn state_at_switch(&self) -> State;
 }
 
-/// What checkpoints work on.
+/// The parts that checkpoints work on.
 pub(crate) struct CheckpointParts {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -83,8 +83,8 @@ impl Checkpointer {
         Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
-    /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; what
-    /// is saved and written between two pauses, or all of it when somebody waits for that; the end,
+    /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; the
+    /// saving and writing between two pauses, or all of it when somebody waits for that; the end,
     /// with its syncs and the commit of the map.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
@@ -95,7 +95,7 @@ impl Checkpointer {
         stalls.begin_operation(StallReason::Checkpoint, &self.steps, &*self.parts.clock)
     }
 
-    /// The startup has ended: what is outdated now asks for no checkpoint.
+    /// The startup has ended: data that is outdated by then asks for no checkpoint.
     pub(crate) fn startup_has_ended(&self) {
         self.last.lock().outdated_bytes = self.parts.upkeep.outdated_bytes();
     }
@@ -289,7 +289,7 @@ impl Checkpointer {
     }
 
     /// The same, for who goes on without on a full disk. Each startup adds a file to the map, and
-    /// there may be only so many.
+    /// their number is limited.
     pub(crate) fn merge_map_if_there_is_room(&self) -> Result<()> {
         match self.merge_map_if_due() {
             Err(Error::DiskFull(_)) => Ok(()),

@@ -6,19 +6,20 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Log since the last checkpoint, as a part of what there may be, that starts the next one.
 const LOG_PERCENT: u64 = 25;
-/// A database that has changed, but not for so long, gets a checkpoint: space that is no longer
+/// A database that has changed, but not for this time, gets a checkpoint: space that is no longer
 /// needed goes back to the file system, and the next startup has nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
 /// Bytes of outdated images that ask for no checkpoint, whatever the size of the database; and the
 /// part of what is needed from which on they do.
 const OUTDATED_BYTES_MIN: u64 = 32 << 20;
 const OUTDATED_PART: u64 = 3;
-/// From so many bytes on, and so many times what is needed, a checkpoint makes no pauses any more.
+/// From this number of outdated bytes on, and this multiple of the needed ones, a checkpoint makes
+/// no pauses any more.
 const HURRY_OUTDATED_BYTES_MIN: u64 = 128 << 20;
 const HURRY_OUTDATED_TIMES: u64 = 2;
 
-/// The disk is looked at so often, and a checkpoint for space is made no more often; and after one
-/// that has failed, so much later.
+/// The time between two looks at the disk, and between two checkpoints for space; and the
+/// additional wait after one that has failed.
 const SPACE_LOOK_NS: u64 = 250_000_000;
 const SPACE_RETRY_NS: u64 = 1_000_000_000;
 /// Part of the reserve that is worth a checkpoint.
@@ -29,7 +30,7 @@ const SPACE_PART: u64 = 16;
 pub(crate) enum Reason {
     /// The log since the last one is long.
     Log,
-    /// What the epoch has to remember takes much memory.
+    /// The memory of the epoch's changes is large.
     Memory,
     /// Many images that only a checkpoint lets go are no longer needed.
     OutdatedImages,
@@ -104,7 +105,7 @@ impl Checkpointer {
         gain_bytes > pool.space().reserve_bytes() / SPACE_PART || self.parts.upkeep.gains_by_checkpoint()
     }
 
-    /// Whether so much is outdated that a checkpoint in progress must not make pauses.
+    /// Whether the outdated data is so much that a checkpoint in progress must not make pauses.
     pub(super) fn is_mostly_outdated(&self) -> bool {
         let most = HURRY_OUTDATED_BYTES_MIN.max(HURRY_OUTDATED_TIMES * self.parts.upkeep.live_bytes());
         self.outdated_bytes() > most

@@ -11,8 +11,8 @@
 //!   K2  The log is durable up to the epoch switch before the map commits the epoch: the epoch
 //!       never holds what the log lost.
 //!   K3  Log is recycled only after the epoch that replaces it has committed.
-//!   K4  What waits for leaves is saved in change files. Of an idle database it is brought into the
-//!       leaves before: so it comes to rest.
+//!   K4  Changes that wait for leaves are saved in change files. Of an idle database it is brought
+//!       into the leaves before: so it comes to rest.
 //!   P1 to P3  See `pace`.
 //! Locks     `one` is held over a checkpoint, with I/O and waits. Nobody takes it inside a
 //!           mini-transaction or under a latch.

@@ -2,7 +2,7 @@
 //! it, so that statements meet an even load instead of a burst.
 //!
 //! Invariants
-//!   P1  Whoever waits for a checkpoint never waits for a pause: a statement that asks for one,
+//!   P1  Nobody who waits for a checkpoint waits for a pause: a statement that asks for one,
 //!       shutdown, a full log and a full disk make the one in progress hurry.
 //!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before
 //!       images that only it lets go take more than twice of what is needed.
@@ -23,7 +23,7 @@ const HURRY_LOG_PERCENT: u64 = 65;
 /// seconds.
 const SECONDS_MAX: u64 = 30;
 /// Pages that writers flush, for each of those written meanwhile, above which there are no pauses:
-/// one in so many.
+/// one in `FLUSHED_SHARE`.
 const FLUSHED_SHARE: u64 = 8;
 /// How often a pause looks whether somebody waits.
 const LOOK_EVERY_NS: u64 = 5_000_000;
