@@ -1,7 +1,8 @@
 //! The barriers: the only caller of `sync_data` and `sync_dir` in the engine.
 //!
 //! Invariants
-//!   D1  What a barrier covers is durable when it returns `Ok`, whatever the power does afterwards.
+//!   D1  All that a barrier covers is durable when it returns `Ok`, whatever the power does
+//!   afterwards.
 //!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
 //!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
 //!       would succeed and mean nothing.)
@@ -25,8 +26,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The barriers by name. docs/developers/durability.md says what each makes durable, and who relies
-/// on it.
+/// The barriers by name. docs/developers/durability.md says what each makes durable, and which steps rely on
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// Images in a segment file, before a page map names them.
@@ -121,7 +122,7 @@ impl Durable {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
     }
 
-    /// Makes a file of a snapshot durable. Of a disk with a health of its own: what happens to a
+    /// Makes a file of a snapshot durable. Of a disk with a health of its own: the fate of a
     /// snapshot does not stop the engine (Z7).
     pub fn snapshot_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
         self.pass(Barrier::Snapshot, path, || file.sync_data())

@@ -1,8 +1,8 @@
 //! Which files pinned snapshots name, by path, and which of these are there for them alone.
 //!
 //! Invariants (docs/developers/durability.md)
-//!   Z2  A file that a pin names is not unlinked. What is let go meanwhile is *held*, and goes when
-//!       the last pin that names it has ended.
+//!   Z2  A file that a pin names is not unlinked. Files that are let go meanwhile are *held*, and
+//!       go when the last pin that names them has ended.
 //!   Z8  The pins may all be ended at once, by somebody else than who has them: then
 //!       [`Pin::check`] fails.
 //!   Z9  Nothing of this is on disk: a startup removes what was held.

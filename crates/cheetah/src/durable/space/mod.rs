@@ -1,4 +1,4 @@
-//! Free disk space: one owner, who says what may be begun while little is left.
+//! Free disk space: one owner, which says what may be begun while little is left.
 //!
 //! Invariants (O1 to O5 of docs/developers/durability.md)
 //!   O1  Work begins only if what is promised and its own bytes fit, and the part of the reserve
@@ -21,10 +21,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The file system is asked again after so many bytes, or a step of the reserve: others write on
-/// the disk too.
+/// The file system is asked again after this number of bytes, or a step of the reserve: others
+/// write on the disk too.
 const REFRESH_BYTES_MAX: u64 = 4 << 20;
-/// The reserve is allocated when less than so many times its bytes is left.
+/// The reserve is allocated when less than `ALLOCATED_BELOW` times its bytes is left.
 const ALLOCATED_BELOW: u64 = 4;
 /// So many times the reserve, or less, beside what is promised, is little.
 const SHORT_BELOW: u64 = 3;
@@ -76,7 +76,7 @@ pub struct SpaceSizes {
 }
 
 impl SpaceSizes {
-    /// The reserve on a disk of so many bytes.
+    /// The reserve on a disk of `disk_bytes` bytes.
     fn reserve_bytes(self, disk_bytes: u64) -> u64 {
         let Self { segment_bytes, log_file_bytes } = self;
         let most = (RESERVE_SEGMENTS * segment_bytes)
@@ -89,7 +89,7 @@ impl SpaceSizes {
 /// Bytes that must fit besides those of a [`Wish`].
 #[derive(Clone, Copy)]
 enum Promised {
-    /// So many, as of now.
+    /// This number, as it is now.
     Now(u64),
     /// As many as were last told.
     AsTold,
@@ -212,7 +212,7 @@ impl Space {
         self.wrote(bytes);
     }
 
-    /// Notes that so many of the bytes that were appended are in their file: perhaps before it is
+    /// Notes that `bytes` of the bytes that were appended are in their file: perhaps before it is
     /// noted that they were appended.
     pub fn landed(&self, bytes: u64) {
         if !planted::is_on("space: count what is appended when it is written") {
@@ -225,7 +225,7 @@ impl Space {
         self.has_freed.store(true, Relaxed);
     }
 
-    /// Notes that a write or an allocation of so many bytes has failed for lack of space: the file
+    /// Notes that a write or an allocation of `bytes` bytes has failed for lack of space: the file
     /// system is asked again, and doubted if it says that there was room.
     pub fn was_refused(&self, bytes: u64) {
         let mut known = self.known.lock();
@@ -236,9 +236,9 @@ impl Space {
         }
     }
 
-    /// `Err(DiskFull)` unless `bytes` can be written beside all that is promised already, and so
-    /// much of the reserve stays (O1). Cheap while there is room: the file system is asked only now
-    /// and then.
+    /// `Err(DiskFull)` unless `bytes` can be written beside all that is promised already, and
+    /// `stays` of the reserve is left (O1). Cheap while there is room: the file system is asked
+    /// only now and then.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Now(promised_bytes), bytes, stays, takes: false })
     }
@@ -310,7 +310,7 @@ impl Space {
         left.saturating_sub_unsigned(known.promised_bytes)
     }
 
-    /// Bytes that may be written so that so much of the reserve stays.
+    /// Bytes that may be written with `stays` of the reserve left.
     pub fn room_above(&self, stays: Reserve) -> u64 {
         let known = self.asked();
         self.left_bytes(&known).saturating_sub(known.promised_bytes.saturating_add(known.part(stays)))
@@ -359,7 +359,8 @@ impl Space {
     }
 
     fn measure(&self, known: &mut Known) -> Result<()> {
-        // Before the disk is asked: what is written or lands meanwhile is rather counted twice.
+        // Before the disk is asked: bytes that are written or land meanwhile are rather counted
+        // twice.
         self.written_bytes.store(0, Relaxed);
         let owed_bytes = u64::try_from(self.owed_bytes.load(Relaxed)).unwrap_or(0);
         let free_bytes = match known.is_doubted {
@@ -414,7 +415,7 @@ impl Space {
         left_bytes.saturating_sub(own_bytes).min(reserve_bytes)
     }
 
-    /// Has the file take so many bytes, or as many as there are. An error leaves it as it is: a
+    /// Has the file take `wanted` bytes, or as many as there are. An error leaves it as it is: a
     /// write meets it again.
     fn resize(&self, known: &mut Known, wanted: u64) {
         if known.file.is_none() && wanted > 0 {

@@ -8,11 +8,11 @@ use std::io::ErrorKind;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// As of the sizes below.
+/// The reserve with the sizes below.
 const RESERVE: u64 = 256 * KIB;
 const SIZES: SpaceSizes = SpaceSizes { segment_bytes: 32 * KIB, log_file_bytes: 4 * KIB };
 
-/// The space of a disk with so much left.
+/// The space of a disk with `left_bytes` left.
 fn space(disk: &SimDisk, left_bytes: u64) -> Space {
     let space = Space::new(Arc::new(disk.clone()));
     space.begin(SIZES).unwrap();
@@ -86,7 +86,7 @@ fn o1_what_is_promised_is_left_to_those_who_promised_it() {
     space.take(8 * KIB, Reserve::Whole).unwrap();
 }
 
-/// Whether so much is refused that has been appended and is in no file yet, however often the disk
+/// Whether bytes are refused that have been appended and are in no file yet, however often the disk
 /// is asked.
 fn refuses_what_was_appended() -> bool {
     let space = space(&SimDisk::new(), 600 * KIB);
