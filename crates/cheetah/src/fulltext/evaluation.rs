@@ -1,8 +1,8 @@
 //! Evaluates an expression: which rows it matches, with which hits.
 //!
 //! Invariants
-//!   - Groups are evaluated one after the other. In a group, what is required or excluded waits
-//!     until all else is through; what is required comes first.
+//!   - Groups are evaluated one after the other. In a group, required and excluded parts wait until
+//!     all others are through; required ones come first.
 //!   - A list of hits never changes. It gets longer at its front, so lists may share their ends.
 //!   - While something required is looked for, the rows that match go into a set of their own,
 //!     which then takes the place of the other.
@@ -31,7 +31,7 @@ pub(super) struct Hit {
 /// each word once all the same; this keeps short what a query says a thousand times.
 const LOOK_BACK: usize = 64;
 
-/// What a query has found so far.
+/// The finds of a query so far.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) budget: Budget,
@@ -76,7 +76,7 @@ impl State {
         Ok(self.documents.find(key).filter(|document| self.results.contains(*document)))
     }
 
-    /// A row matches: what the operator makes of it. `rank` is that of a sub-expression.
+    /// A row matches: applies the operator to it. `rank` is that of a sub-expression.
     pub(super) fn apply(&mut self, document: u32, rank: f32, operator: Operator) -> Result<()> {
         match operator {
             Operator::Any => self.add(document, rank)?,
@@ -245,8 +245,8 @@ pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut 
     Ok(())
 }
 
-/// What does not wait: everything but one thing that is required or excluded. Several words in one
-/// piece do not wait either.
+/// Evaluates an item that does not wait: everything but a single required or excluded part. Several
+/// words in one piece do not wait either.
 fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     if let Operand::Terms(terms) = &item.operand {
         return terms.iter().try_for_each(|term| evaluate_term(term, item.operator, state, source));
@@ -273,7 +273,7 @@ fn evaluate_operand(item: &Item, state: &mut State, source: &mut impl Source) ->
     }
 }
 
-/// What was required is in its set.
+/// After the required part, whose rows are in its set.
 fn after(operator: Operator, state: &mut State) {
     if operator == Operator::Required {
         state.end_required();
@@ -294,7 +294,7 @@ fn evaluate_term(term: &Term, operator: Operator, state: &mut State, source: &mu
 }
 
 /// Looks for a word, or for all that begin so. A word that the index leaves out may equal one that
-/// it has: what is left out does not go by the collation.
+/// it has: the words left out do not go by the collation.
 pub(super) fn search_word(
     word: u32,
     is_prefix: bool,

@@ -1,6 +1,6 @@
 //! A query as it was understood.
 
-/// What stands before a term, a phrase or a sub-expression.
+/// The operator before a term, a phrase or a sub-expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
     /// Nothing: rows that match are added.
@@ -33,25 +33,25 @@ pub(super) struct Term {
     pub(super) is_prefix: bool,
 }
 
-/// What an operator applies to.
+/// The operand of an operator.
 #[derive(Debug)]
 pub(super) enum Operand {
     /// One word.
     Term(Term),
-    /// What stands in one piece in the query, but is several words: `well-known.example`.
+    /// Several words that stand in one piece in the query: `well-known.example`.
     Terms(Vec<Term>),
     /// A text in quotes, and the distance after `@`. 0 and `None` are the same.
     Phrase(Vec<u8>, Option<u64>),
-    /// What stands in parentheses.
+    /// The content of parentheses.
     Expression(Expression),
 }
 
-/// An operator and what it applies to.
+/// An operator and its operand.
 #[derive(Debug)]
 pub(super) struct Item {
     /// The operator.
     pub(super) operator: Operator,
-    /// What it applies to.
+    /// Its operand.
     pub(super) operand: Operand,
 }
 

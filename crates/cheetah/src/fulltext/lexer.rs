@@ -7,9 +7,9 @@ pub(super) enum Token<'q> {
     Mark(u8),
     /// Digits alone; only in boolean mode.
     Number(&'q [u8]),
-    /// What is not in quotes: a word, or several.
+    /// Text that is not in quotes: a word, or several.
     Term(&'q [u8]),
-    /// What stands between two quotes, without them.
+    /// The text between two quotes, without them.
     Text(&'q [u8]),
     /// Nothing follows.
     End,
@@ -40,8 +40,8 @@ impl<'q> Lexer<'q> {
         Self { rest: query, is_boolean }
     }
 
-    /// The next piece. Between pieces, spaces, tabs and line breaks are skipped, and what cannot
-    /// begin one: `%`, and a quote that has no partner in its line.
+    /// The next piece. Between pieces, spaces, tabs and line breaks are skipped, and characters
+    /// that cannot begin one: `%`, and a quote that has no partner in its line.
     pub(super) fn next(&mut self) -> Token<'q> {
         while let Some(first) = self.rest.first() {
             let blank_len = self.len_of(|byte| matches!(byte, b' ' | b'\t'));

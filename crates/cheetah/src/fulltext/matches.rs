@@ -1,4 +1,4 @@
-//! What a query has found.
+//! The finds of a query.
 
 use super::documents::Documents;
 

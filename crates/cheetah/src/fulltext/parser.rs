@@ -22,7 +22,7 @@ const OPERAND_BYTES: usize = 2 * size_of::<Item>();
 /// An expression that is being read.
 #[derive(Default, Debug)]
 struct Open {
-    /// What stands before its parenthesis.
+    /// The operator before its parenthesis.
     operator: Option<Operator>,
     expression: Expression,
     /// Whether anything stands in it, even if it is no word.
@@ -40,7 +40,7 @@ impl Open {
     }
 }
 
-/// What a query means; `None` if there is nothing in it.
+/// The meaning of a query; `None` if it is empty.
 ///
 /// # Errors
 /// [`Error::Search`] when the query cannot be understood, or is nested too deeply; that of the
@@ -102,7 +102,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         Ok(open.has_content.then_some(open.expression))
     }
 
-    /// What may follow an operator.
+    /// The tokens that may follow an operator.
     fn after_operator(&mut self, operator: Operator, open: &mut Open, outer: &mut Vec<Open>) -> Result<()> {
         let token = self.lexer.next();
         match token {

@@ -43,7 +43,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Adds a row with the starts from `from` on, unless there are none.
+    /// Adds a row with the starts from `from` on, unless `starts` ends there.
     fn add(&mut self, document: u32, hits: u32, from: usize, state: &mut State) -> Result<()> {
         if self.starts.len() > from {
             state.budget.take(self.bytes_from(from))?;

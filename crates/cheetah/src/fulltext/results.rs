@@ -13,10 +13,10 @@ const REMOVED: u32 = u32::MAX - 1;
 /// Instead of a list: the row was never in the set.
 const ABSENT: u32 = u32::MAX;
 
-/// What is known of a row.
+/// The data of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// What operators add to its rank, from -1 to 1.
+    /// The sum that operators add to its rank, from -1 to 1.
     pub(super) rank: f32,
     /// The first of its hits, or one of the three marks.
     pub(super) hits: u32,

@@ -89,7 +89,7 @@ fn rank(mut state: State, source: &mut impl Source) -> Result<Matches> {
     Ok(Matches::new(state.documents, ranks, rows))
 }
 
-/// What operators have made of the rank, plus, for each word in the order in which they first
+/// The result of the operators for the rank, plus, for each word in the order in which they first
 /// matched, how often it is there times how rare it is, twice. That is the order of InnoDB's sums;
 /// so is where numbers are rounded.
 fn rank_of(entry: Entry, state: &State, rarities: &[f64], scratch: &mut Vec<(u32, u32, u32)>) -> f32 {

@@ -1,9 +1,9 @@
-//! What a query needs of an index and of the rows.
+//! The needs of a query from an index and the rows.
 
 use super::positions::{Position, Positions};
 use crate::base::Result;
 
-/// What an index does with a word.
+/// The treatment of a word by an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WordKind {
     /// It has the word.
@@ -23,12 +23,12 @@ pub struct Word<'a> {
     /// Weights of the collation: equal bytes are equal words, and they sort as words do. Those of a
     /// prefix of a word begin those of the word.
     pub weights: &'a [u8],
-    /// What the index does with it.
+    /// The treatment of the word by the index.
     pub kind: WordKind,
 }
 
-/// An index and its rows, as of the snapshot of whoever asks. All methods may do I/O, and pass on
-/// the errors of `each`. Their own end the query; that is how it is interrupted.
+/// An index and its rows, at the snapshot of the caller. All methods may do I/O, and pass on the
+/// errors of `each`. Their own end the query; that is how it is interrupted.
 pub trait Source {
     /// Calls `each` for every word of a query's term or phrase, in order.
     fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;

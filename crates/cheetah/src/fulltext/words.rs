@@ -8,16 +8,16 @@ use std::sync::Arc;
 /// Bytes of a word beside its weights: its place here and in the map.
 const WORD_BYTES: usize = 2 * size_of::<(Arc<[u8]>, u32)>() + size_of::<Asked>() + 16;
 
-/// The table is larger so many times than what has a word that is in every row: its rarity is not
-/// 0, so that a match has a rank.
+/// A word that is in every row counts as if the table were this much larger: its rarity is not 0,
+/// so that a match has a rank.
 const EVERY_ROW: f64 = 1.0001;
 
 /// A word, or the beginning of words, that a query asks for.
 #[derive(Debug)]
 struct Asked {
     weights: Arc<[u8]>,
-    /// Postings that were read for it. What is asked for twice counts twice, and of a prefix each
-    /// word counts.
+    /// Postings that were read for it. Words that are asked for twice count twice, and of a prefix
+    /// each word counts.
     postings: u64,
     /// How often it was searched for.
     searches: u32,
@@ -93,7 +93,7 @@ impl Words {
         self.asked[word as usize].order.unwrap_or(u32::MAX)
     }
 
-    /// How rare each word is, by number, in a table of so many rows: its inverse document
+    /// How rare each word is, by number, in a table of `row_count` rows: its inverse document
     /// frequency.
     pub(super) fn rarities(&self, row_count: u64) -> Vec<f64> {
         let rarity = |asked: &Asked| match asked.postings {

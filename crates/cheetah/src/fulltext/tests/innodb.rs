@@ -1,5 +1,5 @@
-//! What InnoDB of MariaDB 10.11 finds, in which order and with which ranks; for the most part from
-//! its own test suite.
+//! The finds of InnoDB of MariaDB 10.11, their order and their ranks; for the most part from its
+//! own test suite.
 
 use super::*;
 use Mode::{Boolean, NaturalLanguage, QueryExpansion};

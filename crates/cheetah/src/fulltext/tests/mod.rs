@@ -9,7 +9,7 @@ use super::{search, Matches, Mode, Position, PositionList, Positions, Source, Wo
 use crate::base::{Error, Result, SearchProblem};
 use std::collections::BTreeMap;
 
-/// What is enough for every query here.
+/// Enough memory for every query here.
 const LIMIT_BYTES: u64 = 1 << 30;
 
 /// InnoDB's own stop words.
@@ -17,7 +17,7 @@ const STOP_WORDS: &str =
     "a about an are as at be by com de en for from how i in is it la of on or that the this to \
                           was what when where who will with und www";
 
-/// A word of a row: its weights, what the index does with it, and where it stands.
+/// A word of a row: its weights, its treatment by the index, and its position.
 type RowWord = (Vec<u8>, WordKind, Position);
 
 /// A table with one index, of words in ASCII, case-insensitive, with InnoDB's stop words.
@@ -157,7 +157,7 @@ impl Source for Table {
     }
 }
 
-/// What is wrong with a query.
+/// The fault of a query.
 fn problem(result: Result<Vec<(u16, f32)>>) -> (SearchProblem, String) {
     match result {
         Err(Error::Search { problem, detail }) => (problem, detail),

@@ -6,7 +6,7 @@ use super::*;
 use cheetah_io::rng::Rng;
 use std::collections::BTreeSet;
 
-/// What an operator is at the moment: `Skipped` are those that a pass has left for later.
+/// The meaning of an operator at the moment: `Skipped` are those that a pass has left for later.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Op {
     None,
@@ -140,7 +140,7 @@ impl Maker<'_> {
     }
 }
 
-/// What is known of a word: postings read, and how often it is in each row.
+/// The data of a word: postings read, and how often it is in each row.
 #[derive(Default)]
 struct Known {
     postings: u64,
