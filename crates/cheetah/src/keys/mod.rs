@@ -5,8 +5,8 @@
 //!
 //! Invariants
 //!   K1  A key serves only while CONTROL names it, in both copies. So older engines refuse the
-//!       database before it has anything that they cannot read, and what a startup will need is
-//!       known before it writes anything (E12, E13).
+//!       database before it has anything that they cannot read, and the keys that a startup will
+//!       need are known before it writes anything (E12, E13).
 //!   K2  Every key that CONTROL names is in memory from the startup on, until it is named no more.
 //!       So nobody asks the key service in a mini-transaction, under a latch, or while others wait
 //!       (E11), and none can be missing later (E9).
@@ -57,7 +57,7 @@ pub struct Keys {
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
     /// Grows when images may have to be closed otherwise.
     changes: AtomicU64,
-    /// What the service was asked for each key, since the startup.
+    /// The service's requests for each key, since the startup.
     requests: Mutex<BTreeMap<u32, u64>>,
 }
 
@@ -147,7 +147,7 @@ impl Keys {
         self.requests.lock().get(&id).copied().unwrap_or(0)
     }
 
-    /// Asks the service for the newest version of a key. `Key` when there is none.
+    /// Asks the service for the newest version of a key. `Key` when the service does not have it.
     pub fn fetch_newest(&self, id: u32) -> Result<Arc<Key>> {
         let none = "the key service does not have this key; load a plugin for key management that has it";
         let version = self.newest_version(id).ok_or_else(|| refused(id, 0, none))?;
@@ -207,8 +207,9 @@ impl Keys {
         self.ring.read().serving.get(&id).cloned()
     }
 
-    /// What closes a page now. `Fatal`, never plain, when its key does not serve (E7). Where tables
-    /// are encrypted by default, one whose key is not in use yet is closed as what belongs to none.
+    /// The key that closes a page now. `Fatal`, never plain, when its key does not serve (E7).
+    /// Where tables are encrypted by default, one whose key is not in use yet is closed as what
+    /// belongs to none.
     pub fn of(&self, closing: Closing) -> Result<Option<Arc<Key>>> {
         let id = match closing {
             Closing::Never => return Ok(None),
@@ -224,12 +225,12 @@ impl Keys {
         }
     }
 
-    /// What closes what belongs to no table.
+    /// The key that closes data which belongs to no table.
     pub fn system(&self) -> Option<Arc<Key>> {
         self.serving(SYSTEM_KEY)
     }
 
-    /// What closes log files that are begun now.
+    /// The key that closes log files that are begun now.
     pub fn of_log(&self) -> Option<Arc<Key>> {
         self.closes_log.load(Relaxed).then(|| self.system()).flatten()
     }
@@ -255,7 +256,7 @@ impl Keys {
         }
     }
 
-    /// The keys of the change files of these epochs; what is known of others is forgotten.
+    /// The keys of the change files of these epochs; keys of others are forgotten.
     pub fn of_change_files(&self, epochs: &[Epoch]) -> Vec<KeyName> {
         let mut all = self.change_files.lock();
         all.retain(|epoch, _| epochs.contains(epoch));
@@ -286,7 +287,7 @@ impl Keys {
         self.closes_log.swap(is_so, Relaxed)
     }
 
-    /// Random bytes for one box, or one log file (E1). `Io` where there are none (E2).
+    /// Random bytes for one box, or one log file (E1). `Io` where the system has none (E2).
     pub fn nonce(&self) -> Result<[u8; NONCE_BYTES]> {
         if planted::is_on("encryption: take the time for a nonce") {
             return Ok(u128::from(self.clock.now_ns()).to_le_bytes());
