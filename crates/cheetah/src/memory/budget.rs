@@ -3,7 +3,7 @@
 use super::Shares;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What memory is used for.
+/// The use of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryUse {
     /// Page frames, in use and free.
@@ -18,7 +18,7 @@ pub enum MemoryUse {
     PageTable,
     /// Which pages changed in the epochs that have not committed.
     Changes,
-    /// Tails of the streams: what is not in a segment file yet.
+    /// Tails of the streams: bytes that are not in a segment file yet.
     Tails,
     /// The log buffers.
     Log,
@@ -26,14 +26,15 @@ pub enum MemoryUse {
     Scratch,
     /// Locks of transactions.
     Locks,
-    /// What redo holds of the log, at a startup.
+    /// The part of the log that redo holds, at a startup.
     Redo,
     /// Rows that loads sort.
     Sort,
     /// How transactions have ended, while somebody may still ask.
     Outcomes,
-    /// What is too small or too short-lived to be counted one by one: rows and keys of operations,
-    /// cursors, the catalog, merging the page map, what the allocator keeps for each thread.
+    /// Memory that is too small or too short-lived to be counted one by one: rows and keys of
+    /// operations, cursors, the catalog, merging the page map, the allocator's memory for each
+    /// thread.
     Rest,
 }
 
@@ -113,7 +114,7 @@ impl MemoryBudget {
     /// Most that the bytes of frames may take now (M2).
     pub fn frames_limit(&self) -> usize {
         let pages_bytes = self.frames_and_images_limit();
-        // What images have beyond their share, they are about to give back.
+        // Images are about to give back their memory beyond their share.
         let images_bytes = self.shares().images_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
     }

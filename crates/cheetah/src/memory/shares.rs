@@ -2,7 +2,7 @@
 
 /// Part of the memory of frames that their descriptors and the allocator take.
 const DESCRIPTORS_PART: usize = 64;
-/// Of the memory of frames and images, what images may take.
+/// Of the memory of frames and images, the part that images may take.
 const IMAGES_PERCENT: usize = 80;
 /// Of the memory of frames and images, the part that entries may take which wait for their leaf.
 const BUFFERED_PART: usize = 2;
@@ -11,7 +11,7 @@ const FILTERS_PART: usize = 16;
 /// For what is not counted one by one, and its most.
 const REST_PART: usize = 16;
 const REST_BYTES_MAX: usize = 64 << 20;
-/// What the holes that threads leave in the allocator may take: twice what was measured with a
+/// The limit for the holes that threads leave in the allocator: twice what was measured with a
 /// dozen threads (`tests/server/test_pool_memory.py`).
 const HOLES_BYTES: usize = 16 << 20;
 /// For locks. In any case they may take the second amount, which is enough for some thousands.
@@ -19,13 +19,13 @@ const LOCKS_PART: usize = 4;
 const LOCKS_BYTES_MIN: usize = 1 << 20;
 /// For the rows that loads sort.
 const SORT_PART: usize = 8;
-/// For each of the two buffers of the log; in small memory so much, but no larger a part. Longer
-/// writes than the last amount gain nothing.
+/// For each of the two buffers of the log; in small memory the smaller amount, but no larger a
+/// part. Longer writes than the last amount gain nothing.
 const LOG_BUFFER_PART: usize = 256;
 const LOG_BUFFER_BYTES_MIN: usize = 128 << 10;
 const LOG_BUFFER_PART_MAX: usize = 64;
 const LOG_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// For the tails of all streams; in small memory so much, but no larger a part.
+/// For the tails of all streams; in small memory the smaller amount, but no larger a part.
 const TAILS_PART: usize = 64;
 const TAILS_BYTES_MIN: usize = 512 << 10;
 const TAILS_PART_MAX: usize = 16;
@@ -33,14 +33,14 @@ const TAILS_PART_MAX: usize = 16;
 const MAP_MERGE_PART: usize = 64;
 /// For the workspaces of the image codec, and as much for the buffers of images that nobody uses.
 const SCRATCH_PART: usize = 64;
-/// What each read-ahead thread reads from a file at once.
+/// The part that each read-ahead thread reads from a file at once.
 const READ_AHEAD_PART: usize = 128;
 /// For new locations of pages that no checkpoint has committed yet; in any case the second amount.
 const MOVES_PART: usize = 32;
 const MOVES_BYTES_MIN: usize = 1 << 20;
 /// For the dictionaries that images are read with, and as much for those they are written with.
 const DICTIONARIES_PART: usize = 64;
-/// At least so much, but no larger a part: a server writes to more than four tables in turn.
+/// At least this amount, but no larger a part: a server writes to more than four tables in turn.
 const DICTIONARIES_BYTES_MIN: usize = 8 << 20;
 const DICTIONARIES_PART_MAX: usize = 16;
 
@@ -83,7 +83,7 @@ impl Shares {
         self.total_bytes / FILTERS_PART
     }
 
-    /// What is set aside for all that is not counted one by one.
+    /// The memory set aside for all that is not counted one by one.
     pub fn rest_bytes(self) -> usize {
         (self.total_bytes / REST_PART).min(REST_BYTES_MAX)
     }
@@ -131,7 +131,7 @@ impl Shares {
         self.total_bytes / READ_AHEAD_PART
     }
 
-    /// What an epoch may remember of moved pages before a checkpoint should end it.
+    /// The limit for the moved pages that an epoch remembers before a checkpoint should end it.
     pub fn moves_bytes_max(self) -> usize {
         (self.total_bytes / MOVES_PART).max(MOVES_BYTES_MIN)
     }
