@@ -101,7 +101,7 @@ type CopyRead = std::result::Result<ControlBlock, Flaw>;
 fn read_copy(file: &dyn File, copy: usize) -> CopyRead {
     let mut bytes = [0; COPY_BYTES];
     match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
-        // A file cut short: what is missing is damaged like zeroes.
+        // A file cut short: the missing part is damaged like zeroes.
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
         read => read.map_err(Flaw::Unread)?,
     }

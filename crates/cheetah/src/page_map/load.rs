@@ -7,7 +7,7 @@ use crate::format::control::ControlBlock;
 use crate::format::map_block::FileKind;
 use crate::format::MapEntry;
 
-/// What a map has beside its pages, and how its files are.
+/// The contents of a map beside its pages, and the state of its files.
 #[derive(Default, Debug)]
 pub struct Loaded {
     /// The state: opaque bytes of the layers above.

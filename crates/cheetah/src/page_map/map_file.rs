@@ -16,7 +16,7 @@ use std::{io, iter};
 const WINDOW_BYTES: usize = 256 << 10;
 /// Where damage is told of.
 pub(super) const PLACE: &str = "page map";
-/// What helps against damage of both files.
+/// The remedy for damage of both files.
 const ADVICE: &str = "restore a backup";
 /// Bytes of state in a chunk.
 const STATE_CHUNK_BYTES: usize = 64 << 10;
@@ -43,7 +43,7 @@ pub struct NamedFile {
     pub path: String,
     /// Path of its copy.
     pub copy: String,
-    /// What is named ends here.
+    /// The part that is named ends here.
     pub bytes: u64,
     /// Whether nothing is appended to it any more.
     pub is_final: bool,
@@ -132,7 +132,7 @@ impl MapFile {
 }
 
 impl OneFile {
-    /// Opens a file; `None` when there is none.
+    /// Opens a file; `None` when it does not exist.
     fn open(durable: &Durable, path: String) -> Result<Option<Self>> {
         match durable.disk().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -237,7 +237,7 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// What a reader has come to.
+/// The next item of a reader.
 pub(super) enum Item<'a> {
     /// A block starts.
     Begin(Epoch),
@@ -249,8 +249,8 @@ pub(super) enum Item<'a> {
     End,
 }
 
-/// Reads the blocks of one part of the map, and checks every byte of it. What is damaged in one of
-/// the two files is read from the other one, and is a background error (P6).
+/// Reads the blocks of one part of the map, and checks every byte of it. Damage in one of the two
+/// files is a background error, and the other one is read instead (P6).
 pub(super) struct PartReader {
     health: Arc<Health>,
     /// One of the files, or both.
@@ -269,7 +269,7 @@ pub(super) struct PartReader {
     block: Option<Block>,
 }
 
-/// What has been read of the block in hand.
+/// The part of the block in hand that has been read.
 struct Block {
     epoch: Epoch,
     entries_count: u64,
@@ -278,7 +278,7 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the files of a part. `Corruption` when there is none, `Unsupported` when a newer
+    /// Opens the files of a part. `Corruption` when neither exists, `Unsupported` when a newer
     /// version wrote one of them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
         let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
@@ -337,8 +337,8 @@ impl PartReader {
         self.pair.len() == 1
     }
 
-    /// Compares the two files, of which the first has been read to the end of the part. What
-    /// differs is damage of the copy.
+    /// Compares the two files, of which the first has been read to the end of the part. A
+    /// difference is damage of the copy.
     pub(super) fn compare_files(&mut self) {
         if self.is_damaged || planted::is_on("map: do not compare") {
             return;

@@ -6,7 +6,7 @@
 //!
 //! Invariants
 //!   P1  An epoch is committed when, and only when, both copies of CONTROL name its block durably.
-//!       Whoever releases what an older epoch needs (log, segments, map files) waits for `commit`
+//!       A release of files that an older epoch needs (log, segments, map files) waits for `commit`
 //!       to return.
 //!   P2  The copies are written one after the other, each with its barrier, and never the only good
 //!       one first. So at any time at least one copy is intact, and if they differ, the older one
@@ -18,8 +18,8 @@
 //!   P4  Every startup is an incarnation of its own, durable before anything else is written;
 //!       numbers of epochs and files are never reused, not even those of attempts.
 //!   P5  A new base is merged from files (M5), never from memory, which is already ahead.
-//!   P6  Each file has a copy with the same bytes, which is made durable with it. What is damaged
-//!       in one is read from the other. Once something is in one file only, a new base is due.
+//!   P6  Each file has a copy with the same bytes, which is made durable with it. Where one is
+//!       damaged, the other one is read. Once something is in one file only, a new base is due.
 //!
 //! Errors    Corruption when bytes that CONTROL names are in neither file as written; DiskFull and
 //!           Io leave the committed epoch as it was; Fatal after a failed sync.

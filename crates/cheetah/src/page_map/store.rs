@@ -26,7 +26,7 @@ const LOG_STATES_MAX: u64 = 4;
 const LOG_FILES_MAX: usize = 16;
 /// So few files before the end of the list, nothing is more urgent than a merge.
 const PARTS_SPARE: usize = 4;
-/// What helps against damage of a file and its copy, while the database is open.
+/// The remedy for damage of a file and its copy, while the database is open.
 const WHILE_IT_RUNS: &str = "until it is closed the database knows all pages: dump its tables now";
 /// Roughly what a change takes during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
@@ -77,7 +77,7 @@ pub struct MapStore {
 
 struct Inner {
     file: ControlFile,
-    /// What CONTROL says.
+    /// The content of CONTROL.
     control: ControlBlock,
     /// The log to append to; `None`: the next commit creates one.
     log: Option<OpenLog>,
@@ -212,9 +212,9 @@ impl MapStore {
         inner.control.parts().map(|part| part.end * copies(part)).sum()
     }
 
-    /// Hands the control block of the committed epoch to `take`, while no epoch commits: what it
-    /// names is there then, and what is let go afterwards it may name (Z1, Z3). Waits for a commit
-    /// that is under way.
+    /// Hands the control block of the committed epoch to `take`, while no epoch commits: the files
+    /// that it names are there then, and it may name those that are let go afterwards (Z1, Z3).
+    /// Waits for a commit that is under way.
     pub fn with_committed<T>(&self, take: impl FnOnce(&ControlBlock) -> T) -> T {
         take(&self.inner.lock().control)
     }
@@ -352,7 +352,8 @@ impl MapStore {
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
         inner.forget_copies_of_removed_files();
-        // What was found meanwhile may lie behind what was merged: the next base is due then.
+        // Flaws that were found meanwhile may lie behind the merged part: the next base is due
+        // then.
         if inner.findings_count == findings_count || planted::is_on("map: forget what a scrub finds") {
             inner.is_damaged = false;
             self.durable.health().background_errors().clear(PLACE);
@@ -384,7 +385,7 @@ impl MapStore {
 }
 
 impl Inner {
-    /// Notes how the files are that have been read. What is flawed is not continued: a merge leaves
+    /// Notes how the files are that have been read. A flawed file is not continued: a merge leaves
     /// nothing of it.
     fn note_files(&mut self, loaded: &Loaded) {
         self.without_copy.clone_from(&loaded.without_copy);
@@ -441,7 +442,7 @@ impl Inner {
     }
 }
 
-/// What is left of `logs` when `merged`, an earlier state of them, is in the base.
+/// The part of `logs` that is left when `merged`, an earlier state of them, is in the base.
 fn without(logs: &[MapPart], merged: &[MapPart]) -> Vec<MapPart> {
     let rest = |log: &MapPart| match merged.iter().find(|part| part.file == log.file) {
         None => Some(*log),

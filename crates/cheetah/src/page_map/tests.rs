@@ -221,7 +221,7 @@ fn an_unfinished_creation_starts_anew() {
     assert!(disk.contents("CONTROL.new").is_err());
 }
 
-/// A map of a base and a log, and what it is.
+/// A map of a base and a log, and its contents.
 fn map_of_two_files() -> (SimDisk, (Map, Vec<u8>)) {
     let disk = SimDisk::new();
     let (mut map, mut rng, mut epoch) = (Map::new(), Rng::new(7), 1);
@@ -302,8 +302,8 @@ fn p6_scrubbing_finds_what_is_damaged_while_the_map_is_open() {
     }
 }
 
-/// A merge during which the end of the map grows, is damaged, and is scrubbed: what is told of it
-/// afterwards, and whether another base is due.
+/// A merge during which the end of the map grows, is damaged, and is scrubbed: the errors that are
+/// told afterwards, and whether another base is due.
 fn scrubbed_during_a_merge(damage: impl Fn(&SimDisk, &str) + Sync) -> (Vec<String>, Result<bool>) {
     let (disk, _) = map_of_two_files();
     let durable = durable(&disk);
@@ -386,7 +386,7 @@ fn p6_planted_bugs_are_caught() {
     assert!(judge_copies_after_a_power_cut().is_err() && bug.reached_count() > 0);
 }
 
-/// The open log may be what is damaged: what is committed after that goes into another file.
+/// The damage may be in the open log: later commits go into another file.
 #[test]
 fn p6_what_is_damaged_is_not_continued() {
     let (disk, _) = map_of_two_files();
