@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //!   I1  Posting tables come before the tables whose full-text indexes name them: a startup drops
-//!       those that no definition names.
-//!       Postings of rows that have gone are left out, and what is noted of those is not copied.
+//!       those that no definition names. Postings of rows that have gone are left out, and the
+//!       notes of their removals are not copied.
 //!   I2  Rows are loaded, which builds full pages without a log. A key that comes twice can only be
 //!       damage that no checksum tells; then rows are inserted one by one, and the first counts.
 

@@ -1,7 +1,7 @@
 //! Salvage: copies what can be read of a damaged database into a new one.
 //!
 //! The damaged database is opened through a disk that writes elsewhere, as far as that goes: with
-//! its log, or as of its last checkpoint (`opening`). Each of its tables is created anew, with all
+//! its log, or at its last checkpoint (`opening`). Each of its tables is created anew, with all
 //! that its caller has put into its definition, and gets the rows that can be read (`rows`,
 //! `copying`). Secondary indexes come disabled: ENABLE KEYS builds them from the rows.
 //!
@@ -13,8 +13,8 @@
 //!       rolled back; the report says so.
 //!   S3  Rows of undamaged leaves all come, whatever is damaged beside them. Exception: a table is
 //!       not copied whose definition is lost, or that of the postings of its full-text indexes.
-//!   S4  What is lost is told of: a report that finds nothing lost means that every committed row
-//!       was copied.
+//!   S4  Every loss is told of: a report that finds nothing lost means that every committed row was
+//!       copied.
 //!   S5  With a key service all that is written is closed, whether the damaged database was or not:
 //!       the copy (but for tables that say no), sort runs, and files of the salvage itself (E16).
 //!       Without the keys that it needs the salvage ends at once: an attempt with less would lose
@@ -43,7 +43,7 @@ pub struct Disks {
     pub new: Arc<dyn Disk>,
 }
 
-/// What became of a table.
+/// The outcome for a table.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TableReport {
     /// Its name.
@@ -56,8 +56,8 @@ pub struct TableReport {
     pub row_lost_why: String,
     /// Keys of which nothing could be read, in their order.
     pub gaps: Vec<Gap>,
-    /// Changes that were in the log or in saved changes and could not be made, at least so many:
-    /// rows may be as before these.
+    /// Changes that were in the log or in saved changes and could not be made, at least this
+    /// number: rows may be as before these.
     pub changes_lost: u64,
     /// Why the first one could not.
     pub change_lost_why: String,
@@ -84,12 +84,12 @@ impl TableReport {
     }
 }
 
-/// What a salvage has saved.
+/// The outcome of a salvage.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
     /// Each table, by name.
     pub tables: Vec<TableReport>,
-    /// What the database as a whole has lost.
+    /// The losses of the database as a whole.
     pub notes: Vec<String>,
 }
 
@@ -100,10 +100,11 @@ impl Report {
     }
 }
 
-/// Copies what can be read into a new database, with sizes and memory as of `config`; `heard` gets
-/// the report of each table when it is done. Blocks for I/O. `Unsupported` when the new directory
-/// is not empty, when somebody has the damaged database open, or when a newer version wrote it;
-/// `Corruption` when nothing of it can be opened; other errors are those of the new database.
+/// Copies all that can be read into a new database, with the sizes and memory of `config`; `heard`
+/// gets the report of each table when it is done. Blocks for I/O. `Unsupported` when the new
+/// directory is not empty, when somebody has the damaged database open, or when a newer version
+/// wrote it; `Corruption` when nothing of it can be opened; other errors are those of the new
+/// database.
 pub fn salvage(
     disks: &Disks,
     clock: &Arc<dyn Clock>,

@@ -7,11 +7,12 @@ use crate::table::shared::parts::Core;
 use cheetah_io::{Clock, Disk, OverlayDisk};
 use std::sync::Arc;
 
-/// The extents to try, the largest first; what the next one lacks is in [`note_failures`].
+/// The extents to try, the largest first; [`note_failures`] tells of the parts that the next one
+/// lacks.
 const EXTENTS: [Extent; 3] = [Extent::WithLog, Extent::Epoch, Extent::WithoutUndo];
 
-/// The database to the largest extent to which it can be opened; what it lacks is noted. The error
-/// of the last attempt, or one that no attempt can help.
+/// The database to the largest extent to which it can be opened; its lacks are noted. The error of
+/// the last attempt, or one that no attempt can help.
 pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Result<Core> {
     let mut failures: Vec<Error> = Vec::new();
     for extent in EXTENTS {
