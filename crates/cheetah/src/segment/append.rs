@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 /// A segment number takes 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
-/// Segments that begin while space is short are this part of the reserve, but at least so long.
+/// Segments that begin while space is short are this part of the reserve, but at least
+/// [`SHORT_BYTES_MIN`] long.
 const SHORT_PART: u64 = 8;
 const SHORT_BYTES_MIN: u64 = 1 << 20;
 
-/// One stream: the segment that it appends to, and what of it is not in the file yet.
+/// One stream: the segment that it appends to, and the part of that which is not in the file yet.
 pub(super) struct OpenStream {
     /// Appends of a stream stand in line here.
     open: Mutex<Option<OpenSegment>>,
@@ -28,7 +29,7 @@ struct OpenSegment {
     file: Arc<SegmentFile>,
     /// Position after the last image.
     end: u32,
-    /// It is full with so many.
+    /// The length at which it is full.
     full_bytes: u64,
 }
 

@@ -5,10 +5,10 @@ const FILL_BUSY: u64 = 560;
 /// Fill at rest.
 const FILL_IDLE: u64 = 920;
 
-/// The fill (live bytes per 1000 bytes of file) that garbage collection aims at, given what users
-/// write, what the device can write, and the space: under load copying competes with users, at rest
-/// space is what matters. When less than a tenth of the live bytes is free on the disk, space
-/// matters under load too.
+/// The fill (live bytes per 1000 bytes of file) that garbage collection aims at, given the writes
+/// of users, the writes that the device can do, and the space: under load copying competes with
+/// users, at rest only space matters. When less than a tenth of the live bytes is free on the disk,
+/// space matters under load too.
 pub fn fill_target(
     user_bytes_per_s: u64,
     device_bytes_per_s: u64,

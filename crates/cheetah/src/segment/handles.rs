@@ -3,8 +3,8 @@
 //! Invariants
 //!   I1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel
 //!       met while storing it must not get lost with the handle.
-//!   I2  Other files are opened when they are read, and at most so many stay open. Those read again
-//!       lately stay longer (second chance).
+//!   I2  Other files are opened when they are read, and a limited number of them stays open. Those
+//!       read again lately stay longer (second chance).
 //!   I3  A file that has become sealed and synced is closed, and opened again to be read past the
 //!       page cache, unless data files are to be buffered there.
 

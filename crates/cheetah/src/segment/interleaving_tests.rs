@@ -19,11 +19,11 @@ const HALF_BYTES: usize = 2;
 /// A file of which only the lengths are known.
 #[derive(Default)]
 struct State {
-    /// What counts as written.
+    /// The bytes that count as written.
     written_bytes: AtomicU64,
-    /// What is there.
+    /// The bytes that are there.
     bytes: AtomicU64,
-    /// What the next sync is going to sync.
+    /// The bytes that the next sync is going to sync.
     noted_bytes: AtomicU64,
     is_sealed: AtomicBool,
 }

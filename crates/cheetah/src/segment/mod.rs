@@ -1,9 +1,9 @@
 //! Segment files: the images of pages, appended and never changed.
 //!
 //! Files are `seg/<number>.seg`; numbers are never reused. There are three streams, by what dies
-//! together ([`Stream`]). Each stream appends to one segment. What is not in a file yet is the
-//! *tail* of the stream. A segment is sealed when its last bytes are in its file (T6); one of an
-//! earlier startup is sealed from the beginning. A sealed segment is never written.
+//! together ([`Stream`]). Each stream appends to one segment. The bytes that are not in a file yet
+//! are the *tail* of the stream. A segment is sealed when its last bytes are in its file (T6); one
+//! of an earlier startup is sealed from the beginning. A sealed segment is never written.
 //!
 //! When a segment may be unlinked (rule C3 of docs/developers/durability.md)
 //!   An image is needed by any of: the current map, the map of an epoch being committed, the map of
@@ -21,8 +21,8 @@
 //!   S4  At a startup all counts start at zero and nothing is unlinked until the whole map has been
 //!       retained.
 //!
-//! What readers, writers and a sync may rely on while the tail goes to its file: T1 to T7 of
-//! docs/developers/durability.md, at the head of `tail`.
+//! The rules that readers, writers and a sync may rely on while the tail goes to its file: T1 to T7
+//! of docs/developers/durability.md, at the head of `tail`.
 //!
 //! Victims of garbage collection are taken only among segments sealed before the last committed
 //! epoch switch (rule S6 of docs/developers/durability.md): their images are then older than any
@@ -52,7 +52,7 @@ pub use scan::Image;
 pub use segments::{Segments, Unlinked};
 pub use table::{NamedSegment, SegmentStat, Totals};
 
-/// What kind of images a segment takes. Images that die together should lie together.
+/// The kind of images that a segment takes. Images that die together should lie together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stream {
     /// All other images: of pages as they are written.

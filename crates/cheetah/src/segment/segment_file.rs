@@ -1,7 +1,7 @@
-//! One segment file: what is in it, and the open file.
+//! One segment file: its lengths, and the open file.
 //!
 //! Invariants
-//!   F1  Bytes `0..written_bytes` are in the file (not necessarily durable); what follows is in the
+//!   F1  Bytes `0..written_bytes` are in the file (not necessarily durable); later bytes are in the
 //!       tail of its stream.
 //!   F2  A sealed file has nothing in the tail and is never written. Only such a file may be closed
 //!       and opened again.

@@ -48,7 +48,7 @@ pub struct Segments {
     is_map_retained: AtomicBool,
 }
 
-/// What a removal of dead segments has freed.
+/// The space that a removal of dead segments has freed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[expect(missing_docs, reason = "named by their unit")]
 pub struct Unlinked {
@@ -266,7 +266,7 @@ impl Segments {
             self.files.write().remove(&file.id);
             let row = self.table.lock().rows.remove(&file.id);
             self.handles.remove(&file);
-            // What a pin holds gives no space back yet.
+            // Files that a pin holds give no space back yet.
             if is_gone {
                 unlinked.files_count += 1;
                 unlinked.bytes += row.map_or(0, |row| row.end);
@@ -344,7 +344,7 @@ impl Segments {
         2 * AlignedBytes::memory_bytes(self.half_bytes) * Stream::ALL.len()
     }
 
-    /// Bytes that are in the files; what is in tails is still to come.
+    /// Bytes that are in the files; those in tails are still to come.
     pub fn written_bytes(&self) -> u64 {
         self.files.read().values().map(|file| file.written_bytes()).sum()
     }

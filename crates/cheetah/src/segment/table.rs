@@ -1,5 +1,4 @@
-//! What is known of every segment: lengths, live bytes, and from which epoch on it is needed no
-//! more.
+//! The data of every segment: lengths, live bytes, and from which epoch on it is needed no more.
 //!
 //! Invariants: S1 to S4 of the module `segment`.
 
@@ -55,7 +54,7 @@ pub struct Totals {
     pub segments_count: u64,
     pub file_bytes: u64,
     pub live_bytes: u64,
-    /// Bytes of images that no map will need: what garbage collection could free.
+    /// Bytes of images that no map will need: garbage collection could free them.
     pub garbage_bytes: u64,
     /// Bytes of open segments; garbage collection cannot free them.
     pub open_bytes: u64,
@@ -67,7 +66,7 @@ impl Totals {
         (self.live_bytes * 1000).checked_div(self.file_bytes).unwrap_or(1000)
     }
 
-    /// As [`fill`](Self::fill), with gaps taken for full: what garbage collection could make 1000.
+    /// As [`fill`](Self::fill), with gaps taken for full: garbage collection could make it 1000.
     pub fn collectable_fill(&self) -> u64 {
         let used = self.file_bytes - self.garbage_bytes;
         (used * 1000).checked_div(self.file_bytes).unwrap_or(1000)
@@ -239,7 +238,7 @@ impl Table {
             bytes: row.file.written_bytes(),
             is_final: row.closable,
         });
-        // What has nothing in its file is named by no map.
+        // A segment that has nothing in its file is named by no map.
         named.filter(|named| named.bytes > 0).collect()
     }
 
@@ -251,7 +250,8 @@ impl Table {
     }
 
     /// The segment whose collection gains most for its cost, if any gains anything. Where space is
-    /// short, there is room for so many copied bytes, and nothing counts but what is gained now.
+    /// short, there is room for `room_bytes` copied bytes, and nothing counts but the immediate
+    /// gain.
     pub(super) fn victim(&self, segment_bytes: u64, room_bytes: Option<u64>) -> Option<SegmentId> {
         let takes_any = planted::is_on("segment: collect what was sealed a moment ago");
         let candidate = |row: &&Row| {

@@ -8,8 +8,8 @@
 //!       besides the tail, and lets go of it before the half counts as written.
 //!   T3  A half counts as written when its bytes are in the file and the file is noted for the next
 //!       sync, not before: from then on readers go to the file.
-//!   T4  One thread at a time writes. A half whose write failed stays full; whoever needs it in the
-//!       file writes it again, or gets the error.
+//!   T4  One thread at a time writes. A half whose write failed stays full; the next thread that
+//!       needs it in the file writes it again, or gets the error.
 //!   T5  A sync does, or waits for, the write of everything that was put before it.
 //!   T6  With the last half of a segment its writer learns that the segment is to be sealed.
 //! Locks     `halves`, for copying an image in or out; never across I/O (T7).
@@ -117,7 +117,7 @@ impl<F: TailFile> Halves<F> {
     }
 }
 
-/// What became of an image that was to be put.
+/// The outcome for an image that was to be put.
 pub(super) enum Put<'t, F: TailFile> {
     /// The image is in the tail. If a half became full, the caller gets its write, and does it
     /// after it has released its locks.
@@ -127,20 +127,20 @@ pub(super) enum Put<'t, F: TailFile> {
     After(Write<'t, F>),
 }
 
-/// What became of a segment that was to end.
+/// The outcome for a segment that was to end.
 pub(super) enum End<'t, F: TailFile> {
     /// All of it is in its file.
     Written,
-    /// The last half is full and not in the file yet. Whoever writes it seals the segment: the
-    /// caller if it gets the write, otherwise whoever is writing or writes it again.
+    /// The last half is full and not in the file yet. The writer of that half seals the segment:
+    /// the caller if it gets the write, otherwise the thread that is writing or writes it again.
     Last(Option<Write<'t, F>>),
     /// It has not ended: first this write, which has failed once, must be done.
     After(Write<'t, F>),
 }
 
 impl<F: TailFile> Tail<F> {
-    /// An empty tail whose halves have so many bytes each, aligned for I/O. They are allocated when
-    /// they are needed, and kept.
+    /// An empty tail whose halves have `half_bytes` bytes each, aligned for I/O. They are allocated
+    /// when they are needed, and kept.
     pub(super) fn new(half_bytes: usize) -> Self {
         let halves = Halves {
             filling: Half::empty(),

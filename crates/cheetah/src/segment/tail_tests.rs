@@ -53,7 +53,7 @@ fn all_are_durable(disk: &SimDisk, images: &[Stored]) -> bool {
     all_are_readable(&again, images)
 }
 
-/// Who has a bug.
+/// The thread that has a bug.
 #[derive(Clone, Copy, PartialEq)]
 enum Who {
     Writer,
@@ -61,7 +61,7 @@ enum Who {
 }
 
 /// Reads and appends while the write of a half is held; whether all went on and found its images,
-/// in so much time.
+/// within `limit`.
 fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> bool {
     let (disk, segments) = open();
     let flushed: Vec<_> = (1..6).map(|pid| append(&segments, pid, IMAGE_BYTES).unwrap()).collect();
@@ -97,7 +97,7 @@ fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> 
 
 /// More than it ever takes.
 const LONG: Duration = Duration::from_secs(60);
-/// What is blocked until the end of the test does not need to be waited for long.
+/// A thread that is blocked until the end of the test does not need to be waited for long.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
