@@ -62,7 +62,7 @@ impl Ahead {
     }
 
     fn end(&mut self) -> Result<()> {
-        // Who sends meets that nobody receives.
+        // The sender meets that nobody receives.
         self.batches = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -92,7 +92,7 @@ impl Buffer {
         true
     }
 
-    /// Makes sure that the piece that is being filled has room for so many bytes.
+    /// Makes sure that the piece that is being filled has room for `bytes` bytes.
     fn has_room(&mut self, share: &mut Share, bytes: usize) -> bool {
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         while let Some(piece) = self.pieces.get(self.filling) {
@@ -126,7 +126,7 @@ impl Buffer {
         self.is_empty()
     }
 
-    /// The records in so many parts (B3), or fewer.
+    /// The records in `count` parts (B3), or fewer.
     pub(super) fn parts(&mut self, count: usize) -> impl Iterator<Item = Part<'_>> {
         let Self { pieces, places, .. } = self;
         let pieces = &*pieces;
@@ -139,7 +139,7 @@ impl Buffer {
         Part { pieces: &self.pieces, places: &mut self.places }
     }
 
-    /// Puts the records of each of so many parts, or fewer, in the order of their keys, each by a
+    /// Puts the records of each of `parts` parts, or fewer, in the order of their keys, each by a
     /// thread that ends before this does; the numbers of their records. `Io` when a thread cannot
     /// be started.
     pub(super) fn sort(&mut self, parts: usize) -> Result<Vec<Range<usize>>> {
@@ -220,7 +220,7 @@ impl Part<'_> {
         self.sort_behind(common_bytes(self.pieces, self.places));
     }
 
-    /// The same, when so many bytes are what all keys begin with.
+    /// The same, when all keys begin with the same `common` bytes.
     fn sort_behind(&mut self, common: usize) {
         let Self { pieces, places } = self;
         let key = |place: &Place| key_of(pieces, place).get(common..).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The memory that all sorters share.
 //!
 //! Invariants
-//!   S1  What all have together stays within the limit, but for what cannot be less: a record
+//!   S1  All sorters together stay within the limit, but for the part that cannot be less: a record
 //!       longer than a piece, and the places of its first records, of each sorter; and eight pieces
 //!       of records on their way between two threads, once there is a MiB of them, for each pair of
 //!       threads of a statement.
 //!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these.
-//!       The rest is taken by who comes first, up to an even share each: who has more because fewer
-//!       were there gives back when it has written a run.
+//!       The rest is taken in the order of arrival, up to an even share each: a sorter that has
+//!       more because fewer were there gives back when it has written a run.
 //!   S5  All sorters together have as many threads that write while they take more as one statement
 //!       may use.
 
@@ -113,7 +113,7 @@ impl SortMemory {
     }
 }
 
-/// What one sorter has; given back when it goes.
+/// The memory of one sorter; given back when it goes.
 #[derive(Debug)]
 pub struct Share {
     memory: Arc<SortMemory>,
@@ -155,7 +155,7 @@ impl Share {
         Some(Writer(Arc::clone(&self.memory)))
     }
 
-    /// Takes `bytes` more, whoever has what (S1).
+    /// Takes `bytes` more, without regard to the others (S1).
     pub(super) fn take_in_any_case(&mut self, bytes: usize) {
         self.memory.state.lock().taken += bytes;
         self.grow(bytes);
@@ -166,7 +166,7 @@ impl Share {
         self.memory.add(bytes);
     }
 
-    /// Whether others have come since it took so much.
+    /// Whether others have come since it took its memory.
     pub(super) fn is_too_large(&self) -> bool {
         let sorters = self.memory.state.lock().sorters;
         self.bytes - self.piece_bytes() > self.memory.more_limit() / sorters.max(1)

@@ -142,7 +142,7 @@ impl Runs {
 }
 
 impl Merge {
-    /// Sorts what is in memory, in so many parts or fewer, each by a thread.
+    /// Sorts the records in memory, in `parts` parts or fewer, each by a thread.
     pub(super) fn of_memory(mut buffer: Buffer, parts: usize, share: Share) -> Result<Self> {
         let sorted = |records: Range<usize>| Sorted { start: records.start, left: records };
         let parts = buffer.sort(parts)?.into_iter().map(sorted).collect();

@@ -10,8 +10,8 @@
 //!
 //! Invariants
 //!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it
-//!       open. What a crash brings back goes at the next startup.
-//!   R2  No file is synced: what is in it is of use to the process that has written it only.
+//!       open. Files that a crash brings back go at the next startup.
+//!   R2  No file is synced: its contents are of use to the process that has written it only.
 //!   R3  In an encrypted database a file is closed with a key of its own, of random bytes, which is
 //!       nowhere but in memory. Each block that is begun has the next number for its nonce, also
 //!       after a write that failed (E3).
@@ -34,10 +34,10 @@ const DIRECTORY: &str = "tmp";
 const HEAD_BYTES: usize = 20;
 /// Where the number of a block stands.
 const NUMBER_AT: usize = 12;
-/// What errors call the files, which have no names.
+/// The name of the files in errors, as they have none.
 const PLACE: &str = "a file of sorted runs";
 
-/// Is asked whether so many more bytes may be written.
+/// Is asked whether this number of bytes more may be written.
 type Space = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 /// Where files of runs come from.
@@ -55,8 +55,8 @@ impl std::fmt::Debug for TempFiles {
 }
 
 impl TempFiles {
-    /// Removes what an earlier process has left. `space` is asked before so many bytes are written,
-    /// and may refuse them.
+    /// Removes what an earlier process has left. `space` is asked before bytes are written, and may
+    /// refuse them.
     pub fn open(
         durable: Arc<Durable>,
         keys: Arc<Keys>,
@@ -83,7 +83,7 @@ impl TempFiles {
         Ok(file)
     }
 
-    /// What closes a new file.
+    /// The key stream that closes a new file.
     fn stream(&self) -> Result<Option<Arc<KeyStream>>> {
         if self.keys.system().is_none() {
             return Ok(None);

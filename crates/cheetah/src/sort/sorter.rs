@@ -19,7 +19,7 @@ use std::thread::ScopedJoinHandle;
 
 /// Part of a piece that a block of a run takes.
 const BLOCK_PART: usize = 4;
-/// What a reader of a run takes, in blocks: one that is packed, and one that is not.
+/// The memory of a reader of a run, in blocks: one that is packed, and one that is not.
 const BLOCKS_PER_RUN: usize = 2;
 /// Pieces that a batch of records takes: threads that meet more often take more time for that.
 const BATCH_PIECES: usize = 2;
@@ -105,7 +105,7 @@ impl Sorter {
         !matches!(self.other, Other::None)
     }
 
-    /// Makes room: what is in the buffer is written, or being written, afterwards.
+    /// Makes room: the records in the buffer are written, or being written, afterwards.
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
         self.take_back()?;

@@ -16,7 +16,7 @@ pub(super) struct Writing {
     bytes_before: u64,
 }
 
-/// What the thread leaves.
+/// The result of the thread.
 struct Written {
     buffer: Buffer,
     file: RunFile,
