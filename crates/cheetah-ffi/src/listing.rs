@@ -52,9 +52,9 @@ pub struct CheetahTxnInfo {
 pub struct CheetahLockInfo {
     /// Its name.
     pub id: CheetahBytes,
-    /// Whose it is.
+    /// Its transaction.
     pub txn: u64,
-    /// How.
+    /// Its mode.
     pub mode: CheetahBytes,
     /// The table.
     pub table: CheetahBytes,

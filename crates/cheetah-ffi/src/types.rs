@@ -409,7 +409,7 @@ pub struct CheetahNumbers {
     pub offset: u64,
     /// The largest that the column can hold.
     pub largest: u64,
-    /// How many.
+    /// The number of values.
     pub count: u64,
     /// The first one.
     pub first: u64,

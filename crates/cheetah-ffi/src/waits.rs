@@ -18,7 +18,7 @@ pub struct CheetahLatency {
     pub from_us: u64,
     /// Less than this time; 0: no bound.
     pub below_us: u64,
-    /// How many.
+    /// The number of operations.
     pub count: u64,
 }
 

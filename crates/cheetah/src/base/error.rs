@@ -115,7 +115,7 @@ pub enum Error {
     /// A full-text query is not answered.
     #[error("{detail}")]
     Search {
-        /// Why.
+        /// The reason.
         problem: SearchProblem,
         /// With what; of `Syntax` in the words that InnoDB's users know.
         detail: String,

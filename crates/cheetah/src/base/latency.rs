@@ -75,14 +75,14 @@ pub struct LatencyCounts {
     pub max_ns: u64,
 }
 
-/// So many operations that took about equally long.
+/// A number of operations that took about equally long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
     /// At least this time.
     pub from_us: u64,
     /// Less than this time; `None` for the last bucket, which has no bound.
     pub below_us: Option<u64>,
-    /// How many.
+    /// The number of operations.
     pub count: u64,
 }
 

@@ -86,7 +86,7 @@ pub enum Encryption {
 /// Whether pages of a table are encrypted, and with which key of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableEncryption {
-    /// Whether.
+    /// Whether they are encrypted.
     pub wish: Encryption,
     /// The number of the key; it is kept when they are not encrypted, too.
     pub key_id: u32,

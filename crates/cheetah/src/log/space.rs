@@ -28,7 +28,7 @@ pub enum Space {
     Plenty,
     /// Wait for a moment.
     Slow {
-        /// How long.
+        /// The duration.
         delay_ns: u64,
     },
     /// Wait for a checkpoint.

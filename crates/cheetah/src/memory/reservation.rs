@@ -12,7 +12,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many.
+    /// The number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

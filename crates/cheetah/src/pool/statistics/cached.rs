@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// The pages of a tree that are in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cached {
-    /// How many.
+    /// Their number.
     pub pages: u64,
     /// Their bytes.
     pub bytes: u64,

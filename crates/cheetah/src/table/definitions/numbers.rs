@@ -13,7 +13,7 @@ pub struct Stride {
 /// Values that a statement wants from a table's counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Numbers {
-    /// Which ones.
+    /// The start and the distance of the values.
     pub stride: Stride,
     /// The largest that the column can hold.
     pub largest: u64,
@@ -26,7 +26,7 @@ pub struct Numbers {
 pub struct Reserved {
     /// The first one; beyond the largest when all are used up.
     pub first: u64,
-    /// How many.
+    /// The number of values.
     pub count: u64,
     /// The counter behind them.
     pub next: u64,

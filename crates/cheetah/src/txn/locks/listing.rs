@@ -11,11 +11,11 @@ use super::Owner;
 /// A lock, or a request that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
-    /// Whose.
+    /// Its owner.
     pub owner: Owner,
-    /// On what.
+    /// Its object.
     pub on: LockedOn,
-    /// How.
+    /// Its mode.
     pub mode: TableMode,
     /// Whether it is waited for.
     pub is_waiting: bool,

@@ -39,11 +39,11 @@ pub enum LockedOn {
         /// The key as it is to be stored.
         key: Vec<u8>,
     },
-    /// So many records, without their keys.
+    /// A number of records, without their keys.
     Records {
         /// The index.
         tree: TreeId,
-        /// How many.
+        /// The number of records.
         count: usize,
     },
 }

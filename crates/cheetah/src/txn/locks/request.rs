@@ -22,7 +22,7 @@ pub enum Lock<'a> {
         tree: TreeId,
         /// The record's key, as stored there.
         key: &'a [u8],
-        /// How.
+        /// The mode.
         mode: LockMode,
     },
     /// A record and the range that a scan has passed to get to it: nobody puts a record there. The
@@ -34,7 +34,7 @@ pub enum Lock<'a> {
         range: KeyRange<'a>,
         /// The record's key.
         key: &'a [u8],
-        /// How.
+        /// The mode.
         mode: LockMode,
     },
     /// A range in which nobody puts a record; records in it are not locked. Always granted. The
@@ -44,7 +44,7 @@ pub enum Lock<'a> {
         tree: TreeId,
         /// The range.
         range: KeyRange<'a>,
-        /// How.
+        /// The mode.
         mode: LockMode,
     },
     /// The same, with its records: all that there are in it are deleted, or the owner's own.
@@ -55,7 +55,7 @@ pub enum Lock<'a> {
         tree: TreeId,
         /// The range.
         range: KeyRange<'a>,
-        /// How.
+        /// The mode.
         mode: LockMode,
     },
     /// The intention to put a record there. Waits for the ranges of others in which the key lies,

@@ -1,7 +1,7 @@
 //! The lock table: the waits of owners for each other, and the end of a cycle of them.
 //!
-//! Looked for whenever somebody starts to wait, from him, and whenever a waiter gets a lock by an
-//! implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
+//! A cycle is looked for from each owner that starts to wait, and whenever a waiter gets a lock by
+//! an implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
 //! [`Waits`]. The locks of waiters do not go away, so a cycle that is found is one. Nor do they get
 //! more, but by implicit locks: so none comes to be unseen. A caller whose request is queued asks
 //! for nothing else, not even for a range, which is always granted.
@@ -37,7 +37,7 @@ impl LockTable {
         let _ = self.chooser.0.set(Box::new(choice));
     }
 
-    /// Breaks all cycles in which the waiter `start` is. Whether he was a victim himself.
+    /// Breaks all cycles in which the waiter `start` is. Whether it was a victim itself.
     pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
         let cycles = self.cycles_to_break(waits, start);
         let is_victim = cycles.iter().any(|(_, victim)| *victim == start);
@@ -59,7 +59,7 @@ impl LockTable {
         while let Some(members) = self.cycle(waits, start, &victims) {
             let Some(victim) = self.victim(&members) else { break };
             if victim == start {
-                // He is in all of them.
+                // It is in all of them.
                 return vec![(members, victim)];
             }
             victims.push(victim);
@@ -157,7 +157,7 @@ impl LockTable {
         let before = waits.before_in_record(request.place(), waiter.turn, owner, holders.0, *mode);
         for other in before.rev().filter(|other| !victims.contains(&other.owner)) {
             edges.push(other.owner);
-            // He waits for all before him, and for all holders.
+            // It waits for all before it, and for all holders.
             if other.closes_queue() && other.record_mode() == Some(LockMode::Exclusive) {
                 return edges;
             }

@@ -19,12 +19,12 @@ pub struct Deadlock {
     pub victim: Owner,
 }
 
-/// One who waits in a cycle.
+/// An owner that waits in a cycle.
 #[derive(Clone, Debug)]
 pub struct DeadlockMember {
     /// The owner.
     pub owner: Owner,
-    /// How much he would lose: undo records, and locks.
+    /// The work that it would lose: undo records, and locks.
     pub weight: u64,
     /// The object of its wait, and the mode in which it wants it.
     pub waits_for: (LockedOn, TableMode),
@@ -35,15 +35,15 @@ pub struct DeadlockMember {
 /// The lock, or the request, that keeps a request waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocking {
-    /// Whose it is.
+    /// The owner of the lock or the request.
     pub owner: Owner,
-    /// How he has it, or wants it.
+    /// The mode in which it has it, or wants it.
     pub mode: TableMode,
-    /// In which way.
+    /// The kind of obstacle.
     pub kind: BlockingKind,
 }
 
-/// In which way somebody keeps a request waiting.
+/// The ways in which an owner keeps a request waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockingKind {
     /// By a lock of the record or the table.
