@@ -20,8 +20,8 @@ const USAGE: &str = "usage: cheetah-cli [--keys FILE] COMMAND ..
                                         lost; exit status 1 when something is; DIR is only read
 
 --keys FILE is needed for a database with anything encrypted: a line 'number;key' for each key, the key in hexadecimal
-digits, as the server's plugin file_key_management reads it. What is written is encrypted then: the copy that salvage
-makes, and what the others repeat of a log that a crash has left.
+digits, as the server's plugin file_key_management reads it. Output is encrypted then: the copy that salvage makes,
+and the changes that the other commands repeat from a log that a crash has left.
 
 DIR is the folder that holds CONTROL; with MariaDB that is '<datadir>/#cheetah'. Stop the server first.
 TABLE is a name that describe shows; with MariaDB that is DATABASE/TABLE.";

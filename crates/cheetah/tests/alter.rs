@@ -1,6 +1,6 @@
-//! Changes of definitions and power cuts: a table has its old definition or its new one, what was
-//! acknowledged stays, and rows and indexes fit whichever it is. What transactions have done
-//! before, undo and purge included, means what it did.
+//! Changes of definitions and power cuts: a table has its old definition or its new one,
+//! acknowledged changes stay, and rows and indexes fit whichever it is. Earlier operations of
+//! transactions, undo and purge included, keep their meaning.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -50,7 +50,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// The rows of "t" once the workload has done so many steps.
+/// The rows of "t" once the workload has done `steps` steps.
 fn rows_after(steps: u64) -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
     if steps >= 1 {
@@ -142,7 +142,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if contents(&db, &u)?.len() as u64 != ROWS {
         return Err("rows of the other table".into());
     }
-    // What is there can be worked with, and nothing is left of what is not.
+    // Tables that are there can be worked with, and nothing is left of the others.
     let mut txn = db.begin();
     put(&mut txn, &t, 300, None, Some(&row(300))).map_err(|error| error.to_string())?;
     txn.commit().map_err(|error| error.to_string())?;
@@ -215,7 +215,7 @@ fn what_came_before_a_change_is_rolled_back_and_purged_after_it() {
 }
 
 /// Redo gives the trees of a new table other pages than they had when something that the log does
-/// not tell of had pages meanwhile: what the log says of their roots does not count.
+/// not tell of had pages meanwhile: the roots named in the log do not count.
 #[test]
 fn a_table_that_is_new_and_changed_is_there_after_a_crash() {
     let disk = SimDisk::new();

@@ -55,7 +55,7 @@ struct Pinned {
 }
 
 /// Pins snapshots on the way of a workload, writes them later, in any order, and looks at them at
-/// once and at the end; what a power cut leaves of them, too.
+/// once and at the end; after a power cut, too.
 fn pin_and_write(seed: u64) -> Result<(), String> {
     let (disk, contents) = start();
     let mut rng = Rng::new(seed);
@@ -512,7 +512,7 @@ fn a_snapshot_that_is_opened_and_changed_leaves_the_database_alone() {
     assert_eq!(rows_of(&disk, "snap").unwrap(), others);
 }
 
-/// A write of a snapshot that fails in its `no`-th operation of that kind; what it says.
+/// A write of a snapshot that fails in its `no`-th operation of that kind; returns its error.
 fn failing(disk: &SimDisk, db: &Db, fault: Fault) -> Option<Error> {
     let snapshot = db.pin_snapshot().unwrap();
     disk.inject(fault);
@@ -816,8 +816,8 @@ fn z10_a_start_that_is_refused_leaves_a_snapshot_as_it_is() {
     assert!(!is_left_by_an_older_engine() && bug.reached_count() > 0);
 }
 
-/// Power cuts while a snapshot is opened: what is left opens. `is_removed`: a startup before was
-/// killed when it had removed MANIFEST, and not yet durably.
+/// Power cuts while a snapshot is opened: the remaining files open. `is_removed`: a startup before
+/// was killed when it had removed MANIFEST, and not yet durably.
 fn explore_first_opening(is_removed: bool) -> Result<(), String> {
     let (disk, rows) = small_snapshot();
     if is_removed {

@@ -1,7 +1,7 @@
 //! Bits that flip at rest, anywhere in any file of a database: each is detected or proven harmless.
 //! The rows read are never other than those written, an untouched table stays readable, and nothing
-//! panics. What is damaged costs the rows of its page, CHECK and scrubbing name it, and a salvage
-//! brings all others.
+//! panics. Damage costs the rows of its page, CHECK and scrubbing name it, and a salvage brings all
+//! others.
 //!
 //! `CHEETAH_FLIPS` says how many flips to try (unless set: 4,000, and 150 with a salvage after
 //! each), `CHEETAH_FLIP_SEED` which one to start with.
@@ -31,7 +31,7 @@ fn written() -> (SimDisk, Contents) {
     written_with(60, 9)
 }
 
-/// As [`written`], with so many rows in each table, of which every so many-th is large.
+/// As [`written`], with `count` rows in each table, of which every `large_every`-th is large.
 fn written_with(count: u64, large_every: u64) -> (SimDisk, Contents) {
     let (disk, clock) = (SimDisk::new(), SimClock::default());
     let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()) };
@@ -91,7 +91,7 @@ impl Flip<'_> {
     }
 }
 
-/// What became of one flip.
+/// The outcome of one flip.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Outcome {
     Harmless,
@@ -186,7 +186,7 @@ fn at_rest() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// What damage of a database costs: rows by table and key.
+/// The cost of damage of a database: rows by table and key.
 #[derive(Default)]
 struct Cost {
     /// Those that a read by their key refuses.
@@ -197,8 +197,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// What damage of a file may cost, by what the file is. An image of the catalog may cost the
-    /// startup and a table, so images are not judged here.
+    /// The allowed cost of damage of a file, by the kind of file. An image of the catalog may cost
+    /// the startup and a table, so images are not judged here.
     fn judge(&self, path: &str) -> Result<(), String> {
         let kind = path.split(['/', '-']).next().unwrap_or_default();
         let Self { unreadable, lost, is_refused } = self;

@@ -95,7 +95,7 @@ fn start() -> SimDisk {
     disk
 }
 
-/// What others do while the index is built: in the scan, between the rounds, and open over its
+/// The work of others while the index is built: in the scan, between the rounds, and open over its
 /// begin.
 fn rows_at_end() -> Rows {
     let mut rows: Rows = (0..ROWS).map(|no| (no, row(no))).collect();
@@ -480,7 +480,7 @@ fn keys_that_come_twice_are_refused_with_their_row() {
     drop(build);
     put(&mut writer, &t, 500, Some(&Row::new(7, 2000)), None).unwrap();
     writer.commit().unwrap();
-    // In what comes later; rows that change their keys with each other are none.
+    // In a later round; rows that exchange their keys are no duplicates.
     let mut build = begin(&mut ddl, &t, true).unwrap();
     run(&mut ddl, &mut build).unwrap();
     put(&mut writer, &t, 8, Some(&row(8)), Some(&Row::new(9, 10))).unwrap();

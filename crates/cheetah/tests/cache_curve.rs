@@ -1,4 +1,5 @@
-//! What the cache curve foretells for more and for less memory is what a cache of that size misses.
+//! The misses that the cache curve predicts for more and for less memory are those of a cache of
+//! that size.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -32,7 +33,7 @@ fn skewed(rng: &mut Rng) -> u64 {
     rng.below(below) * 7919 % ROWS
 }
 
-/// With so much memory: how many pages are read for a thousand rows, and the curve.
+/// With `pool_bytes` of memory: how many pages are read for a thousand rows, and the curve.
 fn read(disk: &SimDisk, pool_bytes: u64) -> (f64, Vec<CurvePoint>) {
     let db = open(disk, pool_bytes);
     let (table, mut txn, mut rng) = (db.table("t").unwrap(), db.begin(), Rng::new(5));

@@ -59,8 +59,8 @@ fn replay(seed: u64) -> String {
     )
 }
 
-/// What a seed names: transactions of all kinds, or now and then changes of definitions and loads,
-/// or parents and their children.
+/// The workload that a seed names: transactions of all kinds, or now and then changes of
+/// definitions and loads, or parents and their children.
 fn explored(seed: u64) -> Result<Report, String> {
     match seed % 10 {
         8 => explore_steps::<constraints::Model>(seed, 16),

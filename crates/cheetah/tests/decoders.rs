@@ -163,7 +163,7 @@ fn decoders_survive_mutated_bytes_removed_words() {
 /// Two undo pages, no transactions, a table, a dropped tree.
 const STATE_OF_VERSION_1: [u8; 21] = [1, 10, 12, 11, 3, 20, 1, 5, 70, 2, 9, 10, 0, 1, 2, 5, 6, 7, 1, 17, 0];
 
-/// What is stored as a dictionary may begin as one that Zstandard has trained, with tables of its
+/// The stored bytes of a dictionary may begin as one that Zstandard has trained, with tables of its
 /// own.
 #[test]
 fn decoders_survive_mutated_bytes_dictionary() {

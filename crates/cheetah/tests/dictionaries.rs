@@ -1,4 +1,5 @@
-//! Dictionaries in a database: power cuts around them, damage to them, and who makes them.
+//! Dictionaries in a database: power cuts around them, damage to them, and the threads that make
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -97,7 +98,7 @@ fn judge(image: &Image) -> std::result::Result<(), String> {
         return Err(format!("{} rows, and {} had been acknowledged", found.len(), image.acknowledged));
     }
     READ_BESIDE.fetch_add(u64::from(named_count(&image.disk.snapshot()) > 0), Relaxed);
-    // What is there can be worked with.
+    // The table can be worked with.
     insert_part(&db, &table, 1000).map_err(|error| error.to_string())?;
     db.checkpoint().map_err(|error| error.to_string())
 }

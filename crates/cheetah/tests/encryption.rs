@@ -25,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use support::*;
 
-/// What every row has in it.
+/// The text that every row has in it.
 const MARK: &[u8] = b"in plain text";
 /// The key of the tables that say that they are encrypted.
 const TABLE_KEY: u32 = 5;
@@ -362,7 +362,8 @@ fn rows_that_are_not_encrypted_are_found_by_the_same_search() {
     assert!(world.named().is_empty(), "older engines read it");
 }
 
-/// A database with a table, after so many transactions; what they go on with.
+/// A database with a table, after `transactions` transactions; the model and the numbers to go on
+/// with.
 fn filled(world: &World, wish: Encryption, transactions: usize) -> (Db, Model, Rng) {
     let db = world.open().unwrap();
     let (mut model, mut rng) = (Model::default(), Rng::new(3));
@@ -521,7 +522,7 @@ fn tables_that_do_not_say_follow_the_setting() {
     db.set_encrypt_tables(true).unwrap();
     world.rotate(&db).unwrap();
     model.verify(&db).unwrap();
-    // What is dead stays in its segment until that is collected.
+    // Dead images stay in their segment until that is collected.
     assert!(closed(&world).0 > 0);
     db.set_encrypt_tables(false).unwrap();
     world.rotate(&db).unwrap();

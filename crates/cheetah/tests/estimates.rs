@@ -1,4 +1,4 @@
-//! What an estimate says of a table agrees with what the table weighs once it is loaded.
+//! The estimate for a table agrees with the weight of the table once it is loaded.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

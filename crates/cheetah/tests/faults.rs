@@ -1,5 +1,5 @@
-//! A device that fails in the middle of random workloads: whatever call fails, once or for ever,
-//! the engine answers with an error (never a panic), and after a power cut what was acknowledged is
+//! A device that fails in the middle of random workloads: any call may fail, once or for ever; the
+//! engine answers with an error (never a panic), and after a power cut all acknowledged changes are
 //! there.
 //!
 //! `CHEETAH_FAULTS` says how many faults to try (600 unless set), `CHEETAH_FAULT_SEED` which one to

@@ -1,5 +1,5 @@
-//! Constraints between tables: they survive power cuts and follow names, what cannot be is refused,
-//! and nobody commits a child without a parent (docs/developers/decisions/0046-foreign-keys.md).
+//! Constraints between tables: they survive power cuts and follow names, impossible ones are
+//! refused, and nobody commits a child without a parent (docs/developers/decisions/0046-foreign-keys.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -231,7 +231,7 @@ fn children_keep_their_parent_and_indexes_that_serve() {
     only_rows.description.keys.truncate(1);
     alter(&db, "db/s", &[0], Some(only_rows.clone())).unwrap();
     assert_eq!(serves(), [(false, false), (false, false)]);
-    // What serves no more is not missed by later changes.
+    // An index that serves no more is not missed by later changes.
     alter(&db, "db/s", &[0], Some(Constraints { are_checked: true, ..only_rows })).unwrap();
     db.drop_table_unless("db/p", Referenced::RefusedElsewhere).unwrap();
     db.drop_table_unless("db/s", Referenced::Refused).unwrap();
@@ -298,7 +298,7 @@ fn a_copy_of_a_child_keeps_nobody_and_its_original_does_until_it_goes() {
         assert_eq!(seen(db, "db/c", "db/q"), expected);
         assert!(!db.table("db/c").unwrap().foreign_keys()[0].inherited);
     }
-    // What the statement was told of the parent's name may be old when the copy is made.
+    // The parent's name that the statement was told may be old when the copy is made.
     let copied = copy(&db, "db/c", &[constraint]).unwrap();
     assert_eq!(copied.foreign_keys()[0].parent, "db/q");
     db.rename_table("db/c", BACKUP).unwrap();
@@ -344,7 +344,7 @@ fn take_a_renamed_copy_back() -> std::result::Result<(), String> {
             return Err(format!("{seen:?}"));
         }
     }
-    // What has followed is forgotten with the original.
+    // The constraints that followed are forgotten with the original.
     copy(&db, "db/p", &[]).unwrap();
     db.rename_table("db/p", BACKUP).unwrap();
     db.rename_table(COPY, "db/s").unwrap();
@@ -382,7 +382,7 @@ fn names_that_nobody_has_given_follow_what_people_call_the_table() {
     db.rename_table("db/c@0024", "db/d@0024@0024").unwrap();
     let renamed = ["c@0024_ibfk_2", "d$$_ibfk_7"];
     assert_eq!(names(&db, "db/d@0024@0024"), renamed);
-    // Who redoes it does not know what people call tables.
+    // Redo does not know the names of tables for people.
     let db = open(&disk.crash(CrashPolicy::SyncedOnly, 1)).unwrap();
     assert_eq!(names(&db, "db/d@0024@0024"), renamed);
     db.show_names_with(|name| name.replace("@0024", "$"));
@@ -392,7 +392,7 @@ fn names_that_nobody_has_given_follow_what_people_call_the_table() {
     assert_eq!(names(&db, "db/e@0024"), ["c@0024_ibfk_2", "e$_ibfk_7"]);
 }
 
-/// What the two columns of `db/p` are called that constraints refer to, one of its own among them.
+/// The names of the two columns of `db/p` that constraints refer to, one of its own among them.
 type Names = [&'static str; 2];
 const NAMES: [Names; 5] =
     [["id", "number"], ["key", "number"], ["number", "key"], ["Number", "id"], ["id", "number"]];
@@ -579,7 +579,7 @@ fn a_search_that_looks_at_the_snapshot_is_caught() {
 }
 
 /// A parent goes, and the search for its child waits for that one's row, whose entry moves back
-/// meanwhile. Who is an orphan then, and how often the bug was reached.
+/// meanwhile. Returns the orphans then, and how often the bug was reached.
 fn move_a_child_that_is_waited_for(level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, u64) {
     let (_disk, db) = family();
     let (kid, parent) = sides(&db);

@@ -28,7 +28,7 @@ const STEP_NS: u64 = 20_000_000;
 /// So few transactions fit at least; otherwise there is nothing to give back.
 const GROWTH_MIN: u64 = 5;
 
-/// A database on a full disk, and what it has to have.
+/// A database on a full disk, and its expected contents.
 struct World<'d> {
     disk: &'d SimDisk,
     clock: Arc<SimClock>,
@@ -223,7 +223,7 @@ fn start() -> (SimDisk, Contents) {
     (disk, contents)
 }
 
-/// Fills a disk with so much space and leaves it; whether rows were inserted.
+/// Fills a disk with `free_bytes` of space and leaves it; whether rows were inserted.
 fn leave(free_bytes: u64) -> Tried<bool> {
     let (disk, contents) = start();
     disk.set_space(Some(disk.used_bytes() + free_bytes));

@@ -1,6 +1,6 @@
-//! What comes after an error: a device fails once or for a while in a rollback, a commit or a
-//! statement, and the engine goes on. Nobody ever sees what is half rolled back, every table can be
-//! used again once the device works, and the next startup finds what was promised.
+//! After an error: a device fails once or for a while in a rollback, a commit or a statement, and
+//! the engine goes on. Nobody ever sees what is half rolled back, every table can be used again
+//! once the device works, and the next startup finds what was promised.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -46,7 +46,8 @@ impl World {
         Self { disk, clock, db, table, rows }
     }
 
-    /// Gives rows other numbers, texts or keys, or takes them away; what the table contains then.
+    /// Gives rows other numbers, texts or keys, or takes them away; returns the rows of the table
+    /// then.
     fn change(&self, txn: &mut Transaction, keys: impl Iterator<Item = u64>) -> Rows {
         let mut rows = self.rows.clone();
         for key in keys {
@@ -367,7 +368,7 @@ fn a_row_operation_that_fails_at_any_moment_has_changed_nothing() {
         }
         txn.commit().unwrap();
         world.disk.clear_faults();
-        // What the log says is the same.
+        // The log tells the same.
         let left = world.disk.crash(cheetah_io::sim::CrashPolicy::SyncedOnly, at);
         reopened(&left, &rows, &what);
         world.expect(&rows, &what);

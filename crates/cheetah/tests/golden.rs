@@ -55,8 +55,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Every format with the bytes that are written for its samples. What libraries compress is left
-/// out: another version of theirs may find a shorter form of the same.
+/// Every format with the bytes that are written for its samples. The output of compression
+/// libraries is left out: another version of theirs may find a shorter form of the same.
 fn written() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let pages = samples::pages().iter().map(|page| page.to_vec()).collect();
     vec![
@@ -150,14 +150,14 @@ fn images_and_states_with_dictionaries_are_read_and_written_as_when_they_came() 
     assert_eq!(state, samples::state_with_dictionaries());
 }
 
-/// What version 2 writes in another way: the state of an epoch, and undo records, which only a
-/// state leads to; and what version 1 did not write.
+/// The formats that version 2 writes in another way: the state of an epoch, and undo records, which
+/// only a state leads to; and those that version 1 did not write.
 const CHANGED_IN_2: [&str; 3] = ["epoch state", "undo record", "prepare record"];
-/// What version 3 writes in another way: catalog rows, a record of changed definitions in the log,
-/// and for that the headers of its files.
+/// The formats that version 3 writes in another way: catalog rows, a record of changed definitions
+/// in the log, and for that the headers of its files.
 const CHANGED_IN_3: [&str; 4] = ["catalog row", "log record", "log frame", "file header"];
-/// What version 4 writes in another way: catalog rows of tables whose rows may have several
-/// row-format versions.
+/// The formats that version 4 writes in another way: catalog rows of tables whose rows may have
+/// several row-format versions.
 const CHANGED_IN_4: [&str; 1] = ["catalog row"];
 
 #[test]
@@ -223,7 +223,7 @@ fn change_files_and_the_states_that_list_them_are_written_as_when_they_came() {
 }
 
 /// Image format 3, log format 3, change file format 2, catalog row format 6, and CONTROL with names
-/// of keys: what is written where something is encrypted.
+/// of keys: the formats that are written where something is encrypted.
 #[test]
 fn what_is_closed_is_written_as_when_it_came_and_opened() {
     let path = folder(NOW).with_file_name("encryption.txt");

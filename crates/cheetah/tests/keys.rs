@@ -1,5 +1,5 @@
-//! Disabled indexes and power cuts: whatever the moment, the table has all its rows, each index is
-//! disabled or fits them, and what is disabled can be enabled.
+//! Disabled indexes and power cuts: at any moment the table has all its rows, each index is
+//! disabled or fits them, and disabled ones can be enabled.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -66,8 +66,8 @@ fn rows(steps: u64) -> Rows {
     rows
 }
 
-/// As a dump in the middle of other work; what a step has changed is still to be purged when the
-/// next thing happens.
+/// As a dump in the middle of other work; the old rows of a step are still to be purged when the
+/// next step begins.
 fn workload(disk: &SimDisk) {
     let db = open(disk).unwrap();
     let table = db.table("t").unwrap();

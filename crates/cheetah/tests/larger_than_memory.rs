@@ -1,5 +1,5 @@
-//! Tables larger than memory: what a statement may rely on, and what it costs, when the leaves it
-//! needs are not in memory; with bugs planted against that.
+//! Tables larger than memory: the guarantees for a statement, and its costs, when the leaves it
+//! needs are not in memory; with bugs planted against them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -16,7 +16,7 @@ use support::*;
 
 const ROWS: u64 = 3000;
 const POOL_BYTES: u64 = 192 << 10;
-/// Where most frames must not be needed by writers, who keep some free.
+/// For tests in which writers, which keep some frames free, must not need most frames.
 const MANY_ROWS: u64 = 10_000;
 const LARGE_POOL_BYTES: u64 = 512 << 10;
 const BATCH: u64 = 200;
@@ -66,8 +66,8 @@ fn keys(count: u64, rows: u64) -> impl Iterator<Item = u64> {
     (0..count).map(move |number| number * 1009 % rows)
 }
 
-/// Gives rows another name; the old one is said to be another than it is. How often the background
-/// tells of an entry that is missing, and what CHECK finds.
+/// Gives rows another name; the old one is said to be another than it is. Returns how often the
+/// background tells of an entry that is missing, and the findings of CHECK.
 fn wrong_old_entries() -> (usize, usize) {
     let (db, table) = filled(ROWS, POOL_BYTES);
     let mut accepted = 0;
@@ -204,13 +204,13 @@ fn b10_changes_of_one_leaf_find_room_together_before_anything_is_changed() {
 #[test]
 fn b19_what_is_reserved_when_another_place_is_refused_is_given_back() {
     let bug = plant("leaves: keep what was reserved when another place is refused");
-    // Whoever has reserved a leaf, and reads it then, would wait for ever.
+    // A thread that has reserved a leaf, and reads it then, would wait for ever.
     let found = catch_unwind(is_stopped_by_the_device).is_err();
     assert!(found && bug.reached_count() > 0);
 }
 
-/// Checks a table of which most rows have been deleted, and lets purge come in the middle. What is
-/// found.
+/// Checks a table of which most rows have been deleted, and lets purge come in the middle. Returns
+/// the findings.
 fn findings_beside_purge() -> usize {
     const KEPT: u64 = 40;
     let (db, table) = filled(ROWS, POOL_BYTES);

@@ -111,8 +111,8 @@ fn a_module_imports_only_from_lower_layers() {
     assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
 }
 
-/// What a layer does not know, as ARCHITECTURE.md says: words that its code must not have. The pool
-/// does not know keys, the tree does not know transactions.
+/// The words that the code of a layer must not have, as ARCHITECTURE.md says. The pool does not
+/// know keys, the tree does not know transactions.
 const UNKNOWN: &[(&str, &[&str])] = &[
     (
         "pool",

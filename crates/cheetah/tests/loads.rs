@@ -1,5 +1,5 @@
 //! Loads and power cuts: a load is there as a whole or not at all, it is there once it was
-//! acknowledged, and what a crash leaves of one belongs to nobody for no longer than other dropped
+//! acknowledged, and the remains of a crashed one belong to nobody for no longer than other dropped
 //! trees do.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
@@ -118,7 +118,7 @@ fn contents(db: &Db, name: &str) -> std::result::Result<Rows, String> {
     }
 }
 
-/// What must hold in an image, by what had been acknowledged.
+/// Checks an image, by the number that had been acknowledged.
 fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> {
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;
     while db.run_background().map_err(|error| error.to_string())? {}
@@ -143,7 +143,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     if !allowed.contains(&&found) {
         return Err(format!("{} rows, and {acknowledged} had been acknowledged", found.len()));
     }
-    // What is there can be worked with, or loaded again.
+    // The table can be worked with, or loaded again.
     let table = db.table(name.map_or("", String::as_str)).map_err(|error| error.to_string())?;
     let mut txn = db.begin();
     insert(&mut txn, &table, LATER + 1, &row(7000)).map_err(|error| error.to_string())?;
@@ -265,8 +265,8 @@ fn workload_to_commit(disk: &SimDisk) {
     std::mem::forget(txn);
 }
 
-/// What must hold in an image: the table is empty, or as loaded, or changed; if the load is
-/// prepared, nobody writes the table, and it ends as decided.
+/// Checks an image: the table is empty, or as loaded, or changed; if the load is prepared, nobody
+/// writes the table, and it ends as decided.
 fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::result::Result<(), String> {
     let text = |error: Error| error.to_string();
     let db = open(image).map_err(|error| format!("the database does not open: {error}"))?;

@@ -1,4 +1,4 @@
-//! What a reader meets: lines that fit on a screen, and folders that a look takes in.
+//! The first sight of a reader: lines that fit on a screen, and folders that a look takes in.
 //!
 //! A folder with more than [`FILES_MAX`] source files states its reason in a line that has
 //! `Many files:` in it, at the head of its `mod.rs`, `lib.rs`, `main.rs`, `__init__.py` or
@@ -13,7 +13,7 @@ const COLUMNS_MAX: usize = 100;
 const FILES_MAX: usize = 15;
 /// Where lines may be longer: `tests/tools/test_docs.py` looks at the documents, tables and all.
 const LONG_LINES_EXEMPT: &[&str] = &["README.md", "docs", "lab", "tests"];
-/// What a reason begins with.
+/// The beginning of a reason.
 const REASON: &str = "Many files:";
 
 fn root() -> PathBuf {

@@ -138,7 +138,7 @@ fn opened(disk: &SimDisk, losers: Losers) -> Result<Db> {
         return open(disk);
     }
     let db = Db::open_early(env(disk), Config::tiny())?;
-    // Whoever gives space back meets the damage too, again and again.
+    // The steps that give space back meet the damage too, again and again.
     for _ in 0..STEPS {
         let _ = db.run_background();
     }

@@ -22,7 +22,7 @@ const WRITERS: u64 = 3;
 const TXNS: u64 = 120;
 const KEYS: u64 = 30;
 
-/// What a startup finds: rows, counts and next numbers of all tables, and the prepared
+/// The findings of a startup: rows, counts and next numbers of all tables, and the prepared
 /// transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Found {
@@ -172,8 +172,8 @@ fn find(db: &Db) -> Result<Found> {
     Ok(Found { tables, prepared: db.prepared(), records: status(db, "recovery_log_records") })
 }
 
-/// Opens an image with so many threads; what is there at once must be there when the background is
-/// done.
+/// Opens an image with `threads` threads; all that is there at once must be there when the
+/// background is done.
 fn opened(disk: &SimDisk, threads: u32, pool_bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     let db = Db::open_early(env(&disk), config(threads, pool_bytes)).map_err(|error| error.to_string())?;
@@ -242,7 +242,7 @@ fn caught(name: &'static str, threads: u32) {
     caught_with(name, threads, 4 << 20);
 }
 
-/// The same with so much memory.
+/// The same with `pool_bytes` of memory.
 fn caught_with(name: &'static str, threads: u32, pool_bytes: u64) {
     let found = (1..=100).find(|&seed| {
         let disk = crashed(seed);
@@ -290,7 +290,7 @@ fn a_catalog_that_changes_before_what_is_sorted_is_caught() {
     caught_with("redo: change the catalog before what is sorted", 1, 64 << 10);
 }
 
-/// The database that a startup finds on a disk without room for more than so many bytes.
+/// The database that a startup finds on a disk without room for more than `bytes` bytes.
 fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, String> {
     let disk = disk.snapshot();
     disk.set_space(Some(disk.used_bytes() + bytes));
@@ -303,7 +303,7 @@ fn opened_with_room(disk: &SimDisk, bytes: u64) -> std::result::Result<Found, St
 fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
     let disk = crashed(1);
     let expected = opened(&disk, 1, 4 << 20).unwrap();
-    // What redo writes finds room from some size on. To sort, there should be more.
+    // The writes of redo find room from some size on. To sort, there should be more.
     let rooms = (8..=32).map(|eighth| eighth << 17);
     let found = rooms.filter_map(|bytes| opened_with_room(&disk, bytes).ok()).collect::<Vec<_>>();
     assert!(!found.is_empty() && found.iter().all(|found| *found == expected));
@@ -311,8 +311,8 @@ fn a_startup_on_a_disk_that_is_nearly_full_sorts_nothing() {
 }
 
 /// A row is free as soon as it has been rolled back, also when its transaction goes on rolling
-/// back. Who waited for it logged its change at once, and UNDO came behind that: the startup after
-/// a crash found other rows than it expected, and quarantined the table.
+/// back. A transaction that waited for it logged its change at once, and UNDO came behind that: the
+/// startup after a crash found other rows than it expected, and quarantined the table.
 #[test]
 fn c5_rows_that_are_free_before_undo_is_logged_are_caught() {
     let bug = "rollback: log when the row is free already";

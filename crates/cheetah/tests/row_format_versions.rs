@@ -1,5 +1,5 @@
 //! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables
-//! without rows, and limits. Whatever else may happen: `row_format_versions_model`.
+//! without rows, and limits. `row_format_versions_model` has all other cases.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

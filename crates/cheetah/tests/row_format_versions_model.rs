@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::open;
 
-/// A transaction that stays open, or prepared, while columns come and go. What it writes is among
-/// the last keys, which nobody else writes meanwhile.
+/// A transaction that stays open, or prepared, while columns come and go. Its rows are among the
+/// last keys, which nobody else writes meanwhile.
 struct Left {
     /// `None` for one that is prepared and that nobody holds.
     txn: Option<Transaction>,
     is_prepared: bool,
-    /// What it leaves at its keys if it commits.
+    /// The rows at its keys if it commits.
     rows: Rows,
     changes: u32,
 }
@@ -44,7 +44,7 @@ struct Model {
     columns: Vec<Column>,
     next_no: u32,
     rows: Rows,
-    /// A transaction from before, and what it sees.
+    /// A transaction from before, and the rows that it sees.
     snapshot: Option<(Transaction, Rows)>,
     left: Option<Left>,
     changes: u32,
@@ -238,7 +238,7 @@ impl Model {
         self.disk = disk;
         self.db = Some(open(&self.disk).unwrap());
         assert_eq!(self.db().prepared().len(), usize::from(self.left.is_some()));
-        // What was open is rolled back.
+        // Open transactions are rolled back.
         while self.db().run_background().unwrap() {}
     }
 
@@ -260,7 +260,7 @@ impl Model {
     fn verify(&mut self) {
         let table = self.db().table("t").unwrap();
         let reads = [Read::Consistent, Read::Shared];
-        // Who locks what he reads would wait for the transaction that was left open.
+        // A locking reader would wait for the transaction that was left open.
         for &how in reads.iter().take(if self.left.is_some() { 1 } else { 2 }) {
             let mut txn = self.db().begin();
             assert_eq!(read_all(&mut txn, &table, &self.columns, how).unwrap(), self.rows);

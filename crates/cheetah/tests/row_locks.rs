@@ -1,4 +1,4 @@
-//! Locks of rows and ranges: who waits for whom, and many threads on the same few rows.
+//! Locks of rows and ranges: the waits for each of them, and many threads on the same few rows.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 
@@ -196,7 +196,7 @@ fn writers_of_different_rows_do_not_wait_and_those_of_one_row_do() {
 }
 
 /// A row whose change has its outcome, while its stamp is not published yet: the number that a
-/// session locks, in one of three ways, and what a snapshot sees that it opens then. `bug` is
+/// session locks, in one of three ways, and the number in a snapshot that it opens then. `bug` is
 /// planted in its thread.
 fn locked_and_seen(way: u64, bug: Option<&'static str>) -> (u64, u64) {
     let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
@@ -481,8 +481,9 @@ fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_b
     assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
 }
 
-/// Who comes upon an entry of an open change waits for its writer; not any longer when the change
-/// is rolled back alone. What the scan has found then, `None` when it goes on waiting.
+/// A scan that comes upon an entry of an open change waits for its writer; not any longer when the
+/// change is rolled back alone. Returns the row that the scan has found then, `None` when it goes
+/// on waiting.
 fn found_when_an_entry_is_rolled_back(lock_wait_ns: u64) -> Option<Option<u64>> {
     let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
     let back = first.savepoint();
@@ -768,8 +769,8 @@ fn a_row_that_is_refused_leaves_its_key_to_others() {
     }
 }
 
-/// What changes the row that it has found by one unique key has not found another one by the keys
-/// before.
+/// A statement that changes the row that it has found by one unique key has not found another one
+/// by the keys before.
 #[test]
 fn keys_that_a_refused_row_has_not_found_stay_away_when_the_row_in_the_way_is_changed() {
     for (level, stay_away) in [(Isolation::ReadCommitted, false), (Isolation::RepeatableRead, true)] {

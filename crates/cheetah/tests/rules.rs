@@ -40,7 +40,7 @@ fn document(name: &str) -> String {
     fs::read_to_string(path).expect("the document is readable")
 }
 
-/// What stands between `start` and `end`, each time.
+/// The texts between `start` and `end`, each time.
 fn between<'t>(text: &'t str, start: &str, end: char) -> Vec<&'t str> {
     text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
 }

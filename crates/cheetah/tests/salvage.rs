@@ -1,4 +1,4 @@
-//! Salvage: whatever is damaged, the copy has rows that were committed, all of those that no damage
+//! Salvage: with any damage, the copy has rows that were committed, all of those that no damage
 //! touches, and the report tells of the rest.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
@@ -22,7 +22,7 @@ use support::*;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const KEYS: u64 = 160;
 
-/// What was committed: the rows now, and all that a row has ever been.
+/// The committed rows: those of now, and all that a row has ever been.
 #[derive(Clone, Default)]
 struct Committed {
     now: BTreeMap<String, Rows>,
@@ -295,7 +295,7 @@ fn all_leaves_damaged_leave_what_the_log_has() {
     assert!(report.tables.iter().filter(|table| !table.gaps.is_empty()).count() == NAMES.len());
 }
 
-/// Salvages a disk on which anything may be damaged: what comes out is right, or nothing does.
+/// Salvages a disk on which anything may be damaged: the outcome is right, or an error.
 fn try_salvage(damaged: &SimDisk, committed: &Committed, what: &str) -> bool {
     let tried = catch_unwind(AssertUnwindSafe(|| salvaged(damaged)));
     match tried.unwrap_or_else(|_| panic!("{what}: a panic")) {

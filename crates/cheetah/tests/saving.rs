@@ -35,7 +35,7 @@ fn open(disk: &SimDisk, seed: u64) -> Result<Db, String> {
     Db::open(env(disk), config(seed)).map_err(|error| error.to_string())
 }
 
-/// What the table holds, and which numbers are given out next: they are unique.
+/// The rows of the table, and the numbers that are given out next: they are unique.
 struct Model {
     rows: Rows,
     next: u64,
@@ -97,13 +97,13 @@ fn checkpoint_in_vain(disk: &SimDisk, db: &Db, rng: &mut Rng) -> bool {
     path == "CONTROL"
 }
 
-/// What comes next.
+/// The next step.
 enum Next {
     GoOn,
     PowerCut,
 }
 
-/// What happens to the database between two transactions.
+/// The events in the database between two transactions.
 fn meanwhile(disk: &SimDisk, db: &Db, rng: &mut Rng) -> Result<Next, String> {
     let done = match rng.below(8) {
         0..=2 => db.checkpoint(),
@@ -399,8 +399,8 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
     }
 }
 
-/// What CHECK says of a table whose changes are in a change file that is damaged while the server
-/// runs, and, once a checkpoint has been made, of the same.
+/// The findings of CHECK for a table whose changes are in a change file that is damaged while the
+/// server runs, and, once a checkpoint has been made, for the same.
 fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     let (disk, _) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -426,8 +426,8 @@ fn check_table_reads_the_change_files_that_a_startup_would_need() {
     assert!(bug.reached_count() > 0);
 }
 
-/// A startup with a change file of which one bit is wrong: what is told, and whether a checkpoint
-/// has written what it has into another one.
+/// A startup with a change file of which one bit is wrong: the error that is told, and whether a
+/// checkpoint has written the file's changes into another one.
 fn started_with_a_flipped_bit(bug: Option<&'static str>) -> (String, bool) {
     let (disk, rows) = with_waiting_changes();
     let path = change_file(&disk);
@@ -467,8 +467,8 @@ fn v8_without_parity_a_flipped_bit_costs_a_table() {
     assert_eq!(open(&disk, 0).unwrap().quarantined_tables().len(), 1);
 }
 
-/// Damage of a change file while the database is open: what a pass of scrubbing tells, if anything.
-/// The checkpoint that follows writes anew what the file has.
+/// Damage of a change file while the database is open: the error that a pass of scrubbing tells, if
+/// any. The checkpoint that follows writes anew what the file has.
 fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
     let (disk, rows) = with_waiting_changes();
     let clock = SimClock::default();
@@ -506,8 +506,8 @@ fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     assert!(bug.reached_count() > 0);
 }
 
-/// What CHECK TABLE finds, and what is told, of a damaged file that a checkpoint lets go of while
-/// it is read.
+/// The findings of CHECK TABLE, and the number of errors told, for a damaged file that a checkpoint
+/// lets go of while it is read.
 fn told_of_a_file_that_goes() -> (Vec<String>, usize) {
     let (disk, rows) = with_waiting_changes();
     let db = open(&disk, 0).unwrap();
@@ -551,7 +551,7 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
         let refused = open(&disk, 0).map(drop).unwrap_err();
         assert!(refused.contains(&path), "{refused}");
     }
-    // Who has lost it for good puts an empty file there: it is a damaged one then.
+    // A user who has lost it for good puts an empty file there: it is a damaged one then.
     let without = disk.snapshot();
     without.put(&path, b"").unwrap();
     let db = open(&without, 0).unwrap();
@@ -562,7 +562,7 @@ fn a_startup_without_a_change_file_is_refused_until_it_is_there_again() {
     verify(&db, &rows).unwrap();
 }
 
-/// What a salvage brings of a disk, with the database's memory, and with changes that may wait.
+/// The outcome of a salvage of a disk, with the database's memory, and with changes that may wait.
 fn salvaged(damaged: &SimDisk, buffers_changes: bool) -> Result<Report, String> {
     let damaged = Arc::new(damaged.clone());
     let disks = Disks { damaged, scratch: Arc::new(SimDisk::new()), new: Arc::new(SimDisk::new()) };

@@ -1,6 +1,6 @@
 //! Scenarios named after the rules of the design (C4, C5, C10, H1, H2, H3, H5, H9, M10) that the
-//! transactional half must keep: each was a way to lose data or to stop. What breaks them is here
-//! or in `planted.rs`.
+//! transactional half must keep: each was a way to lose data or to stop. The bugs that break them
+//! are here or in `planted.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

@@ -1,5 +1,4 @@
-//! What is told of the sizes of tables and indexes agrees with what is in them, in memory, and in
-//! the files.
+//! The reported sizes of tables and indexes agree with their contents, in memory, and in the files.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

@@ -172,7 +172,7 @@ fn an_entry_judged_by_the_newest_shadow_operation_is_caught() {
 const VERSION_KEY: u64 = u64::MAX;
 const KEYS: u64 = 40;
 
-/// What threads agree on: the rows after each commit, written down before it.
+/// The state that threads agree on: the rows after each commit, written down before it.
 struct Shared {
     db: Db,
     states: Mutex<Vec<Rows>>,

@@ -1,4 +1,4 @@
-//! What is told of statements: when tables were changed, and what a thread did with pages.
+//! Reports about statements: when tables were changed, and the work of a thread on pages.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

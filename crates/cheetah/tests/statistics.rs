@@ -36,7 +36,7 @@ fn add(txn: &mut Transaction, table: &Arc<Table>, keys: Range<u64>) {
     keys.for_each(|key| insert(txn, table, key, &row(key)).unwrap());
 }
 
-/// How keys of a table are encoded whose names have parts of so many bytes.
+/// How keys of a table are encoded whose names have parts of these lengths in bytes.
 fn encodings(name_parts: &[usize]) -> Vec<KeyEncoding> {
     let part = |bytes: &usize| KeyPartEncoding {
         nullable: false,
@@ -387,7 +387,7 @@ fn an_index_that_comes_later_gets_statistics() {
     describe(&on.db, &table);
     on.pass(1);
     assert_eq!(per_name(&table), Some(10));
-    // What was kept under the old number of the index has gone.
+    // The statistics kept under the old number of the index have gone.
     assert_eq!(on.kept(), 3);
 }
 

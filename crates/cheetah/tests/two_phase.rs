@@ -1,5 +1,5 @@
-//! Two-phase commit: what is prepared stays so, with its locks, until somebody decides, whatever
-//! crashes when (C8, H2, M3).
+//! Two-phase commit: a prepared transaction stays so, with its locks, until somebody decides,
+//! through crashes at any moment (C8, H2, M3).
 //!
 //! The workload acknowledges to the simulated disk what it has been promised; each image of a power
 //! cut must then keep it.
@@ -101,7 +101,7 @@ fn keeps_its_rows(db: &Db) -> bool {
     matches!((changed, added), (Err(Error::LockTimeout), Err(Error::LockTimeout))) && beside.is_ok()
 }
 
-/// What the outcome of an image must be, by what had been acknowledged.
+/// The expected outcome of an image, by the number that had been acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     /// Everything has been rolled back.
@@ -226,7 +226,7 @@ fn explore_committing() -> std::result::Result<(), String> {
     };
     explore_all(workload, |acknowledged| match acknowledged {
         0 => &[Outcome::Before, Outcome::Waits],
-        // The COMMIT is not synced: whoever has decided repeats it.
+        // The COMMIT is not synced: the coordinator repeats it.
         1 | 2 => &[Outcome::Waits, Outcome::After],
         _ => &[Outcome::After],
     })

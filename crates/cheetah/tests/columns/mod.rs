@@ -1,5 +1,5 @@
 //! Tables whose columns come and go, for tests: rows by the numbers of their columns, their stored
-//! bytes, and what a database has of them.
+//! bytes, and their rows in a database.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 

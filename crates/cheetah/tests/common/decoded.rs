@@ -1,8 +1,8 @@
-//! What must hold of any bytes that a decoder accepts: for the tests of decoders on stable, and for
-//! the fuzz targets.
+//! Rules for any bytes that a decoder accepts: for the tests of decoders on stable, and for the
+//! fuzz targets.
 //!
-//! Each function takes any bytes whatever. A refusal is fine; what is accepted is written again and
-//! read again, and must then be the same.
+//! Each function takes any bytes whatever. A refusal is fine; an accepted value is written again
+//! and read again, and must then be the same.
 
 use cheetah::testing::base::{Epoch, Lsn, PageId, Result, TxnId, UndoPtr};
 use cheetah::testing::format::catalog::{parse_piece_key, piece_key, TableDef};

@@ -1,4 +1,4 @@
-//! Good bytes of every format: what the tests of decoders mutate, and what the golden files keep.
+//! Good bytes of every format: the tests of decoders mutate them, and the golden files keep them.
 
 use cheetah::testing::base::{Epoch, Lsn, PageId, SegmentId, TableId, TreeId, TxnId, UndoPtr, Xid};
 use cheetah::testing::format::catalog::{

@@ -1,9 +1,8 @@
-//! A client: turns plans into calls of the library, and what these return into operations of a
-//! history.
+//! A client: turns plans into calls of the library, and their results into operations of a history.
 //!
-//! Whoever calls `advance` decides who comes next. In one thread, a client that finds a row locked
-//! does not wait, but tries again when it comes next, and a read goes on by one row at a time: so
-//! all happens in an order that a seed repeats.
+//! The caller of `advance` decides which client comes next. In one thread, a client that finds a
+//! row locked does not wait, but tries again when it comes next, and a read goes on by one row at a
+//! time: so all happens in an order that a seed repeats.
 
 use crate::history::{Op, Seen, Txn, What};
 use crate::plan::{How, Plan, Reading, Step, Via, GROUP_KEYS};
@@ -71,12 +70,12 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// What is seen of a stored row.
+/// The visible content of a stored row.
 pub(crate) fn seen_of(stored: &[u8], is_list: bool) -> Seen {
     Row::parse(stored).seen(is_list)
 }
 
-/// What is seen where no row is.
+/// The visible content of a place without a row.
 pub(crate) fn nothing(is_list: bool, is_length: bool) -> Seen {
     match (is_list, is_length) {
         (true, true) => Seen::Length(0),
@@ -101,7 +100,7 @@ pub(crate) struct Client {
     plan: Option<Plan>,
     /// Its place in the plan.
     at: usize,
-    /// What its transaction has done, and all that it has ended.
+    /// The operations of its transaction, and those of all that it has ended.
     ops: Vec<Op>,
     txns: Vec<Txn>,
     tried: u32,
@@ -112,7 +111,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Whoever does not wait tries again.
+    /// A client that does not wait tries again.
     pub(crate) fn new(no: usize, mut txn: Transaction, has_snapshot_isolation: bool, waits: bool) -> Self {
         txn.set_lock_wait(if waits { LOCK_WAIT_NS } else { 0 });
         txn.set_snapshot_isolation(has_snapshot_isolation);
@@ -221,7 +220,7 @@ impl Client {
         Ok(())
     }
 
-    /// Goes on with a read; what it saw once it is done.
+    /// Goes on with a read; returns its findings once it is done.
     fn read(&mut self, run: &Run, reading: &Reading) -> Result<Option<What>> {
         let mut scan = match self.scan.take() {
             Some(scan) => scan,
@@ -272,7 +271,8 @@ impl Client {
 
     fn what(&self, is_list: bool, reading: &Reading, mut scan: Scan) -> What {
         // A locking scan that keeps no gaps may miss a row whose value, and with it its place in
-        // the index, went down while it waited. What a search by values has not found may be there.
+        // the index, went down while it waited. A row that a search by values has not found may be
+        // there.
         let may_miss = reading.via == Via::Found
             || matches!(reading.via, Via::Numbers | Via::Covered)
                 && reading.lock.is_some()

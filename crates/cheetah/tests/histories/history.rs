@@ -1,8 +1,9 @@
-//! What clients did and saw, in the form that tests/isolation/history.py reads.
+//! The operations and the observations of clients, in the form that tests/isolation/history.py
+//! reads.
 
 use std::fmt;
 
-/// What a read found under a key.
+/// The find of a read under a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     /// A list.
@@ -44,12 +45,12 @@ impl fmt::Display for OrNull {
     }
 }
 
-/// What a statement was.
+/// The kind of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A read, and what it saw of each key; `by_index`: of those that it found by a secondary
-    /// index; `words`: of those that a full-text search has found, by these values of these keys
-    /// (none: by a word that all of them have).
+    /// A read, and its find for each key; `by_index`: of those that it found by a secondary index;
+    /// `words`: of those that a full-text search has found, by these values of these keys (none: by
+    /// a word that all of them have).
     Read { locks: bool, by_index: bool, seen: Vec<(u64, Seen)>, words: Option<Vec<(u64, u64)>> },
     /// A new value at the end of a list, or of a register; none when the row was deleted.
     Write { key: u64, value: Option<u64> },
@@ -115,7 +116,7 @@ pub(crate) struct Txn {
     pub(crate) ops: Vec<Op>,
 }
 
-/// All transactions, the state at the end, and what went wrong without a checker.
+/// All transactions, the state at the end, and the errors that need no checker.
 #[derive(Debug)]
 pub(crate) struct History {
     pub(crate) is_list: bool,

@@ -1,4 +1,4 @@
-//! Random transactions on the library, and what each of them saw: a history for
+//! Random transactions on the library, and the observations of each of them: a history for
 //! tests/isolation/checker.py, on one line.
 //!
 //! `cargo test --test histories -- --model list --levels "READ COMMITTED,SERIALIZABLE"
@@ -30,12 +30,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const CLIENTS_COUNT: usize = 5;
-/// For so many moments the keeper keeps a snapshot.
+/// The keeper keeps a snapshot for this number of moments.
 const SNAPSHOT_KEPT_FOR: u64 = 150;
 /// Turns of clients between those of the background.
 const TURNS_OF_CLIENTS: u64 = 20;
 
-/// What is to be played.
+/// The choice of the history to be played.
 pub(crate) struct Choice {
     is_list: bool,
     levels: Vec<Isolation>,
@@ -50,7 +50,7 @@ pub(crate) struct Choice {
     txns_count: u64,
 }
 
-/// What clients share.
+/// The state that clients share.
 pub(crate) struct Run {
     pub(crate) table: Arc<Table>,
     pub(crate) is_list: bool,
@@ -178,7 +178,7 @@ fn play(choice: &Choice) -> Result<History> {
     })
 }
 
-/// What clients have done.
+/// The operations of the clients.
 struct Played {
     txns: Vec<Txn>,
     /// Whether all have come to their end.

@@ -15,7 +15,7 @@ const TXNS_PER_GROUP: u64 = 40;
 
 /// Written values that are searched for, at most.
 const RECENT_MAX: usize = 24;
-/// Of which a search looks for so many, at most.
+/// The most values that a search looks for.
 const SEARCHED_MAX: u64 = 3;
 
 /// How a read finds its rows.

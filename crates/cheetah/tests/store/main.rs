@@ -26,7 +26,7 @@ fn run(disk: &SimDisk, history: &mut History, seed: u64, checkpoints: usize) -> 
     for _ in 0..checkpoints {
         store.change_some(&mut rng)?;
         store.switch_epoch(disk, &mut rng, history);
-        // What follows belongs to the next epoch, while this one is being written.
+        // The next changes belong to the next epoch, while this one is being written.
         store.change_some(&mut rng)?;
         removed += store.remove_dead()?;
         store.collect_garbage(&mut rng)?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) const UUID: [u8; 16] = *b"a test database.";
 const PAGES: u64 = 40;
 
-/// What an epoch holds.
+/// The content of an epoch.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Snapshot {
     pages: BTreeMap<PageId, Vec<u8>>,
@@ -150,8 +150,8 @@ impl Store {
         live.into_iter().try_for_each(|(pid, content)| self.put(pid, content, Stream::Cold))
     }
 
-    /// Ends the epoch: what it holds is written into the history. Changes of an epoch that failed
-    /// go along.
+    /// Ends the epoch: its content is written into the history. Changes of an epoch that failed go
+    /// along.
     pub(crate) fn switch_epoch(&mut self, disk: &SimDisk, rng: &mut Rng, history: &mut History) {
         let len = if rng.chance(0.2) { 3000 } else { rng.below(100) };
         let state = rng.bytes(len as usize);

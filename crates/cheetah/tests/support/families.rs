@@ -80,7 +80,7 @@ struct Work {
     parent: KeySide,
     /// Children that found their parent, that did not, parents that went, and that had to stay.
     outcomes: [AtomicU64; 4],
-    /// Who was one for a snapshot.
+    /// Those who were orphans for a snapshot.
     orphans: Mutex<Vec<u64>>,
 }
 
@@ -152,7 +152,8 @@ impl Work {
                 Ok(false) | Err(Error::Deadlock | Error::LockTimeout | Error::DuplicateKey { .. }) => {
                     txn.rollback().unwrap();
                 }
-                // Who takes a row of long ago for the newest one meets contradictions.
+                // A transaction that takes a row of long ago for the newest one meets
+                // contradictions.
                 Err(_) if bug.is_some() => txn.rollback().unwrap(),
                 Err(error) => panic!("{error}"),
             }
@@ -161,7 +162,7 @@ impl Work {
     }
 }
 
-/// Lets threads work; who is an orphan at some moment, the outcomes, and how often the bug was
+/// Lets threads work; returns the orphans at some moment, the outcomes, and how often the bug was
 /// reached.
 pub fn work(seed: u64, level: Isolation, bug: Option<&'static str>) -> (Vec<u64>, [u64; 4], u64) {
     let db = open(&SimDisk::new()).unwrap();

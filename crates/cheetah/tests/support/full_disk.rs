@@ -5,7 +5,7 @@ use cheetah::testing::base::Error;
 use cheetah_io::sim::SimDisk;
 
 /// Fills the disk with one transaction until a row is refused, takes it back, and looks whether
-/// everything is as before; then frees space and goes on. What went wrong, in words.
+/// everything is as before; then frees space and goes on. Returns the fault, in words.
 pub fn rollback_on_a_full_disk() -> Result<(), String> {
     let disk = SimDisk::new();
     let text = |error: Error| error.to_string();

@@ -1,5 +1,5 @@
-//! Random transactions and snapshots over a database in one thread, and the model that says what
-//! each of them sees: the rows as of the moment at which its snapshot was taken, under those that
+//! Random transactions and snapshots over a database in one thread, and the model that knows the
+//! view of each of them: the rows at the moment at which its snapshot was taken, under those that
 //! it has changed itself.
 //!
 //! Every row is found by each index in both directions, by its key, and in the count; large values
@@ -17,7 +17,7 @@ pub const TABLES: [&str; 2] = ["a", "b"];
 
 /// The rows of all tables.
 type Contents = [Rows; TABLES.len()];
-/// Rows that a transaction has changed: what is there now.
+/// Rows that a transaction has changed: their present content.
 type Changed = [BTreeMap<u64, Option<Row>>; TABLES.len()];
 
 /// How many of what.
@@ -36,7 +36,7 @@ pub struct Plan {
 
 struct Session {
     txn: Transaction,
-    /// What its snapshot has, once it has one.
+    /// The content of its snapshot, once it has one.
     snapshot: Option<Contents>,
     changed: Changed,
     savepoints: Vec<(Savepoint, Changed)>,
@@ -128,8 +128,8 @@ impl History {
         Ok(())
     }
 
-    /// Opens the database again, after it was closed or after a power cut; what is open is rolled
-    /// back.
+    /// Opens the database again, after it was closed or after a power cut; open transactions are
+    /// rolled back.
     fn reopen(&mut self) -> Result<()> {
         let sessions = self.readers.drain(..).chain(self.writers.drain(..)).collect::<Vec<_>>();
         if self.rng.chance(0.5) {

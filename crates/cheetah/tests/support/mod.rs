@@ -1,5 +1,5 @@
-//! What the tests of the whole engine share: an environment, tables of one row-format version, and
-//! rows for them.
+//! Code that the tests of the whole engine share: an environment, tables of one row-format version,
+//! and rows for them.
 
 #![allow(clippy::unwrap_used, dead_code, unreachable_pub, reason = "each test file uses a part")]
 

@@ -7,7 +7,7 @@ use cheetah_io::sim::{explore, Image, Plan, Report, SimDisk};
 use cheetah_io::Rng;
 use std::cell::{Cell, RefCell};
 
-/// What a database should be.
+/// The expected contents of a database.
 pub trait Model: Clone + Default {
     /// Changes both; durable on return.
     fn step(&mut self, db: &Db, rng: &mut Rng);

@@ -1,11 +1,11 @@
 //! A random workload over a database, and the model that says what may be there after a power cut.
 //!
-//! The model is a list of versions: what the database contains after each commit and each change of
-//! the catalog, and which transactions are prepared after each promise of one, in order. The
+//! The model is a list of versions: the contents of the database after each commit and each change
+//! of the catalog, and which transactions are prepared after each promise of one, in order. The
 //! workload acknowledges to the disk the number of the version that it has been promised. After a
 //! power cut the database must be equal to some version from the acknowledged one on: a whole
-//! prefix of what was committed, nothing of what was not; and whatever is decided about the
-//! prepared ones must come true.
+//! prefix of the commits, and nothing else; and every decision about the prepared ones must come
+//! true.
 
 use super::*;
 use cheetah::testing::base::{Error, Xid};
@@ -15,10 +15,10 @@ use cheetah_io::Rng;
 /// Contents of all tables.
 pub type Contents = BTreeMap<String, Rows>;
 
-/// What there is after a step.
+/// The contents after a step.
 #[derive(Clone, Default)]
 pub struct Version {
-    /// What is committed.
+    /// The committed contents.
     contents: Contents,
     /// The prepared transactions by number: the tables that they have changed, as they are if it is
     /// committed.
@@ -31,14 +31,14 @@ impl Version {
         Self { contents, ..Self::default() }
     }
 
-    /// What is there once those of the prepared transactions are rolled back of which `withdrawn`
-    /// says so.
+    /// The contents once those of the prepared transactions are rolled back for which `withdrawn`
+    /// returns true.
     pub fn without(&self, withdrawn: impl Fn(u64) -> bool) -> Self {
         let numbers = self.prepared.keys().filter(|no| withdrawn(**no));
         numbers.fold(self.clone(), |version, no| version.after(*no, false))
     }
 
-    /// What is there once a prepared transaction has ended.
+    /// The contents once a prepared transaction has ended.
     fn after(&self, no: u64, commits: bool) -> Self {
         let mut version = self.clone();
         if let Some(changed) = version.prepared.remove(&no).filter(|_| commits) {
@@ -47,7 +47,7 @@ impl Version {
         version
     }
 
-    /// What is there once all have ended, as `commits` says.
+    /// The contents once all have ended, as `commits` says.
     pub fn settled(&self, commits: impl Fn(u64) -> bool) -> Contents {
         let numbers = self.prepared.keys();
         numbers.fold(self.clone(), |version, no| version.after(*no, commits(*no))).contents
@@ -141,7 +141,7 @@ impl<'d> Workload<'d> {
         Ok(())
     }
 
-    /// What there is now.
+    /// The present version.
     pub fn version(&self) -> &Version {
         self.versions.last().unwrap()
     }
@@ -155,7 +155,7 @@ impl<'d> Workload<'d> {
         &self.version().contents
     }
 
-    /// What is committed is about to become this.
+    /// The committed contents are about to become these.
     fn announce(&mut self, contents: Contents) {
         let version = Version { contents, ..self.version().clone() };
         self.versions.push(version);
@@ -305,7 +305,7 @@ impl<'d> Workload<'d> {
                 self.acknowledge_if_synced();
             }
             1 => {
-                // Nothing is synced for it: whoever decides says so again.
+                // Nothing is synced for it: the coordinator says so again.
                 self.announce_end(no, true);
                 session.txn.commit_ordered();
                 session.txn.commit()?;
