@@ -286,8 +286,7 @@ impl Since {
     }
 
     /// The place from which on the undo log has all records of the transactions that `view` sees
-    /// and `base` does not: a transaction is asked whether it is open after the end of the log is
-    /// read.
+    /// and `base` does not: of those that were open, the ones that have ended since count.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if planted::is_on("build: forget who was open") {
             return self.end;
