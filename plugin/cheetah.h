@@ -278,7 +278,7 @@ typedef struct CheetahForeignKeys CheetahForeignKeys;
 // A load of one table.
 typedef struct CheetahLoad CheetahLoad;
 
-// What a search has found.
+// The finds of a search.
 typedef struct CheetahMatches CheetahMatches;
 
 // Postings of an index that is being built.
@@ -352,7 +352,7 @@ typedef struct {
   // For each column of variable length of the row-format version the one that it was; -1 for one
   // that has come.
   const int32_t *vars;
-  // A row of the row-format version: what is not kept is as there.
+  // A row of the row-format version: columns that are not kept have its values.
   CheetahBytes defaults;
 } CheetahNewRows;
 
@@ -429,7 +429,7 @@ typedef struct {
   size_t foreign_key_count;
   // How many of them it has had.
   size_t kept_count;
-  // The table whose copy it is; empty if it is none.
+  // The table whose copy it is; empty if it is not a copy.
   CheetahBytes copy_of;
   // Columns that the table keeps under other names.
   const CheetahRenamedColumn *renamed;
@@ -607,7 +607,7 @@ typedef void (*CheetahTextSink)(void *context, CheetahBytes text);
 // Takes one counter.
 typedef void (*CheetahCounterSink)(void *context, CheetahBytes name, uint64_t value);
 
-// What a definition says about encryption, and what the server's setting does.
+// The words of a definition about encryption, and the server's setting.
 typedef struct {
   // ENCRYPTION_KEY_ID.
   uint32_t key_id;
@@ -686,7 +686,7 @@ typedef struct {
   CheetahEncryption encryption;
 } CheetahTableSpec;
 
-// What the table would weigh in one format.
+// The weight of the table in one format.
 typedef struct {
   // KEY_BLOCK_SIZE that asks for the format, in KiB; 0: none does.
   uint64_t key_block_size;
@@ -737,7 +737,7 @@ typedef struct {
   CheetahBytes index_name;
 } CheetahKeySide;
 
-// A constraint, and what serves it.
+// A constraint, and the indexes that serve it.
 typedef struct {
   // Its name.
   CheetahBytes name;
@@ -860,7 +860,7 @@ typedef struct {
   uint64_t kept_from_purge;
   // Bytes of the undo log that stay because of its changes.
   uint64_t undo_bytes;
-  // What it is about.
+  // Its activity.
   CheetahBytes state;
   // The lock that it waits for; empty when it does not.
   CheetahBytes requested_lock;
@@ -877,24 +877,24 @@ typedef void (*CheetahTxnInfoSink)(void *context, const CheetahTxnInfo *txn);
 typedef struct {
   // Its name.
   CheetahBytes id;
-  // Whose it is.
+  // Its transaction.
   uint64_t txn;
-  // How.
+  // Its mode.
   CheetahBytes mode;
   // The table.
   CheetahBytes table;
   // The index; empty for the table as a whole.
   CheetahBytes index;
-  // What it is on; empty for a table.
+  // The record that it is on; empty for a table.
   CheetahBytes data;
 } CheetahLockInfo;
 
 // Takes one lock.
 typedef void (*CheetahLockInfoSink)(void *context, const CheetahLockInfo *lock);
 
-// Who waits for whom. Texts are there during the call only.
+// The transactions that wait, and those for which they wait. Texts are there during the call only.
 typedef struct {
-  // Who waits.
+  // The waiting transaction.
   uint64_t requesting;
   // For which lock.
   CheetahBytes requested_lock;
@@ -907,8 +907,8 @@ typedef struct {
 // Takes one wait.
 typedef void (*CheetahLockWaitSink)(void *context, const CheetahLockWait *wait);
 
-// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: what the part's
-// `CheetahKeyPartEncoding` says; `value`: its bytes there in ascending order, without that for
+// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: the encoding in the
+// part's `CheetahKeyPartEncoding`; `value`: its bytes there in ascending order, without that for
 // NULL.
 typedef void (*CheetahShowValue)(void *context,
                                  uint32_t shown_as,
@@ -952,7 +952,7 @@ typedef struct {
 typedef struct {
   // Without blanks.
   CheetahBytes word;
-  // What stands behind it.
+  // The text behind it.
   CheetahBytes text;
 } CheetahNote;
 
@@ -973,7 +973,7 @@ typedef uint8_t (*CheetahIsOwnXid)(const CheetahXid *xid);
 // Whether the caller wants a wait to end.
 typedef uint8_t (*CheetahInterrupted)(void *context);
 
-// What a snapshot is to be.
+// The order for a snapshot.
 typedef struct {
   // The absolute path of the directory; it must not exist.
   CheetahBytes path;
@@ -991,17 +991,17 @@ typedef struct {
   void *context;
 } CheetahSnapshotOrder;
 
-// What was written.
+// The files that were written.
 typedef struct {
   // Files, without the manifest.
   uint64_t files_count;
   // Their bytes.
   uint64_t bytes;
-  // Of these, what was copied, neither linked nor cloned.
+  // Of these, the bytes that were copied, neither linked nor cloned.
   uint64_t copied_bytes;
 } CheetahSnapshot;
 
-// What the caller had before a stage; its words mean nothing here.
+// The caller's state before a stage; its words mean nothing here.
 typedef struct {
   // The caller's.
   uint64_t first;
@@ -1011,9 +1011,8 @@ typedef struct {
   uint64_t third;
 } CheetahStageBefore;
 
-// Is told that the calling thread begins a stage (a `CheetahStage`); what it puts into `before` it
-// gets back at the end. Returns the number of the connection whose thread it is, or 0. It must not
-// wait, nor use the engine.
+// Is told that the calling thread begins a stage (a `CheetahStage`); it gets the content of
+// `before` back at the end. Returns the number of the connection whose thread it is, or 0.
 typedef uint64_t (*CheetahStageBegins)(uint8_t stage, CheetahStageBefore *before);
 
 // Is told that the stage has ended.
@@ -1099,7 +1098,7 @@ typedef struct {
   uint8_t has_hits;
 } CheetahPoolStats;
 
-// What the cache would miss with so much memory.
+// The misses of the cache with a size of memory.
 typedef struct {
   // The memory, in percent of what there is.
   uint64_t percent;
@@ -1235,11 +1234,11 @@ typedef void (*CheetahXidSink)(void *context, const CheetahXid *xid);
 typedef struct {
   // The kind.
   CheetahBytes operation;
-  // At least so long.
+  // At least this time.
   uint64_t from_us;
-  // Less than so long; 0: no bound.
+  // Less than this time; 0: no bound.
   uint64_t below_us;
-  // How many.
+  // The number of operations.
   uint64_t count;
 } CheetahLatency;
 
@@ -1248,7 +1247,7 @@ typedef void (*CheetahLatencySink)(void *context, const CheetahLatency *latency)
 
 // Stalls of one reason. The text is there during the call only.
 typedef struct {
-  // What is waited for, or done.
+  // The reason of the wait, or the work.
   CheetahBytes reason;
   // Those that last.
   uint64_t current;
@@ -1294,8 +1293,8 @@ CheetahBytes cheetah_last_error(void);
 // Index and clustered key of this thread's last duplicate key.
 void cheetah_last_duplicate(uint32_t *index_no, CheetahBytes *existing);
 
-// Whether keys of so many bytes have room in an index that is built for the table. A copy of the
-// table might have more: it shares anew.
+// Whether keys of `max_key_bytes` bytes have room in an index that is built for the table. A copy
+// of the table might have more: it shares anew.
 uint8_t cheetah_has_room_for_keys(const CheetahTable *table, uint32_t max_key_bytes);
 
 // Keeps loads from a table whose definition is to change, to the end of the transaction, and waits
@@ -1336,13 +1335,12 @@ void cheetah_add_built_entry(CheetahBuiltEntries *entries,
 // Key and row, with its large values in it, of the row that was refused as a duplicate.
 void cheetah_row_refused_by_build(const CheetahBuild *build, CheetahBytes *key, CheetahBytes *row);
 
-// Frees a build; what no definition has taken goes.
+// Frees a build; trees that no definition has taken go.
 void cheetah_free_build(CheetahBuild *build);
 
-// Tells how keys of a table that was opened are encoded, one encoding for each index, and what its
-// definition says of statistics: places of an index to look at (0: as many as the database says),
-// a `CheetahRecalc`, and whether the table is temporary. To be called once the table is opened,
-// and when the definition has changed.
+// Tells how keys of a table that was opened are encoded, one encoding for each index, and the
+// statistics options of its definition: places of an index to look at (0: as many as the database
+// says), a `CheetahRecalc`, and whether the table is temporary.
 int32_t cheetah_describe_keys(CheetahDb *db,
                               const CheetahTable *table,
                               const CheetahKeyEncoding *keys,
@@ -1395,15 +1393,15 @@ int32_t cheetah_read_again(CheetahCursor *cursor, CheetahFound *found);
 // else has locked it.
 void cheetah_unlock_row(CheetahCursor *cursor);
 
-// `cheetah_next` and `cheetah_prev` go on behind the end that the last seek was given.
+// Removes the end of the range of the last seek.
 void cheetah_forget_end(CheetahCursor *cursor);
 
 // Moves to the next entry.
 int32_t cheetah_next(CheetahCursor *cursor, CheetahFound *found);
 
-// Moves to the next row of the clustered index, and on to those behind it that can be told at
-// once, of which there is none unless a snapshot is read: `room` in all, which is at least 1. The
-// cursor is on the last one.
+// Moves to the next row of the clustered index, and on to those behind it that can be told at once
+// (none, unless a snapshot is read): `room` in all, which is at least 1. The cursor is on the last
+// one.
 int32_t cheetah_next_rows(CheetahCursor *cursor, CheetahFound *found, size_t room, size_t *count);
 
 // Moves to the entry before.
@@ -1428,7 +1426,8 @@ int32_t cheetah_checkpoint(CheetahDb *db);
 // Sets when a commit is durable: 1 at once, 0 and 2 within a second.
 void cheetah_set_flush_log_at_commit(CheetahDb *db, uint8_t mode);
 
-// Changes the memory of the engine to so many bytes, or the least that it needs; returns which.
+// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the new
+// size.
 uint64_t cheetah_set_buffer_pool_size(CheetahDb *db, uint64_t bytes);
 
 // Sets the I/O operations a second of background work.
@@ -1454,8 +1453,7 @@ void cheetah_announce_background_errors(CheetahDb *db, CheetahTextSink sink, voi
 // Tells the names of all tables.
 int32_t cheetah_table_names(CheetahDb *db, CheetahTextSink sink, void *context);
 
-// Chooses how a table is encrypted; tells the sink, as texts for people, what is wrong with the
-// words. No key comes into use by asking.
+// Chooses how a table is encrypted; tells the sink, as texts for people, the faults of the words.
 int32_t cheetah_choose_encryption(const CheetahEncryptionWords *words,
                                   CheetahTextSink sink,
                                   void *context,
@@ -1510,16 +1508,16 @@ void cheetah_free_estimate(CheetahEstimate *estimate);
 // How often definitions have changed since the startup.
 uint64_t cheetah_definition_changes(const CheetahDb *db);
 
-// Has `show` tell, from any thread until the database is closed, what people call a table, by what
-// stands behind the database in its name.
+// Has `show` tell, from any thread until the database is closed, the name of a table for people,
+// by the part of it that follows the database.
 void cheetah_show_names_with(const CheetahDb *db, CheetahShowName show, void *context);
 
-// Notes, for the status of the engine, what a constraint has refused; the beginning of a long text
+// Notes, for the status of the engine, the refusal by a constraint; the beginning of a long text
 // counts.
 void cheetah_note_refused_by_constraint(const CheetahDb *db, CheetahBytes text);
 
-// The constraints of a table, and what serves them now; null if there is none, or no memory. It
-// may no longer be true once `cheetah_definition_changes` has another value.
+// The constraints of a table, and the indexes that serve them now; null if it has no constraints,
+// or no memory is left.
 CheetahForeignKeys *cheetah_foreign_keys(const CheetahDb *db, const CheetahTable *table);
 
 // The constraints that a new definition would add to a table, as its child; null if it would add
@@ -1535,7 +1533,7 @@ void cheetah_free_foreign_keys(CheetahForeignKeys *list);
 // How many constraints the table has in a `CheetahRole`.
 size_t cheetah_foreign_key_count(const CheetahForeignKeys *list, uint8_t role);
 
-// Tells one of them. What it points to is there as long as the list.
+// Tells one of them. Its pointers are good as long as the list.
 void cheetah_foreign_key(const CheetahForeignKeys *list,
                          uint8_t role,
                          size_t no,
@@ -1546,7 +1544,7 @@ int32_t cheetah_list_foreign_keys(const CheetahDb *db, CheetahForeignKeySink sin
 
 // Looks for a row of the other table: of the parent for a child, of the child for a parent. `key`:
 // the columns of the constraint as they are in that one's index. The row is locked shared. `End`
-// when there is none; `NoSuchTable` when the constraints are to be asked for again.
+// when it does not exist; `NoSuchTable` when the constraints are to be asked for again.
 int32_t cheetah_find_reference(CheetahTxn *txn,
                                const CheetahForeignKeys *list,
                                uint8_t role,
@@ -1567,8 +1565,8 @@ int32_t cheetah_open_children(CheetahTxn *txn,
                               size_t no,
                               CheetahCursor **cursor);
 
-// Chooses codec and level for a table; tells the sink, as texts for people, what is wrong with the
-// words. `strict`: what cannot be meant is refused, not just ignored.
+// Chooses codec and level for a table; tells the sink, as texts for people, the faults of the
+// words. `strict`: words that make no sense are refused, not just ignored.
 int32_t cheetah_choose_format(const CheetahFormatWords *words,
                               uint8_t strict,
                               CheetahTextSink sink,
@@ -1636,8 +1634,8 @@ int32_t cheetah_begin_load_of_words(CheetahTxn *txn,
 // Loads the words of a row.
 int32_t cheetah_load_words(CheetahTxn *txn, CheetahLoad *load, CheetahBytes key, CheetahWords *words);
 
-// Room for the postings of an index that a change of the definition is to bring; what becomes of
-// it if it does not is dropped with the handle.
+// Room for the postings of an index that a change of the definition is to bring; postings that it
+// does not take are dropped with the handle.
 int32_t cheetah_new_postings(CheetahDb *db, const CheetahTable *table, CheetahPostings **made);
 
 // Begins to load them, for a caller who has the only handle.
@@ -1754,8 +1752,8 @@ void cheetah_tell_time_with(const CheetahDb *db, CheetahTellTime tell, void *con
 // database is closed.
 void cheetah_announce_deadlocks(const CheetahDb *db, CheetahTextSink sink, void *context);
 
-// Has reports ask `describe`, from any thread until the database is closed, what a connection
-// does.
+// Has reports ask `describe`, from any thread until the database is closed, for the activity of a
+// connection.
 void cheetah_describe_connections(CheetahDb *db, CheetahDescribe describe, void *context);
 
 // Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the
@@ -1817,7 +1815,7 @@ CheetahBuffer *cheetah_new_buffer(void);
 // Frees a buffer.
 void cheetah_free_buffer(CheetahBuffer *buffer);
 
-// What the engine put there last.
+// The bytes that the engine put there last.
 CheetahBytes cheetah_buffer_bytes(const CheetahBuffer *buffer);
 
 // Pins the state of the database for the next `cheetah_create_snapshot`; `End` when none may wait.
@@ -1870,7 +1868,7 @@ int32_t cheetah_create_table(CheetahDb *db,
                              const CheetahConstraints *constraints);
 
 // Longest stored row that never has a value out of line, in tables whose clustered keys have at
-// most so many bytes.
+// most `max_key_bytes` bytes.
 uint64_t cheetah_inline_row_bytes(uint32_t max_key_bytes);
 
 // Drops a table, unless others keep it that refer to it: a `CheetahReferenced`.
@@ -2043,11 +2041,10 @@ void cheetah_commit_ordered(CheetahTxn *txn);
 // opened, each only once; returns how many.
 uint32_t cheetah_recover(CheetahDb *db, uint32_t count, CheetahXidSink sink, void *context);
 
-// Commits a prepared transaction that no handle has; `UnknownXid` when there is none of that name.
+// Commits a prepared transaction that no handle has; `UnknownXid` when none has that name.
 int32_t cheetah_commit_prepared(CheetahDb *db, const CheetahXid *xid);
 
-// Rolls a prepared transaction back that no handle has; `UnknownXid` when there is none of that
-// name.
+// Rolls a prepared transaction back that no handle has; `UnknownXid` when none has that name.
 int32_t cheetah_rollback_prepared(CheetahDb *db, const CheetahXid *xid);
 
 // Waits until no prepared transaction without a handle keeps the table of that name locked. To be

@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "status.h"
 #include "transactions/two_phase.h"
-#include "version.h"
+#include "layout/version.h"
 
 #include <ctime>
 #include <sstream>

@@ -6,8 +6,8 @@
 // LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with nobody else at
 // the table, `commit_inplace_alter_table`: in that one the engine takes the new definition, of all
 // partitions at once, together with the number that the .frm file has. By that number the server's
-// ddl log finds out after a crash which .frm file belongs to the table (docs/developers/mariadb.md, "DDL and
-// crashes").
+// ddl log finds out after a crash which .frm file belongs to the table (docs/developers/mariadb.md,
+// "DDL and crashes").
 #include "ddl/alter.h"
 
 #include "codec/columns.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_CMP, CHEETAH_CMP_PER_INDEX and their _RESET twins: InnoDB's columns of
-// the same names, and the times in microseconds. docs/users/statistics.md has the meaning of the rows
-// here.
+// the same names, and the times in microseconds. docs/users/statistics.md has the meaning of the
+// rows here.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. docs/users/statistics.md has the meaning
-// of the columns.
+// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. docs/users/statistics.md has the
+// meaning of the columns.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "server.h"
-#include "version.h"
+#include "layout/version.h"
 
 #include <string>
 

@@ -33,7 +33,7 @@ def test_the_plugin_has_the_version_of_the_workspace(tmp_path):
     major, minor, _ = VERSION.split(".")
     package.place_sources(tmp_path)
     source = tmp_path / "version_test.cc"
-    source.write_text('#include "version.h"\n#include <string_view>\n'
+    source.write_text('#include "layout/version.h"\n#include <string_view>\n'
                       f'static_assert(std::string_view(cheetah::version_text) == "{VERSION}");\n'
                       f"static_assert(cheetah::version_number == {major} * 256 + {minor});\n")
     for flags in ("$(cat flags.txt)", shlex.join(build.FLAGS)):

@@ -5,129 +5,11 @@ use cheetah::{LockMode, RowFormatVersion};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// The outcome of a call.
-#[repr(i32)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Code {
-    /// It succeeded.
-    Ok = 0,
-    /// There is no (further) entry.
-    End = 1,
-    /// A unique key exists already.
-    DuplicateKey = 2,
-    /// A table of that name exists already.
-    TableExists = 3,
-    /// There is no such table.
-    NoSuchTable = 4,
-    /// There is no such row.
-    RowNotFound = 5,
-    /// A lock was not to be had in time.
-    LockTimeout = 6,
-    /// Waiting would have been for ever.
-    Deadlock = 7,
-    /// The caller asked to stop.
-    Interrupted = 8,
-    /// A bound was exceeded.
-    Limit = 9,
-    /// No space.
-    DiskFull = 10,
-    /// A format of another version.
-    Unsupported = 11,
-    /// Damaged bytes.
-    Corruption = 12,
-    /// The operating system refused.
-    Io = 13,
-    /// The engine has stopped.
-    Fatal = 14,
-    /// A defect of the engine: it panicked.
-    Panic = 15,
-    /// A commit was refused and rolled back, or a rollback goes on in the background.
-    Rollback = 16,
-    /// The row has changed since the transaction's snapshot.
-    RecordChanged = 17,
-    /// Locks take all the memory they may.
-    LockTableFull = 18,
-    /// Somebody else holds a lock, and the caller does not wait.
-    Locked = 19,
-    /// The table has been emptied or rebuilt since the transaction's snapshot.
-    TableChanged = 20,
-    /// No prepared transaction of that name waits.
-    UnknownXid = 21,
-    /// A constraint between tables cannot be.
-    CannotAddConstraint = 22,
-    /// Its name is another one's.
-    ConstraintExists = 23,
-    /// The table is the parent of others.
-    IsReferenced = 24,
-    /// The index that the message names serves a constraint.
-    IndexIsNeeded = 25,
-    /// A full-text query cannot be understood.
-    SearchSyntax = 26,
-    /// A phrase of a full-text query has too many words.
-    SearchPhrase = 27,
-    /// A full-text query takes too much memory, or is nested too deeply.
-    SearchMemory = 28,
-    /// A key of the server's key service is missing, or is another one.
-    Key = 29,
-}
-
-impl Code {
-    /// The code of an error.
-    pub fn of(error: &Error) -> Self {
-        match error {
-            Error::DuplicateKey { .. } => Code::DuplicateKey,
-            Error::TableExists(_) => Code::TableExists,
-            Error::NoSuchTable(_) => Code::NoSuchTable,
-            Error::RowNotFound => Code::RowNotFound,
-            Error::LockTimeout => Code::LockTimeout,
-            Error::Deadlock => Code::Deadlock,
-            Error::Interrupted => Code::Interrupted,
-            Error::UnknownXid(_) => Code::UnknownXid,
-            Error::Limit { .. } | Error::Setting { .. } => Code::Limit,
-            Error::Key { .. } => Code::Key,
-            Error::DiskFull(_) => Code::DiskFull,
-            Error::Unsupported { .. } => Code::Unsupported,
-            Error::Corruption { .. } => Code::Corruption,
-            Error::Io { .. } => Code::Io,
-            Error::Fatal(_) => Code::Fatal,
-            Error::RollbackUnfinished { .. } | Error::RolledBack(_) => Code::Rollback,
-            Error::RecordChanged => Code::RecordChanged,
-            Error::LockTableFull => Code::LockTableFull,
-            Error::Locked => Code::Locked,
-            Error::TableChanged(_) => Code::TableChanged,
-            Error::Constraint { problem, .. } => match problem {
-                ConstraintProblem::CannotAdd => Code::CannotAddConstraint,
-                ConstraintProblem::NameIsTaken => Code::ConstraintExists,
-                ConstraintProblem::IsReferenced => Code::IsReferenced,
-                ConstraintProblem::IndexIsNeeded => Code::IndexIsNeeded,
-                _ => Code::Unsupported,
-            },
-            Error::Search { problem, .. } => match problem {
-                SearchProblem::Syntax => Code::SearchSyntax,
-                SearchProblem::TooManyWordsInPhrase => Code::SearchPhrase,
-                SearchProblem::TooDeep | SearchProblem::TooMuchMemory => Code::SearchMemory,
-                _ => Code::Unsupported,
-            },
-            _ => Code::Unsupported,
-        }
-    }
-}
-
-/// The read mode of a `CheetahRead`.
-pub(crate) fn read_of(read: u8) -> Result<Read> {
-    Ok(match read {
-        0 => Read::Consistent,
-        1 => Read::Shared,
-        2 => Read::Exclusive,
-        _ => return Err(Error::Limit { what: "code of a read mode", actual: read.into(), limit: 2 }),
-    })
-}
-
 /// Borrowed bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahBytes {
-    /// Their start; may be null for no bytes.
+    /// Their start; may be null when there are none.
     pub data: *const u8,
     /// Their number.
     pub len: usize,
@@ -151,7 +33,7 @@ impl CheetahBytes {
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 
-    /// The bytes as text; bytes that are not UTF-8 are replaced.
+    /// The bytes as text; what is not UTF-8 is replaced.
     pub unsafe fn text(self) -> String {
         // SAFETY: passed on.
         String::from_utf8_lossy(unsafe { self.get() }).into_owned()
@@ -167,7 +49,7 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(data, count) }
 }
 
-/// The parameters to open a database.
+/// What a database is opened with.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahConfig {
@@ -289,7 +171,7 @@ pub struct CheetahTableSpec {
     pub encryption: crate::CheetahEncryption,
 }
 
-/// The words of a definition about the format of its table; 0 stands for a word that is not there.
+/// What a definition says about the format of its table; 0 stands for a word that is not there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahFormatWords {
@@ -317,7 +199,7 @@ pub struct CheetahFormatWords {
     pub row_format: u8,
 }
 
-/// The outcome of the words of a definition.
+/// What the words of a definition come to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahFormat {
@@ -399,7 +281,7 @@ pub struct CheetahSavepoint {
     pub words: [MaybeUninit<u64>; 4],
 }
 
-/// Auto-increment values: the wanted ones, and the reserved ones.
+/// Auto-increment values: what is wanted, and what was reserved.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNumbers {
@@ -409,7 +291,7 @@ pub struct CheetahNumbers {
     pub offset: u64,
     /// The largest that the column can hold.
     pub largest: u64,
-    /// The number of values.
+    /// How many.
     pub count: u64,
     /// The first one.
     pub first: u64,

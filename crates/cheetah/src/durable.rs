@@ -26,8 +26,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The barriers by name. docs/developers/durability.md says what each makes durable, and which steps rely on
-/// it.
+/// The barriers by name. docs/developers/durability.md says what each makes durable, and which
+/// steps rely on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
     /// Images in a segment file, before a page map names them.

@@ -1,5 +1,6 @@
 //! Constraints between tables: they survive power cuts and follow names, impossible ones are
-//! refused, and nobody commits a child without a parent (docs/developers/decisions/0046-foreign-keys.md).
+//! refused, and nobody commits a child without a parent
+//! (docs/developers/decisions/0046-foreign-keys.md).
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
 

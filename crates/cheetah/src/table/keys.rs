@@ -15,7 +15,8 @@
 //!       newest rows only.
 //!   K5  A statement that disables the indexes of empty tables only does nothing, and waits for
 //!       nobody, if the clustered index has a record, whether or not anybody sees it.
-//! docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after each finds.
+//!       docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after
+//!       each finds.
 
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;

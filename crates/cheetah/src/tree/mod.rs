@@ -3,8 +3,8 @@
 //! Every operation has two halves. [`Tree::prepare`] goes down and pins the way to the leaf; it may
 //! read from disk. Inside a mini-transaction, [`Tree::insert`], [`Tree::replace`] and
 //! [`Tree::remove`] change the leaf, splitting pages when there is no room; small leaves are merged
-//! afterwards, on request. Reading needs no mini-transaction. docs/developers/tree.md explains the structure,
-//! the order of latches, and the differences from the literature.
+//! afterwards, on request. Reading needs no mini-transaction. docs/developers/tree.md explains the
+//! structure, the order of latches, and the differences from the literature.
 //!
 //! Many files: one for each operation on a tree.
 

@@ -2,9 +2,10 @@
 //!
 //! An insert must know that its key is not there. Keys in no order, as random GUIDs have, would
 //! read an image for each row. A Bloom filter of the keys in an image answers instead, and the row
-//! waits for its leaf (decision [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters
-//! live in memory only. They are made of a leaf that somebody has at hand, in trees where keys were
-//! looked for in vain.
+//! waits for its leaf (decision
+//! [42](../../../../docs/developers/decisions/0042-filters-of-keys.md)). Filters live in memory
+//! only. They are made of a leaf that somebody has at hand, in trees where keys were looked for in
+//! vain.
 //!
 //! Invariants
 //!   Q1  A filter is of one image, and has all its keys, delete-marked ones too. It is asked while
