@@ -620,6 +620,7 @@ fn a_log_that_could_not_be_encrypted_stays_as_it_was() {
     assert!(world.log_headers().iter().all(|header| header.closed.is_none()));
 }
 
+/// Breaks E15.
 #[test]
 fn e14_a_key_that_served_during_a_pass_stays() {
     caught("encryption: forget keys that served meanwhile");
@@ -769,6 +770,7 @@ fn rotated_on_a_small_disk() -> (f64, u64) {
     (least_bytes as f64 / reserve_bytes as f64, rotated_early)
 }
 
+/// Breaks E18.
 #[test]
 fn h3_rotation_leaves_the_reserve_to_others() {
     let (least, _) = rotated_on_a_small_disk();

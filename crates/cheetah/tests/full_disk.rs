@@ -249,6 +249,7 @@ fn h3_every_way_out_of_a_full_disk_of_any_size_works() {
     assert!(filled > 30, "{filled} disks");
 }
 
+/// Breaks O1: what is promised fits.
 #[test]
 fn h3_a_disk_on_which_changed_pages_are_promised_no_space_is_a_trap() {
     let _bug = plant("space: promise changed pages nothing");

@@ -201,6 +201,7 @@ fn b10_changes_of_one_leaf_find_room_together_before_anything_is_changed() {
     assert!(is_stopped_by_the_device() && bug.reached_count() > 0);
 }
 
+/// Breaks B10: the others are given back.
 #[test]
 fn b19_what_is_reserved_when_another_place_is_refused_is_given_back() {
     let bug = plant("leaves: keep what was reserved when another place is refused");
@@ -234,6 +235,8 @@ fn findings_beside_purge() -> usize {
     report.findings.len()
 }
 
+/// Breaks I1 of `tree/check.rs`: what CHECK finds in a page counts if it is there when all is
+/// copied anew.
 #[test]
 fn check_table_finds_nothing_of_what_purge_is_about_to_change() {
     assert_eq!(findings_beside_purge(), 0);

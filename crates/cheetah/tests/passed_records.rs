@@ -70,6 +70,8 @@ fn nobody_puts_rows_back_among_deleted_ones_that_a_scan_has_passed() {
     assert!(inserts_into_what_is_passed(Isolation::ReadCommitted).iter().all(|done| *done));
 }
 
+/// Breaks I5 of `db/reading/locking_scan.rs`: nobody puts a row back among those that a scan
+/// has passed.
 #[test]
 fn a_scan_that_leaves_out_what_it_passes_is_caught() {
     let bug = plant("scan: leave the records that it passes out");
@@ -119,6 +121,8 @@ fn a_deadlock_with_a_scan_that_has_passed_deleted_records_is_seen() {
     assert!(matches!(stopped, Err(Error::Deadlock)), "{stopped:?}");
 }
 
+/// Breaks I6 of `db/reading/locking_scan.rs`: an owner whose request is queued is given nothing
+/// else, so each deadlock is seen.
 #[test]
 fn a_scan_that_locks_what_it_passes_while_it_waits_is_caught() {
     let bug = Some("scan: lock what it passed while it waits");

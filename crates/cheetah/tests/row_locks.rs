@@ -568,6 +568,7 @@ fn waits_for_a_row_that_was_given_back() -> bool {
     waits(delete(&mut first, &table, 10, &row(NUMBERS + 1)))
 }
 
+/// Breaks I4 of `table/rows/locker.rs`: whoever changes a row has it locked.
 #[test]
 fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
     assert!(waits_for_a_row_that_was_given_back());

@@ -1,9 +1,10 @@
-//! The lists of rules and planted bugs in the documents agree with the source: every bug has a test
-//! and is told of, every test that is named is there, and every rule has a test that begins with
-//! its name.
+//! The rules in the documents agree with the source: every test that is named is there, and every
+//! rule has a test that begins with its name. Every planted bug has a test, and the list of them is
+//! made from the tests.
 
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::{env, fs, mem};
 
 /// Rules of the design that need a test of their own; those that the tables say do not arise are
 /// not among them.
@@ -40,15 +41,27 @@ fn document(name: &str) -> String {
     fs::read_to_string(path).expect("the document is readable")
 }
 
-/// The texts between `start` and `end`, each time.
-fn between<'t>(text: &'t str, start: &str, end: char) -> Vec<&'t str> {
-    text.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
-}
-
 /// The test that lets a checker judge histories of the engine with a bug planted.
-fn judged_bugs() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/isolation/test_planted.py");
-    fs::read_to_string(path).expect("the test is readable")
+const JUDGED: &str = "tests/isolation/test_planted.py";
+/// The generated list, and its head.
+const LIST: &str = "docs/developers/planted-bugs.md";
+const LIST_HEAD: &str = "\
+# Planted bugs
+
+A planted bug makes the engine do the wrong thing in one place
+(`crates/cheetah/src/base/planted.rs`), so that a test proves that it notices. Each bug stands under
+the file of the test that plants it. In brackets: the rules that it breaks, if they have a name.
+They come from the name of the test and from its comment (`/// Breaks ...`). The rules are defined
+in [durability.md](durability.md), [leaves.md](leaves.md) and at the heads of modules.
+
+`UPDATE=1 cargo test -p cheetah --test rules` makes this list.
+";
+
+/// The bugs that tests plant: for each file of tests, each bug with the rules that it breaks.
+type Caught = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Whether the file is one of tests, or a folder of them.
@@ -56,25 +69,102 @@ fn is_test(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().to_string_lossy().contains("tests"))
 }
 
-#[test]
-fn every_planted_bug_has_a_test_and_is_told_of() {
-    let files = sources();
-    let documents = document("durability.md") + &document("transactions.md");
-    let mut names: Vec<_> = files
-        .iter()
-        .filter(|(path, _)| !path.ends_with("base/planted.rs"))
-        .flat_map(|(_, text)| between(text, "is_on(\"", '"'))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    assert!(names.len() > 50, "the test no longer finds the bugs: {names:?}");
-    let is_named = |text: &str, name: &str| text.contains(&format!("\"{name}\""));
-    let judged = judged_bugs();
-    for name in names {
-        let has_test = files.iter().any(|(path, text)| is_test(path) && is_named(text, name));
-        assert!(has_test || is_named(&judged, name), "no test plants '{name}'");
-        assert!(documents.contains(&format!("`{name}`")), "no document tells of '{name}'");
+/// Where in a source a bug can be planted: the position of its name's first quote, and the name.
+fn places(text: &str) -> Vec<(usize, &str)> {
+    let starts = text.match_indices("is_on(\"").map(|(at, start)| at + start.len());
+    starts.filter_map(|at| Some((at - 1, text[at..].split('"').next()?))).collect()
+}
+
+/// The names of all bugs that can be planted.
+fn bugs(files: &[(PathBuf, String)]) -> BTreeSet<&str> {
+    let of_engine = files.iter().filter(|(path, _)| !path.ends_with("base/planted.rs"));
+    of_engine.flat_map(|(_, text)| places(text)).map(|(_, name)| name).collect()
+}
+
+/// The bugs that a file of tests plants. A place for a bug in that file (the model checker has
+/// some) is not a test that plants it.
+fn planted_in(text: &str, bugs: &BTreeSet<&str>) -> BTreeMap<String, BTreeSet<String>> {
+    let places = places(text).into_iter().map(|(at, _)| at).collect::<BTreeSet<_>>();
+    let mut planted = BTreeMap::<_, BTreeSet<_>>::new();
+    let (mut broken, mut rules, mut line_at) = (Vec::new(), Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        if let Some(rule) = line.strip_prefix("/// Breaks ") {
+            broken.push(rule.split(':').next().unwrap_or(rule).trim_end().trim_end_matches('.').to_owned());
+        } else if let Some(test) = line.strip_prefix("fn ") {
+            rules = mem::take(&mut broken);
+            rules.extend(rule_of(test));
+        }
+        for (at, _) in line.match_indices('"') {
+            let name = line[at + 1..].split('"').next().unwrap_or_default();
+            if bugs.contains(name) && !places.contains(&(line_at + at)) {
+                planted.entry(name.to_owned()).or_default().extend(rules.iter().cloned());
+            }
+        }
+        line_at += line.len();
     }
+    planted
+}
+
+/// The rule that the name of a test begins with.
+fn rule_of(test: &str) -> Option<String> {
+    let (rule, _) = test.split_once('_')?;
+    let number = rule.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+    let is_rule = rule.len() > number.len() && number.parse::<u32>().is_ok();
+    is_rule.then(|| rule.to_uppercase())
+}
+
+fn caught(files: &[(PathBuf, String)]) -> Caught {
+    let bugs = bugs(files);
+    let judged = fs::read_to_string(repository().join(JUDGED)).expect("the test is readable");
+    let tests = files.iter().filter(|(path, _)| is_test(path));
+    let tests = tests.map(|(path, text)| (format!("crates/cheetah/{}", path.display()), text));
+    let tests = tests.chain([(JUDGED.to_owned(), &judged)]);
+    let caught = tests.map(|(path, text)| (path, planted_in(text, &bugs)));
+    caught.filter(|(_, planted)| !planted.is_empty()).collect()
+}
+
+fn list(caught: &Caught) -> String {
+    let mut list = LIST_HEAD.to_owned();
+    for (path, planted) in caught {
+        list += &format!("\n## `{path}`\n\n");
+        for (bug, rules) in planted {
+            let rules = rules.iter().cloned().collect::<Vec<_>>().join(", ");
+            list += &if rules.is_empty() { format!("- `{bug}`\n") } else { format!("- `{bug}` ({rules})\n") };
+        }
+    }
+    list
+}
+
+#[test]
+fn every_planted_bug_has_a_test_and_stands_in_the_list() {
+    let files = sources();
+    let bugs = bugs(&files);
+    assert!(bugs.len() > 250, "the test no longer finds the bugs: {bugs:?}");
+    let caught = caught(&files);
+    for bug in bugs {
+        let is_caught = caught.values().any(|planted| planted.contains_key(bug));
+        assert!(is_caught, "no test plants '{bug}'");
+    }
+    let made = list(&caught);
+    if env::var_os("UPDATE").is_some() {
+        fs::write(repository().join(LIST), &made).expect("the list can be written");
+    }
+    let written = fs::read_to_string(repository().join(LIST)).unwrap_or_default();
+    assert!(written == made, "{LIST} is out of date: run this test with UPDATE=1");
+}
+
+#[test]
+fn a_bug_is_listed_with_the_rules_of_its_test_and_a_place_is_no_test() {
+    let text = concat!(
+        "fn place() {\n    planted::is_on(\"log: a\");\n}\n",
+        "/// Breaks I1 of `log/mod.rs`: told.\n#[test]\nfn c9_caught() {\n    plant(\"log: b\");\n}\n",
+        "fn caught() {\n    plant(\"log: c\");\n}\n",
+    );
+    let planted = planted_in(text, &BTreeSet::from(["log: a", "log: b", "log: c"]));
+    let rules = ["C9".to_owned(), "I1 of `log/mod.rs`".to_owned()];
+    let expected = [("log: b".to_owned(), BTreeSet::from(rules)), ("log: c".to_owned(), BTreeSet::new())];
+    assert_eq!(planted, BTreeMap::from(expected));
+    assert_eq!([rule_of("b10_a"), rule_of("of_2_a"), rule_of("10_a")], [Some("B10".to_owned()), None, None]);
 }
 
 #[test]
@@ -86,8 +176,7 @@ fn every_test_in_the_list_of_rules_is_there_and_begins_with_its_rule() {
     for item in list.split("\n- **").skip(1) {
         let (rule, told) = item.split_once("**").expect("a rule has a name");
         let (rule, told) = (rule.to_lowercase(), told.split_once("- Tests: ").map_or("", |(_, told)| told));
-        let scenarios = told.split_once("- Planted: ").map_or(told, |(scenarios, _)| scenarios);
-        for name in scenarios.split('`').skip(1).step_by(2) {
+        for name in told.split('`').skip(1).step_by(2) {
             assert!(name.starts_with(&format!("{rule}_")), "'{name}' does not begin with '{rule}'");
             let start = format!("fn {}", name.trim_end_matches('.'));
             assert!(files.iter().any(|(_, text)| text.contains(&start)), "there is no test '{name}'");

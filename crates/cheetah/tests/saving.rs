@@ -256,6 +256,7 @@ fn at_rest(bug: Option<&'static str>) -> (u64, usize, u64) {
     (status(&db, "pool_buffered_pages"), files, status(&db, "pool_checkpoints") - checkpoints)
 }
 
+/// Breaks K4: an idle database comes to rest.
 #[test]
 fn a_database_at_rest_has_nothing_waiting_no_files_and_makes_no_checkpoints() {
     assert_eq!(at_rest(None), (0, 0, 0));
@@ -302,6 +303,7 @@ fn waiting_after_many_checkpoints() -> u64 {
     status(&db, "pool_buffered_pages")
 }
 
+/// Breaks B9: a leaf is read after 32 epochs.
 #[test]
 fn what_has_waited_long_is_brought_into_its_leaf() {
     assert_eq!(waiting_after_many_checkpoints(), 0);
@@ -416,6 +418,7 @@ fn checked_with_a_damaged_change_file() -> (Vec<String>, Vec<String>) {
     (found, findings(&db))
 }
 
+/// Breaks V1: CHECK reads the change files that a startup would need.
 #[test]
 fn check_table_reads_the_change_files_that_a_startup_would_need() {
     let (found, afterwards) = checked_with_a_damaged_change_file();

@@ -282,26 +282,31 @@ fn explored() {
     explore_power_cuts().unwrap();
 }
 
+/// Breaks Y3: to an epoch the trees are dropped ones.
 #[test]
 fn trees_that_an_epoch_forgets_are_caught() {
     caught("temporary: forget their trees", explored);
 }
 
+/// Breaks Y1: numbers are not given out again while an epoch has them.
 #[test]
 fn numbers_that_an_epoch_forgets_are_caught() {
     caught("temporary: forget their numbers", explored);
 }
 
+/// Breaks Y2: definitions are in memory only.
 #[test]
 fn definitions_that_are_written_are_caught() {
     caught("temporary: write their definitions", explored);
 }
 
+/// Breaks Y1: the log names no temporary table.
 #[test]
 fn changes_that_are_logged_are_caught() {
     caught("temporary: log their rows", explored);
 }
 
+/// Breaks Y5: both parts go back together.
 #[test]
 fn rows_that_stay_behind_a_savepoint_are_caught() {
     caught("temporary: come back to no savepoint", mix);

@@ -8,7 +8,8 @@
 //!   I2  A bug is planted for the thread that plants it and until its guard is dropped, so that
 //!       tests running side by side do not disturb each other.
 //!   I3  Every name has a test that fails when the bug is not caught, and that fails too when the
-//!       bug was never reached; `tests/rules.rs` looks whether it is there.
+//!       bug was never reached. `tests/rules.rs` looks whether it is there, and makes
+//!       docs/developers/planted-bugs.md of all of them.
 
 /// Whether the bug of this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]

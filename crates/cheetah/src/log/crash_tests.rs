@@ -223,11 +223,13 @@ pub(super) fn fails(bug: &'static str, test: fn()) {
     assert!(guard.reached_count() > 0 && failed, "{bug}: not caught");
 }
 
+/// Breaks C9.
 #[test]
 fn planted_going_on_in_the_old_file_is_caught() {
     fails("log: go on in the old file", c9_frames_behind_a_torn_one_stay_dead_after_a_second_crash);
 }
 
+/// Breaks C9.
 #[test]
 fn planted_serving_without_writing_the_tail_again_is_caught() {
     fails(

@@ -187,6 +187,7 @@ fn what_was_appended_can_be_read_while_it_goes_to_the_file() {
     check(append_and_read);
 }
 
+/// Breaks T3: what counts as written is in the file, and noted for the sync.
 #[test]
 fn the_model_finds_a_half_that_counts_as_written_too_early() {
     assert!(finds("segment: count a half as written before it is", append_and_read));
@@ -208,6 +209,7 @@ fn a_sync_has_all_that_was_appended_before_it() {
     check(append_and_sync);
 }
 
+/// Breaks T5: a sync waits for all that was appended before it.
 #[test]
 fn the_model_finds_a_sync_that_leaves_out_what_is_being_written() {
     assert!(finds("segment: sync without the half that is being written", append_and_sync));
@@ -227,6 +229,7 @@ fn halves_go_to_the_file_one_after_the_other() {
     check(append_beside_each_other);
 }
 
+/// Breaks T2: a full half does not change.
 #[test]
 fn the_model_finds_a_half_that_is_filled_while_it_is_written() {
     assert!(finds("segment: fill the half that is being written", append_beside_each_other));
@@ -246,6 +249,7 @@ fn a_half_whose_write_failed_is_written_again() {
     check(fail_once);
 }
 
+/// Breaks T4: a half whose write failed stays full.
 #[test]
 fn the_model_finds_a_failed_write_that_is_taken_for_done() {
     assert!(finds("segment: take a failed write for done", fail_once));

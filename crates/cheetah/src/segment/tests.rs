@@ -195,6 +195,7 @@ fn syncs_of_appends() -> u64 {
     disk.faults_met()
 }
 
+/// Breaks T7: an append waits for no sync.
 #[test]
 fn an_append_waits_for_no_sync() {
     assert_eq!(syncs_of_appends(), 0);
@@ -242,6 +243,7 @@ fn iteration_finds_every_image_and_skips_what_is_damaged() {
     assert_eq!(found(&segments), expected);
 }
 
+/// Breaks S6: garbage collection waits for two commits.
 #[test]
 fn the_emptiest_segment_is_collected_first_but_not_one_sealed_after_the_last_epoch_switch() {
     let disk = SimDisk::new();

@@ -577,6 +577,7 @@ fn change_to_and_fro(seed: u64) {
     world.end(snapshots, &rows);
 }
 
+/// Breaks B8: a change is absolute.
 #[test]
 fn no_mark_outlives_purge_in_a_table_larger_than_memory() {
     (0..2).for_each(change_to_and_fro);

@@ -152,6 +152,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
     }
 }
 
+/// Breaks V8: behind a file is its parity.
 #[test]
 fn f3_what_parity_cannot_mend_is_an_error() {
     let path = path_of(Epoch(7));

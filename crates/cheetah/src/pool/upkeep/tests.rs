@@ -103,6 +103,7 @@ fn told_of_a_replaced_image() -> bool {
     })
 }
 
+/// Breaks I5 of `pool/upkeep/mod.rs`: an image that has been replaced meanwhile is not damaged.
 #[test]
 fn what_is_replaced_meanwhile_is_not_damaged() {
     assert!(!told_of_a_replaced_image());

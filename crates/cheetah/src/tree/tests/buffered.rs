@@ -40,16 +40,19 @@ fn b6_an_image_that_moves_under_entries_of_an_ended_epoch_is_found() {
     assert!(is_wrong_on_disk("buffering: move an image under entries of an ended epoch"));
 }
 
+/// Breaks B14: an image of g has the entries of g.
 #[test]
 fn b4_entries_of_an_ended_epoch_left_to_the_next_are_found() {
     assert!(is_wrong_on_disk("buffering: leave to the next epoch what waits for the ended one"));
 }
 
+/// Breaks B18: who looks at a record without its leaf sees what waits for the leaf first.
 #[test]
 fn a_look_past_what_waits_is_found() {
     assert!(is_wrong_on_disk("buffering: look past what waits"));
 }
 
+/// Breaks B1: what waits is in the leaf when somebody reads it.
 #[test]
 fn a_removal_that_is_forgotten_is_found() {
     assert!(is_wrong_on_disk("buffering: forget a removal"));

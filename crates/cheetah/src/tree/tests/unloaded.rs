@@ -23,16 +23,19 @@ pub(super) fn status(db: &Database, name: &str) -> u64 {
     all.collect::<BTreeMap<_, _>>()[name]
 }
 
+/// Breaks L4 of `pool/reading/mod.rs`: no image is read under a latch.
 #[test]
 fn a_page_that_is_read_under_a_latch_is_found() {
     assert!(is_wrong_on_disk("tree: read a leaf under its parent's latch"));
 }
 
+/// Breaks F6 of `pool/frames/mod.rs`: locks of page table entries come after latches.
 #[test]
 fn a_latch_that_is_waited_for_under_the_lock_of_an_entry_is_found() {
     assert!(is_wrong_on_disk("pool: wait for a latch under the lock of an entry"));
 }
 
+/// Breaks E3 of `pool/mtr/mod.rs`: what is counted as dirty is dirty.
 #[test]
 fn bytes_that_stay_counted_when_their_page_is_written_are_found() {
     assert!(is_wrong_on_disk("pool: keep the bytes of a page that is written"));
@@ -43,6 +46,7 @@ fn b8_the_first_of_several_changes_of_a_key_taken_for_the_last_is_found() {
     assert!(is_wrong_on_disk("buffering: find the first change of a key"));
 }
 
+/// Breaks B8: a change's own bits are no flags of its record.
 #[test]
 fn bits_of_a_change_taken_for_those_of_its_record_are_found() {
     assert!(is_wrong_on_disk("buffering: take a change's own bits for the record's"));
@@ -209,6 +213,8 @@ fn entries_that_a_cursor_misses() -> (u64, u64) {
     (missed, cases)
 }
 
+/// Breaks I1 of `tree/cursor.rs`: the copy of a leaf without a frame is outdated when more
+/// waits for the leaf.
 #[test]
 fn a_copy_of_a_leaf_is_outdated_when_more_waits_for_it() {
     let (missed, cases) = entries_that_a_cursor_misses();
