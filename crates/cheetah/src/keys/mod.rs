@@ -57,7 +57,7 @@ pub struct Keys {
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
     /// Grows when images may have to be closed otherwise.
     changes: AtomicU64,
-    /// The service's requests for each key, since the startup.
+    /// The requests to the service for each key, since the startup.
     requests: Mutex<BTreeMap<u32, u64>>,
 }
 

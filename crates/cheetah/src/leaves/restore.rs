@@ -1,4 +1,4 @@
-//! A startup takes back what was saved ([`super::saving`]), in several passes if it is more than
+//! A startup takes back what was saved ([`super::save`]), in several passes if it is more than
 //! memory may hold: each takes what waits for some of the pages and brings it into these.
 
 use super::{change_file, ColdLeaves, Leaves};
