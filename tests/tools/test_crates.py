@@ -1,11 +1,13 @@
-"""The crates that we build with may be linked, by cargo-deny and deny.toml where that is installed;
-and `cheetah` and `cheetah-io` as a registry would get them.
+"""The crates that we build with may be linked, by the list of deny.toml; and `cheetah` and
+`cheetah-io` as a registry would get them.
 
-Building cargo-deny takes three minutes of a processor, so nothing installs it here:
-test_licences.py checks the list of deny.toml on every machine.
+cargo-deny reads the list, too, where it is installed. Building it takes three minutes of a
+processor, so nothing installs it here.
 """
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -16,6 +18,11 @@ import pytest
 from cheetah_tools.paths import PROJECT, TARGET
 
 REFUSED = 4          # how it ends when a licence is refused
+LICENSES = tomllib.loads((PROJECT / "deny.toml").read_text())["licenses"]
+ALLOWED = set(LICENSES["allow"])
+# By crate: what tests alone are built with.
+EXCEPTIONS = {one["crate"]: set(one["allow"]) for one in LICENSES["exceptions"]}
+OWN_ENGINE = "MIT OR Apache-2.0"
 CRATES = ("cheetah-io", "cheetah")
 PACKED_BYTES_MAX = 2 << 20
 # As in the workspace, so that dependencies that are compiled already are used again.
@@ -115,3 +122,60 @@ def test_the_packages_compile(packages):
     run(["cargo", "check", "--quiet", "--offline", "--lib", "--examples", "--config", patch,
          "--manifest-path", str(packages["cheetah"] / "Cargo.toml")],
         CARGO_TARGET_DIR=str(TARGET), **PROFILE)
+
+
+def test_every_crate_has_a_licence_of_the_list():
+    """Those of others by the allow list; our own have the engine's licence."""
+    done = subprocess.run(["cargo", "metadata", "--format-version=1", "--locked"], cwd=PROJECT,
+                          text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    packages = json.loads(done.stdout)["packages"]
+    names = {f"{p['name']} {p['version']}: {p.get('license')}": p for p in packages}
+    assert not [name for name, p in names.items() if not allowed(p.get("license") or "")
+                and p.get("license") not in EXCEPTIONS.get(p["name"], ())]
+    assert not [name for name, p in names.items()
+                if p["source"] is None and p.get("license") != OWN_ENGINE]
+
+
+def test_the_list_refuses_apache_alone_and_allows_a_choice_with_mit():
+    for good in ("MIT OR Apache-2.0", "MIT/Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0",
+                 "Apache-2.0 WITH LLVM-exception"):
+        assert allowed(good), good
+    for bad in ("Apache-2.0", "MIT AND Apache-2.0", "GPL-3.0-only", ""):
+        assert not allowed(bad), bad
+
+
+def allowed(expression: str) -> bool:
+    """Whether an SPDX expression can be met from the allow list."""
+    expression = expression.replace("/", " OR ").strip()
+    tokens = re.findall(r"\(|\)|[^\s()]+(?: WITH [^\s()]+)?", expression)
+    result, rest = either(tokens)
+    return result and not rest
+
+
+def either(tokens: list) -> tuple:
+    """A OR B .."""
+    result, tokens = both(tokens)
+    while tokens and tokens[0] == "OR":
+        other, tokens = both(tokens[1:])
+        result = result or other
+    return result, tokens
+
+
+def both(tokens: list) -> tuple:
+    """A AND B .."""
+    result, tokens = single(tokens)
+    while tokens and tokens[0] == "AND":
+        other, tokens = single(tokens[1:])
+        result = result and other
+    return result, tokens
+
+
+def single(tokens: list) -> tuple:
+    """A licence, or an expression in parentheses."""
+    if not tokens:
+        return False, []
+    if tokens[0] == "(":
+        result, tokens = either(tokens[1:])
+        return result, tokens[1:]
+    return tokens[0] in ALLOWED, tokens[1:]
