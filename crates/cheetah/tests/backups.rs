@@ -684,7 +684,7 @@ fn goes_when_old(disk: &SimDisk) -> bool {
         return false;
     }
     let told = db.background_errors();
-    assert!(told[0].1.contains("had it written within 10 s"), "{told:?}");
+    assert!(told[0].1.contains("was not written within 10 s"), "{told:?}");
     let refused = create(&db, "one").unwrap_err().to_string();
     assert!(refused.contains("was given up") && refused.contains("repeat the statement"), "{refused}");
     create(&db, "one").unwrap();
