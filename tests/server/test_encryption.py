@@ -229,7 +229,7 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     assert files_of(server) == before
     server.options = kept
     keys.write_text(OTHER_KEYS)
-    starts_without_engine(server, "encryption key 1", "another key")
+    starts_without_engine(server, "encryption key 1", "gave another key")
     assert files_of(server) == before
     keys.write_text(KEYS.splitlines()[0] + "\n")
     starts_without_engine(server, "encryption key 2", "does not have it")

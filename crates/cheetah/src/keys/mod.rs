@@ -88,8 +88,8 @@ impl Keys {
         for name in named {
             let key = Arc::new(keys.fetch(name.id, name.version)?);
             if key.name() != *name {
-                let detail = "the key service's key of this number and version is not the one that \
-                              encrypts the database; give the key service the old key";
+                let detail = "the key service gave another key for this number and version than \
+                              the one that encrypts the database; give it the old key";
                 return Err(refused(name.id, name.version, detail));
             }
             keys.serve(key);
