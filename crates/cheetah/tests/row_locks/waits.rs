@@ -1,0 +1,244 @@
+//! Waits for locks: deadlocks and their victims, and rows that go or come back meanwhile.
+
+use super::*;
+
+#[test]
+fn a_row_is_deleted_and_inserted_again_while_scans_wait_for_it() {
+    for by_number in [false, true] {
+        let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+        delete(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
+        second.set_lock_wait(60_000_000_000);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| match by_number {
+                true => find(&mut second, &table, 2, Read::Exclusive, 2).unwrap().into_iter().collect(),
+                false => scan(&mut second, &table, Read::Exclusive, (15, 35)).unwrap(),
+            });
+            until_somebody_waits(&db);
+            assert!(by_number || waits(add(&mut first, &table, 17)), "another key of the range");
+            insert(&mut first, &table, 20, &row(2 * NUMBERS)).unwrap();
+            first.commit().unwrap();
+            let expected = if by_number { vec![2 * NUMBERS] } else { vec![20, 30] };
+            assert_eq!(waiter.join().unwrap(), expected, "the row that came back is found");
+        });
+    }
+}
+
+#[test]
+fn who_waits_is_told_the_sessions_that_it_waits_for() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let xid = Xid::new(1, b"given away", b"").unwrap();
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    first.report_waits(SessionId(1), |_| panic!("it does not wait"));
+    second.report_waits(SessionId(2), {
+        let told = Arc::clone(&told);
+        move |session| told.lock().unwrap().push(session)
+    });
+    // Each time that it tells for whom it waits, it asks this afterwards.
+    let asked = Arc::new(AtomicU64::new(0));
+    second.interrupt_when({
+        let asked = Arc::clone(&asked);
+        move || asked.fetch_add(1, Relaxed) == u64::MAX
+    });
+    second.set_lock_wait(60_000_000_000);
+    add_one(&mut first, &table, 10).unwrap();
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
+        until("it tells twice", || told.lock().unwrap().len() >= 2);
+        let two_occasions_pass = || {
+            let before = asked.load(Relaxed);
+            until("it has had two occasions to tell", || asked.load(Relaxed) > before + 2);
+        };
+        first.prepare(xid).unwrap();
+        drop(first);
+        // It may have been about to tell of the first one.
+        two_occasions_pass();
+        told.lock().unwrap().clear();
+        two_occasions_pass();
+        assert_eq!(told.lock().unwrap().len(), 0, "nobody holds it any more");
+        db.rollback_prepared(&xid).unwrap();
+        waiter.join().unwrap().unwrap();
+    });
+}
+
+/// The second transaction, which has 20, waits for the first one's row 10, and that one closes the
+/// cycle: whether the first is the victim. The other one gets its row. Both are rolled back.
+fn is_first_victim(db: &Db, table: &Arc<Table>, first: &mut Transaction, second: &mut Transaction) -> bool {
+    first.set_lock_wait(60_000_000_000);
+    second.set_lock_wait(60_000_000_000);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let done = add_one(second, table, 10);
+            second.rollback().unwrap();
+            done
+        });
+        until_somebody_waits(db);
+        let closes = add_one(first, table, 20);
+        first.rollback().unwrap();
+        match (closes, waiter.join().unwrap()) {
+            (Err(Error::Deadlock), Ok(_)) => true,
+            (Ok(_), Err(Error::Deadlock)) => false,
+            ends => panic!("one of both is the victim: {ends:?}"),
+        }
+    })
+}
+
+/// The first session has done less, and closes the cycle: each of the two would make it the
+/// victim.
+#[test]
+fn of_two_whose_order_is_known_the_later_one_is_the_victim_of_a_deadlock() {
+    for order_is_known in [false, true] {
+        let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+        db.set_victim_choice(move |one, other| order_is_known.then(|| one.max(other)));
+        first.report_waits(SessionId(1), |_| ());
+        second.report_waits(SessionId(2), |_| ());
+        (20..=40).step_by(10).for_each(|key| add_one(&mut second, &table, key).unwrap());
+        add_one(&mut first, &table, 10).unwrap();
+        let is_first_victim = is_first_victim(&db, &table, &mut first, &mut second);
+        assert_eq!(is_first_victim, !order_is_known);
+    }
+}
+
+#[test]
+fn a_row_that_goes_while_it_is_waited_for_is_given_back_under_read_committed_only() {
+    for (level, given_back) in [(Isolation::ReadCommitted, true), (Isolation::RepeatableRead, false)] {
+        let (db, table, mut first, mut second) = pair(level);
+        delete(&mut first, &table, 10, &row(NUMBERS)).unwrap();
+        second.set_lock_wait(60_000_000_000);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| scan(&mut second, &table, Read::Exclusive, (10, 10)).unwrap());
+            until_somebody_waits(&db);
+            first.commit().unwrap();
+            assert_eq!(waiter.join().unwrap(), [0u64; 0]);
+        });
+        assert_eq!(waits(add(&mut first, &table, 10)), !given_back, "{level:?}");
+    }
+}
+
+/// An entry was waited for, so its writer has it by a lock that stays when the change is rolled
+/// back. Then somebody else writes it: a scan of the first one spun on its own lock.
+#[test]
+fn a_scan_waits_for_a_row_whose_entry_is_locked_since_an_own_change_was_rolled_back() {
+    let (_db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let back = first.savepoint();
+    add(&mut first, &table, 15).unwrap();
+    assert!(waits(find(&mut second, &table, 15, Read::Exclusive, 2)));
+    first.rollback_to(back).unwrap();
+    add(&mut second, &table, 15).unwrap();
+    assert!(waits(find(&mut first, &table, 15, Read::Exclusive, 2)));
+    second.commit().unwrap();
+    assert_eq!(find(&mut first, &table, 15, Read::Exclusive, 2).unwrap(), Some(15 * NUMBERS));
+}
+
+/// A scan that comes upon an entry of an open change waits for its writer; not any longer when the
+/// change is rolled back alone. Returns the row that the scan has found then, `None` when it goes
+/// on waiting.
+fn found_when_an_entry_is_rolled_back(lock_wait_ns: u64) -> Option<Option<u64>> {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let back = first.savepoint();
+    add(&mut first, &table, 15).unwrap();
+    second.set_lock_wait(lock_wait_ns);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| find(&mut second, &table, 15, Read::Exclusive, 2));
+        until_somebody_waits(&db);
+        first.rollback_to(back).unwrap();
+        let found = waiter.join().unwrap();
+        first.rollback().unwrap();
+        match found {
+            Err(Error::LockTimeout) => None,
+            found => Some(found.unwrap()),
+        }
+    })
+}
+
+#[test]
+fn an_entry_whose_change_is_rolled_back_alone_is_free() {
+    assert_eq!(found_when_an_entry_is_rolled_back(60_000_000_000), Some(None));
+    let _bug = plant("rollback: keep the locks of entries");
+    assert_eq!(found_when_an_entry_is_rolled_back(300_000_000), None);
+}
+
+/// Two wait for each other. The first has rolled back more than the second has done. Whether the
+/// first is the victim.
+fn is_the_victim_who_rolled_back_much() -> bool {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let back = first.savepoint();
+    (100..120).for_each(|key| add(&mut first, &table, key).unwrap());
+    first.rollback_to(back).unwrap();
+    (20..=40).step_by(10).for_each(|key| add_one(&mut second, &table, key).unwrap());
+    find(&mut first, &table, 10, Read::Exclusive, 0).unwrap();
+    is_first_victim(&db, &table, &mut first, &mut second)
+}
+
+#[test]
+fn what_was_rolled_back_is_no_work_that_saves_from_a_deadlock() {
+    assert!(is_the_victim_who_rolled_back_much());
+    let _bug = plant("deadlock: count what was rolled back");
+    assert!(!is_the_victim_who_rolled_back_much());
+}
+
+/// Nothing waits, so only the scan itself can see that it is to end.
+#[test]
+fn a_scan_that_passes_many_deleted_rows_ends_when_it_is_interrupted() {
+    let (db, table, mut first, mut second) = pair(Isolation::RepeatableRead);
+    let mut before = db.begin();
+    before.take_snapshot().unwrap();
+    (1_000..3_000).for_each(|key| add(&mut first, &table, key).unwrap());
+    (1_000..3_000).for_each(|key| delete(&mut first, &table, key, &row(key * NUMBERS)).unwrap());
+    first.commit().unwrap();
+    second.interrupt_when(|| true);
+    for read in [Read::Consistent, Read::Shared, Read::Exclusive] {
+        let found = scan(&mut second, &table, read, (1_000, u64::MAX));
+        assert!(matches!(found, Err(Error::Interrupted)), "{read:?}: {found:?}");
+    }
+    second.interrupt_when(|| false);
+    assert_eq!(scan(&mut second, &table, Read::Consistent, (1_000, u64::MAX)).unwrap(), [0u64; 0]);
+    drop(before);
+}
+
+#[test]
+fn a_row_that_an_earlier_statement_has_locked_is_not_given_back() {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    find(&mut first, &table, 10, Read::Exclusive, 0).unwrap();
+    let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
+    assert!(cursor.seek(SeekMode::First, b"").unwrap());
+    cursor.unlock_row();
+    assert!(waits(add_one(&mut second, &table, 10)));
+}
+
+/// Whether a change of a row waits for its writer if its own transaction has locked the row by a
+/// scan before, and has given it back.
+fn waits_for_a_row_that_was_given_back() -> bool {
+    let (_db, table, mut first, mut second) = pair(Isolation::ReadCommitted);
+    let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
+    assert!(cursor.seek(SeekMode::First, b"").unwrap());
+    cursor.unlock_row();
+    add_one(&mut second, &table, 10).unwrap();
+    waits(delete(&mut first, &table, 10, &row(NUMBERS + 1)))
+}
+
+/// Breaks I4 of `table/rows/locker.rs`: whoever changes a row has it locked.
+#[test]
+fn a_row_that_a_scan_has_given_back_is_locked_again_by_whoever_changes_it() {
+    assert!(waits_for_a_row_that_was_given_back());
+    let _bug = plant("locks: keep a scanned row that was given back");
+    assert!(!waits_for_a_row_that_was_given_back());
+}
+
+/// A row that a scan has locked stays so when the change of the row is rolled back.
+#[test]
+fn a_scanned_row_stays_locked_when_its_change_is_rolled_back_and_made_again() {
+    for level in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let (_db, table, mut first, mut second) = pair(level);
+        let before = first.savepoint();
+        let mut cursor = first.cursor(&table, 0, Read::Exclusive).unwrap();
+        assert!(cursor.seek(SeekMode::First, b"").unwrap());
+        for _ in 0..2 {
+            delete(&mut first, &table, 10, &row(NUMBERS)).unwrap();
+            first.rollback_to(before).unwrap();
+            assert!(waits(add_one(&mut second, &table, 10)), "{level:?}");
+        }
+        first.rollback().unwrap();
+        add_one(&mut second, &table, 10).unwrap();
+        assert!(waits(delete(&mut first, &table, 10, &row(NUMBERS + 1))), "{level:?}");
+    }
+}
