@@ -1,5 +1,6 @@
 """For tests of runs: experiments written by the test, and the lab as a process of its own."""
 
+import contextlib
 import json
 import os
 import signal
@@ -126,9 +127,12 @@ def until(true, what: str) -> None:
 
 
 def children(pid: int) -> list:
-    """Process ids of the children of a process."""
-    return [int(word) for file in Path(f"/proc/{pid}/task").glob("*/children")
-            for word in file.read_text().split()]
+    """Process ids of the children of a process, whose threads may end meanwhile."""
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, file.read_text().split())
+    return found
 
 
 def stop(process: subprocess.Popen, number: int = signal.SIGKILL) -> None:

@@ -46,7 +46,8 @@ def test_the_page_cache_of_a_held_server_stays_small(tmp_path, engine):
             fill(server, 0, ROWS)
             loose = group.file_bytes()
             with made.held(server, "made", "rows"):
-                assert group.file_bytes() < loose
+                # Dirty pages go with a later cut.
+                until(lambda: group.file_bytes() < loose, "a first cut of the page cache")
                 for first in range(ROWS, 2 * ROWS, 100):
                     fill(server, first, 100)
                     until(lambda: group.file_bytes() < 1.5 * trial.PAGE_CACHE_BYTES,
