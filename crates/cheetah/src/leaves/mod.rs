@@ -51,7 +51,7 @@ mod small;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use filters::KeyPart;
+pub use filters::{KeyPart, Known};
 pub use peek::{Fetched, InImage, Stored, Unloaded};
 pub use pending::Size;
 pub use reserve::{Expect, Reservation, Ticket};

@@ -14,17 +14,17 @@ use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
 pub enum Fetched {
     /// The page is pinned.
     Page(PageRef),
-    /// A record of the leaf.
+    /// The answer of the image and the pending changes.
     Peeked(Stored),
     /// The page has been freed.
     Freed,
 }
 
-/// A record of a leaf without a frame: the one that waits for the leaf, or that of its image.
+/// The record of a key in a leaf without a frame: the pending one, or that of the image.
 #[derive(Debug)]
 pub struct Stored {
-    /// The record.
-    pub record: RecordCopy,
+    /// The record, if there is one.
+    pub record: Option<RecordCopy>,
     place: Unloaded,
 }
 
@@ -46,9 +46,10 @@ impl Stored {
 pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
-    /// Has `look` look for the record of `key` in the image of page `pid`, if that is a leaf which
-    /// is not in memory and need not be; the record is then that of the leaf at some moment of this
-    /// call. Otherwise, or when there is no record, as [`fetch`](Self::fetch). May do I/O.
+    /// Lets `look` find the record of `key` in the image of page `pid`, if that is a leaf which is
+    /// not in memory and need not be. The result is then the record of the leaf at some moment of
+    /// this call. Otherwise, or if `look` returns `None`, this pins the page like
+    /// [`Pool::fetch`](crate::pool::Pool::fetch). May do I/O.
     pub fn fetch_or_peek(
         &self,
         pid: PageId,
@@ -68,7 +69,7 @@ impl Leaves {
             Lookup::Stored(entry) => self.pool.image_to_peek(pid, &entry),
         };
         if let Some(image) = image {
-            if let Some(Some(record)) = self.pool.with_leaf_image(&image, look)? {
+            if let Some(record) = self.pool.with_leaf_image(&image, look)? {
                 let stored = Stored { record, place: Unloaded { image, bytes_waiting: 0 } };
                 if let Some(stored) = self.newest_stored(stored, key)? {
                     self.pool.count_access();
@@ -122,8 +123,8 @@ impl Leaves {
                 || planted::is_on("cursor: take a copy for current though more waits"))
     }
 
-    /// The record as it is now: the one that waits for the leaf, or that of the image. `None` when
-    /// that is not the leaf any more, or when the record is to go.
+    /// The record as it is now: the pending one, or that of the image. `None` when the image is not
+    /// the leaf any more.
     fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
         let Unloaded { image, bytes_waiting } = &mut stored.place;
         let mut entry = self.pool.page_entry(image.pid);
@@ -134,9 +135,11 @@ impl Leaves {
         }
         *bytes_waiting = self.bytes_waiting(&entry, image.pid);
         if *bytes_waiting > 0 && !planted::is_on("buffering: look past what waits") {
-            let waiting = self.cold.pending.find(image.pid, key, &mut stored.record)?;
-            if waiting == Waiting::Removal {
-                return Ok(None);
+            let mut pending = RecordCopy::default();
+            match self.cold.pending.find(image.pid, key, &mut pending)? {
+                Waiting::Nothing => {}
+                Waiting::Record(_) => stored.record = Some(pending),
+                Waiting::Removal => stored.record = None,
             }
             reach::mark("record looked for among what waits");
         }

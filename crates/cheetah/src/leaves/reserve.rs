@@ -55,6 +55,11 @@ impl Drop for Reservation {
 }
 
 impl Ticket {
+    /// A ticket for the leaf of an image that a lookup searched.
+    pub fn of(image: &ImageRef) -> Self {
+        Self::new(image.pid, image.location)
+    }
+
     pub(super) fn new(pid: PageId, location: Location) -> Self {
         Self { pid, location }
     }
@@ -66,11 +71,6 @@ impl Ticket {
 }
 
 impl Leaves {
-    /// A ticket for the leaf of an image that was looked into.
-    pub fn ticket_of(&self, image: &ImageRef) -> Ticket {
-        Ticket { pid: image.pid, location: image.location }
-    }
-
     /// Whether there can be tickets at all: none before the first leaf has left memory.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
@@ -86,13 +86,6 @@ impl Leaves {
             && entry.room().is_some_and(|room| self.cold.pending.fits(pid, bytes, room));
         drop(entry);
         (is_good && self.may_be_pending()).then_some(ticket)
-    }
-
-    /// A ticket for the leaf `pid` if something waits for it. The caller has the latch of the
-    /// parent, which names that leaf (B2).
-    pub fn ticket_of_waiting(&self, pid: PageId) -> Option<Ticket> {
-        let entry = self.pool.known_entry(pid).filter(|entry| entry.has_pending())?;
-        entry.location().map(|location| Ticket { pid, location })
     }
 
     /// Runs `f` on the record of `key` that waits for the leaf of the ticket, or on nothing if its

@@ -14,7 +14,7 @@
 
 use super::ahead::{Ahead, Direction};
 use super::descend::{Landing, Target};
-use super::point::Point;
+use super::look::{Above, Point};
 use super::Tree;
 use crate::base::{planted, PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
@@ -117,11 +117,15 @@ impl LeafCopy {
         self.record.take(view.record(slot));
     }
 
-    /// Takes a record of a leaf that is not in memory.
-    fn take_stored(&mut self, stored: Stored) {
-        (self.source, self.unloaded) = (None, Some(stored.place()));
+    /// Takes the record of a leaf that is not in memory; returns false, and changes nothing, if there
+    /// is none.
+    fn take_stored(&mut self, stored: Stored) -> bool {
+        let place = stored.place();
+        let Some(record) = stored.record else { return false };
+        (self.source, self.unloaded) = (None, Some(place));
         self.whole = false;
-        self.record = stored.record;
+        self.record = record;
+        true
     }
 
     /// Copies the first record of `page` from `key` on, and its key to `current`; the whole leaf if
@@ -347,7 +351,9 @@ impl Cursor {
         match found {
             Point::Page(slot) => self.stop_at(slot),
             Point::Stored(stored) => {
-                self.leaf.take_stored(stored);
+                if !self.leaf.take_stored(stored) {
+                    return self.seek_at_least(key);
+                }
                 self.key.clear();
                 self.key.extend_from_slice(key);
                 self.slot = 0;
@@ -515,30 +521,29 @@ fn visit<R>(
     may_copy: bool,
     f: impl FnOnce(&mut LeafCopy, &PageRef, &PageView<'_>) -> R,
 ) -> Result<Visited<R>> {
+    let mut f = Some(f);
+    let mut run = |leaf: &mut LeafCopy, page: &PageRef, view: &PageView<'_>| {
+        f.take().map(|f| f(leaf, page, view)).expect("one leaf is visited")
+    };
     if let Some(page) = leaf.source.clone() {
-        let guard = page.read();
-        let view = PageView::new(&guard);
-        if covers(tree, &view, target) {
-            return Ok(Visited::Page(f(leaf, &page, &view)));
+        if let Some(result) = tree.on_leaf(&page, target, |page, view| run(leaf, page, view)) {
+            return Ok(Visited::Page(result));
         }
     }
     if may_copy && tree.leaves.may_peek() {
-        let child_of = |page: &PageView<'_>| page.child(target.slot_in(page));
-        let pid = tree.with_page(target, 1, &mut (), |_, page| (!page.is_leaf()).then(|| child_of(page)))?;
-        if let Some(pid) = pid {
+        if let Some(pid) = tree.above_leaf(target, &mut (), |above: Above<'_>| above.child())? {
             if leaf.take_unloaded(tree, pid, target)? {
                 return Ok(Visited::Copied);
             }
-            if let Some(page) = tree.load(pid)? {
-                let guard = page.read();
-                let view = PageView::new(&guard);
-                if covers(tree, &view, target) {
-                    return Ok(Visited::Page(f(leaf, &page, &view)));
-                }
+            let page = tree.pool.fetch(pid)?;
+            let result =
+                page.and_then(|page| tree.on_leaf(&page, target, |page, view| run(leaf, page, view)));
+            if let Some(result) = result {
+                return Ok(Visited::Page(result));
             }
         }
     }
-    tree.with_leaf(target, &mut (), |page, view| f(leaf, page, view)).map(Visited::Page)
+    tree.with_page(target, 0, &mut (), |page, view| run(leaf, page, view)).map(Visited::Page)
 }
 
 /// The smallest key above all keys that begin with `p`; `None` if there can be no key above them.

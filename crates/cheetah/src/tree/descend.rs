@@ -107,18 +107,8 @@ impl Trail for Vec<PageRef> {
 }
 
 impl Tree {
-    /// Runs `f` on the leaf of `target` under its latch. Loads pages: may do I/O.
-    pub(super) fn with_leaf<R>(
-        &self,
-        target: Target<'_>,
-        trail: &mut impl Trail,
-        f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
-    ) -> Result<R> {
-        self.with_page(target, 0, trail, f)
-    }
-
-    /// As [`with_leaf`](Self::with_leaf), on the page of `target` that is `height` levels above the
-    /// leaves; on the root if the tree is lower.
+    /// Runs `f` under its latch on the page of `target` that is `height` levels above the leaves, or
+    /// on the root if the tree is lower. Loads pages: may do I/O.
     pub(super) fn with_page<R>(
         &self,
         target: Target<'_>,
@@ -164,7 +154,7 @@ impl Tree {
                         continue 'restart;
                     }
                 };
-                page = match self.load(next)? {
+                page = match self.pool.fetch(next)? {
                     Some(page) => page,
                     None => {
                         root = self.restart(trail);
@@ -239,7 +229,7 @@ impl Tree {
         }
         path.belong_to(self.def.id);
         path.ticket.ticket = None;
-        let found = self.with_leaf(Target::Key(key), &mut path.pages, |_, leaf| run(leaf));
+        let found = self.with_page(Target::Key(key), 0, &mut path.pages, |_, leaf| run(leaf));
         if found.is_err() {
             path.release();
         }
@@ -254,8 +244,6 @@ impl Tree {
         f: impl FnOnce(&PageView<'_>) -> R,
     ) -> Option<R> {
         let leaf = path.leaf().filter(|_| path.tree == self.def.id)?;
-        let guard = leaf.read();
-        let view = PageView::new(&guard);
-        (self.landing(&view, Some(0), Target::Key(key)) == Landing::Here).then(|| f(&view))
+        self.on_leaf(leaf, Target::Key(key), |_, view| f(view))
     }
 }

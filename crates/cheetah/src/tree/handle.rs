@@ -1,10 +1,8 @@
-//! One B-link tree: its identity, its limits, and reading one record.
+//! One B-link tree: its identity and its limits.
 
-use super::point::Point;
 use super::stats::{TreeCounts, TreeStats};
-use super::Path;
 use crate::base::{Error, PageId, Result, TreeId};
-use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, PageView, RecordRef};
+use crate::format::page::{build_page, max_cell_bytes, max_key_bytes, PageKind, RecordRef};
 use crate::leaves::Leaves;
 use crate::pool::{MiniTransaction, PageClass, PageRef, Pool};
 use parking_lot::Mutex;
@@ -126,57 +124,10 @@ impl Tree {
         self.stats.counts()
     }
 
-    /// Runs `f` on the record of `key`, as it is at some moment of this call: `f` must be short and
-    /// use no tree. May do I/O; a leaf that is not in memory may stay so.
-    pub fn get<R>(&self, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Result<Option<R>> {
-        let mut f = Some(f);
-        let found = self.point(key, |_, leaf| read(leaf, key, f.take()?))?;
-        Ok(match found {
-            Point::Page(read) => read,
-            Point::Stored(stored) => f.map(|f| f(stored.record.as_ref())),
-        })
-    }
-
-    /// As [`get`](Self::get), but `f` runs also when there is no record. Nobody changes it, and
-    /// none comes to be, while `f` runs.
-    pub fn look<R>(&self, key: &[u8], f: impl FnOnce(Option<RecordRef<'_>>) -> R) -> Result<R> {
-        self.with_record(key, &mut Path::default(), f)
-    }
-
-    /// As [`look`](Self::look), and leaves `path` prepared for `key`.
-    pub fn look_prepared<R>(
-        &self,
-        key: &[u8],
-        path: &mut Path,
-        f: impl FnOnce(Option<RecordRef<'_>>) -> R,
-    ) -> Result<R> {
-        self.with_record(key, path, f)
-    }
-
     /// Searches that began at the root since the tree was opened.
     #[cfg(test)]
     pub(crate) fn descents(&self) -> u64 {
         self.stats.descents.load(std::sync::atomic::Ordering::Relaxed)
-    }
-
-    /// As [`get`](Self::get), and leaves `path` prepared for `key`.
-    pub fn get_prepared<R>(
-        &self,
-        key: &[u8],
-        path: &mut Path,
-        f: impl FnOnce(RecordRef<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.with_record(key, path, |record| record.map(f))
-    }
-
-    /// As [`get_prepared`](Self::get_prepared), and the leaf is in memory then.
-    pub fn get_loaded<R>(
-        &self,
-        key: &[u8],
-        path: &mut Path,
-        f: impl FnOnce(RecordRef<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.with_prepared(key, path, |leaf| read(leaf, key, f))
     }
 
     /// Bytes of each page.
@@ -185,12 +136,7 @@ impl Tree {
     }
 
     pub(super) fn root_page(&self) -> Result<PageRef> {
-        self.load(self.def.root)?.ok_or_else(|| self.corrupt(self.def.root, "the root page is missing"))
-    }
-
-    /// Pins a page; `None` when it has been freed.
-    pub(super) fn load(&self, pid: PageId) -> Result<Option<PageRef>> {
-        self.pool.fetch(pid)
+        self.pool.fetch(self.def.root)?.ok_or_else(|| self.corrupt(self.def.root, "the root page is missing"))
     }
 
     pub(super) fn check_limits(&self, key: &[u8], record: &RecordRef<'_>) -> Result<()> {
@@ -209,10 +155,6 @@ impl Tree {
         let kind = if level == 0 { PageKind::Leaf } else { PageKind::Inner };
         build_page(page, kind, level, self.def.id, fences.low, fences.high, fences.right);
     }
-}
-
-fn read<R>(leaf: &PageView<'_>, key: &[u8], f: impl FnOnce(RecordRef<'_>) -> R) -> Option<R> {
-    leaf.search(key).ok().map(|slot| f(leaf.record(slot)))
 }
 
 fn check_key_limit(pool: &Pool, class: PageClass, key_bytes_max: usize) -> Result<()> {

@@ -74,7 +74,7 @@ impl Tree {
             let pairs = sibling_pairs(&PageView::new(&pair[0].read()), key);
             for (left, right) in pairs {
                 for pid in [left, right] {
-                    pinned.extend(self.load(pid)?);
+                    pinned.extend(self.pool.fetch(pid)?);
                 }
             }
         }
@@ -89,7 +89,7 @@ impl Tree {
             }
             let pairs = sibling_pairs(&PageView::new(&pair[0].read()), key);
             for (left, right) in pairs {
-                if let (Some(left), Some(right)) = (self.load(left)?, self.load(right)?) {
+                if let (Some(left), Some(right)) = (self.pool.fetch(left)?, self.pool.fetch(right)?) {
                     if self.merge_pair(mtr, &pair[0], &left, &right) {
                         return Ok(true);
                     }

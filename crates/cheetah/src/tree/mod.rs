@@ -1,12 +1,15 @@
 //! B-link trees: ordered records in slotted pages of the pool.
 //!
-//! Every operation has two halves. [`Tree::prepare`] goes down and pins the way to the leaf; it may
-//! read from disk. Inside a mini-transaction, [`Tree::insert`], [`Tree::replace`] and
-//! [`Tree::remove`] change the leaf, splitting pages when there is no room; small leaves are merged
-//! afterwards, on request. Reading needs no mini-transaction. docs/developers/tree.md explains the
+//! A change has two halves. Outside of a mini-transaction, [`Tree::look_prepared`],
+//! [`Tree::leave_cold`] and [`Tree::prepare_change`] search for the leaf and fill a [`Path`]: they
+//! pin the leaf, or leave it out of memory and take a ticket. They may read from disk. Inside a
+//! mini-transaction, [`Tree::reserve`] turns the ticket into reserved space. Then
+//! [`Tree::insert`], [`Tree::put`], [`Tree::replace`] and [`Tree::remove`] change the leaf, and
+//! split pages that have no room. Small leaves are merged afterwards, on request. Reading needs no
+//! mini-transaction. docs/developers/tree.md explains the
 //! structure, the order of latches, and the differences from the literature.
 //!
-//! Many files: one for each operation on a tree.
+//! Many files: one for each operation on a tree, or part of one that others share.
 
 mod ahead;
 mod build;
@@ -15,18 +18,17 @@ mod cursor;
 mod descend;
 mod estimate;
 mod handle;
+mod look;
 mod merge;
 mod modify;
 mod path;
-mod point;
-mod put;
 mod readable;
 mod split;
 mod spread;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod unloaded;
+mod ticket;
 mod walk;
 
 pub use build::Builder;
@@ -36,7 +38,8 @@ pub use cursor::{successor, Cursor, Offered, SeekMode};
 pub(crate) use handle::Fences;
 pub use handle::{Tree, TreeDef};
 pub use modify::{Changed, Removed};
-pub use path::{Path, Peeked};
+pub use path::Path;
 pub use readable::Gap;
 pub use stats::TreeCounts;
+pub use ticket::Peeked;
 pub use walk::{Sight, Walk};

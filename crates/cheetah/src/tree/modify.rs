@@ -6,12 +6,12 @@
 //!       the mini-transaction.
 //!   I2  A change that finds no room splits first (see [`super::split`]); it fails only with Limit
 //!       or with an error of reading, and then no record has changed.
-//!   I3  With a ticket for its key, a change waits for the leaf (see [`super::unloaded`]).
+//!   I3  With a reservation for its key, a change waits for the leaf (see [`super::ticket`]).
 //! Locks     One leaf latch at a time, unless the tree's structure mutex is held.
 
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
-use super::path::Basis;
+use super::ticket::Basis;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, RecordRef};
@@ -124,6 +124,27 @@ impl Tree {
             return Ok(Changed::Done);
         }
         self.write(mtr, path, key, Write::Replace(record))
+    }
+
+    /// Puts a record under `key`, in place of the present one if there is one. `path` has a ticket,
+    /// or is prepared; otherwise the change reads pages. Errors: those of [`insert`](Self::insert).
+    pub fn put(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        key: &[u8],
+        record: RecordRef<'_>,
+    ) -> Result<()> {
+        if self.insert(mtr, path, key, record)? != Changed::Exists {
+            return Ok(());
+        }
+        if self.get_loaded(key, path, |found| !found.is_marked())? == Some(true) {
+            self.leaves.note_live_replaced(self.def.id);
+        }
+        match self.replace(mtr, path, key, record)? {
+            Changed::Done => Ok(()),
+            _ => Err(self.corrupt(self.def.root, "an existing entry disappeared during the change")),
+        }
     }
 
     /// Removes the record of `key`.

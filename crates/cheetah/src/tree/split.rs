@@ -55,7 +55,7 @@ impl Tree {
             return Ok(());
         }
         path.belong_to(self.def.id);
-        self.with_leaf(Target::Key(key), &mut path.pages, |_, _| ())
+        self.with_page(Target::Key(key), 0, &mut path.pages, |_, _| ())
     }
 
     fn is_exact(&self, pages: &[PageRef], key: &[u8]) -> bool {

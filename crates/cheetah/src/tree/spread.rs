@@ -39,7 +39,7 @@ impl Tree {
             level = Some(view.level() - 1);
             let child = view.child(slot);
             drop(guard);
-            match self.load(child)? {
+            match self.pool.fetch(child)? {
                 Some(loaded) => page = loaded,
                 None => return Ok(key),
             }

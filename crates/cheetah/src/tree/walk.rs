@@ -154,7 +154,7 @@ impl Walk {
                 return Ok(f(&view, key, passed));
             }
         }
-        let (result, pid) = tree.with_leaf(target, &mut (), |page, view| {
+        let (result, pid) = tree.with_page(target, 0, &mut (), |page, view| {
             (*version, *pinned) = (page.version(), Some(page.clone()));
             fence.clear();
             fence.extend_from_slice(match direction {

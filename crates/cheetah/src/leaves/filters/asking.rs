@@ -6,24 +6,31 @@ use crate::base::{planted, reach, PageId, Result};
 use crate::leaves::{ColdLeaves, Leaves, Ticket};
 use crate::pool::{PageEntry, Residence};
 
+/// The knowledge about a leaf, as its parent names it, without reading its image.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Known {
+    /// A ticket if changes of the leaf are pending.
+    pub waiting: Option<Ticket>,
+    /// A ticket if the leaf has no frame, its image certainly lacks the key, and changes may be
+    /// pending.
+    pub lacking: Option<Ticket>,
+}
+
 impl Leaves {
     /// Whether there are filters at all.
     pub fn has_filters(&self) -> bool {
         self.cold.filters.is_used() && self.cold.pending.is_on()
     }
 
-    /// A ticket for the leaf `pid` if it has no frame, its image certainly lacks `key`, and changes
-    /// may wait for it. The caller has the latch of the parent, which names that leaf (Q1), and
-    /// asks for what waits (Q2).
-    pub fn ticket_of_lacking(&self, pid: PageId, key: &[u8]) -> Option<Ticket> {
-        if !self.has_filters() {
-            return None;
-        }
-        let entry = self.pool.known_entry(pid)?;
-        let location = entry.location()?;
-        let lacks = self.cold.image_lacks(&entry, pid, KeyPart::Whole, key);
+    /// The knowledge about the leaf `pid`. The caller holds the latch of the parent, which names
+    /// that leaf (B2, Q1), and checks the pending changes first (Q2).
+    pub fn known(&self, pid: PageId, key: &[u8]) -> Known {
+        let Some(entry) = self.pool.known_entry(pid) else { return Known::default() };
+        let ticket = entry.location().map(|location| Ticket::new(pid, location));
+        let waiting = ticket.filter(|_| entry.has_pending());
+        let lacks = self.has_filters() && self.cold.image_lacks(&entry, pid, KeyPart::Whole, key);
         drop(entry);
-        (lacks && self.may_be_pending()).then(|| Ticket::new(pid, location))
+        Known { waiting, lacking: ticket.filter(|_| lacks && self.may_be_pending()) }
     }
 
     /// Whether the leaf `pid` has no frame, and certainly no key that consists of `beginning` and a

@@ -22,6 +22,7 @@ mod filtered_trees;
 mod key_filters;
 mod making;
 
+pub use asking::Known;
 pub(super) use filtered_trees::FilteredTrees;
 pub(super) use key_filters::KeyFilters;
 

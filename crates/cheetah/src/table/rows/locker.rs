@@ -553,7 +553,7 @@ impl Locker {
         };
         match path {
             Some(path) => tree.look_prepared(key, path, look)?,
-            None => tree.look(key, look)?,
+            None => tree.look_prepared(key, &mut Path::default(), look)?,
         }
     }
 

@@ -74,7 +74,7 @@ fn points_are_found_wherever_their_leaves_are() {
     }
 }
 
-/// Breaks I1 of `tree/point.rs`: a record out of an image is taken only while its page has no
+/// Breaks I2 of `tree/look.rs`: a record out of an image is taken only while its page has no
 /// frame.
 #[test]
 fn looking_into_images_of_pages_in_memory_is_found() {

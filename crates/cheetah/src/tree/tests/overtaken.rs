@@ -42,8 +42,8 @@ fn search_through(meddle: fn(&mut Fixture), target: u32) {
     let mut fixture = two_levels();
     let tree = fixture.tree.clone();
     let mut meddler = Meddler { fixture: &mut fixture, meddle: Some(meddle) };
-    let found =
-        tree.with_leaf(Target::Key(&key(target)), &mut meddler, |_, leaf| leaf.search(&key(target)).is_ok());
+    let found = tree
+        .with_page(Target::Key(&key(target)), 0, &mut meddler, |_, leaf| leaf.search(&key(target)).is_ok());
     assert!(found.unwrap());
     fixture.check();
 }

@@ -293,6 +293,23 @@ fn b12_a_checkpoint_commits_on_a_full_disk_whatever_waits() {
     assert!(matches!(done, Err(Error::DiskFull(_))) && bug.reached_count() > 0, "{waiting}: {done:?}");
 }
 
+/// A key without a record needs no frame: its leaf's image answers, also when the removal of the
+/// record is pending.
+#[test]
+fn an_image_answers_for_keys_that_do_not_exist() {
+    let (db, mut fixture) = larger_than_memory(scattered);
+    (0..100).for_each(|number| fixture.take_out(&scattered(number)));
+    assert!(status(&db, "pool_buffered_entries") > 50, "removals are pending");
+    let before = status(&db, "pool_looks");
+    let removed = (0..100).map(scattered);
+    for key in removed.chain((MANY_KEYS..MANY_KEYS + 300).map(scattered)) {
+        assert_eq!(fixture.tree.get(&key, |_| ()).unwrap(), None);
+    }
+    let answered = status(&db, "pool_looks") - before;
+    assert!(answered > 200, "{answered} of 400 lookups");
+    fixture.check();
+}
+
 /// Images read when records come for leaves all over the tree, each of which has left memory.
 fn reads_for_new_records() -> u64 {
     let (db, mut fixture) = larger_than_memory(scattered);

@@ -1,0 +1,193 @@
+//! Changing a record whose leaf stays out of memory: tickets and reservations.
+//!
+//! Invariants
+//!   I1  A change becomes pending only with a ticket for its key, and only if the caller has kept
+//!       other transactions from that key since the lookup: by a lock of the row, and by its purge
+//!       latch.
+//!   I2  Inside a mini-transaction the ticket alone is not enough: [`Tree::reserve`] turns it into
+//!       a reservation (B10).
+
+use super::descend::Target;
+use super::look::Above;
+use super::{Path, Tree};
+use crate::base::{planted, reach, Result, TreeId};
+use crate::format::page::{cell_bytes, BufferedChange, RecordCopy, RecordRef, VERSION_BYTES};
+use crate::leaves::{Expect, Reservation, Ticket};
+use crate::pool::MiniTransaction;
+
+/// The knowledge about the record of a ticket.
+#[derive(Debug)]
+pub(super) enum Basis {
+    /// No lookup: the change assumes this.
+    Unseen(Expect),
+    /// A lookup found it among the pending changes.
+    Pending,
+    /// A lookup searched the image of the leaf: the record of the key there, if there is one.
+    Image(Option<RecordCopy>),
+}
+
+impl Default for Basis {
+    fn default() -> Self {
+        Basis::Unseen(Expect::New)
+    }
+}
+
+/// The record that a search found in the image of a cold leaf, on its way from one path to another.
+#[derive(Debug)]
+pub struct Peeked {
+    tree: TreeId,
+    ticket: KeyTicket,
+}
+
+/// The right to have a change of one key wait for its leaf (B11).
+#[derive(Default, Debug)]
+pub(super) struct KeyTicket {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) key: Vec<u8>,
+    pub(super) basis: Basis,
+    /// The reserved space of the change, inside a mini-transaction.
+    pub(super) reservation: Option<Reservation>,
+    /// The bytes in the leaf of the record that the last lookup found.
+    pub(super) cell_bytes: usize,
+}
+
+impl KeyTicket {
+    /// Becomes the ticket for a change of `key`.
+    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
+        self.ticket = Some(ticket);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        (self.basis, self.cell_bytes) = (basis, 0);
+    }
+
+    pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
+        let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
+        self.ticket.as_ref().filter(|_| is_same)
+    }
+
+    /// An upper bound of the bytes by which the leaf grows when the key gets `record`, or loses its
+    /// record.
+    fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
+        let found_bytes = match planted::is_on("buffering: count no room for a longer record") {
+            true => usize::MAX,
+            false => self.cell_bytes,
+        };
+        record.map_or(0, |record| cell_bytes(self.key.len(), &record).saturating_sub(found_bytes))
+    }
+}
+
+impl Path {
+    /// Forgets the knowledge about a leaf that is not in memory.
+    pub fn forget_ticket(&mut self) {
+        self.ticket.ticket = None;
+    }
+
+    /// Takes the record out of the path that the last search found in the image of a cold leaf.
+    pub fn take_peeked(&mut self) -> Option<Peeked> {
+        let is_peeked = matches!(self.ticket.basis, Basis::Image(_)) && self.ticket.ticket.is_some();
+        is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
+    }
+
+    /// Puts the record that another search found into the path. A search for the same key need not
+    /// read the image again, as long as it is the newest one and the leaf has no frame.
+    pub fn set_peeked(&mut self, peeked: Peeked) {
+        self.release();
+        (self.tree, self.ticket) = (peeked.tree, peeked.ticket);
+    }
+}
+
+impl Tree {
+    /// Leaves the leaf of `key` cold for a change that assumes `expect`: the key gets `record`, or
+    /// loses its record. Gives `path` a ticket if the leaf is cold and the change may be pending;
+    /// returns whether it did. Loads inner pages: may do I/O.
+    pub fn leave_cold(
+        &self,
+        key: &[u8],
+        expect: Expect,
+        record: Option<&RecordRef<'_>>,
+        path: &mut Path,
+    ) -> Result<bool> {
+        path.ticket.ticket = None;
+        if !self.leaves.has_tickets() || self.covers(path, key) {
+            return Ok(false);
+        }
+        let record_bytes = record.map_or(0, |record| cell_bytes(key.len(), record));
+        let (found_bytes, growth_bytes) = match expect {
+            // A mark finds its record, which gets a version.
+            Expect::Live => (record_bytes, VERSION_BYTES),
+            Expect::New | Expect::Any => (0, record_bytes),
+        };
+        let ticket = self.above_leaf(Target::Key(key), &mut (), |above: Above<'_>| {
+            above.child().and_then(|leaf| self.leaves.ticket(leaf, growth_bytes))
+        })?;
+        if let Some(ticket) = ticket {
+            path.release();
+            path.tree = self.def.id;
+            path.ticket.set(ticket, key, Basis::Unseen(expect));
+            path.ticket.cell_bytes = found_bytes;
+        }
+        Ok(ticket.is_some())
+    }
+
+    /// Pins the pages down to the leaf of `key`, unless `path` has a ticket that allows giving
+    /// `key` that `record`, or removing its record. May do I/O.
+    pub fn prepare_change(&self, key: &[u8], record: Option<RecordRef<'_>>, path: &mut Path) -> Result<()> {
+        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id && !path.has_leaf());
+        match ticket.is_some_and(|ticket| self.leaves.is_good(ticket, path.ticket.growth_bytes(record))) {
+            true => Ok(()),
+            false => self.prepare(key, path),
+        }
+    }
+
+    /// Returns true if `path` pins a leaf, or if this call reserves space for giving `key` that
+    /// `record`, or for removing its record (B10). For use inside a mini-transaction, before it
+    /// changes anything.
+    pub fn reserve(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        key: &[u8],
+        record: Option<RecordRef<'_>>,
+        path: &mut Path,
+    ) -> bool {
+        if path.tree == self.def.id && path.has_leaf() {
+            return true;
+        }
+        if planted::is_on("buffering: ask for room before, and not again") && path.ticket.ticket.is_some() {
+            return true;
+        }
+        let bytes = path.ticket.growth_bytes(record);
+        let ticket = path.ticket.for_key(key).filter(|_| path.tree == self.def.id);
+        path.ticket.reservation = ticket.and_then(|ticket| self.leaves.reserve(mtr, ticket, bytes));
+        path.ticket.reservation.is_some()
+    }
+
+    /// Releases the space that [`reserve`](Self::reserve) reserved, if the change has not used it.
+    pub fn release_reserved(&self, path: &mut Path) {
+        if let Some(reservation) = path.ticket.reservation.take() {
+            self.leaves.release(reservation);
+        }
+    }
+
+    /// Makes a change pending for its leaf if `path` has reserved space for it. The ticket ends.
+    pub(super) fn buffer(
+        &self,
+        mtr: &MiniTransaction<'_>,
+        path: &mut Path,
+        key: &[u8],
+        change: &BufferedChange<'_>,
+    ) -> bool {
+        if path.tree != self.def.id || path.ticket.for_key(key).is_none() {
+            return false;
+        }
+        path.ticket.ticket = None;
+        let Some(reservation) = path.ticket.reservation.take() else {
+            self.leaves.note_refused();
+            return false;
+        };
+        let is_buffered = self.leaves.buffer(mtr, reservation, key, change);
+        if is_buffered {
+            reach::mark("change buffered");
+        }
+        is_buffered
+    }
+}
