@@ -13,8 +13,8 @@
 //!           than a microsecond for a hundred rows.
 
 use super::ahead::{Ahead, Direction};
-use super::descend::{Landing, Target};
-use super::look::{Above, Point};
+use super::descend::{Above, Landing, Target};
+use super::look::Point;
 use super::Tree;
 use crate::base::{planted, PageId, Result};
 use crate::format::page::{PageView, RecordCopy, RecordRef};
@@ -117,8 +117,8 @@ impl LeafCopy {
         self.record.take(view.record(slot));
     }
 
-    /// Takes the record of a leaf that is not in memory; returns false, and changes nothing, if there
-    /// is none.
+    /// Takes the record of a leaf that is not in memory. Returns false, and changes nothing, if
+    /// there is none.
     fn take_stored(&mut self, stored: Stored) -> bool {
         let place = stored.place();
         let Some(record) = stored.record else { return false };

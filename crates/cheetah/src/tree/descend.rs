@@ -39,6 +39,14 @@ pub(super) enum Landing {
     Lost,
 }
 
+/// The end of a search one level above the leaves.
+pub(super) enum Above<'a> {
+    /// The parent names a leaf in this slot.
+    Parent(&'a PageView<'a>, usize),
+    /// The root is the leaf.
+    Leaf(&'a PageRef, &'a PageView<'a>),
+}
+
 impl Target<'_> {
     /// Where the target is, seen from a page of this tree with these fences.
     pub(super) fn seen_from(&self, low: &[u8], high: Option<&[u8]>) -> Landing {
@@ -81,6 +89,16 @@ impl Target<'_> {
     }
 }
 
+impl Above<'_> {
+    /// The leaf that the parent names.
+    pub(super) fn child(&self) -> Option<PageId> {
+        match self {
+            Above::Parent(page, slot) => Some(page.child(*slot)),
+            Above::Leaf(..) => None,
+        }
+    }
+}
+
 /// The use that a search makes of the pages it passes.
 pub(super) trait Trail {
     /// Forgets all pages and gives back the root, if it was among them.
@@ -107,8 +125,8 @@ impl Trail for Vec<PageRef> {
 }
 
 impl Tree {
-    /// Runs `f` under its latch on the page of `target` that is `height` levels above the leaves, or
-    /// on the root if the tree is lower. Loads pages: may do I/O.
+    /// Runs `f` on the page of `target` that is `height` levels above the leaves, or on the root if
+    /// the tree is lower. Holds the latch of the page meanwhile. Loads pages: may do I/O.
     pub(super) fn with_page<R>(
         &self,
         target: Target<'_>,
@@ -164,6 +182,31 @@ impl Tree {
             }
         }
         Err(self.corrupt(self.def.root, "no search reaches a leaf: inner pages and fences disagree"))
+    }
+
+    /// Runs `f` under the latch of the page one level above the leaf of `target`.
+    pub(super) fn above_leaf<R>(
+        &self,
+        target: Target<'_>,
+        trail: &mut impl Trail,
+        f: impl FnOnce(Above<'_>) -> R,
+    ) -> Result<R> {
+        self.with_page(target, 1, trail, |page, view| match view.is_leaf() {
+            true => f(Above::Leaf(page, view)),
+            false => f(Above::Parent(view, target.slot_in(view))),
+        })
+    }
+
+    /// Runs `f` on `page` under its latch if it is the leaf of `target`.
+    pub(super) fn on_leaf<R>(
+        &self,
+        page: &PageRef,
+        target: Target<'_>,
+        f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
+    ) -> Option<R> {
+        let guard = page.read();
+        let view = PageView::new(&guard);
+        (self.landing(&view, Some(0), target) == Landing::Here).then(|| f(page, &view))
     }
 
     /// Where `target` is, seen from a page that must be of this tree and, if known, of `level`.

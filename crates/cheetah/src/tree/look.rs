@@ -8,8 +8,8 @@
 //!       search. The leaf had no frame then, so its newest image and its pending changes were the
 //!       page. The image is checked like a page: its tree, its fences, and whether it is dead.
 
-use super::descend::{Landing, Target, Trail};
-use super::ticket::{Basis, KeyTicket};
+use super::descend::{Above, Landing, Target};
+use super::path::{Basis, KeyTicket};
 use super::{Path, Tree};
 use crate::base::{planted, reach, PageId, Result};
 use crate::format::bytes::Defect;
@@ -17,14 +17,6 @@ use crate::format::image::LeafImage;
 use crate::format::page::{cell_bytes, PageView, RecordRef};
 use crate::leaves::{Fetched, InImage, Known, Size, Stored, Ticket};
 use crate::pool::{PageClass, PageRef};
-
-/// The end of a search one level above the leaves.
-pub(super) enum Above<'a> {
-    /// The parent names a leaf in this slot.
-    Parent(&'a PageView<'a>, usize),
-    /// The root is the leaf.
-    Leaf(&'a PageRef, &'a PageView<'a>),
-}
 
 /// The result of a search for one record.
 pub(super) enum Point<R> {
@@ -39,16 +31,6 @@ pub(super) enum Point<R> {
 enum Load {
     Allowed,
     Refused,
-}
-
-impl Above<'_> {
-    /// The leaf that the parent names.
-    pub(super) fn child(&self) -> Option<PageId> {
-        match self {
-            Above::Parent(page, slot) => Some(page.child(*slot)),
-            Above::Leaf(..) => None,
-        }
-    }
 }
 
 impl Tree {
@@ -195,31 +177,6 @@ impl Tree {
                 false => Ok(false),
             }
         })?
-    }
-
-    /// Runs `f` under the latch of the page one level above the leaf of `target`.
-    pub(super) fn above_leaf<R>(
-        &self,
-        target: Target<'_>,
-        trail: &mut impl Trail,
-        f: impl FnOnce(Above<'_>) -> R,
-    ) -> Result<R> {
-        self.with_page(target, 1, trail, |page, view| match view.is_leaf() {
-            true => f(Above::Leaf(page, view)),
-            false => f(Above::Parent(view, target.slot_in(view))),
-        })
-    }
-
-    /// Runs `f` on `page` under its latch if it is the leaf of `target`.
-    pub(super) fn on_leaf<R>(
-        &self,
-        page: &PageRef,
-        target: Target<'_>,
-        f: impl FnOnce(&PageRef, &PageView<'_>) -> R,
-    ) -> Option<R> {
-        let guard = page.read();
-        let view = PageView::new(&guard);
-        (self.landing(&view, Some(0), target) == Landing::Here).then(|| f(page, &view))
     }
 
     /// Runs `f` without the leaf, or with it if it is in memory or should be, and `load` allows

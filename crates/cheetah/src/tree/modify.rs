@@ -11,7 +11,7 @@
 
 use super::descend::{Landing, Target};
 use super::merge::worth_merging;
-use super::ticket::Basis;
+use super::path::Basis;
 use super::{Path, Tree};
 use crate::base::{reach, Result};
 use crate::format::page::{BufferedChange, NoRoom, PageMut, PageView, Pending, RecordRef};

@@ -6,8 +6,9 @@
 //! pinned until it is filled for another key or released, so that the next operation on the same
 //! leaf needs no descent. The pinned pages may be out of date: every use checks them.
 
-use super::ticket::KeyTicket;
-use crate::base::TreeId;
+use crate::base::{planted, TreeId};
+use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
+use crate::leaves::{Expect, Reservation, Ticket};
 use crate::pool::PageRef;
 
 /// A reusable way to a leaf: pinned pages, or a ticket for a leaf that is not in memory.
@@ -22,6 +23,67 @@ pub struct Path {
     pub(super) near: usize,
 }
 
+/// The knowledge about the record of a ticket.
+#[derive(Debug)]
+pub(super) enum Basis {
+    /// No lookup: the change assumes this.
+    Unseen(Expect),
+    /// A lookup found it among the pending changes.
+    Pending,
+    /// A lookup searched the image of the leaf: the record of the key there, if there is one.
+    Image(Option<RecordCopy>),
+}
+
+impl Default for Basis {
+    fn default() -> Self {
+        Basis::Unseen(Expect::New)
+    }
+}
+
+/// The record that a search found in the image of a cold leaf, on its way from one path to another.
+#[derive(Debug)]
+pub struct Peeked {
+    tree: TreeId,
+    ticket: KeyTicket,
+}
+
+/// The right to have a change of one key wait for its leaf (B11).
+#[derive(Default, Debug)]
+pub(super) struct KeyTicket {
+    pub(super) ticket: Option<Ticket>,
+    pub(super) key: Vec<u8>,
+    pub(super) basis: Basis,
+    /// The reserved space of the change, inside a mini-transaction.
+    pub(super) reservation: Option<Reservation>,
+    /// The bytes in the leaf of the record that the last lookup found.
+    pub(super) cell_bytes: usize,
+}
+
+impl KeyTicket {
+    /// Becomes the ticket for a change of `key`.
+    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
+        self.ticket = Some(ticket);
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        (self.basis, self.cell_bytes) = (basis, 0);
+    }
+
+    pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
+        let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
+        self.ticket.as_ref().filter(|_| is_same)
+    }
+
+    /// An upper bound of the bytes by which the leaf grows when the key gets `record`, or loses its
+    /// record.
+    pub(super) fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
+        let found_bytes = match planted::is_on("buffering: count no room for a longer record") {
+            true => usize::MAX,
+            false => self.cell_bytes,
+        };
+        record.map_or(0, |record| cell_bytes(self.key.len(), &record).saturating_sub(found_bytes))
+    }
+}
+
 impl Path {
     /// Unpins everything; to be called when a statement ends.
     pub fn release(&mut self) {
@@ -32,6 +94,24 @@ impl Path {
     /// Returns whether it pins a leaf.
     pub fn has_leaf(&self) -> bool {
         self.leaf().is_some()
+    }
+
+    /// Forgets the knowledge about a leaf that is not in memory.
+    pub fn forget_ticket(&mut self) {
+        self.ticket.ticket = None;
+    }
+
+    /// Takes the record out of the path that the last search found in the image of a cold leaf.
+    pub fn take_peeked(&mut self) -> Option<Peeked> {
+        let is_peeked = matches!(self.ticket.basis, Basis::Image(_)) && self.ticket.ticket.is_some();
+        is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
+    }
+
+    /// Puts the record that another search found into the path. A search for the same key need not
+    /// read the image again, as long as it is the newest one and the leaf has no frame.
+    pub fn set_peeked(&mut self, peeked: Peeked) {
+        self.release();
+        (self.tree, self.ticket) = (peeked.tree, peeked.ticket);
     }
 
     /// Unpins its pages, and keeps its ticket.

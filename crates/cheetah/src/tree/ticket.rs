@@ -7,94 +7,13 @@
 //!   I2  Inside a mini-transaction the ticket alone is not enough: [`Tree::reserve`] turns it into
 //!       a reservation (B10).
 
-use super::descend::Target;
-use super::look::Above;
+use super::descend::{Above, Target};
+use super::path::Basis;
 use super::{Path, Tree};
-use crate::base::{planted, reach, Result, TreeId};
-use crate::format::page::{cell_bytes, BufferedChange, RecordCopy, RecordRef, VERSION_BYTES};
-use crate::leaves::{Expect, Reservation, Ticket};
+use crate::base::{planted, reach, Result};
+use crate::format::page::{cell_bytes, BufferedChange, RecordRef, VERSION_BYTES};
+use crate::leaves::Expect;
 use crate::pool::MiniTransaction;
-
-/// The knowledge about the record of a ticket.
-#[derive(Debug)]
-pub(super) enum Basis {
-    /// No lookup: the change assumes this.
-    Unseen(Expect),
-    /// A lookup found it among the pending changes.
-    Pending,
-    /// A lookup searched the image of the leaf: the record of the key there, if there is one.
-    Image(Option<RecordCopy>),
-}
-
-impl Default for Basis {
-    fn default() -> Self {
-        Basis::Unseen(Expect::New)
-    }
-}
-
-/// The record that a search found in the image of a cold leaf, on its way from one path to another.
-#[derive(Debug)]
-pub struct Peeked {
-    tree: TreeId,
-    ticket: KeyTicket,
-}
-
-/// The right to have a change of one key wait for its leaf (B11).
-#[derive(Default, Debug)]
-pub(super) struct KeyTicket {
-    pub(super) ticket: Option<Ticket>,
-    pub(super) key: Vec<u8>,
-    pub(super) basis: Basis,
-    /// The reserved space of the change, inside a mini-transaction.
-    pub(super) reservation: Option<Reservation>,
-    /// The bytes in the leaf of the record that the last lookup found.
-    pub(super) cell_bytes: usize,
-}
-
-impl KeyTicket {
-    /// Becomes the ticket for a change of `key`.
-    pub(super) fn set(&mut self, ticket: Ticket, key: &[u8], basis: Basis) {
-        self.ticket = Some(ticket);
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        (self.basis, self.cell_bytes) = (basis, 0);
-    }
-
-    pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
-        let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
-        self.ticket.as_ref().filter(|_| is_same)
-    }
-
-    /// An upper bound of the bytes by which the leaf grows when the key gets `record`, or loses its
-    /// record.
-    fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
-        let found_bytes = match planted::is_on("buffering: count no room for a longer record") {
-            true => usize::MAX,
-            false => self.cell_bytes,
-        };
-        record.map_or(0, |record| cell_bytes(self.key.len(), &record).saturating_sub(found_bytes))
-    }
-}
-
-impl Path {
-    /// Forgets the knowledge about a leaf that is not in memory.
-    pub fn forget_ticket(&mut self) {
-        self.ticket.ticket = None;
-    }
-
-    /// Takes the record out of the path that the last search found in the image of a cold leaf.
-    pub fn take_peeked(&mut self) -> Option<Peeked> {
-        let is_peeked = matches!(self.ticket.basis, Basis::Image(_)) && self.ticket.ticket.is_some();
-        is_peeked.then(|| Peeked { tree: self.tree, ticket: std::mem::take(&mut self.ticket) })
-    }
-
-    /// Puts the record that another search found into the path. A search for the same key need not
-    /// read the image again, as long as it is the newest one and the leaf has no frame.
-    pub fn set_peeked(&mut self, peeked: Peeked) {
-        self.release();
-        (self.tree, self.ticket) = (peeked.tree, peeked.ticket);
-    }
-}
 
 impl Tree {
     /// Leaves the leaf of `key` cold for a change that assumes `expect`: the key gets `record`, or
