@@ -17,7 +17,6 @@
 //!       page freed in n to `None`.
 //!   E3  The counts change with the sets, under the shard's lock: a page that is clean is no longer
 //!       counted. A checkpoint skips clean pages, and the counts must be zero at its end.
-//!       end.
 
 mod epoch_changes;
 mod epoch_switch;
