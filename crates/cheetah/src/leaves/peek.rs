@@ -1,4 +1,4 @@
-//! Peeking: one record of a leaf that has no frame, out of its image and of what is pending.
+//! Peeking: reading one record of a leaf without a frame, from its image and its pending changes.
 
 use super::{KeyPart, Leaves};
 use crate::base::{planted, reach, PageId, Result};
@@ -14,13 +14,13 @@ use crate::pool::{Lookup, PageEntry, PageRef, Reuse};
 pub enum Fetched {
     /// The page is pinned.
     Page(PageRef),
-    /// A record of the leaf.
+    /// A record of a leaf without a frame.
     Peeked(Stored),
-    /// The page has been freed.
+    /// The page was freed.
     Freed,
 }
 
-/// A record of a leaf without a frame: the one that waits for the leaf, or that of its image.
+/// A record of a leaf without a frame, from its pending changes or its image.
 #[derive(Debug)]
 pub struct Stored {
     /// The record.
@@ -28,7 +28,7 @@ pub struct Stored {
     place: Unloaded,
 }
 
-/// A leaf without a frame as it was at some moment: its image, and its pending changes.
+/// A leaf without a frame at some moment: its image, and the length of its pending changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
     pub(super) image: ImageRef,
@@ -36,19 +36,20 @@ pub struct Unloaded {
 }
 
 impl Stored {
-    /// The leaf as it was then.
+    /// The leaf at the moment of the peek.
     pub fn place(&self) -> Unloaded {
         self.place
     }
 }
 
-/// Whether an image has a key at all; the record, if there is one.
+/// `None` if an image cannot have the key; otherwise the record, if there is one.
 pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
-    /// Has `look` look for the record of `key` in the image of page `pid`, if that is a leaf which
-    /// is not in memory and need not be; the record is then that of the leaf at some moment of this
-    /// call. Otherwise, or when there is no record, as [`fetch`](Self::fetch). May do I/O.
+    /// Lets `look` search the image of page `pid` for the record of `key`, if the page is a leaf
+    /// that has no frame and needs none. The record is the state of the leaf at some moment of this
+    /// call. Otherwise, or if there is no record, fetches the page like [`fetch`](Self::fetch). May
+    /// do I/O.
     pub fn fetch_or_peek(
         &self,
         pid: PageId,
@@ -79,9 +80,9 @@ impl Leaves {
         Ok(self.pool.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// As [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
-    /// stays out of memory: the image, and the record in it, if there is one. `None` when the leaf
-    /// should come to memory, or belongs to others. May do I/O.
+    /// Like [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
+    /// stays without a frame. Returns the image, and the record in it, if there is one. `None` if
+    /// the leaf should get a frame, or if `key` belongs to another leaf. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,
@@ -108,13 +109,13 @@ impl Leaves {
         Ok(Some((image, record)))
     }
 
-    /// Whether leaves may be looked at without a frame at all.
+    /// Whether leaves may be read without a frame.
     pub fn may_peek(&self) -> bool {
         self.pool.has_evicted() && self.pool.is_nearly_full()
     }
 
-    /// Whether the leaf has been without a frame since then, or has lost it unchanged, and nothing
-    /// more waits for it.
+    /// Whether the leaf still has the same newest image and no frame, and no further changes are
+    /// pending.
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
         let Some(entry) = self.pool.known_entry(leaf.image.pid) else { return false };
         self.pool.is_newest(&entry, &leaf.image)
@@ -122,8 +123,8 @@ impl Leaves {
                 || planted::is_on("cursor: take a copy for current though more waits"))
     }
 
-    /// The record as it is now: the one that waits for the leaf, or that of the image. `None` when
-    /// that is not the leaf any more, or when the record is to go.
+    /// The current record: from the pending changes or the image. `None` if the image is not the
+    /// newest any more, or if the record's removal is pending.
     fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
         let Unloaded { image, bytes_waiting } = &mut stored.place;
         let mut entry = self.pool.page_entry(image.pid);

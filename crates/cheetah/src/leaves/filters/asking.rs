@@ -1,4 +1,4 @@
-//! Asking the filter of a leaf.
+//! Checking the filter of a leaf.
 
 use super::KeyPart;
 use crate::base::hash::hash_key;
@@ -7,14 +7,14 @@ use crate::leaves::{ColdLeaves, Leaves, Ticket};
 use crate::pool::{PageEntry, Residence};
 
 impl Leaves {
-    /// Whether there are filters at all.
+    /// Whether filters are in use.
     pub fn has_filters(&self) -> bool {
         self.cold.filters.is_used() && self.cold.pending.is_on()
     }
 
     /// A ticket for the leaf `pid` if it has no frame, its image certainly lacks `key`, and changes
-    /// may wait for it. The caller has the latch of the parent, which names that leaf (Q1), and
-    /// asks for what waits (Q2).
+    /// may be pending for it. The caller holds the latch of the parent that names the leaf (Q1),
+    /// and checks the pending changes itself (Q2).
     pub fn ticket_of_lacking(&self, pid: PageId, key: &[u8]) -> Option<Ticket> {
         if !self.has_filters() {
             return None;
@@ -26,9 +26,9 @@ impl Leaves {
         (lacks && self.may_be_pending()).then(|| Ticket::new(pid, location))
     }
 
-    /// Whether the leaf `pid` has no frame, and certainly no key that consists of `beginning` and a
-    /// row's key, also among what waits for it. The caller has the latch of the parent, according
-    /// to which no other leaf has such keys (Q1).
+    /// Whether the leaf `pid` has no frame, and its image and pending changes certainly have no key
+    /// that consists of `beginning` and a row's key. The caller holds the latch of the parent,
+    /// which says that no other leaf can have such keys (Q1).
     pub fn lacks_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         let Some(entry) = self.pool.known_entry(pid).filter(|_| self.has_filters()) else { return Ok(false) };
         let is_past = planted::is_on("filters: look past what waits");
