@@ -500,7 +500,10 @@ fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
 fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     for is_for_good in [false, true] {
         let (place, error) = scrubbed_with_damage(is_for_good).expect("a pass reads the change files");
-        assert!(place == "change files" && error.contains("the next checkpoint rewrites its changes"), "{error}");
+        assert!(
+            place == "change files" && error.contains("the next checkpoint rewrites its changes"),
+            "{error}"
+        );
         assert_eq!(error.contains("repaired from its parity"), !is_for_good, "{error}");
         assert_eq!(error.matches("corruption in").count(), 1, "{error}");
     }

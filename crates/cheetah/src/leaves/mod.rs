@@ -15,7 +15,7 @@
 //! Invariants
 //!   B1  Pending changes of a page change under the lock of its page table entry, like its
 //!       residence and its location. They exist only while the page has no frame. They are removed
-//!       when its frame is published, when a new image contains them, or when they are given up.
+//!       when its frame is published, when a new image contains them, or when they are dropped.
 //!   B2  A ticket names an image. It is made under the shared latch of the parent that names the
 //!       page, or from an image whose own fences include the key. It is valid while this image is
 //!       the newest and the page has no frame: fences change in frames only, a changed frame gets a

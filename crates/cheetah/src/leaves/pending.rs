@@ -169,7 +169,7 @@ pub(super) struct Pending {
     pages_max: usize,
     /// The order in which pages got their older changes. Some elements are not valid any more.
     order: Mutex<VecDeque<Place>>,
-    /// Trees with pending changes that were given up.
+    /// Trees with pending changes that were dropped as lost.
     given_up: Mutex<Vec<TreeId>>,
     pub(super) puts: Counter,
     pub(super) refused: Counter,
@@ -436,7 +436,7 @@ impl Pending {
         })
     }
 
-    /// Notes that pending changes of a tree were given up.
+    /// Notes that pending changes of a tree were dropped as lost.
     pub(super) fn note_given_up(&self, tree: TreeId) {
         let mut given_up = self.given_up.lock();
         if !given_up.contains(&tree) {
@@ -444,7 +444,7 @@ impl Pending {
         }
     }
 
-    /// Trees with pending changes that were given up since the previous call.
+    /// Trees with pending changes that were dropped as lost since the previous call.
     pub(super) fn take_given_up(&self) -> Vec<TreeId> {
         std::mem::take(&mut *self.given_up.lock())
     }

@@ -45,7 +45,7 @@ impl Leaves {
     }
 
     /// From now on a leaf or a change file that the disk cannot read counts as damaged, and its
-    /// pending or saved changes are given up. For a copy of a damaged database, where waiting for a
+    /// pending or saved changes are dropped. For a copy of a damaged database, where waiting for a
     /// better disk is no option.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
