@@ -10,7 +10,7 @@ use std::io;
 /// Result with the engine's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a caller can do about an error.
+/// The remedy for an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -166,7 +166,7 @@ pub enum Error {
     Corruption {
         /// File, segment or page.
         place: String,
-        /// What was expected and what was found.
+        /// The expected and the actual state.
         detail: String,
     },
     /// The operating system refused a read, an open, or another operation.
@@ -211,7 +211,7 @@ fn of_version(version: u32) -> String {
 const SHORTAGES: [i32; 3] = [12, 23, 24];
 
 impl Error {
-    /// What a caller can do about the error.
+    /// The remedy for the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::LockTimeout
@@ -239,8 +239,8 @@ impl Error {
         }
     }
 
-    /// Whether the error means that written bytes cannot be read: they are damaged, or the disk
-    /// cannot read them. Then a copy of the bytes may help.
+    /// Returns whether the error means that written bytes cannot be read: they are damaged, or the
+    /// disk cannot read them. Then a copy of the bytes may help.
     pub fn is_of_unreadable_bytes(&self) -> bool {
         match self {
             Error::Corruption { .. } => true,

@@ -5,9 +5,9 @@
 //!   - The keys of maps are numbers that the engine assigns, or hashes of users' keys. Equal hashes
 //!     share one element, so no choice of keys makes a map slow.
 //!   - Users' keys with the same hash share a lock or a latch. They wait for each other, but the
-//!     result is correct. An attacker with such keys slows down transactions on his own rows.
+//!     result is correct. An attacker with such keys slows down transactions on their own rows.
 //!   - CHECK TABLE compares sums of hashes. An attacker who chooses keys for this can hide a
-//!     difference in his own rows only.
+//!     difference in their own rows only.
 //!   - The same hashes in every run make failed tests repeatable.
 //!
 //! A map whose keys are users' keys, or numbers from outside, needs the standard library's hasher,

@@ -64,7 +64,7 @@ impl TableId {
     /// is not logged (Y1 of docs/developers/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
-    /// Whether this is the ID of a temporary table.
+    /// Returns whether this is the ID of a temporary table.
     pub fn is_temporary(self) -> bool {
         self.0 & Self::TEMPORARY.0 != 0
     }

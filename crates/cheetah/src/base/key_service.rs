@@ -28,7 +28,7 @@ impl KeySource {
         Self(Some(service))
     }
 
-    /// Whether there is a service.
+    /// Returns whether there is a service.
     pub fn is_there(&self) -> bool {
         self.0.is_some()
     }

@@ -29,12 +29,12 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     assert!(orders >= ORDERS_MIN, "{orders} orders");
 }
 
-/// Whether the model finds an order that fails.
+/// Returns whether the model finds an order that fails.
 pub(crate) fn fails(model: impl Fn() + Send + Sync + 'static) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(model))).is_err()
 }
 
-/// Whether the model finds the planted bug with this name.
+/// Returns whether the model finds the planted bug with this name.
 pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
     let bug = super::planted::plant(name);
     let is_found = fails(model);

@@ -11,7 +11,7 @@
 //!       `tests/rules.rs` checks this, and generates docs/developers/planted-bugs.md from these
 //!       tests.
 
-/// Whether the bug with this name is planted in this thread.
+/// Returns whether the bug with this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub fn is_on(_name: &'static str) -> bool {
@@ -30,7 +30,7 @@ mod with_feature {
         static PLANTED: RefCell<Vec<(&'static str, u64)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Whether the bug with this name is planted in this thread.
+    /// Returns whether the bug with this name is planted in this thread.
     pub fn is_on(name: &'static str) -> bool {
         PLANTED.with_borrow_mut(|planted| {
             let found = planted.iter_mut().find(|(planted, _)| *planted == name);

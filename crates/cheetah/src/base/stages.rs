@@ -29,7 +29,7 @@ pub enum Stage {
 /// State that an observer stores for the end of a stage.
 pub type Before = [u64; 3];
 
-/// What an observer returns when a stage begins.
+/// The result of [`Observer::begin`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Begun {
     /// The ID of the connection of this thread; 0 if it has none.

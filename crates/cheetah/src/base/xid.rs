@@ -46,7 +46,7 @@ impl Xid {
         self.parts().1
     }
 
-    /// Whether both parts of the name are equal.
+    /// Returns whether both parts of the name are equal.
     pub fn names_same(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }

@@ -212,8 +212,8 @@ impl ColdLeaves {
         Ok(merged)
     }
 
-    /// Whether changes have been pending for so long that their leaf should be read: it may be
-    /// damaged (B9).
+    /// Returns whether changes have been pending for so long that their leaf should be read: it may
+    /// be damaged (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
         self.pending.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")

@@ -109,13 +109,13 @@ impl Leaves {
         Ok(Some((image, record)))
     }
 
-    /// Whether leaves may be read without a frame.
+    /// Returns whether leaves may be read without a frame.
     pub fn may_peek(&self) -> bool {
         self.pool.has_evicted() && self.pool.is_nearly_full()
     }
 
-    /// Whether the leaf still has the same newest image and no frame, and no further changes are
-    /// pending.
+    /// Returns whether the leaf still has the same newest image and no frame, and no further
+    /// changes are pending.
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
         let Some(entry) = self.pool.known_entry(leaf.image.pid) else { return false };
         self.pool.is_newest(&entry, &leaf.image)

@@ -201,7 +201,7 @@ impl Pending {
         }
     }
 
-    /// Whether new changes may become pending.
+    /// Returns whether new changes may become pending.
     pub(super) fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
@@ -215,12 +215,12 @@ impl Pending {
         self.pages.load(Relaxed)
     }
 
-    /// Whether a checkpoint could hardly read more pages before the log is full (B15).
+    /// Returns whether a checkpoint could hardly read more pages before the log is full (B15).
     pub(super) fn pages_are_many(&self) -> bool {
         self.pages_count() >= self.pages_max
     }
 
-    /// Whether the number of pages is close to the maximum.
+    /// Returns whether the number of pages is close to the maximum.
     pub(super) fn pages_are_nearly_many(&self) -> bool {
         self.pages_count() >= self.pages_max / 8 * 7
     }
@@ -235,8 +235,8 @@ impl Pending {
         ]
     }
 
-    /// Whether a change that makes a page grow by `bytes` may become pending: the page has `room`
-    /// for all its changes, and they can be searched quickly.
+    /// Returns whether a change that makes a page grow by `bytes` may become pending: the page has
+    /// `room` for all its changes, and they can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         self.shards.lock(pid).fits(pid, bytes, room)
     }
@@ -301,7 +301,7 @@ impl Pending {
         self.shards.change(pid, |shard| shard.find(pid, key, record))
     }
 
-    /// Whether a page has pending changes of a key that begins with `beginning`.
+    /// Returns whether a page has pending changes of a key that begins with `beginning`.
     pub(super) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         self.shards.change(pid, |shard| {
             shard.bytes.clear();
@@ -329,7 +329,7 @@ impl Pending {
         (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
     }
 
-    /// Whether a page has pending changes of `epoch`.
+    /// Returns whether a page has pending changes of `epoch`.
     pub(super) fn has(&self, pid: PageId, epoch: Epoch) -> bool {
         let (older, newer) = self.epochs(pid);
         older == Some(epoch) || newer == Some(epoch)
@@ -449,7 +449,7 @@ impl Pending {
         std::mem::take(&mut *self.given_up.lock())
     }
 
-    /// Whether the oldest pending changes were added before `epoch`.
+    /// Returns whether the oldest pending changes were added before `epoch`.
     pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
         let mut order = self.order.lock();
         while let Some(place) = order.front() {

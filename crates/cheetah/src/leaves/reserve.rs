@@ -11,7 +11,7 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// What a change assumes about a record that was not read. A change that finds something else
+/// The assumption of a change about a record that was not read. A change that finds something else
 /// reports damage (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
@@ -71,7 +71,7 @@ impl Leaves {
         Ticket { pid: image.pid, location: image.location }
     }
 
-    /// Whether tickets are possible: none before the first leaf was evicted.
+    /// Returns whether tickets are possible: none before the first leaf was evicted.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
@@ -118,7 +118,7 @@ impl Leaves {
         })
     }
 
-    /// Whether a ticket is still valid for a change that makes the page grow by `bytes`.
+    /// Returns whether a ticket is still valid for a change that makes the page grow by `bytes`.
     pub fn is_good(&self, ticket: &Ticket, bytes: usize) -> bool {
         let entry = self.pool.page_entry(ticket.pid);
         is_good(&entry, ticket)
@@ -238,9 +238,9 @@ impl Leaves {
         }))
     }
 
-    /// Whether memory and disk allow more pending changes: a page with pending changes is read and
-    /// written as a whole later (B12), and a checkpoint must be able to read all such pages in time
-    /// (B15).
+    /// Returns whether memory and disk allow more pending changes: a page with pending changes is
+    /// read and written as a whole later (B12), and a checkpoint must be able to read all such
+    /// pages in time (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {
@@ -251,20 +251,21 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Whether a change of the leaf with this entry may become pending, if any change may. Its room
-    /// is checked later.
+    /// Returns whether a change of the leaf with this entry may become pending, if any change may.
+    /// Its room is checked later.
     pub(super) fn may_be_pending_for(&self, entry: &PageEntry) -> bool {
         entry.class() == PageClass::Base && entry.room().is_some()
     }
 
-    /// Whether pending changes are below their memory limit.
+    /// Returns whether pending changes are below their memory limit.
     fn waiting_has_memory(&self, pool: &Pool) -> bool {
         let memory = pool.memory();
         memory.used(MemoryUse::Buffered) < memory.buffered_limit()
             || planted::is_on("buffering: let more wait than memory may hold")
     }
 
-    /// Whether the disk has room for all pages that are dirty or have pending changes (B12).
+    /// Returns whether the disk has room for all pages that are dirty or have pending changes
+    /// (B12).
     pub(super) fn waiting_has_space(&self, pool: &Pool) -> bool {
         let promised = pool.promised_bytes();
         pool.segments().check_space(promised, promised, Reserve::Whole).is_ok()

@@ -53,7 +53,8 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Whether an error means that a leaf or a change file is damaged, or counts as damaged.
+    /// Returns whether an error means that a leaf or a change file is damaged, or counts as
+    /// damaged.
     pub(super) fn is_damage(&self, error: &Error) -> bool {
         match self.takes_unread_for_damaged.load(Relaxed) {
             true => error.is_of_unreadable_bytes(),

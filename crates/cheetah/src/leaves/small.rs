@@ -45,7 +45,7 @@ impl SmallLeaves {
 }
 
 impl Leaves {
-    /// Whether any leaf is noted.
+    /// Returns whether any leaf is noted.
     pub fn has_small_leaves(&self) -> bool {
         !self.cold.small.0.lock().is_empty()
     }

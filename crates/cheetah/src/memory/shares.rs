@@ -92,8 +92,8 @@ impl Shares {
         (self.total_bytes / REST_PART).min(REST_BYTES_MAX)
     }
 
-    /// Whether the holes that threads leave in the allocator may exceed the memory set aside for
-    /// them. They take some MiB, with any size of the budget.
+    /// Returns whether the holes that threads leave in the allocator may exceed the memory set
+    /// aside for them. They take some MiB, with any size of the budget.
     pub fn holes_matter(self) -> bool {
         self.rest_bytes() < HOLES_BYTES
     }

@@ -61,8 +61,8 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// A page with pending changes is being freed. Called under the lock of its entry.
     fn on_free(&self, pool: &Pool, pid: PageId);
 
-    /// Whether the image of a page with pending changes may move in `epoch`. Called under the lock
-    /// of the page's entry.
+    /// Returns whether the image of a page with pending changes may move in `epoch`. Called under
+    /// the lock of the page's entry.
     fn may_move(&self, pid: PageId, epoch: Epoch) -> bool;
 
     /// `image` was copied, and the copy at `to` is now the page's image. Called under the lock of
@@ -73,7 +73,7 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
     /// if there is no such frame. Does I/O.
     fn write_for(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<Arc<Frame>>>;
 
-    /// Whether a page has pending changes of `epoch`. Called under the lock of its entry.
+    /// Returns whether a page has pending changes of `epoch`. Called under the lock of its entry.
     fn has(&self, pid: PageId, epoch: Epoch) -> bool;
 
     /// Moves the pending changes of an abandoned epoch to the next epoch. Called under the lock of

@@ -237,8 +237,8 @@ impl Pool {
         all
     }
 
-    /// Whether the current epoch remembers so many moved pages that a checkpoint should end it to
-    /// free the memory.
+    /// Returns whether the current epoch remembers so many moved pages that a checkpoint should end
+    /// it to free the memory.
     pub fn remembers_too_much(&self) -> bool {
         self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
             && !planted::is_on("pool: remember moves without end")

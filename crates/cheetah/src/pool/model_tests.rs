@@ -270,7 +270,7 @@ fn after_any_crash_the_database_is_the_last_committed_epoch() {
     assert!(loads > 100, "{loads}");
 }
 
-/// Whether the model detects a planted bug with some seeds.
+/// Returns whether the model detects a planted bug with some seeds.
 fn is_caught(bug: &'static str) -> bool {
     let guard = planted::plant(bug);
     let caught = (0..20).any(|seed| {

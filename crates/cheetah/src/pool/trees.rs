@@ -1,4 +1,4 @@
-//! What the pool knows of each tree: how its pages are encoded, and how many bytes it occupies.
+//! The pool's state of each tree: how its pages are encoded, and how many bytes it occupies.
 
 use crate::base::hash::FastMap;
 use crate::base::{Epoch, PageId, TreeId};
@@ -189,7 +189,7 @@ impl TreeState {
         self.has_tried.load(Relaxed)
     }
 
-    /// Whether the first trial is due or running.
+    /// Returns whether the first trial is due or running.
     pub(super) fn awaits_first_trial(&self) -> bool {
         !self.has_tried() && self.pages_count() >= PAGES_MIN
     }

@@ -70,7 +70,7 @@ fn a_file_that_is_not_the_listed_one_is_refused() {
     assert!(pids(&durable, &longer).unwrap_err().to_string().contains("open"));
 }
 
-/// Whether all of `count` records of a file can be read after `damage` was applied to it.
+/// Returns whether all of `count` records of a file can be read after `damage` was applied to it.
 fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
     let disk = SimDisk::new();
     let durable = on(&disk);

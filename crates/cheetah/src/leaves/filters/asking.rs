@@ -7,7 +7,7 @@ use crate::leaves::{ColdLeaves, Leaves, Ticket};
 use crate::pool::{PageEntry, Residence};
 
 impl Leaves {
-    /// Whether filters are in use.
+    /// Returns whether filters are in use.
     pub fn has_filters(&self) -> bool {
         self.cold.filters.is_used() && self.cold.pending.is_on()
     }
@@ -26,9 +26,9 @@ impl Leaves {
         (lacks && self.may_be_pending()).then(|| Ticket::new(pid, location))
     }
 
-    /// Whether the leaf `pid` has no frame, and its image and pending changes certainly have no key
-    /// that consists of `beginning` and a row's key. The caller holds the latch of the parent,
-    /// which says that no other leaf can have such keys (Q1).
+    /// Returns whether the leaf `pid` has no frame, and its image and pending changes certainly
+    /// have no key that consists of `beginning` and a row's key. The caller holds the latch of the
+    /// parent, which says that no other leaf can have such keys (Q1).
     pub fn lacks_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         let Some(entry) = self.pool.known_entry(pid).filter(|_| self.has_filters()) else { return Ok(false) };
         let is_past = planted::is_on("filters: look past what waits");

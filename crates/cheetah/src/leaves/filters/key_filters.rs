@@ -71,7 +71,7 @@ impl KeyFilters {
         }
     }
 
-    /// Whether there may be filters.
+    /// Returns whether there may be filters.
     pub(in crate::leaves) fn is_used(&self) -> bool {
         self.is_used.load(Relaxed)
     }
@@ -81,7 +81,7 @@ impl KeyFilters {
         [("pool_filters_made", self.made.get()), ("pool_filters_lacking", self.lacking.get())]
     }
 
-    /// Whether this image of the page has a filter.
+    /// Returns whether this image of the page has a filter.
     pub(in crate::leaves) fn has(&self, pid: PageId, location: &Location) -> bool {
         let shard = self.shards.lock(pid);
         shard.filters.get(&pid.0).is_some_and(|filter| filter.is_of(location))
@@ -128,7 +128,7 @@ impl KeyFilters {
         }
     }
 
-    /// Whether the image of a page certainly lacks keys with this hash.
+    /// Returns whether the image of a page certainly lacks keys with this hash.
     pub(in crate::leaves) fn lacks(
         &self,
         pid: PageId,

@@ -67,7 +67,7 @@ impl<T> Cache<T> {
         self.memory.shares().dictionaries_bytes_max()
     }
 
-    /// Whether a value of `bytes` bytes fits in addition to all others.
+    /// Returns whether a value of `bytes` bytes fits in addition to all others.
     pub(in crate::pool) fn has_room(&self, bytes: usize) -> bool {
         let taken = self.kept.read().values().map(|kept| kept.reserved.bytes()).sum::<usize>();
         taken + bytes <= self.bytes_max()

@@ -71,7 +71,7 @@ impl TrialDictionary {
 }
 
 impl Payoff {
-    /// Whether the dictionary pays in a tree with `pages` pages and this compression.
+    /// Returns whether the dictionary pays in a tree with `pages` pages and this compression.
     pub(crate) fn pays(&self, pages: u64, compression: Compression) -> bool {
         let percent_min = match compression.level <= Compression::default().level {
             true => SAVED_PERCENT_MIN,

@@ -395,7 +395,8 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     assert!(bug.reached_count() > 0);
 }
 
-/// Whether the background makes a due trial of a tree that is no longer built and may be dropped.
+/// Returns whether the background makes a due trial of a tree that is no longer built and may be
+/// dropped.
 fn try_after_building(db: &Database) -> bool {
     let tree = TreeId(TREE.0 + 2);
     drop(LentTree::lend(&db.pool, tree, Arc::new(())));
@@ -550,7 +551,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     assert_texts(&db, &pids);
 }
 
-/// Whether the image of a page names a dictionary.
+/// Returns whether the image of a page names a dictionary.
 fn names_dictionary(db: &Database, pid: PageId) -> bool {
     let Some(stored) = db.pool.table.entry(pid).image(pid) else { return false };
     let mut image = Vec::new();

@@ -109,18 +109,18 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Whether the tree has grown enough since the last trial.
+    /// Returns whether the tree has grown enough since the last trial.
     pub fn is_due(&self) -> bool {
         self.pool.trees.get(self.tree).is_trial_due()
     }
 
-    /// Whether a dictionary was tried for the tree since startup, or the tree has one.
+    /// Returns whether a dictionary was tried for the tree since startup, or the tree has one.
     pub fn has_been_made(&self) -> bool {
         self.pool.trees.get(self.tree).has_tried()
     }
 
-    /// Whether the tree is large enough for a dictionary, or one was tried: its pages may be
-    /// [noted](Pool::note_finished) to be written.
+    /// Returns whether the tree is large enough for a dictionary, or one was tried: its pages may
+    /// be [noted](Pool::note_finished) to be written.
     pub fn may_write_early(&self) -> bool {
         let state = self.pool.trees.get(self.tree);
         state.has_tried() || state.awaits_first_trial()

@@ -87,13 +87,13 @@ impl Pool {
         (self.dirty_bytes() + self.pending_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
     }
 
-    /// Whether the disk has room for `bytes` bytes in addition to all changed pages in memory and
-    /// the reserve. Returns `false` if the free space cannot be determined.
+    /// Returns whether the disk has room for `bytes` bytes in addition to all changed pages in
+    /// memory and the reserve. Returns `false` if the free space cannot be determined.
     pub fn has_space(&self, bytes: usize) -> bool {
         self.check_space_beside(bytes, Reserve::Whole).is_ok()
     }
 
-    /// Whether any frame was evicted since startup.
+    /// Returns whether any frame was evicted since startup.
     pub fn has_evicted(&self) -> bool {
         self.counters.evictions.get() > 0
     }

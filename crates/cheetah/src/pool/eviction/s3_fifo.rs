@@ -103,7 +103,7 @@ impl Queues {
         clock.time
     }
 
-    /// Whether a page that was evicted at `evicted` left less than a turnover ago.
+    /// Returns whether a page that was evicted at `evicted` left less than a turnover ago.
     pub(in crate::pool) fn is_soon(&self, evicted: EvictionTime) -> bool {
         evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
     }

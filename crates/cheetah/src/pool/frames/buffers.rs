@@ -101,8 +101,8 @@ impl Buffers {
         self.memory.used(MemoryUse::Frames) + bytes <= limit
     }
 
-    /// Whether so little is free that reading a page will soon evict another one. The cleaner keeps
-    /// a little memory free at all times.
+    /// Returns whether so little is free that reading a page will soon evict another one. The
+    /// cleaner keeps a little memory free at all times.
     pub(in crate::pool) fn is_nearly_full(&self) -> bool {
         let limit = self.memory.frames_limit();
         self.in_use() > limit - limit / FREE_PART

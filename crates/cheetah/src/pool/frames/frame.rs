@@ -70,7 +70,7 @@ impl Frame {
         self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
     }
 
-    /// Whether the page was freed.
+    /// Returns whether the page was freed.
     pub(in crate::pool) fn is_detached(&self) -> bool {
         self.detached.load(Ordering::Acquire)
     }

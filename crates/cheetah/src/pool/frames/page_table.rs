@@ -124,7 +124,7 @@ impl PageEntry {
         self.state.residence()
     }
 
-    /// Whether the page exists.
+    /// Returns whether the page exists.
     pub(crate) fn is_used(&self) -> bool {
         self.residence() != Residence::Free
     }
@@ -210,7 +210,7 @@ impl PageEntry {
         self.room = bytes.filter(is_known).map_or(0, code_of);
     }
 
-    /// Whether the page has pending changes.
+    /// Returns whether the page has pending changes.
     pub(crate) fn has_pending(&self) -> bool {
         self.state.has(State::PENDING)
     }
@@ -220,8 +220,8 @@ impl PageEntry {
         self.state.set(State::PENDING, has_pending);
     }
 
-    /// Whether the page is reserved for a change that is about to become pending. Only a thread
-    /// inside a mini-transaction may give it a frame.
+    /// Returns whether the page is reserved for a change that is about to become pending. Only a
+    /// thread inside a mini-transaction may give it a frame.
     pub(crate) fn is_reserved(&self) -> bool {
         self.state.has(State::RESERVED)
     }
@@ -231,7 +231,8 @@ impl PageEntry {
         self.state.set(State::RESERVED, is_reserved);
     }
 
-    /// Whether a thread waits to give the page a frame. Until then no other thread may reserve it.
+    /// Returns whether a thread waits to give the page a frame. Until then no other thread may
+    /// reserve it.
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.has(State::WANTED)
     }

@@ -178,8 +178,8 @@ impl ImageCache {
         [("pool_image_hits", self.hits.get()), ("pool_image_misses", self.misses.get())]
     }
 
-    /// Whether a part of the frames was evicted since the last such check, while hardly any image
-    /// was found.
+    /// Returns whether a part of the frames was evicted since the last such check, while hardly any
+    /// image was found.
     fn are_unused(&self, evictions: u64, frames: u64) -> bool {
         let mut seen = self.seen.lock();
         let evicted = evictions - seen.evictions;

@@ -110,7 +110,7 @@ impl EpochChanges {
         pids
     }
 
-    /// Whether a checkpoint of the epoch has to write a page.
+    /// Returns whether a checkpoint of the epoch has to write a page.
     pub(in crate::pool) fn has(&self, pid: PageId) -> bool {
         self.with(pid, |shard| shard.dirty.contains(&pid) || shard.pending.contains(&pid))
     }
@@ -157,7 +157,7 @@ impl EpochChanges {
         self.dirty_bytes.load(Relaxed)
     }
 
-    /// Whether there are any changes.
+    /// Returns whether there are any changes.
     pub(in crate::pool) fn is_some(&self) -> bool {
         let has_any = |shard: &Mutex<Shard>| {
             let shard = shard.lock();

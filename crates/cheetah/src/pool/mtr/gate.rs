@@ -64,7 +64,7 @@ impl Gate {
     }
 }
 
-/// Whether this thread has a mini-transaction open.
+/// Returns whether this thread has a mini-transaction open.
 pub(in crate::pool) fn is_inside() -> bool {
     INSIDE.get()
 }

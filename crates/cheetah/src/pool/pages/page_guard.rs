@@ -41,7 +41,7 @@ impl PageRef {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// Whether the page was freed. References to it stay readable.
+    /// Returns whether the page was freed. References to it stay readable.
     pub fn is_freed(&self) -> bool {
         self.0.is_detached()
     }
@@ -97,7 +97,7 @@ impl WriteGuard<'_> {
         self.frame.pid
     }
 
-    /// Whether the page was freed and must not be changed.
+    /// Returns whether the page was freed and must not be changed.
     pub fn is_freed(&self) -> bool {
         self.frame.is_detached()
     }

@@ -221,9 +221,9 @@ fn is_being_read(entry: &PageEntry) -> bool {
     entry.residence() == Residence::BeingRead
 }
 
-/// Whether a thread may not give a page a frame yet, because a change of it is about to become
-/// pending (B20). Inside a mini-transaction no thread waits: two threads with reservations could
-/// wait for each other.
+/// Returns whether a thread may not give a page a frame yet, because a change of it is about to
+/// become pending (B20). Inside a mini-transaction no thread waits: two threads with reservations
+/// could wait for each other.
 fn must_wait_for(entry: &PageEntry) -> bool {
     entry.is_reserved() && !mtr::is_inside() && !planted::is_on("leaves: give a reserved leaf a frame")
 }

@@ -23,7 +23,7 @@ impl Pool {
         entry.image(pid).filter(|_| !should_load)
     }
 
-    /// Whether nearly all frames are in use. Only then are images read without a frame.
+    /// Returns whether nearly all frames are in use. Only then are images read without a frame.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.buffers.is_nearly_full()
     }
@@ -38,7 +38,7 @@ impl Pool {
         self.counters.looks.one();
     }
 
-    /// Whether the page of `image` has no frame, and `image` is still its newest image.
+    /// Returns whether the page of `image` has no frame, and `image` is still its newest image.
     pub(crate) fn is_newest(&self, entry: &PageEntry, image: &ImageRef) -> bool {
         entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
     }

@@ -53,7 +53,7 @@ impl Pool {
         self.memory.frames_limit() / FRAMES_PART / self.page_bytes as usize
     }
 
-    /// Whether a page is on disk only, and no thread is reading it.
+    /// Returns whether a page is on disk only, and no thread is reading it.
     fn is_stored(&self, pid: PageId) -> bool {
         self.table.existing(pid).is_some_and(|entry| entry.residence() == Residence::Stored)
     }

@@ -86,7 +86,7 @@ impl ReadAhead {
         self.wanted.notify_one();
     }
 
-    /// Whether any thread serves requests.
+    /// Returns whether any thread serves requests.
     pub(super) fn is_served(&self) -> bool {
         self.readers.load(Relaxed) > 0
     }

@@ -42,7 +42,7 @@ impl Upkeep {
         Ok(moved > 0)
     }
 
-    /// Whether a checkpoint would make a change durable, free space, or let the collection
+    /// Returns whether a checkpoint would make a change durable, free space, or let the collection
     /// continue. If not, an idle database needs no checkpoint.
     pub fn gains_by_checkpoint(&self) -> bool {
         self.pool.changes_of(self.pool.epoch()).is_some() || self.collection.lock().waits_for_commit

@@ -29,7 +29,7 @@ impl Pool {
         Ok((u64::from(to.stored_bytes), may_move))
     }
 
-    /// Whether an image may move in `epoch`: see C1 in `upkeep`.
+    /// Returns whether an image may move in `epoch`: see C1 in `upkeep`.
     pub(super) fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
         let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
         let passes_by = planted::is_on("pool: pass by what something waits for");

@@ -28,7 +28,7 @@ impl Walk {
         Self { next: first.0 % end, end, left: end }
     }
 
-    /// Whether all pages were checked.
+    /// Returns whether all pages were checked.
     pub(super) fn is_done(&self) -> bool {
         self.left == 0
     }

@@ -111,7 +111,8 @@ impl Cleaner {
         self.write_pages(pool, due.into_iter())
     }
 
-    /// Whether a page has no image yet, and the first dictionary of its tree was not tried yet.
+    /// Returns whether a page has no image yet, and the first dictionary of its tree was not tried
+    /// yet.
     fn waits_for_dictionary(&self, pool: &Pool, page: PageId) -> bool {
         let (tree, is_due) = {
             let entry = pool.table.entry(page);

@@ -28,7 +28,7 @@ impl Pressure {
         self.dirty_percent.max(self.log_percent)
     }
 
-    /// Whether so many pages are dirty that the cleaner writes any dirty page.
+    /// Returns whether so many pages are dirty that the cleaner writes any dirty page.
     pub fn is_high(self) -> bool {
         self.dirty_percent >= PRESSING_PERCENT
     }
