@@ -90,7 +90,7 @@ impl ColdLeaves {
         note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");
     }
 
-    /// The changes of the oldest epoch are in an image or a frame now: removes them.
+    /// Removes the changes of the oldest epoch, which are in an image or a frame now.
     pub(super) fn forget_oldest(&self, pool: &Pool, pid: PageId) {
         if let Some(epoch) = self.pending.take_oldest(pid) {
             pool.changes_of(epoch).unmark_pending(pid);

@@ -6,8 +6,7 @@ const DESCRIPTORS_PART: usize = 64;
 const IMAGES_PERCENT: usize = 80;
 /// Pending changes may take 1/`BUFFERED_PART` of the memory of pages.
 const BUFFERED_PART: usize = 2;
-/// Filters of keys may take 1/`FILTERS_PART` of the budget. The following parts are of the budget,
-/// too.
+/// Filters of keys may take 1/`FILTERS_PART` of the budget. All parts below are of the budget, too.
 const FILTERS_PART: usize = 16;
 /// The part for memory that is not counted one by one, and its maximum.
 const REST_PART: usize = 16;

@@ -53,7 +53,7 @@ pub struct Pool {
     pub(super) cleaner: Cleaner,
 }
 
-/// The parts that a pool shares with others.
+/// The parts that a pool shares with other components.
 pub struct PoolParts {
     /// Whether the engine runs or has stopped.
     pub health: Arc<Health>,

@@ -1,9 +1,9 @@
 //! The buffer pool: logical pages in memory, and everything that moves them to and from disk.
 //!
-//! A page is addressed by its [`PageId`](crate::base::PageId). The page table says in one place
-//! where it is in memory and where its newest image is on disk. Changes happen inside a
+//! A page is addressed by its [`PageId`](crate::base::PageId). For each page, the page table has
+//! its frame in memory and the location of its newest image on disk. Pages are changed inside a
 //! [`MiniTransaction`]. A checkpoint switches the epoch between mini-transactions, so each epoch
-//! contains whole mini-transactions only.
+//! contains complete mini-transactions only.
 //!
 //! Modules, lowest first: `counters` and `shards` (counters for status; sharded maps whose memory
 //! is counted), `frames` (pages in memory), `mtr` (mini-transactions and epochs), `images`, `trees`

@@ -6,7 +6,7 @@
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
-//!   T2  The builder of a tree does not leave before the tree's first trial.
+//!   T2  The builder of a tree does not finish before the tree's first trial.
 //! Locks     The lock of a lent tree, then the lock of trials, then as at the head of
 //!           `dictionaries`.
 

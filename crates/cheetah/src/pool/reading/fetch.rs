@@ -49,9 +49,9 @@ impl Drop for PageRead<'_> {
 }
 
 impl Pool {
-    /// Pins a page, and reads it if it is not in memory (blocks then). `None` if the page was
-    /// freed: the caller's reference is outdated, start again from the root. `Err(Corruption)` if
-    /// it is damaged.
+    /// Pins a page. If it is not in memory, reads it, which blocks. `None` if the page was freed:
+    /// the caller's reference is outdated, start again from the root. `Err(Corruption)` if the page
+    /// is damaged.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Likely)
     }

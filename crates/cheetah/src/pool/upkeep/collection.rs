@@ -34,7 +34,8 @@ pub(super) struct Listing {
 }
 
 impl Collection {
-    /// The events since the previous call. `written` is the total of bytes that users have written.
+    /// The time and the bytes written since the previous call. `written` is the total of bytes that
+    /// users have written.
     pub(super) fn since(&mut self, now_ns: u64, written: u64) -> Since {
         let since = Since {
             elapsed_ns: now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS),
@@ -45,7 +46,7 @@ impl Collection {
     }
 }
 
-/// The events since the last step.
+/// The time and the bytes written since the last step.
 pub(super) struct Since {
     elapsed_ns: u64,
     pub(super) written_bytes: u64,
