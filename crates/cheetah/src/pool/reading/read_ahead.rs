@@ -1,12 +1,13 @@
 //! Reading ahead: other threads read and decode the pages that a scan will need soon.
 //!
 //! Invariants
-//!   A1  Reading ahead only changes when a page is read. A page that cannot be read, or does not
-//!       fit in memory, stays as it was; the next fetch reads it, and gets the error.
+//!   A1  Reading ahead affects nothing but the time at which a page is read. A page that cannot be
+//!       read, or does not fit in memory, stays as it was; the next fetch reads it, and gets the
+//!       error.
 //!   A2  It uses memory within the limit of frames, and evicts only the pages that are next anyway.
 //!       Pages that were read ahead and not fetched yet are at most a small part of the frames. A
-//!       page read ahead counts as used once, although its scan may already have passed it. So it
-//!       evicts nothing that a scan would not evict.
+//!       page read ahead enters the eviction queues like a new page, although its scan may already
+//!       have passed it. So it evicts nothing that a scan would not evict.
 //!   A3  Requests are hints: they are dropped if there are too many, or if no thread serves them.
 //!       Without these threads everything is read when it is needed, always in the same order.
 //!   A4  A page is marked as being read while a reader has it, as by any other fetch (L1 to L3).

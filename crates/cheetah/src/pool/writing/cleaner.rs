@@ -6,7 +6,7 @@
 //! the cleaner write any dirty page.
 //!
 //! Finished pages hardly change: pages that a load built completely, or that a dump with ascending
-//! keys has filled. They are written while the next pages are filled, but not before the first
+//! keys has filled. They are written while later pages are filled, but not before the first
 //! dictionary of their tree was tried. A later change writes them again. Pages of large values are
 //! written early too, once enough further pages of large values follow.
 //!
