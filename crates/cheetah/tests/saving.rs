@@ -453,7 +453,7 @@ fn started_with_a_flipped_bit(bug: Option<&'static str>) -> (String, bool) {
 #[test]
 fn v8_a_damaged_change_file_is_mended_by_its_parity_and_written_anew() {
     let (told, is_anew) = started_with_a_flipped_bit(None);
-    assert!(told.starts_with("change files: ") && told.contains("mended from its parity"), "{told}");
+    assert!(told.starts_with("change files: ") && told.contains("repaired from its parity"), "{told}");
     assert!(is_anew);
     assert!(!started_with_a_flipped_bit(Some("saving: go on from what is damaged")).1);
 }
@@ -500,8 +500,11 @@ fn scrubbed_with_damage(is_for_good: bool) -> Option<(&'static str, String)> {
 fn v8_scrubbing_reads_change_files_and_a_checkpoint_writes_them_anew() {
     for is_for_good in [false, true] {
         let (place, error) = scrubbed_with_damage(is_for_good).expect("a pass reads the change files");
-        assert!(place == "change files" && error.contains("the next checkpoint writes anew"), "{error}");
-        assert_eq!(error.contains("mended from its parity"), !is_for_good, "{error}");
+        assert!(
+            place == "change files" && error.contains("the next checkpoint rewrites its changes"),
+            "{error}"
+        );
+        assert_eq!(error.contains("repaired from its parity"), !is_for_good, "{error}");
         assert_eq!(error.matches("corruption in").count(), 1, "{error}");
     }
     let bug = plant("scrubbing: leave change files unread");

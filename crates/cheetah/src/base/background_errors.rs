@@ -1,13 +1,13 @@
 //! Failures that did not stop the engine and that no statement could report: in the background, or
-//! while tidying up.
+//! during cleanup.
 //!
 //! Invariants
-//!   I1  One entry for each place, its last failure. It goes when the place has done its work
-//!       again.
-//!   I2  A failure is announced when it is new; the same text again is not, however often the
-//!       work is repeated. Until there is a listener, the last failure of each place is kept for
-//!       it, even if the place has done its work since.
-//! Locks     one mutex, never held while the listener runs.
+//!   I1  Each place has at most one entry: its last failure. The entry is removed when the place
+//!       succeeds.
+//!   I2  A failure is announced once: the same text again is not announced until the place has
+//!       succeeded. Until a listener is set, the last failure of each place is kept for it, even if
+//!       the place has succeeded since.
+//! Locks     One mutex, never held while the listener runs.
 
 use super::Error;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The failures that last.
+/// The current failures.
 #[derive(Default)]
 pub struct BackgroundErrors {
     noted: Mutex<Noted>,
@@ -26,7 +26,7 @@ pub struct BackgroundErrors {
 #[derive(Default, Debug)]
 struct Noted {
     last: BTreeMap<&'static str, String>,
-    /// The errors that no listener has heard.
+    /// The failures that were not announced yet.
     unheard: BTreeMap<&'static str, String>,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for BackgroundErrors {
 }
 
 impl BackgroundErrors {
-    /// Notes that `place`, a few words for people, has met `error`.
+    /// Notes that `place`, a few words for users, has failed with `error`.
     pub fn note(&self, place: &'static str, error: &Error) {
         let text = error.to_string();
         let mut noted = self.noted.lock();
@@ -49,18 +49,18 @@ impl BackgroundErrors {
         self.announce();
     }
 
-    /// Notes that `place` has done its work.
+    /// Notes that `place` has succeeded.
     pub fn clear(&self, place: &'static str) {
         self.noted.lock().last.remove(place);
     }
 
-    /// The lasting errors: places and their last failures.
+    /// The current failures: places and their last errors.
     pub fn list(&self) -> Vec<(&'static str, String)> {
         self.noted.lock().last.iter().map(|(place, text)| (*place, text.clone())).collect()
     }
 
-    /// From now on `listener` hears of every new failure, after those that there have been. The
-    /// first listener counts.
+    /// Sets the listener, which gets the failures so far and then every new failure. Only the first
+    /// listener is used.
     pub fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener));
         self.announce();

@@ -1,16 +1,16 @@
-//! A Bloom filter: a set of hashes in a byte for each, which never misses one that it has. (B. H.
-//! Bloom, Space/time trade-offs in hash coding with allowable errors, 1970; two hashes make all
-//! others: A. Kirsch and M. Mitzenmacher, Less hashing, same performance, 2006.)
+//! A Bloom filter: a set of hashes with one byte for each hash, which never misses a hash in the
+//! set. (B. H. Bloom, Space/time trade-offs in hash coding with allowable errors, 1970; two hashes
+//! yield all others: A. Kirsch and M. Mitzenmacher, Less hashing, same performance, 2006.)
 
 use crate::base::planted;
 
-/// Bits set for each hash. With eight bits for each, one hash in fifty that is not in the set seems
-/// to be.
+/// Bits set for each hash. With eight bits for each hash, one in fifty hashes outside of the set is
+/// reported as in it.
 const PROBES: u32 = 5;
-/// Of a set of few hashes.
+/// The minimum size of a filter.
 const BYTES_MIN: usize = 8;
 
-/// Puts the filter of these hashes into `bytes`.
+/// Builds the filter of these hashes in `bytes`.
 pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.resize(hashes.len().max(BYTES_MIN), 0);
@@ -25,7 +25,7 @@ pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Whether the set may have `hash`.
+/// Returns whether the set may contain `hash`.
 pub(crate) fn may_have(bytes: &[u8], hash: u64) -> bool {
     bits_of(hash, 8 * bytes.len())
         .all(|bit| bytes.get(bit / 8).is_some_and(|byte| byte & 1 << (bit % 8) != 0))

@@ -1,16 +1,16 @@
-//! Delays of microseconds: added up in each thread until they are worth a sleep, which itself takes
-//! sixty of them.
+//! Delays of microseconds: each thread adds them up until the sum justifies a sleep, which takes
+//! sixty microseconds by itself.
 
 use std::cell::Cell;
 
-/// From here on a delay is slept.
+/// From this sum on the thread sleeps.
 const WORTH_SLEEPING_NS: u64 = 1_000_000;
 
 thread_local! {
     static OWED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Adds a delay to what this thread owes; the time to sleep now, if it is due.
+/// Adds a delay to the sum of this thread. Returns the time to sleep if the sum is large enough.
 pub fn owe(delay_ns: u64) -> Option<u64> {
     let owed_ns = OWED_NS.get() + delay_ns;
     let is_due = owed_ns >= WORTH_SLEEPING_NS;

@@ -1,53 +1,50 @@
-//! Settings of an engine. Those with a meaning in InnoDB have InnoDB's name.
+//! Settings of an engine. A setting that exists in InnoDB has InnoDB's name.
 
 use super::settings::LOG_FILES_MIN;
 use super::{Error, KeySource, Result};
 
-/// Settings with which a database is opened. Byte counts unless said otherwise.
+/// Settings with which a database is opened.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Smallest page in memory: a power of two from 512 to 16384. Wide pages are twice, large-value
-    /// pages up to four times as large. Fixed at creation of the database.
+    /// Bytes of the smallest pages in memory: a power of two from 512 to 16384. Wide pages are
+    /// twice as large, pages of large values up to four times. Fixed at creation of the database.
     pub page_bytes: u32,
-    /// Size of a segment file. Fixed at creation of the database.
+    /// Bytes of a segment file. Fixed at creation of the database.
     pub segment_bytes: u64,
-    /// Memory of the engine (`memory`), until `Db::set_buffer_pool_bytes`.
+    /// Bytes of memory of the engine (see `memory`), until `Db::set_buffer_pool_bytes`.
     pub buffer_pool_bytes: u64,
-    /// Size of one log file of a busy database.
+    /// Bytes of one log file of a busy database.
     pub log_file_bytes: u64,
-    /// Size of the log files of a database in which little happens, unless `log_file_bytes` is
-    /// less.
+    /// Bytes of the log files of a database with little activity, unless `log_file_bytes` is less.
     pub log_file_bytes_min: u64,
-    /// A checkpoint starts when a quarter of this has been logged since the last one; writers wait
-    /// at 95 %.
+    /// A checkpoint starts when a quarter of this many bytes was logged since the last one. Writers
+    /// wait at 95 percent.
     pub log_bytes_max: u64,
-    /// A checkpoint starts at the latest after this time, in nanoseconds, when anything has
-    /// changed.
+    /// If there are any changes, a checkpoint starts at the latest after this time, in nanoseconds.
     pub checkpoint_interval_ns: u64,
-    /// I/O operations a second that background work may use when nothing presses, until
+    /// I/O operations a second that background work may use at low pressure, until
     /// `Db::set_io_capacity`.
     pub io_capacity: u32,
-    /// Threads that repeat logged operations when a database is opened after a crash, beside the
-    /// one that reads the log: 0 for as many as there are processors, at most 8. With 1 the startup
-    /// starts no thread.
+    /// Threads that execute logged operations again when a database is opened after a crash, in
+    /// addition to the thread that reads the log. 0: as many as there are processors, at most 8.
+    /// With 1, startup starts no thread.
     pub redo_threads: u32,
-    /// Ends of transactions by which the oldest snapshot is behind from which on purge looks for
-    /// what nobody sees between it and the newest one.
+    /// Purge also removes versions between the oldest and the newest snapshot when at least this
+    /// many transactions have ended since the oldest snapshot.
     pub old_snapshot_lag: u64,
-    /// Whether changes of rows and entries wait in memory for a leaf that is not there, until
-    /// `Db::set_buffering`.
+    /// Whether changes of rows and index entries may be pending for a leaf that is not in memory,
+    /// until `Db::set_buffering`.
     pub buffers_changes: bool,
-    /// Whether segment files that are written no more are read through the system's page cache.
+    /// Whether segment files that are no longer written are read through the system's page cache.
     pub buffers_data_files: bool,
-    /// Where keys come from. A database that has encrypted anything cannot be opened without.
+    /// The key service. A database that has encrypted data cannot be opened without it.
     pub keys: KeySource,
-    /// Whether tables are encrypted that do not say whether they are, until
-    /// `Db::set_encrypt_tables`.
+    /// Whether tables are encrypted unless they specify it, until `Db::set_encrypt_tables`.
     pub encrypts_tables: bool,
     /// Whether the log is encrypted, until `Db::set_encrypt_log`.
     pub encrypts_log: bool,
-    /// Whether the two count only where something is encrypted already: for programs that look at
-    /// a database, which then needs no keys because of them.
+    /// Whether the two settings apply only if something is already encrypted: for programs that
+    /// inspect a database, which then need no keys because of them.
     pub stays_plain: bool,
 }
 
@@ -63,7 +60,7 @@ impl Default for Config {
             checkpoint_interval_ns: 300_000_000_000,
             io_capacity: 2000,
             redo_threads: 0,
-            // More than 512 connections with a transaction each do to one another.
+            // More than the lag that 512 connections with a transaction each cause.
             old_snapshot_lag: 4096,
             buffers_changes: true,
             buffers_data_files: false,
@@ -76,8 +73,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Pages of 512 bytes, a handful of frames, a log that wraps every few KiB: every rare path
-    /// within a thousand operations. For tests.
+    /// Pages of 512 bytes, a handful of frames, and a log that wraps every few KiB, so that a
+    /// thousand operations take every rare path. For tests.
     pub fn tiny() -> Self {
         Self {
             page_bytes: 512,
@@ -99,12 +96,12 @@ impl Config {
         }
     }
 
-    /// The least that `buffer_pool_bytes` may be with pages of that size.
+    /// The minimum of `buffer_pool_bytes` with this page size.
     pub fn buffer_pool_bytes_min(page_bytes: u32) -> u64 {
         64 * u64::from(page_bytes)
     }
 
-    /// Refuses values that cannot work, naming the first.
+    /// Returns an error that names the first setting that cannot work.
     pub fn validate(&self) -> Result<()> {
         let refuse = |name, value, range: String| Err(Error::Setting { name, value, range });
         let page_bytes = u64::from(self.page_bytes);

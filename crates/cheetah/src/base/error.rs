@@ -1,8 +1,8 @@
-//! Errors of the engine. A message says what is wrong, where, and what to do; that of a conflict
-//! only what is wrong, as the caller knows the row and retries.
+//! Errors of the engine. A message says what is wrong, where, and what to do. The message of a
+//! conflict only says what is wrong, because the caller knows the row and retries.
 //!
-//! Callers decide by [`Error::kind`] whether to try again, to change the request, to provide what
-//! is missing, to restore a table, or to open the database again.
+//! By [`Error::kind`] callers decide whether to retry, to change the request, to provide a missing
+//! resource, to restore a table, or to open the database again.
 
 use super::TxnId;
 use std::io;
@@ -10,52 +10,52 @@ use std::io;
 /// Result with the engine's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The remedy that a caller has for an error.
+/// The remedy for an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Another transaction is or was in the way. The same request may succeed later, after
-    /// `Deadlock`, `RecordChanged`, `TableChanged` and `RolledBack` in a new transaction.
+    /// Another transaction conflicts or conflicted. The same request may succeed later. After
+    /// `Deadlock`, `RecordChanged`, `TableChanged` and `RolledBack` it needs a new transaction.
     Retry,
-    /// The request cannot be done as it is, and has changed nothing: the caller changes it.
+    /// The request is impossible and has changed nothing. The caller must change it.
     Caller,
     /// Disk space, memory for locks, or an encryption key is missing. The same request succeeds
-    /// once it is there.
+    /// once the resource is available.
     Resource,
-    /// The operating system refused an operation on a file. The engine goes on.
+    /// The operating system refused an operation on a file. The engine continues.
     Io,
-    /// Bytes on disk are not what was written. A request that needs them fails, others go on. A
-    /// startup that needs them quarantines the table.
+    /// Bytes on disk are damaged. A request that needs them fails; others continue. A startup that
+    /// needs them quarantines the table.
     Corruption,
     /// The engine has stopped. Nothing works until the database is opened again.
     Stopped,
 }
 
-/// Why a constraint does not allow the change of a definition.
+/// Why a constraint forbids a change of a definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ConstraintProblem {
-    /// The constraint cannot be: columns, indexes or the parent do not fit, or are not there.
+    /// The constraint is impossible: columns, indexes or the parent do not match or do not exist.
     CannotAdd,
-    /// Another constraint of the database has its name.
+    /// Another constraint of the database has the same name.
     NameIsTaken,
     /// The table is the parent of others.
     IsReferenced,
-    /// An index that goes serves a constraint that stays.
+    /// An index would be dropped that another constraint needs.
     IndexIsNeeded,
 }
 
-/// Why a full-text query is not answered.
+/// Why a full-text query is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SearchProblem {
-    /// It cannot be understood.
+    /// Its syntax is wrong.
     Syntax,
     /// Its parentheses are nested too deeply.
     TooDeep,
     /// A phrase in it has too many words.
     TooManyWordsInPhrase,
-    /// It takes more memory than there is for it.
+    /// It needs more memory than allowed.
     TooMuchMemory,
 }
 
@@ -63,7 +63,7 @@ pub enum SearchProblem {
 #[derive(thiserror::Error, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A unique key exists already.
+    /// The unique key already exists.
     #[error("duplicate key in index {index_no}")]
     DuplicateKey {
         /// Position of the index in its table; 0 is the clustered one.
@@ -71,13 +71,13 @@ pub enum Error {
         /// Clustered key of the row that holds the key.
         existing: Vec<u8>,
     },
-    /// A table of that name exists already.
+    /// A table with this name already exists.
     #[error("table '{0}' exists already")]
     TableExists(String),
     /// No such table.
     #[error("table '{0}' does not exist in the engine")]
     NoSuchTable(String),
-    /// The row is not there (any more).
+    /// The row does not exist (any more).
     #[error("row not found")]
     RowNotFound,
     /// Waited longer than the lock wait timeout.
@@ -86,38 +86,38 @@ pub enum Error {
     /// Waiting would close a cycle of waiting transactions.
     #[error("deadlock found")]
     Deadlock,
-    /// The row has changed since the transaction's snapshot was taken.
+    /// The row was changed after the transaction's snapshot was taken.
     #[error("the row has changed since this transaction's snapshot was taken")]
     RecordChanged,
-    /// The table has been emptied or rebuilt since the transaction's snapshot was taken.
+    /// The table was emptied or rebuilt after the transaction's snapshot was taken.
     #[error("table '{0}' has been emptied or rebuilt since this transaction's snapshot was taken; start a new transaction")]
     TableChanged(String),
-    /// Somebody else holds a lock, and the caller does not wait.
+    /// Another transaction holds a lock, and the caller does not wait.
     #[error("locked by another transaction")]
     Locked,
-    /// The caller asked to stop.
+    /// The caller was asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The locks of all transactions fill their memory.
+    /// The locks of all transactions fill the memory for locks.
     #[error("the locks of all transactions fill their memory; commit earlier, or lock fewer rows at once")]
     LockTableFull,
-    /// No prepared transaction of that name waits for its end.
+    /// There is no prepared transaction with this name.
     #[error("no prepared transaction is called {0}")]
     UnknownXid(String),
-    /// A constraint between tables does not allow the change of a definition.
+    /// A foreign key forbids a change of a definition.
     #[error("{detail}")]
     Constraint {
         /// The kind of problem.
         problem: ConstraintProblem,
-        /// With what; of `IndexIsNeeded` the name of the index.
+        /// The details; for `IndexIsNeeded` the name of the index.
         detail: String,
     },
-    /// A full-text query is not answered.
+    /// A full-text query is refused.
     #[error("{detail}")]
     Search {
         /// The reason.
         problem: SearchProblem,
-        /// With what; of `Syntax` in the words that InnoDB's users know.
+        /// The details; for `Syntax` in InnoDB's words.
         detail: String,
     },
     /// A bound was exceeded: key or row size, number of indexes, memory.
@@ -125,51 +125,51 @@ pub enum Error {
     Limit {
         /// The limited quantity, with its unit.
         what: &'static str,
-        /// The value asked for.
+        /// The requested value.
         actual: u64,
-        /// The largest one allowed.
+        /// The largest allowed value.
         limit: u64,
     },
     /// A setting with which the engine cannot work.
     #[error("{name} is {value}: it must be {range}")]
     Setting {
-        /// Its name, which is that of the server's variable without `cheetah_` where there is one.
+        /// The name of the setting: the server's variable without `cheetah_`, if there is one.
         name: &'static str,
-        /// The value asked for.
+        /// The requested value.
         value: u64,
         /// The allowed values.
         range: String,
     },
-    /// A key of the server's key service is missing, or is another one.
+    /// A key of the server's key service is missing, or differs from the key that was used.
     #[error("encryption key {id}{}: {detail}", of_version(*version))]
     Key {
-        /// Its number.
+        /// The ID of the key.
         id: u32,
-        /// The version; 0 for whichever is the newest.
+        /// The version; 0 for the newest version.
         version: u32,
         /// The problem, the use of the key, and the remedy.
         detail: String,
     },
-    /// Not enough disk space to accept the change.
+    /// The disk has not enough space for the change.
     #[error("disk full: {0}; free space or enlarge the file system, then try again")]
     DiskFull(String),
-    /// A file is of a format that this version does not know.
+    /// A file has a format that this version does not support.
     #[error("{place}: {detail}")]
     Unsupported {
         /// File and position.
         place: String,
-        /// The findings and the remedy.
+        /// The problem and the remedy.
         detail: String,
     },
-    /// Bytes on disk are not what was written there.
+    /// Bytes on disk differ from what was written.
     #[error("corruption in {place}: {detail}")]
     Corruption {
         /// File, segment or page.
         place: String,
-        /// The expectation and the finding.
+        /// The expected and the actual state.
         detail: String,
     },
-    /// The operating system refused a read, an open, or the like.
+    /// The operating system refused a read, an open, or another operation.
     #[error("{op} of {path} failed: {source}")]
     Io {
         /// The operation.
@@ -179,11 +179,11 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// A rollback has met an error. Rows that it has not reclaimed yet stay locked until the engine
-    /// has done so.
+    /// A rollback has met an error. Rows that are not rolled back yet stay locked until the engine
+    /// has rolled them back.
     #[error(
-        "the rollback of transaction {txn} has met an error: {reason}; the rows that it has still to roll back stay \
-         locked while the engine goes on trying; if the cause lasts, restart the server, or drop or truncate the table"
+        "the rollback of transaction {txn} has met an error: {reason}; the rows that it has not rolled back yet stay \
+         locked while the engine keeps trying; if the cause persists, restart the server, or drop or truncate the table"
     )]
     RollbackUnfinished {
         /// The transaction.
@@ -191,15 +191,15 @@ pub enum Error {
         /// The error.
         reason: String,
     },
-    /// A commit was refused, and the transaction was rolled back instead.
+    /// A commit failed, and the transaction was rolled back instead.
     #[error("the transaction was not committed but rolled back: {0}")]
     RolledBack(String),
-    /// The engine has stopped, for the reason given.
+    /// The engine has stopped, for this reason.
     #[error("the Cheetah engine has stopped: {0}; restart to recover")]
     Fatal(String),
 }
 
-/// Says which version of a key is meant.
+/// Names a version of a key in a message.
 fn of_version(version: u32) -> String {
     match version {
         0 => String::new(),
@@ -207,11 +207,11 @@ fn of_version(version: u32) -> String {
     }
 }
 
-/// Of Linux: ENOMEM, ENFILE, EMFILE. They say nothing of the file.
+/// Linux's ENOMEM, ENFILE and EMFILE, which do not mean that the file is unreadable.
 const SHORTAGES: [i32; 3] = [12, 23, 24];
 
 impl Error {
-    /// The remedy that a caller has for it.
+    /// The remedy for the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::LockTimeout
@@ -239,8 +239,8 @@ impl Error {
         }
     }
 
-    /// Whether it says that what was written cannot be had: it is damaged, or the disk cannot read
-    /// it. Then other bytes may help, such as a copy, or doing without.
+    /// Returns whether the error means that written bytes cannot be read: they are damaged, or the
+    /// disk cannot read them. Then a copy of the bytes may help.
     pub fn is_of_unreadable_bytes(&self) -> bool {
         match self {
             Error::Corruption { .. } => true,
@@ -252,7 +252,7 @@ impl Error {
         }
     }
 
-    /// Adds words to what an error says of damage.
+    /// Adds words to the message of a corruption error.
     pub fn with_words(self, words: &str) -> Self {
         match self {
             Error::Corruption { place, detail } => Error::corrupt(place, format!("{detail}; {words}")),
@@ -260,7 +260,7 @@ impl Error {
         }
     }
 
-    /// The text of an error, as damage of a place.
+    /// Converts an error to a corruption error of `place`.
     pub fn as_damage_of(&self, place: &str) -> Self {
         match self {
             Error::Corruption { place, detail } => Error::corrupt(place, detail),
@@ -268,7 +268,7 @@ impl Error {
         }
     }
 
-    /// Wraps an I/O error with what was tried; "no space" becomes [`Error::DiskFull`].
+    /// Wraps an I/O error with the operation. "No space" becomes [`Error::DiskFull`].
     pub fn io(op: &'static str, path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();
         if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
@@ -277,7 +277,8 @@ impl Error {
         Error::Io { op, path, source }
     }
 
-    /// Intact bytes of a layout that this version does not know, `what` with its number.
+    /// Intact bytes of a layout that this version does not support. `what` names the layout and its
+    /// version.
     pub fn newer(place: impl Into<String>, what: impl std::fmt::Display) -> Self {
         let detail = format!(
             "written by a newer version of Cheetah ({what}); open it with that version or a later one"

@@ -1,46 +1,46 @@
-//! The hash of the engine: of keys, for latches and locks that stand for them, and of numbers, for
-//! maps.
+//! The hash functions of the engine: of keys, for latches and locks that represent keys, and of
+//! numbers, for maps.
 //!
-//! Both are fast and the same in every run. That is enough, although users choose the keys:
-//!   - Maps have numbers for keys that the engine gives out, or hashes of users' keys. Of a hash
-//!     there is one element, so no choice of keys makes a map slow.
-//!   - Where a hash stands for users' keys, two keys that share it share a lock or a latch: they
-//!     wait for each other, and nothing is wrong. An attacker who looks for such keys slows down
-//!     the transactions on his own rows.
-//!   - CHECK TABLE compares sums of hashes: an attacker who chooses keys for it can hide a
-//!     difference in his own rows only.
-//!   - The same in every run, so that a test that has failed can be repeated.
+//! Both are fast and the same in every run. This is safe, although users choose the keys:
+//!   - The keys of maps are numbers that the engine assigns, or hashes of users' keys. Equal hashes
+//!     share one element, so no choice of keys makes a map slow.
+//!   - Users' keys with the same hash share a lock or a latch. They wait for each other, but the
+//!     result is correct. An attacker with such keys slows down transactions on their own rows.
+//!   - CHECK TABLE compares sums of hashes. An attacker who chooses keys for this can hide a
+//!     difference in their own rows only.
+//!   - The same hashes in every run make failed tests repeatable.
 //!
-//! A map that has keys of users themselves, or is filled with numbers that come from outside, needs
-//! the standard library's hasher, which has a secret. Nothing here is written to a file.
+//! A map whose keys are users' keys, or numbers from outside, needs the standard library's hasher,
+//! which has a secret. Hashes are not written to files.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// Maps are shrunk that have more places, of which less than the part is in use.
+/// A map with more slots than `SHRUNK_ABOVE` is shrunk when less than 1/`SHRUNK_BELOW_PART` of them
+/// is used.
 const SHRUNK_ABOVE: usize = 64;
 const SHRUNK_BELOW_PART: usize = 8;
 
-/// A map from numbers that the engine gives out.
+/// A map whose keys are numbers that the engine assigns.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
 /// A set of such numbers.
 pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
-/// Bytes that a map takes: for the places that it has, in use or not.
+/// Bytes that a map takes for its slots, used or not.
 pub(crate) fn map_bytes<K, V>(map: &FastMap<K, V>) -> usize {
-    // Of eight places, one is never used; each has a byte beside its element.
+    // One of eight slots is never used. Each slot has a byte in addition to its element.
     map.capacity() / 7 * 8 * (size_of::<(K, V)>() + 1)
 }
 
-/// Gives the memory of a map back that has become small.
+/// Shrinks a map if few of its slots are used.
 pub(crate) fn shrink_map<K: Eq + Hash, V>(map: &mut FastMap<K, V>) {
     if map.capacity() > SHRUNK_ABOVE && map.len() < map.capacity() / SHRUNK_BELOW_PART {
         map.shrink_to(2 * map.len());
     }
 }
 
-/// A hash of 64 good bits that stands for a key of a tree or table, whose number is `of`.
+/// A 64-bit hash that represents a key of the tree or table with the ID `of`.
 pub(crate) fn hash_key(of: u32, key: &[u8]) -> u64 {
     let mut hash = fold(0x9e37_79b9_7f4a_7c15 ^ u64::from(of), 0xd6e8_feb8_6659_fd93 ^ key.len() as u64);
     let mut chunks = key.chunks_exact(8);
@@ -50,19 +50,19 @@ pub(crate) fn hash_key(of: u32, key: &[u8]) -> u64 {
     fold(hash ^ word(chunks.remainder()), 0xe703_7ed1_a0b4_28db)
 }
 
-/// A hash of 64 good bits.
+/// A 64-bit hash of a number.
 pub(crate) fn hash_number(number: u64) -> u64 {
     fold(0x9e37_79b9_7f4a_7c15 ^ number, 0xa076_1d64_78bd_642f)
 }
 
-/// A sum of hashes, which does not depend on their order: two lists that have the same one have the
-/// same elements, each as often. Two sums of 64 bits each, so that lists which differ hardly ever
-/// have the same. No defence against elements that are chosen on purpose.
+/// A sum of hashes, independent of their order. Lists with the same elements, each the same number
+/// of times, have the same sum. Two sums of 64 bits make it very unlikely that other lists do. No
+/// defense against elements that are chosen on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct HashSum(u64, u64);
 
 impl HashSum {
-    /// Adds an element, whose parts are told apart.
+    /// Adds an element of three parts. The same bytes split into other parts have another hash.
     pub(crate) fn add(&mut self, parts: [&[u8]; 3]) {
         let hash = |of| {
             let parts = parts.map(|part| hash_key(of, part));
@@ -73,12 +73,12 @@ impl HashSum {
     }
 }
 
-/// So many shards or fewer: a power of two.
+/// The largest power of two up to `wanted`, at least 1.
 pub(crate) fn shards_count(wanted: usize) -> usize {
     1 << wanted.max(1).ilog2()
 }
 
-/// The number of the shard of `hash`, of `shards_count` (a power of two); by bits that a map uses
+/// The index of the shard of `hash`. `shards_count` is a power of two. Uses bits that a map uses
 /// least.
 pub(crate) fn shard_index(hash: u64, shards_count: usize) -> usize {
     (hash >> 40) as usize & (shards_count - 1)
@@ -91,7 +91,8 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Both halves of the product, so that every bit of the input reaches every bit of the result.
+/// Combines both halves of the product, so that every bit of the input affects every bit of the
+/// result.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64 ^ (product >> 64) as u64).wrapping_add(a.rotate_left(32))
@@ -129,15 +130,15 @@ mod tests {
         hasher.finish()
     }
 
-    /// The most hashes that meet in one of 1024 places, of 8 for each place on average.
+    /// The largest number of hashes in one of 1024 slots, with 8 for each slot on average.
     fn most(hashes: impl Iterator<Item = u64>, place: impl Fn(u64) -> u64) -> usize {
         let mut counts = vec![0; 1024];
         hashes.take(8 * 1024).for_each(|hash| counts[place(hash) as usize % 1024] += 1);
         counts.into_iter().max().unwrap_or(0)
     }
 
-    /// A map looks for a place by the lowest bits, and tells elements apart by the highest; shards
-    /// are chosen by others.
+    /// A map finds slots by the lowest bits, and distinguishes elements by the highest. Shards are
+    /// chosen by other bits.
     fn is_spread(hashes: impl Fn() -> Box<dyn Iterator<Item = u64>>) {
         assert!(most(hashes(), |hash| hash) < 32);
         assert!(most(hashes(), |hash| hash >> 54) < 32);

@@ -1,5 +1,5 @@
-//! The latch that a fatal error closes: afterwards every call fails, until the engine is opened
-//! again.
+//! The fatal error of an engine, if one occurred: from then on every call fails, until the database
+//! is opened again.
 //!
 //! Invariants
 //!   I1  A failed sync is fatal and never retried (the kernel marks pages clean after reporting it
@@ -10,8 +10,7 @@ use super::stalls::Stalls;
 use super::{BackgroundErrors, Error, Result};
 use std::sync::OnceLock;
 
-/// Whether the engine may go on, the errors that last and have not stopped it, and its progress.
-/// Shared by all layers.
+/// Whether the engine may continue, its background errors, and its stalls. Shared by all layers.
 #[derive(Default, Debug)]
 pub struct Health {
     stopped: OnceLock<String>,
@@ -28,13 +27,13 @@ impl Health {
         }
     }
 
-    /// Stops the engine for ever; returns the error to hand to the caller.
+    /// Stops the engine permanently. Returns the error for the caller.
     pub fn stop(&self, reason: impl Into<String>) -> Error {
         let reason = self.stopped.get_or_init(|| reason.into());
         Error::Fatal(reason.clone())
     }
 
-    /// Stops the engine when `result` is an error: it leaves a mini-transaction half done.
+    /// Stops the engine if `result` is an error, because a mini-transaction is incomplete.
     pub fn must<T>(&self, what: &str, result: Result<T>) -> Result<T> {
         result.map_err(|error| self.stop(format!("{what} failed in the middle: {error}")))
     }
@@ -44,7 +43,7 @@ impl Health {
         &self.background_errors
     }
 
-    /// Where its threads are held up.
+    /// The stalls of the engine's threads.
     pub fn stalls(&self) -> &Stalls {
         &self.stalls
     }

@@ -1,4 +1,4 @@
-//! Identifiers as types of their own, so that two of them cannot be confused.
+//! Identifiers with a type each, so that they cannot be confused.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -15,7 +15,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A logical page. 40 bits on disk; 0 means "none" and is never given out.
+    /// A logical page. 40 bits on disk; 0 means "none" and is never used.
     PageId(u64)
 }
 id! {
@@ -39,7 +39,7 @@ id! {
     TxnId(u64)
 }
 id! {
-    /// The caller's name for a transaction's session, when others wait for it. 0 means "none".
+    /// The caller's name for the session of a transaction that others wait for. 0 means "none".
     SessionId(u64)
 }
 id! {
@@ -55,27 +55,26 @@ id! {
 impl PageId {
     /// No page.
     pub const NONE: PageId = PageId(0);
-    /// The largest page number: the reach of the page table (a petabyte of pages). On disk it has
-    /// 40 bits.
+    /// The largest page number: the limit of the page table (a petabyte of pages). 40 bits on disk.
     pub const MAX: PageId = PageId((1 << 36) - 1);
 }
 
 impl TableId {
-    /// The bit that numbers of temporary tables have and others lack: its number alone tells that a
-    /// table is not logged (Y1 of docs/developers/durability.md).
+    /// The bit that is set in the IDs of temporary tables only. So the ID alone shows that a table
+    /// is not logged (Y1 of docs/developers/durability.md).
     pub const TEMPORARY: TableId = TableId(1 << 31);
 
-    /// Whether it is that of a temporary table.
+    /// Returns whether this is the ID of a temporary table.
     pub fn is_temporary(self) -> bool {
         self.0 & Self::TEMPORARY.0 != 0
     }
 
-    /// It as a number among all tables, temporary or not.
+    /// The ID without the bit of temporary tables.
     pub fn ordinal(self) -> TableId {
         TableId(self.0 & !Self::TEMPORARY.0)
     }
 
-    /// The number for a table that is temporary if `self` is, and the next among all.
+    /// The ID `next`, with the bit of temporary tables if `self` has it.
     pub fn numbered(self, next: TableId) -> TableId {
         TableId(next.0 | self.0 & Self::TEMPORARY.0)
     }
@@ -91,6 +90,6 @@ impl TreeId {
     pub const CATALOG: TreeId = TreeId(1);
     /// The owner of undo pages.
     pub const UNDO: TreeId = TreeId(2);
-    /// The first tree of a user's table.
+    /// The first ID for a tree of a user's table.
     pub const FIRST_USER: TreeId = TreeId(16);
 }

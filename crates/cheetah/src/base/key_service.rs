@@ -1,14 +1,14 @@
-//! Where keys come from: the server's key service, as the engine sees it.
+//! The server's key service, as the engine sees it.
 
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Gives out keys. Each key has a number, and versions that only grow. May block, for one by
-/// calling over a network.
+/// Provides keys. Each key has an ID, and versions that only grow. May block, for example for a
+/// network call.
 pub trait KeyService: Send + Sync {
-    /// The newest version of a key; `None` when there is no such key.
+    /// The newest version of a key; `None` if the key does not exist.
     fn newest_version(&self, id: u32) -> Option<u32>;
-    /// The bytes of a version of a key, 16 or more; `None` when they are not to be had.
+    /// The bytes of a version of a key, 16 or more; `None` if they are not available.
     fn key(&self, id: u32, version: u32) -> Option<Zeroizing<Vec<u8>>>;
 }
 
@@ -23,12 +23,12 @@ impl std::fmt::Debug for KeySource {
 }
 
 impl KeySource {
-    /// That service.
+    /// Uses `service`.
     pub fn new(service: Arc<dyn KeyService>) -> Self {
         Self(Some(service))
     }
 
-    /// Whether there is one.
+    /// Returns whether there is a service.
     pub fn is_there(&self) -> bool {
         self.0.is_some()
     }

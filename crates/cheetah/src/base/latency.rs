@@ -1,23 +1,23 @@
-//! How long operations of one kind took: a histogram, their time together, and the longest.
+//! Latencies of operations of one kind: a histogram, their sum, and the maximum.
 //!
-//! Each part that does such operations has a [`Latency`] of its own. The operations recorded here
-//! have waited, or done I/O: for microseconds at least.
+//! Each kind of operation has its own [`Latency`]. Only operations that wait or do I/O are
+//! recorded: they take at least microseconds.
 //!
 //! Invariants
-//!   I1  Nobody waits: counters are atomic and relaxed. They are read one by one, so what is
-//!       recorded meanwhile may be in some of them, and not yet in others.
+//!   I1  No thread waits: counters are atomic and relaxed. They are read one by one, so an
+//!       operation recorded concurrently may be in some of them and not yet in others.
 
 use cheetah_io::Clock;
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Buckets of a histogram: of less than a microsecond; then each up to twice as long as the one
-/// before; the last one has all that took longer, 18 minutes or more.
+/// Buckets of a histogram: the first has operations of less than a microsecond; each further bucket
+/// those up to twice as long; the last one all that took longer, 18 minutes or more.
 pub const BUCKETS_COUNT: usize = 32;
 
 const NS_PER_US: u64 = 1_000;
 
-/// Records how long operations took.
+/// Records latencies of operations.
 #[derive(Default, Debug)]
 pub struct Latency {
     buckets: [AtomicU64; BUCKETS_COUNT],
@@ -37,7 +37,7 @@ impl Latency {
         }
     }
 
-    /// Does an operation and records it, also one that fails or panics.
+    /// Runs an operation and records it, even if it fails or panics.
     pub fn time<R>(&self, clock: &dyn Clock, operation: impl FnOnce() -> R) -> R {
         let _timing = Timing { latency: self, clock, since_ns: clock.now_ns() };
         operation()
@@ -69,30 +69,30 @@ impl Drop for Timing<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LatencyCounts {
     buckets: [u64; BUCKETS_COUNT],
-    /// Time of all operations together.
+    /// Sum of the latencies.
     pub sum_ns: u64,
-    /// Time of the longest one.
+    /// The maximum latency.
     pub max_ns: u64,
 }
 
-/// A number of operations that took about equally long.
+/// The operations within a range of latencies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// At least this time.
+    /// The latency is at least this.
     pub from_us: u64,
-    /// Less than this time; `None` for the last bucket, which has no bound.
+    /// The latency is less than this; `None` for the last bucket, which has no bound.
     pub below_us: Option<u64>,
-    /// The number of operations.
+    /// Number of operations.
     pub count: u64,
 }
 
 impl LatencyCounts {
-    /// Operations.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Those that have any, the shortest first.
+    /// The buckets with operations, the shortest latencies first.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         let buckets = self.buckets.iter().enumerate().map(|(at, &count)| Bucket {
             from_us: if at == 0 { 0 } else { 1 << (at - 1) },
@@ -103,7 +103,7 @@ impl LatencyCounts {
     }
 }
 
-/// Of several kinds of operations together.
+/// Merges the latencies of several kinds of operations.
 impl AddAssign for LatencyCounts {
     fn add_assign(&mut self, other: Self) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(count, more)| *count += more);
@@ -112,7 +112,7 @@ impl AddAssign for LatencyCounts {
     }
 }
 
-/// The bucket of an operation: the bits of its microseconds.
+/// The bucket of an operation: the number of bits of its microseconds.
 fn bucket_of(ns: u64) -> usize {
     let bits = u64::BITS - (ns / NS_PER_US).leading_zeros();
     (bits as usize).min(BUCKETS_COUNT - 1)

@@ -1,6 +1,6 @@
-//! Types that every layer shares: identifiers, errors, configuration, the health of the engine,
-//! hashing and delays; the reports of threads about their work and their waits, with their times;
-//! and the hooks of tests: `planted`, `reach`, `sync` and `model`.
+//! Types that all layers share: identifiers, errors, configuration, the health of the engine,
+//! hashing and delays; statistics of threads about their work and their waits; and test hooks:
+//! `planted`, `reach`, `sync` and `model`.
 //!
 //! Many files: one for each thing that is shared.
 

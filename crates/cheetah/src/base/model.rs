@@ -1,20 +1,20 @@
-//! The content of [`super::sync`], over the model checker's primitives. A model includes a source
-//! file of the engine once more, with this as its `sync`, and goes through all orders in which its
-//! threads can take their steps, with all that the memory model allows. They are run by one thread
-//! of the system, so a bug that is planted is there for all of them.
+//! The types of [`super::sync`], with the model checker's primitives. A model includes a source
+//! file of the engine again, with this module as its `sync`. The checker runs all orders of its
+//! threads' steps that the memory model allows. One thread of the system runs them all, so a
+//! planted bug affects all of them.
 
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::LockResult;
 
-/// How often a thread is interrupted where it could go on. More takes minutes, and most races need
-/// one or two.
+/// The number of preemptions of a thread. More preemptions take minutes, and most races need one or
+/// two.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// A model with fewer orders than this does not do what it says.
+/// A model with fewer orders does not test what it claims.
 const ORDERS_MIN: u64 = 100;
 
-/// Goes through all orders; panics where an assertion fails, and when threads wait for each other.
+/// Runs all orders. Panics if an assertion fails or threads deadlock.
 pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     let orders = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let mut builder = loom::model::Builder::new();
@@ -29,12 +29,12 @@ pub(crate) fn check(model: impl Fn() + Send + Sync + 'static) {
     assert!(orders >= ORDERS_MIN, "{orders} orders");
 }
 
-/// Whether the model finds an order in which something is wrong.
+/// Returns whether the model finds an order that fails.
 pub(crate) fn fails(model: impl Fn() + Send + Sync + 'static) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(model))).is_err()
 }
 
-/// Whether the model finds the bug of this name.
+/// Returns whether the model finds the planted bug with this name.
 pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
     let bug = super::planted::plant(name);
     let is_found = fails(model);
@@ -42,8 +42,8 @@ pub(crate) fn finds(name: &'static str, model: impl Fn() + Send + Sync + 'static
     is_found
 }
 
-/// A guard of the checker's. It is left alone when a model has failed: there is nothing any more
-/// that it could be given back to.
+/// A guard of the checker. After a model has failed the guard is leaked, because its lock does not
+/// exist any more.
 #[derive(Debug)]
 pub(crate) struct Guard<G>(Option<G>);
 
@@ -79,7 +79,7 @@ pub(crate) type MutexGuard<'a, T> = Guard<loom::sync::MutexGuard<'a, T>>;
 pub(crate) type RwLockReadGuard<'a, T> = Guard<loom::sync::RwLockReadGuard<'a, T>>;
 pub(crate) type RwLockWriteGuard<'a, T> = Guard<loom::sync::RwLockWriteGuard<'a, T>>;
 
-/// As parking_lot's.
+/// Like parking_lot's.
 #[derive(Default, Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -97,7 +97,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// As parking_lot's.
+/// Like parking_lot's.
 #[derive(Default, Debug)]
 pub(crate) struct Condvar(loom::sync::Condvar);
 
@@ -112,8 +112,8 @@ impl Condvar {
     }
 }
 
-/// As parking_lot's: besides readers and writers, one reader at a time that keeps others of its
-/// kind out.
+/// Like parking_lot's: in addition to readers and writers, it has upgradable readers, one at a
+/// time.
 #[derive(Debug)]
 pub(crate) struct RwLock<T> {
     upgradable: Mutex<()>,
@@ -139,7 +139,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// As parking_lot's, but that it cannot be upgraded.
+/// Like parking_lot's, but it cannot be upgraded.
 #[derive(Debug)]
 pub(crate) struct RwLockUpgradableReadGuard<'a, T> {
     read: RwLockReadGuard<'a, T>,

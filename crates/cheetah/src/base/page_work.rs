@@ -1,29 +1,29 @@
-//! The current thread's work on pages, for a statement whose user wants to see it.
+//! The current thread's work on pages, for a statement whose user requests it.
 //!
 //! Invariants
-//!   I1  Counters are the thread's own. While nobody wants them, nothing is counted: the rest is
-//!       one look at a flag of the thread for each page. It lies beside the thread's number, which
-//!       the counter of all fetches needs anyway, so that one access to what belongs to the thread
-//!       is enough for both.
-//!   I2  Counts may be nested: work counted by the inner one is not the outer one's.
+//!   I1  Counters are thread-local. If they are not requested, nothing is counted, and the only
+//!       cost is a check of a thread-local flag for each page. The flag is stored with the thread's
+//!       number, which the counter of all fetches needs anyway, so one access to thread-local
+//!       memory suffices for both.
+//!   I2  Counts may be nested: work counted by the inner count is not in the outer one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Work of one thread since some moment.
+/// Work of one thread during some time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PageWork {
-    /// Pages asked for, in memory or not; one that is asked for twice counts twice.
+    /// Pages requested, in memory or not. A page that is requested twice counts twice.
     pub pages_accessed: u64,
-    /// Pages changed, once for each time that they were latched for it.
+    /// Pages changed, once for each exclusive latch.
     pub pages_updated: u64,
     /// Images that this thread has read from disk.
     pub pages_read: u64,
-    /// Time that this took, in nanoseconds.
+    /// Time for these reads, in nanoseconds.
     pub read_ns: u64,
-    /// Pages that other threads were asked to read ahead.
+    /// Pages that other threads were requested to read ahead.
     pub pages_prefetched: u64,
-    /// Older versions of rows that were read back from the undo log.
+    /// Older versions of rows that were read from the undo log.
     pub versions_read: u64,
 }
 
@@ -37,7 +37,7 @@ impl PageWork {
         versions_read: 0,
     };
 
-    /// The work since `since`, an earlier state of the same thread.
+    /// The work since `since`, an earlier value of the same thread.
     pub fn after(self, since: PageWork) -> PageWork {
         PageWork {
             pages_accessed: self.pages_accessed.wrapping_sub(since.pages_accessed),
@@ -52,9 +52,9 @@ impl PageWork {
 
 /// The counters of a thread.
 struct Own {
-    /// Counts that have begun and not ended.
+    /// Number of counts in progress.
     wanted: Cell<u32>,
-    /// From 1; 0 before it is asked for.
+    /// From 1; 0 before it is assigned.
     number: Cell<usize>,
     done: Cell<PageWork>,
 }
@@ -85,13 +85,13 @@ impl Own {
     }
 }
 
-/// Has `add` add to the counters, if this thread counts.
+/// Runs `add` on the counters, if this thread counts.
 #[inline]
 pub fn count(add: impl FnOnce(&mut PageWork)) {
     OWN.with(|own| own.count(add));
 }
 
-/// Counts that a page is asked for; the number of this thread, which no other one has.
+/// Counts a request for a page. Returns the unique number of this thread.
 #[inline]
 pub fn count_access() -> usize {
     OWN.with(|own| {
@@ -100,7 +100,7 @@ pub fn count_access() -> usize {
     })
 }
 
-/// This thread counts, until [`end`] is called with what this returns.
+/// Begins a count of this thread. [`end`] must be called with the returned value.
 pub fn begin() -> PageWork {
     OWN.with(|own| {
         own.wanted.set(own.wanted.get() + 1);
@@ -108,7 +108,7 @@ pub fn begin() -> PageWork {
     })
 }
 
-/// The work of this thread since its [`begin`], which returned `since`; that count is over.
+/// Ends a count, whose [`begin`] returned `since`. Returns the work of this thread since then.
 pub fn end(since: PageWork) -> PageWork {
     OWN.with(|own| {
         own.wanted.set(own.wanted.get().saturating_sub(1));

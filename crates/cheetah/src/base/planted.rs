@@ -1,17 +1,17 @@
 //! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the
-//! harness sees it.
+//! tests detect it.
 //!
 //! Invariants
-//!   I1  Without the feature `planted-bugs` every question is the constant `false` and costs
-//!       nothing. Only the tests of this workspace switch the feature on (through a development
-//!       dependency); no released build does.
-//!   I2  A bug is planted for the thread that plants it and until its guard is dropped, so that
-//!       tests running side by side do not disturb each other.
-//!   I3  Every name has a test that fails when the bug is not caught, and that fails too when the
-//!       bug was never reached. `tests/rules.rs` looks whether it is there, and makes
-//!       docs/developers/planted-bugs.md of all of them.
+//!   I1  Without the feature `planted-bugs` every check is the constant `false` and costs nothing.
+//!       Only the tests of this workspace enable the feature (through a development dependency); no
+//!       released build does.
+//!   I2  A bug is planted in the thread that plants it, until its guard is dropped, so that
+//!       concurrent tests do not disturb each other.
+//!   I3  Every name has a test that fails if the bug is not caught, or was never reached.
+//!       `tests/rules.rs` checks this, and generates docs/developers/planted-bugs.md from these
+//!       tests.
 
-/// Whether the bug of this name is planted in this thread.
+/// Returns whether the bug with this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub fn is_on(_name: &'static str) -> bool {
@@ -26,11 +26,11 @@ mod with_feature {
     use std::cell::RefCell;
 
     thread_local! {
-        /// Name, and how often it was reached.
+        /// The names, and the number of times each was reached.
         static PLANTED: RefCell<Vec<(&'static str, u64)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Whether the bug of this name is planted in this thread.
+    /// Returns whether the bug with this name is planted in this thread.
     pub fn is_on(name: &'static str) -> bool {
         PLANTED.with_borrow_mut(|planted| {
             let found = planted.iter_mut().find(|(planted, _)| *planted == name);
@@ -39,18 +39,18 @@ mod with_feature {
     }
 
     /// Plants a bug in this thread until the guard is dropped.
-    #[must_use = "the bug goes when the guard does"]
+    #[must_use = "dropping the guard removes the bug"]
     pub fn plant(name: &'static str) -> Planted {
         PLANTED.with_borrow_mut(|planted| planted.push((name, 0)));
         Planted(name)
     }
 
-    /// A bug in place.
+    /// A planted bug.
     #[derive(Debug)]
     pub struct Planted(&'static str);
 
     impl Planted {
-        /// How often the code asked for the bug: 0 means that the test proves nothing.
+        /// The number of checks of this bug: 0 means that the test proves nothing.
         pub fn reached_count(&self) -> u64 {
             PLANTED.with_borrow(|planted| {
                 planted

@@ -1,13 +1,13 @@
-//! Reach marks: a rare path says that it was taken, and a test asserts that it was.
+//! Reach marks: a rare path notes that it was taken, and a test asserts it.
 //!
 //! A model test that never splits an inner page proves nothing about splitting inner pages. Marks
-//! exist in builds with debug assertions; in release builds [`mark`] is empty.
+//! exist only in builds with debug assertions; in release builds [`mark`] is empty.
 
 #[cfg(debug_assertions)]
 static MARKS: parking_lot::Mutex<std::collections::BTreeMap<&'static str, u64>> =
     parking_lot::Mutex::new(std::collections::BTreeMap::new());
 
-/// Notes that the path called `name` was taken.
+/// Notes that the path `name` was taken.
 #[inline]
 pub fn mark(name: &'static str) {
     #[cfg(debug_assertions)]
@@ -18,7 +18,7 @@ pub fn mark(name: &'static str) {
     let _ = name;
 }
 
-/// How often the path called `name` was taken in this process; 0 in release builds.
+/// The number of times that the path `name` was taken in this process; 0 in release builds.
 pub fn count(name: &str) -> u64 {
     #[cfg(debug_assertions)]
     return MARKS.lock().get(name).copied().unwrap_or(0);

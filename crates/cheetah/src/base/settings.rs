@@ -1,32 +1,32 @@
-//! Variables of a server that depend on each other. When they do not fit, the engine takes values
-//! that it can work with and warns, as InnoDB does, rather than leave the server without its
-//! tables. A program that opens a database itself is refused instead ([`Config::validate`]).
+//! Server variables that depend on each other. If their values are not compatible, the engine uses
+//! values that work and warns, like InnoDB, because refusing them would leave the server without
+//! its tables. A program that opens a database itself gets an error instead ([`Config::validate`]).
 //!
 //! Invariants
-//!   I1  Each value by itself is in the range that the server allows, before and after.
-//!   I2  Of two values that do not fit, the one that was not given changes: a value that is its
-//!       default counts as not given. If both were, the one changes that is derived from the other.
-//!   I3  Adjusted settings fit: nothing changes the second time.
+//!   I1  Each value is in its own range that the server allows, before and after.
+//!   I2  Of two incompatible values, the one that was not set changes; a default value counts as
+//!       not set. If both were set, the value that is derived from the other changes.
+//!   I3  Adjusted settings are compatible: a second adjustment changes nothing.
 
 use super::Config;
 use std::fmt;
 
-/// Log files are whole numbers of this, as the server rounds `cheetah_log_file_size`.
+/// Log files are multiples of this, as the server rounds `cheetah_log_file_size`.
 const LOG_FILE_UNIT: u64 = 1 << 20;
 
-/// The log has room for at least this number of its files.
+/// The log has room for at least this many files.
 pub(super) const LOG_FILES_MIN: u64 = 4;
 
 /// The variables that depend on each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServerSettings {
-    /// `cheetah_log_file_size`: bytes that one file of the log has at most.
+    /// `cheetah_log_file_size`: maximum bytes of one log file.
     pub log_file_bytes: u64,
-    /// `cheetah_log_size_max`: bytes that the log has at most.
+    /// `cheetah_log_size_max`: maximum bytes of the log.
     pub log_bytes_max: u64,
-    /// `cheetah_ft_min_token_size`: characters of the shortest word of full-text indexes.
+    /// `cheetah_ft_min_token_size`: minimum characters of a word in full-text indexes.
     pub word_chars_min: u32,
-    /// `cheetah_ft_max_token_size`: characters of the longest one.
+    /// `cheetah_ft_max_token_size`: maximum characters of a word in full-text indexes.
     pub word_chars_max: u32,
 }
 
@@ -37,7 +37,7 @@ impl Default for ServerSettings {
     }
 }
 
-/// A variable that has another value than the one asked for.
+/// A variable whose value differs from the requested one.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Adjustment {
     name: &'static str,
@@ -54,12 +54,12 @@ impl fmt::Display for Adjustment {
 }
 
 impl ServerSettings {
-    /// Changes values that do not fit each other. Returns which, with the reasons.
+    /// Adjusts incompatible values. Returns the adjustments with their reasons.
     pub fn adjust(&mut self) -> Vec<Adjustment> {
         self.adjust_log().into_iter().chain(self.adjust_words()).collect()
     }
 
-    /// The log's size is the one that limits the disk, so its files follow it.
+    /// The log's size limits the use of the disk, so the size of its files is derived from it.
     fn adjust_log(&mut self) -> Option<Adjustment> {
         let (asked_max, asked_file) = (self.log_bytes_max, self.log_file_bytes);
         let least = LOG_FILES_MIN.saturating_mul(asked_file);
@@ -82,8 +82,8 @@ impl ServerSettings {
         Some(Adjustment { name: "cheetah_log_file_size", asked: asked_file, taken, because })
     }
 
-    /// Otherwise no word at all would be indexed. Values that do not fit are both given: neither
-    /// default is in the other one's range.
+    /// Incompatible lengths would index no word at all. Incompatible values were both set: neither
+    /// default is outside of the other's range.
     fn adjust_words(&mut self) -> Option<Adjustment> {
         let (asked, max) = (self.word_chars_min, self.word_chars_max);
         if asked <= max {
@@ -102,7 +102,7 @@ mod tests {
     use crate::base::Config;
 
     const MIB: u64 = 1 << 20;
-    /// The ranges that the server allows for each alone.
+    /// The range that the server allows for each variable.
     const FILE_RANGE: (u64, u64) = (MIB, 1024 * MIB);
     const MAX_RANGE: (u64, u64) = (8 * MIB, u64::MAX / MIB * MIB);
 
@@ -111,7 +111,7 @@ mod tests {
         ServerSettings { log_file_bytes, log_bytes_max, ..ServerSettings::default() }
     }
 
-    /// Sizes of the log in MiB: asked for, taken, and the warning.
+    /// Sizes of the log in MiB: requested, adjusted, and the warning.
     fn check_log(asked: (u64, u64), taken: (u64, u64), told: &str) {
         let mut settings = log(asked.0, asked.1);
         let warnings: Vec<_> = settings.adjust().iter().map(ToString::to_string).collect();
@@ -122,13 +122,13 @@ mod tests {
 
     #[test]
     fn sizes_of_the_log_fit() {
-        // Neither is given, or they fit.
+        // Neither is set, or they are compatible.
         check_log((64, 1024), (64, 1024), "");
         check_log((64, 256), (64, 256), "");
         check_log((1, 8), (1, 8), "");
         check_log((2, 8), (2, 8), "");
         check_log((1024, 4096), (1024, 4096), "");
-        // Only the size of the log is given.
+        // Only the size of the log is set.
         check_log(
             (64, 64),
             (16, 64),
@@ -145,7 +145,7 @@ mod tests {
         check_log((64, 255), (63, 255), &file(63, 64, 255));
         check_log((64, 8), (2, 8), &file(2, 64, 8));
         check_log((64, 11), (2, 11), &file(2, 64, 11));
-        // Only that of the files.
+        // Only the size of the files is set.
         check_log(
             (512, 1024),
             (512, 2048),
@@ -162,7 +162,7 @@ mod tests {
         };
         check_log((257, 1024), (257, 1028), &max(1028, 257));
         check_log((1024, 1024), (1024, 4096), &max(4096, 1024));
-        // Both.
+        // Both are set.
         check_log((512, 512), (128, 512), &file(128, 512, 512));
         check_log((1024, 2048), (512, 2048), &file(512, 1024, 2048));
         check_log((3, 8), (2, 8), &file(2, 3, 8));
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Every corner of what the server lets through opens a database.
+    /// Every extreme combination that the server allows opens a database.
     #[test]
     fn whatever_the_server_allows_opens() {
         let files = [FILE_RANGE.0, 2 * MIB, 3 * MIB, 64 * MIB, 256 * MIB, 257 * MIB, FILE_RANGE.1];

@@ -1,66 +1,66 @@
-//! The reason why a thread is held up, or its long work: told to the observer that the caller of
-//! the engine has named, so that it can show it.
+//! Stages: why a thread waits, or which long work it does. The observer, which the caller of the
+//! engine sets, is notified so that it can show them.
 //!
-//! One observer for the process: it finds out by the calling thread whose work it is, so that no
-//! layer has to hand it down. Threads of the engine tell of their stages too; the observer knows
-//! nobody to show these to.
+//! The process has one observer. It identifies the connection by the calling thread, so that no
+//! layer has to pass it down. The engine's own threads report their stages too, but belong to no
+//! connection.
 //!
 //! Invariants
-//!   I1  Stages of a thread end in the reverse order in which they began, also when a panic ends
-//!       them, and each end gets what its begin returned.
+//!   I1  The stages of a thread end in reverse order, even if a panic ends them. Each end gets the
+//!       value that its begin returned.
 
 use std::sync::OnceLock;
 
-/// The reason of the wait, or the work.
+/// The reason of a wait, or the long work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Waits for the lock of a row or a range.
     RowLock,
     /// Waits for the lock of a table.
     TableLock,
-    /// Waits until a checkpoint makes room in the log, or is slowed down on account of it.
+    /// Waits until a checkpoint frees space in the log, or is delayed because the log fills up.
     LogSpace,
-    /// Writes the pages that fill the memory, or waits until others have written them.
+    /// Writes the pages that fill the memory, or waits until other threads have written them.
     Memory,
     /// Rolls changes back.
     RollingBack,
 }
 
-/// State that an observer wants to have back at the end of a stage.
+/// State that an observer stores for the end of a stage.
 pub type Before = [u64; 3];
 
-/// An observer's answer when a stage begins.
+/// The result of [`Observer::begin`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Begun {
-    /// The number of the connection whose thread it is; 0 when it is nobody's.
+    /// The ID of the connection of this thread; 0 if it has none.
     pub connection: u64,
-    /// For the end of the stage.
+    /// State for the end of the stage.
     pub before: Before,
 }
 
-/// Is told when stages begin and end. It must not wait, nor use the engine.
+/// Is notified when stages begin and end. It must not wait, and must not call the engine.
 pub trait Observer: Send + Sync {
     /// The calling thread begins a stage.
     fn begin(&self, stage: Stage) -> Begun;
-    /// It ends; `before` is what its begin has returned.
+    /// The calling thread ends a stage, whose begin returned `before`.
     fn end(&self, stage: Stage, before: &Before);
-    /// The number of the connection whose thread calls; 0 when it is nobody's.
+    /// The ID of the connection of the calling thread; 0 if it has none.
     fn connection(&self) -> u64;
 }
 
 static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
 
-/// Names the observer, for all databases of the process; only the first one counts.
+/// Sets the observer for all databases of the process. Only the first one is used.
 pub fn observe(observer: impl Observer + 'static) {
     let _ = OBSERVER.set(Box::new(observer));
 }
 
-/// The number of the connection whose thread this is; 0 when it is nobody's.
+/// The ID of the connection of this thread; 0 if it has none.
 pub fn connection() -> u64 {
     OBSERVER.get().map_or(0, |observer| observer.connection())
 }
 
-/// A stage of this thread; it ends when this is dropped.
+/// A stage of this thread. It ends on drop.
 #[derive(Debug)]
 pub struct InStage(Stage, Begun);
 
@@ -71,12 +71,12 @@ pub fn begin(stage: Stage) -> InStage {
 }
 
 impl InStage {
-    /// Which stage it is.
+    /// The stage.
     pub fn stage(&self) -> Stage {
         self.0
     }
 
-    /// The number of the connection whose thread this is; 0 when it is nobody's.
+    /// The ID of the connection of this thread; 0 if it has none.
     pub fn connection(&self) -> u64 {
         self.1.connection
     }
@@ -119,14 +119,14 @@ pub(super) mod testing {
         }
     }
 
-    /// From now on this thread is that of a connection.
+    /// Makes this thread belong to a connection.
     pub(in crate::base) fn become_connection(number: u64) {
         observe(Teller);
         CONNECTION.set(number);
     }
 
-    /// The calls to the observer by this thread: begins and ends of stages, with the results of the
-    /// begins.
+    /// The calls to the observer by this thread: begins and ends of stages, with the values that
+    /// the begins returned.
     pub(in crate::base) fn told() -> Vec<(bool, Stage, u64)> {
         TOLD.with_borrow(Clone::clone)
     }

@@ -1,21 +1,22 @@
-//! How many threads a statement may have help it.
+//! The number of threads that one statement may use.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-/// More of them would wait for the disk, and for other statements.
+/// More threads would wait for the disk, and for other statements.
 const STATEMENT_THREADS_MAX: usize = 4;
 
-/// Threads that a step of one statement may use, its own among them: as many as there are
-/// processors, and not more than four. They end before the step does.
+/// The number of threads that a step of one statement may use, including its own: the number of
+/// processors, at most four. The threads end before the step does.
 pub fn statement_threads() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let count = || std::thread::available_parallelism().map_or(1, usize::from);
     (*PROCESSORS.get_or_init(count)).min(STATEMENT_THREADS_MAX)
 }
 
-/// Tells the other threads of a test to end, also when this one fails: a scope waits for them.
+/// Tells the other threads of a test to end, even if this thread panics: their scope waits for
+/// them.
 #[cfg(test)]
 pub(crate) struct RaisedAtEnd<'a>(pub(crate) &'a AtomicBool);
 

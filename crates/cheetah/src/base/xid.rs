@@ -1,13 +1,11 @@
-//! The name that a coordinator outside gives to a transaction that it has let several parties
-//! prepare.
+//! The name that an external coordinator gives to a prepared transaction.
 
 use std::fmt;
 
-/// As X/Open defines it: a format, and a name in two parts (the global transaction, and the branch
-/// of it).
+/// An XID as X/Open defines it: a format, and a name in two parts (the global transaction, and its
+/// branch).
 ///
-/// As MariaDB, [`names_same`](Xid::names_same) takes two that differ in the format alone for the
-/// same.
+/// Like MariaDB, [`names_same`](Xid::names_same) ignores the format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Xid {
     format: u64,
@@ -17,11 +15,11 @@ pub struct Xid {
 }
 
 impl Xid {
-    /// Bytes of the longest part.
+    /// Maximum bytes of a part.
     pub const PART_BYTES_MAX: usize = 64;
     const NAME_BYTES_MAX: usize = 2 * Self::PART_BYTES_MAX;
 
-    /// `None` when a part is too long.
+    /// `None` if a part is too long.
     pub fn new(format: u64, global: &[u8], branch: &[u8]) -> Option<Self> {
         if global.len().max(branch.len()) > Self::PART_BYTES_MAX {
             return None;
@@ -48,7 +46,7 @@ impl Xid {
         self.parts().1
     }
 
-    /// Whether both parts of the name are the same.
+    /// Returns whether both parts of the name are equal.
     pub fn names_same(&self, other: &Self) -> bool {
         self.parts() == other.parts()
     }

@@ -1,5 +1,5 @@
-//! Pending changes on their way into a frame of the leaf, and which the cleaner folds. Invariants:
-//! B1, B4 and B5 at the head of the room.
+//! Applying pending changes to a frame of the leaf, and choosing the leaves that the cleaner folds.
+//! Invariants B1, B4 and B5 are at the head of `leaves`.
 
 use super::{ColdLeaves, Leaves};
 use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
@@ -10,17 +10,18 @@ use crate::pool::{EntryGuard, Frame, Merged, PageRef, Pool, Residence};
 use crate::segment::Stream;
 use std::sync::Arc;
 
-/// Bytes of an image that is damaged for certain.
+/// Length of an image that is certain to be damaged.
 const DAMAGED_IMAGE_BYTES: usize = 256;
-/// Changes that have waited for this number of epochs are brought into their leaf: until then
-/// nobody has read that.
+/// Changes that have been pending for this many epochs are applied: no reader has checked the leaf
+/// since.
 const EPOCHS_MAX: u64 = 32;
-/// Of what entries may take, the part from which on the cleaner brings them into their leaves.
+/// The cleaner applies changes while they use more than `FULL_EIGHTHS` eighths of their memory
+/// limit.
 const FULL_EIGHTHS: usize = 7;
 
 impl ColdLeaves {
-    /// Puts the entries that wait for the page of `image` into its frame, which this thread has
-    /// read and nobody else has seen. May write an image (B4).
+    /// Applies the pending changes of the page of `image` to its frame, which this thread has read
+    /// and no other thread has seen. May write an image (B4).
     pub(super) fn merge<'p>(
         &self,
         pool: &'p Pool,
@@ -50,8 +51,8 @@ impl ColdLeaves {
                     pool.segments().release(&location, pool.epoch());
                     return Ok(Merged::Again(entry));
                 }
-                // The checkpoint is given up: the changes that it lacks go into the next one (as
-                // W2).
+                // The checkpoint is abandoned: the changes that it lacks belong to the next one
+                // (like W2).
                 Err(error) => {
                     pool.fail_checkpoint(error);
                     self.carry_over_pending(pool, pid, ended);
@@ -76,12 +77,12 @@ impl ColdLeaves {
         Ok(())
     }
 
-    /// Notes that an entry was put in place of a live one (B8).
+    /// Notes that a pending change for a new entry replaced a live entry (B8).
     pub(super) fn note_live_replaced(&self, pool: &Pool, tree: TreeId) {
-        note_damaged_index(pool, tree, "an entry of a new row was there already; run CHECK TABLE");
+        note_damaged_index(pool, tree, "an entry of a new row existed already; run CHECK TABLE");
     }
 
-    /// Notes that an entry that was to go is missing (B8).
+    /// Notes that a pending removal found no entry (B8).
     pub(super) fn note_missing(&self, pool: &Pool, tree: TreeId) {
         if planted::is_on("buffering: say nothing of what is missing") {
             return;
@@ -89,14 +90,14 @@ impl ColdLeaves {
         note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");
     }
 
-    /// The entries of the oldest epoch are in an image or a frame.
+    /// Removes the changes of the oldest epoch, which are in an image or a frame now.
     pub(super) fn forget_oldest(&self, pool: &Pool, pid: PageId) {
         if let Some(epoch) = self.pending.take_oldest(pid) {
             pool.changes_of(epoch).unmark_pending(pid);
         }
     }
 
-    /// The entries of an epoch that is given up belong to the next one. Under the lock of the
+    /// Moves the pending changes of an abandoned epoch to the next epoch. Under the lock of the
     /// page's entry.
     pub(super) fn carry_over_pending(&self, pool: &Pool, pid: PageId, given_up: Epoch) {
         let (had, has_newer) = self.pending.carry_over(pid, given_up);
@@ -108,17 +109,17 @@ impl ColdLeaves {
         }
     }
 
-    /// Nobody wants the entries of a page any more: it has been freed, or can never be read. Under
-    /// the lock of its entry.
+    /// Drops all pending changes of a page that was freed, or that can never be read. Under the
+    /// lock of its entry.
     pub(super) fn forget_pending(&self, pool: &Pool, pid: PageId) {
         while self.pending.epochs(pid).0.is_some() {
             self.forget_oldest(pool, pid);
         }
     }
 
-    /// Reads a page with entries of `epoch`, so that they are in its frame. `None` when it has none
-    /// any more. A page that is damaged gets an image that is so for certain: otherwise it might
-    /// seem whole later, without the entries (B9).
+    /// Reads a page with pending changes of `epoch`, so that they are in its frame. `None` if it
+    /// has none any more. A damaged page gets an image that is certain to be damaged: otherwise it
+    /// might seem intact later, without the changes (B9).
     pub(super) fn read_to_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<PageRef>> {
         let mut has_failed = false;
         loop {
@@ -135,8 +136,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Whether no entries of `epoch` wait for the page any more; `false` when somebody reads or has
-    /// reserved it.
+    /// Gives a damaged page an image that is certain to be damaged, and drops its pending changes.
+    /// Returns whether the page has no pending changes of `epoch` any more; `false` if a thread
+    /// reads or has reserved the page.
     fn damage_for_certain(&self, pool: &Pool, pid: PageId, epoch: Epoch, error: &Error) -> Result<bool> {
         if !self.pending.has(pid, epoch) {
             return Ok(true);
@@ -159,14 +161,15 @@ impl ColdLeaves {
         self.pending.note_given_up(tree);
         reach::mark("entries of a damaged page given up");
         let count = buffered_keys(&changes).take_while(|key| key.is_ok()).count();
-        let detail = format!("{count} changes that waited for it, of rows or entries, are lost: {error}");
+        let detail = format!("{count} pending changes of rows or entries are lost: {error}");
         let error = Error::corrupt(format!("page {pid} of tree {tree}"), detail);
         pool.health().background_errors().note("buffered entries of a damaged page", &error);
         Ok(true)
     }
 
-    /// Before a page is freed: the epoch that is being written has its entries (B7). Does I/O where
-    /// there are such. `false` when the page has a frame now.
+    /// Called before a page is freed: writes its pending changes if they belong to the epoch that
+    /// is being written (B7). Does I/O only for such changes. Returns `false` if the page has a
+    /// frame now.
     pub(super) fn apply_before_free(&self, pool: &Pool, pid: PageId) -> bool {
         let Some(ended) = pool.epoch_in_writing() else { return true };
         let has =
@@ -183,8 +186,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Brings entries that have waited longest into their leaves, and writes these, when entries
-    /// take much memory; at most `pages_max` pages. Returns how many.
+    /// Applies the oldest pending changes to their leaves and writes the leaves, while pending
+    /// changes use too much memory or have been pending for too long; at most `pages_max` pages.
+    /// Returns their number.
     pub(super) fn merge_oldest(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
         let full = pool.memory().buffered_limit() * FULL_EIGHTHS / 8;
         let mut merged = 0;
@@ -208,14 +212,14 @@ impl ColdLeaves {
         Ok(merged)
     }
 
-    /// Whether changes have waited for so long that their leaf should be read: it may be damaged
-    /// (B9).
+    /// Returns whether changes have been pending for so long that their leaf should be read: it may
+    /// be damaged (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
         self.pending.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")
     }
 
-    /// Brings the entries of an epoch, the older one of a page, into its leaf, and writes it.
+    /// Applies the changes of the older epoch of a page to its leaf, and writes the leaf.
     pub(super) fn fold_or_merge(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<()> {
         if self.fold(pool, pid, epoch)? {
             return Ok(());
@@ -228,9 +232,10 @@ impl ColdLeaves {
 }
 
 impl Leaves {
-    /// Brings what waits into its leaves and writes these, in the order of trees and pages, which a
-    /// scan reads; as long as `goes_on` says so, with the number of those done. An error of one
-    /// page does not keep the others; the first one comes back. Blocks for I/O.
+    /// Applies all pending changes to their leaves and writes the leaves, in the order of trees and
+    /// pages, which is the order of a scan. Continues while `goes_on`, which gets the number of
+    /// leaves done, returns true. An error of one page does not stop the others; the first error is
+    /// returned. Blocks for I/O.
     pub fn fold_waiting(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<()> {
         let pool = &*self.pool;
         let epoch = pool.epoch();
@@ -248,12 +253,12 @@ impl Leaves {
         first_error
     }
 
-    /// Notes that an entry was put in place of a live one (B8).
+    /// Notes that a pending change for a new entry replaced a live entry (B8).
     pub fn note_live_replaced(&self, tree: TreeId) {
         self.cold.note_live_replaced(&self.pool, tree);
     }
 
-    /// Notes that an entry that was to go is missing (B8).
+    /// Notes that a pending removal found no entry (B8).
     pub fn note_missing(&self, tree: TreeId) {
         self.cold.note_missing(&self.pool, tree);
     }

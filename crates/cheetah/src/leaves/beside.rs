@@ -1,4 +1,4 @@
-//! How the pool sees cold leaves. See [`BesideFrames`] for the locks of each call.
+//! The pool's calls into `leaves`. [`BesideFrames`] describes the locks of each call.
 
 use super::ColdLeaves;
 use crate::base::{planted, Epoch, PageId, Result};

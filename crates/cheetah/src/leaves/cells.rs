@@ -1,21 +1,21 @@
-//! Memory for small things that grow and go: cells of one size, of which each thing has a chain.
+//! Memory for small lists that grow and are freed: chains of cells of one size.
 //!
-//! They come one by one and go in an order of their own. As allocations of their own
-//! sizes they would leave holes in the memory of the process (docs/developers/decisions/0021).
-//! Cells lie in blocks, and a block goes back to the system when its last cell is free.
+//! The lists are allocated one by one and freed in another order. As allocations of different sizes
+//! they would fragment the memory of the process (docs/developers/decisions/0021). Cells are in
+//! blocks, and a block is returned to the system when its last cell is freed.
 
 use crate::base::planted;
 use crate::format::page::PageBuf;
 use cheetah_io::Blocks;
 use std::sync::Arc;
 
-/// A page of the system.
+/// A page of the operating system.
 const BLOCK_BYTES: usize = 4096;
-/// In front of the bytes of a cell: the next cell, and how many bytes are in this one.
+/// The head of a cell: the number of the next cell, and the number of bytes in this one.
 const HEAD_BYTES: usize = 6;
 const NO_CELL: u32 = u32::MAX;
 
-/// Bytes in cells, first to last.
+/// A list of cells with bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     first: u32,
@@ -33,47 +33,48 @@ impl Default for Chain {
 pub(super) struct Cells<const CELL_BYTES: usize> {
     source: Option<Arc<Blocks>>,
     blocks: Vec<BlockOfCells>,
-    /// Blocks that are here.
+    /// Number of blocks with memory.
     count: usize,
-    /// Blocks with a free cell, each once, and some that have none any more.
+    /// Blocks with a free cell, each once, and some blocks that are full by now.
     with_room: Vec<usize>,
-    /// Places in `blocks` whose block has gone back.
+    /// Indexes in `blocks` whose block was returned.
     gone: Vec<usize>,
 }
 
 #[derive(Default, Debug)]
 struct BlockOfCells {
-    /// None when it has gone back.
+    /// `None` after it was returned.
     memory: Option<PageBuf>,
     /// A bit for each cell in use.
     used: u64,
-    /// Whether it is in `with_room`.
+    /// Whether the block is in `with_room`.
     is_listed: bool,
 }
 
 impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
-    /// At most as many as a mask has bits.
+    /// Number of cells in a block: at most the bits of the mask.
     const OF_BLOCK: usize = {
         assert!(CELL_BYTES > HEAD_BYTES && BLOCK_BYTES / CELL_BYTES <= u64::BITS as usize);
         BLOCK_BYTES / CELL_BYTES
     };
 
-    /// Addresses for all cells that `memory_bytes` bytes can hold, for several of these.
+    /// Reserves addresses for all cells that `memory_bytes` bytes can hold, shared by several
+    /// `Cells`.
     pub(super) fn reserve(memory_bytes: usize) -> Option<Arc<Blocks>> {
         Blocks::reserve(BLOCK_BYTES, memory_bytes / BLOCK_BYTES + 1)
     }
 
-    /// None in use. Without a source, memory comes from the heap.
+    /// Cells without any in use. Without a source, memory comes from the heap.
     pub(super) fn new(source: Option<Arc<Blocks>>) -> Self {
         Self { source, ..Self::default() }
     }
 
-    /// Memory that the blocks take.
+    /// Bytes of memory of the blocks.
     pub(super) fn memory_bytes(&self) -> usize {
         self.count * BLOCK_BYTES
     }
 
-    /// Adds bytes to the end of a chain.
+    /// Appends bytes to a chain.
     pub(super) fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let used = if chain.last == NO_CELL { CELL_BYTES } else { HEAD_BYTES + self.len_of(chain.last) };
@@ -90,7 +91,7 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         }
     }
 
-    /// Puts another chain behind one, which it is a part of from then on.
+    /// Appends the chain `other` to `chain`.
     pub(super) fn join(&mut self, chain: &mut Chain, other: Chain) {
         if other.first == NO_CELL {
             return;
@@ -144,7 +145,7 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
         chain.last = number;
     }
 
-    /// A cell that was free.
+    /// Takes a free cell.
     fn take(&mut self) -> u32 {
         loop {
             let wastes = planted::is_on("cells: take a block for each cell");
@@ -182,13 +183,13 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
 
     fn cell(&self, number: u32) -> &[u8] {
         let (block, at) = (number as usize / Self::OF_BLOCK, number as usize % Self::OF_BLOCK);
-        let block = self.blocks[block].memory.as_ref().expect("a chain's cells are in blocks that are here");
+        let block = self.blocks[block].memory.as_ref().expect("a chain's cells are in blocks with memory");
         &block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
 
     fn cell_mut(&mut self, number: u32) -> &mut [u8] {
         let (block, at) = (number as usize / Self::OF_BLOCK, number as usize % Self::OF_BLOCK);
-        let block = self.blocks[block].memory.as_mut().expect("a chain's cells are in blocks that are here");
+        let block = self.blocks[block].memory.as_mut().expect("a chain's cells are in blocks with memory");
         &mut block[at * CELL_BYTES..(at + 1) * CELL_BYTES]
     }
 

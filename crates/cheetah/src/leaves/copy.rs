@@ -1,8 +1,8 @@
-//! Copying a leaf that is not in memory, without a frame for it: for who reads a few of its records
-//! and goes on.
+//! Copying a leaf without making a frame for it: for a reader of a few of its records.
 //!
-//! A frame would push another one out, and if changes wait for the leaf, it would be dirty and have
-//! to be written. The choice between a copy and a frame is that of [`peek`](super::peek).
+//! A frame would evict another page, and with pending changes it would be dirty and have to be
+//! written. `Pool::image_to_peek` (`pool/reading/peek.rs`) chooses between a copy and a frame.
+//! Cursors check `Leaves::may_peek` first.
 
 use super::{Leaves, Unloaded};
 use crate::base::{reach, PageId, Result};
@@ -10,9 +10,9 @@ use crate::format::page::apply_buffered;
 use crate::pool::{Lookup, PageClass, Reuse};
 
 impl Leaves {
-    /// Puts the leaf `pid` into `bytes`, with all that waits for it, if it is not in memory and
-    /// need not be; the leaf as it was at some moment of this call. `None`, and any bytes,
-    /// otherwise. May do I/O.
+    /// Copies the leaf `pid` with its pending changes into `bytes`, if the leaf has no frame and
+    /// needs none. The copy is the state of the leaf at some moment of this call. Otherwise returns
+    /// `None`, with arbitrary `bytes`. May do I/O.
     pub fn copy_leaf(&self, pid: PageId, bytes: &mut Vec<u8>) -> Result<Option<Unloaded>> {
         let image = match self.pool.look_up(pid, Reuse::Unlikely)? {
             Lookup::Stored(entry) if entry.class() == PageClass::Base => self.pool.image_to_peek(pid, &entry),

@@ -1,8 +1,8 @@
 //! Folding: the pending changes of a leaf become a new image of it, without a frame.
 //!
-//! Nobody waits for that. The image is read, changed and written by one thread for itself. Then,
-//! under the lock of the page's entry, it takes the place of the old one if nothing has happened
-//! meanwhile; otherwise it is thrown away (B16).
+//! No thread waits for a fold. One thread reads, changes and writes the image on its own. Then,
+//! under the lock of the page's entry, the new image replaces the old one if nothing has changed
+//! meanwhile; otherwise it is discarded (B16).
 
 use super::ColdLeaves;
 use crate::base::{planted, reach, Epoch, PageId, Result};
@@ -11,7 +11,7 @@ use crate::format::{ImageRef, Location};
 use crate::pool::{Frame, PageEntry, Pool, Residence};
 use std::sync::Arc;
 
-/// A leaf with less than one in `SMALL_PARTS` of it in use should be merged with a neighbour.
+/// A leaf with less than 1/`SMALL_PARTS` of it in use should be merged with a neighbor.
 const SMALL_PARTS: usize = 3;
 
 /// A leaf and its pending changes, as they were at one moment.
@@ -22,9 +22,9 @@ struct Folding {
 }
 
 impl ColdLeaves {
-    /// Writes an image of a leaf without a frame that has the changes of `epoch`, the older one of
-    /// which something waits for it. `false` when that was in vain: the page has a frame, or has
-    /// changed meanwhile. Does I/O.
+    /// Writes an image of a leaf without a frame, with the changes of `epoch`, which must be the
+    /// older epoch of its pending changes. Returns `false` if the page has a frame or was changed
+    /// meanwhile. Does I/O.
     pub(super) fn fold(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<bool> {
         match self.begin_fold(pool, pid, epoch) {
             None => Ok(false),
@@ -35,8 +35,8 @@ impl ColdLeaves {
     fn do_fold(&self, pool: &Pool, folding: &Folding) -> Result<bool> {
         let Folding { image, epoch, .. } = *folding;
         let frame = match pool.read_frame(&image) {
-            // It may have been replaced meanwhile, and its segment be gone. The next reader of the
-            // page learns about the damage.
+            // The image may have been replaced, and its segment deleted. If it is damaged, the next
+            // reader of the page gets the error.
             Err(error) if self.is_damage(&error) || is_replaced(pool, folding) => {
                 reach::mark("fold of what cannot be read");
                 return Ok(false);
@@ -87,7 +87,7 @@ impl ColdLeaves {
         true
     }
 
-    /// For a bug: more came meanwhile.
+    /// For a planted bug: only further changes were added meanwhile.
     fn is_same_but_longer(&self, entry: &PageEntry, folding: &Folding) -> bool {
         let forgets = planted::is_on("fold: forget what came meanwhile")
             && entry.residence() == Residence::Stored
@@ -99,7 +99,7 @@ impl ColdLeaves {
         forgets
     }
 
-    /// Applies changes to a frame that nobody else has seen.
+    /// Applies changes to a frame that no other thread has seen.
     pub(super) fn apply_to(&self, pool: &Pool, frame: &Arc<Frame>, changes: &[u8]) -> Result<Applied> {
         let applied = frame.with_private_bytes(|bytes| apply_buffered(changes, bytes));
         let place = || format!("page {} of tree {}", frame.pid, frame.tree);
@@ -107,7 +107,7 @@ impl ColdLeaves {
         pool.health().must("putting buffered entries into their leaf", applied)
     }
 
-    /// Tells of what changes have met in their leaf, once they are part of it.
+    /// Reports the outcome of applied changes, once they are part of the leaf.
     pub(super) fn note_applied(&self, pool: &Pool, frame: &Arc<Frame>, applied: Applied) {
         if applied.live_replaced > 0 {
             self.note_live_replaced(pool, frame.tree);

@@ -1,5 +1,5 @@
-//! Leaves on a simulated disk without page map or checkpoints: for benches, and for tests of the
-//! layers above.
+//! Leaves on a simulated disk without a page map or checkpoints: for benchmarks, and for tests of
+//! the layers above.
 
 use crate::base::{Config, Epoch, Health, SegmentId};
 use crate::durable::Durable;
@@ -13,11 +13,11 @@ use cheetah_io::sim::{SimClock, SimDisk};
 use std::sync::Arc;
 
 impl Leaves {
-    /// Those of a pool on a simulated disk of its own, without a page map: pages are evicted and
-    /// read again, but there is no checkpoint.
+    /// The leaves of a new pool on its own simulated disk, without a page map: pages are evicted
+    /// and read again, but there is no checkpoint.
     ///
     /// # Panics
-    /// When the configuration is not valid.
+    /// If the configuration is not valid.
     pub fn in_memory(config: &Config) -> Self {
         let health = Arc::new(Health::default());
         let durable = Arc::new(Durable::new(Arc::new(SimDisk::new()), health.clone()));

@@ -1,37 +1,42 @@
-//! Leaves: pages of trees that may be known, and changed, without a frame.
+//! Leaves: pages of trees that can be read and changed without a frame.
 //!
-//! A leaf without a frame is *cold*. A record of it can be taken out of its image ([`peek`]), a
-//! filter may say that it lacks a key ([`filters`]), and changes of it may be *pending* in memory
-//! until it gets a frame or a new image (decisions
+//! A leaf without a frame is *cold*. A record can be taken out of its image ([`peek`]), a filter
+//! may show that it lacks a key ([`filters`]), and its changes may be *pending* in memory until it
+//! gets a frame or a new image (decisions
 //! [40](../../../../docs/developers/decisions/0040-buffered-inserts.md) and
 //! [41](../../../../docs/developers/decisions/0041-changes-without-their-leaf.md)). Status
-//! variables call pending changes entries. The pool below moves pages and knows no keys; it calls
-//! [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above ask [`Leaves`].
+//! variables call pending changes entries. The pool below moves pages and does not interpret keys;
+//! it calls [`ColdLeaves`] through [`BesideFrames`](crate::pool::BesideFrames). Trees above call
+//! [`Leaves`].
 //!
 //! Many files: one for each step in the life of a pending change, and the parts that the steps
 //! share.
 //!
 //! Invariants
-//!   B1  Pending changes of a page change under the lock of its page table entry, as its residence
-//!       and its location do. They are there only while the page has no frame, and leave when its
-//!       frame is published or a new image has them, or when they are given up.
-//!   B2  A ticket is made under the shared latch of the parent that names the page, or from an
-//!       image whose own fences have the key, and names the image. It is good as long as that is
-//!       the newest image, and the page has no frame: fences change in frames only, a changed frame
-//!       gets a new location before it goes, and locations are never given out twice.
-//!   B3  They fit: a leaf that leaves memory notes how much room it has. A new record counts as if
-//!       its key had no prefix in common with the page, one in place of another by what it is
-//!       longer. Nothing is pending for a leaf whose room is not known. A leaf that is full is
-//!       known to be full: changes that need no room may be pending for it.
-//!   B4  A frame that gets them is dirty in their epoch before others can see it. Of changes of two
-//!       epochs, the image with those of the ended one is written first.
-//!   B5  A page with changes of an epoch is in `pending` of its changes. It goes from there to
-//!       `dirty`, or is written, and never back: a walk through both begins with `pending`.
-//!   B6  The image under changes moves only in their epoch (C1).
-//!   B8, B10, B14 to B20  See docs/developers/leaves.md. V1 to V8  See [`save`].
-//! Locks     after the lock of the page's entry: the order in which pages have come, then a shard
-//!           of the map. Never the order with a shard held. Small leaves and the list of files
-//!           have mutexes of their own, with nothing under them.
+//!   B1  Pending changes of a page change under the lock of its page table entry, like its
+//!       residence and its location. They exist only while the page has no frame. They are removed
+//!       when its frame is published, when a new image contains them, or when they are dropped.
+//!   B2  A ticket names an image. It is made under the shared latch of the parent that names the
+//!       page, or from an image whose own fences include the key. It is valid while this image is
+//!       the newest and the page has no frame: fences change in frames only, a changed frame gets a
+//!       new location before it is evicted, and locations are never reused.
+//!   B3  Pending changes fit: the entry of an evicted leaf notes the leaf's free room. A new record
+//!       counts as if its key shared no prefix with the page. A record that replaces another counts
+//!       by the difference in length. Nothing is pending for a leaf whose room is unknown. For a
+//!       leaf that is known to be full, changes that need no room may be pending.
+//!   B4  A frame that gets pending changes is dirty in their epoch before other threads can see it.
+//!       If the changes belong to two epochs, the image with the changes of the ended epoch is
+//!       written first.
+//!   B5  A page with pending changes of an epoch is in `pending` of the epoch's changes. It moves
+//!       from there to `dirty`, or is written, and never moves back: a walk over both begins with
+//!       `pending`.
+//!   B6  An image with pending changes moves only in their epoch (C1).
+//!
+//!   B7 to B12, B14 to B20  See docs/developers/leaves.md.
+//!   V1 to V8  See [`save`].
+//! Locks     After the lock of the page's entry: the order of the pages, then a shard of the map;
+//!           never the order with a shard held. The mutex of small leaves is innermost. For the
+//!           list of files see [`save`].
 
 mod apply;
 mod beside;
@@ -70,15 +75,15 @@ use small::SmallLeaves;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// The pages of trees: those of a pool, and the knowledge of leaves without a frame.
+/// The pages of trees: a pool, and the state of leaves without a frame.
 #[derive(Clone, Debug)]
 pub struct Leaves {
     pool: Arc<Pool>,
     cold: Arc<ColdLeaves>,
 }
 
-/// The knowledge of leaves without a frame, and the changes pending for them. Its calls are given
-/// the pool that they are the leaves of.
+/// The state of leaves without a frame, and their pending changes. Its methods take the pool that
+/// the leaves belong to.
 #[derive(Debug)]
 pub struct ColdLeaves {
     pending: Pending,
@@ -93,7 +98,7 @@ pub struct ColdLeaves {
 }
 
 impl ColdLeaves {
-    /// Of a pool without frames.
+    /// The state for a pool without frames.
     pub fn new(memory: &Arc<MemoryBudget>, config: &Config) -> Arc<Self> {
         Arc::new(Self {
             pending: Pending::new(memory, config),
@@ -109,7 +114,7 @@ impl ColdLeaves {
 }
 
 impl Leaves {
-    /// The pages of `pool`, which was opened with `cold` beside its frames.
+    /// The pages of `pool`, which was opened with `cold` as its [`BesideFrames`].
     pub fn new(pool: Arc<Pool>, cold: Arc<ColdLeaves>) -> Self {
         Self { pool, cold }
     }
@@ -119,7 +124,7 @@ impl Leaves {
         &self.pool
     }
 
-    /// Tells how pages of a tree are encoded, and by which part of its keys it is filtered.
+    /// Registers how pages of a tree are encoded, and by which part of its keys it is filtered.
     pub fn register_tree(&self, def: TreeDef, filtered_by: KeyPart) {
         self.cold.filtered_trees.register(def.id, filtered_by);
         self.pool.register_tree(def);
@@ -131,7 +136,7 @@ impl Leaves {
         self.pool.forget_tree(tree);
     }
 
-    /// Whether changes may be pending, instead of having their leaf read.
+    /// Sets whether changes may be pending instead of having their leaf read.
     pub fn set_buffering(&self, is_on: bool) {
         self.cold.pending.set_on(is_on);
         if !is_on {
@@ -139,7 +144,7 @@ impl Leaves {
         }
     }
 
-    /// How long it has taken to fold what is pending for a leaf, page read and write included.
+    /// The latencies of folds, including the read and the write of the page.
     pub fn folds(&self) -> LatencyCounts {
         self.cold.folds.counts()
     }

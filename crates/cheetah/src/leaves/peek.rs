@@ -1,4 +1,4 @@
-//! Peeking: one record of a leaf that has no frame, out of its image and of what is pending.
+//! Peeking: reading one record of a leaf without a frame, from its image and its pending changes.
 
 use super::{KeyPart, Leaves};
 use crate::base::{planted, reach, PageId, Result};
@@ -16,7 +16,7 @@ pub enum Fetched {
     Page(PageRef),
     /// The answer of the image and the pending changes.
     Peeked(Stored),
-    /// The page has been freed.
+    /// The page was freed.
     Freed,
 }
 
@@ -28,7 +28,7 @@ pub struct Stored {
     place: Unloaded,
 }
 
-/// A leaf without a frame as it was at some moment: its image, and its pending changes.
+/// A leaf without a frame at some moment: its image, and the length of its pending changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unloaded {
     pub(super) image: ImageRef,
@@ -36,20 +36,20 @@ pub struct Unloaded {
 }
 
 impl Stored {
-    /// The leaf as it was then.
+    /// The leaf at the moment of the peek.
     pub fn place(&self) -> Unloaded {
         self.place
     }
 }
 
-/// Whether an image has a key at all; the record, if there is one.
+/// `None` if an image cannot have the key; otherwise the record, if there is one.
 pub type InImage = Option<Option<RecordCopy>>;
 
 impl Leaves {
     /// Lets `look` find the record of `key` in the image of page `pid`, if that is a leaf which is
     /// not in memory and need not be. The result is then the record of the leaf at some moment of
     /// this call. Otherwise, or if `look` returns `None`, this pins the page like
-    /// [`Pool::fetch`](crate::pool::Pool::fetch). May do I/O.
+    /// [`fetch`](Self::fetch). May do I/O.
     pub fn fetch_or_peek(
         &self,
         pid: PageId,
@@ -80,9 +80,9 @@ impl Leaves {
         Ok(self.pool.fetch(pid)?.map_or(Fetched::Freed, Fetched::Page))
     }
 
-    /// As [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
-    /// stays out of memory: the image, and the record in it, if there is one. `None` when the leaf
-    /// should come to memory, or belongs to others. May do I/O.
+    /// Like [`fetch_or_peek`](Self::fetch_or_peek), to change the record of `key` while its leaf
+    /// stays without a frame. Returns the image, and the record in it, if there is one. `None` if
+    /// the leaf should get a frame, or if `key` belongs to another leaf. May do I/O.
     pub fn peek_to_change(
         &self,
         pid: PageId,
@@ -109,13 +109,13 @@ impl Leaves {
         Ok(Some((image, record)))
     }
 
-    /// Whether leaves may be looked at without a frame at all.
+    /// Returns whether leaves may be read without a frame.
     pub fn may_peek(&self) -> bool {
         self.pool.has_evicted() && self.pool.is_nearly_full()
     }
 
-    /// Whether the leaf has been without a frame since then, or has lost it unchanged, and nothing
-    /// more waits for it.
+    /// Returns whether the leaf still has the same newest image and no frame, and no further
+    /// changes are pending.
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
         let Some(entry) = self.pool.known_entry(leaf.image.pid) else { return false };
         self.pool.is_newest(&entry, &leaf.image)

@@ -1,4 +1,4 @@
-//! Which changes are pending for which page. Invariants: B1 and B3 at the head of the room.
+//! The pending changes of each page. Invariants B1 and B3 are at the head of `leaves`.
 
 use super::cells::{Cells, Chain};
 use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
@@ -12,32 +12,32 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// One or two changes.
+/// Enough for one or two changes.
 const CELL_BYTES: usize = 256;
 const SHARDS_MAX: usize = 64;
 const SHARD_BYTES_MIN: usize = 4 << 20;
-/// About the most bytes that wait for a page: a search for a record goes through them.
+/// The approximate maximum of pending bytes of a page: a search for a record reads all of them.
 const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// About the bytes that the order takes for each page.
+/// The approximate bytes that the order takes for each page.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
-/// While a checkpoint reads one page, at most this part of a page is logged: at 10,000 pages a
-/// second, 40 MB of log a second.
+/// While a checkpoint reads one page, at most 1/`LOGGED_PART` of a page is logged: at 10,000 pages
+/// a second, 40 MB of log a second.
 const LOGGED_PART: u32 = 4;
-/// From this number of places on, those of pages that have no entries any more are taken out.
+/// From this length on, the order is purged of pages that have no pending changes any more.
 const ORDER_MIN: usize = 1024;
 
-/// The entries of a page that are of one epoch.
+/// The pending changes of a page that belong to one epoch.
 #[derive(Clone, Copy, Debug)]
 struct EpochPending {
     epoch: Epoch,
-    /// Their bytes, as `format::page` encodes them.
+    /// The changes, as `format::page` encodes them.
     chain: Chain,
     chain_bytes: u32,
-    /// By how much they make the page grow at most.
+    /// The maximum by which they make the page grow.
     growth_bytes: u32,
-    /// So many of the first bytes are in listed change files (V3).
+    /// The number of leading bytes that are in listed change files (V3).
     saved_bytes: u32,
-    /// The epoch in which the first of them came, or was restored.
+    /// The epoch in which the first of the changes was added or restored.
     since: Epoch,
 }
 
@@ -47,55 +47,55 @@ impl EpochPending {
     }
 }
 
-/// The reservations of a page: for changes that are about to be pending.
+/// The reservations of a page, for changes that are about to become pending.
 #[derive(Clone, Copy, Default, Debug)]
 struct Reserved {
     count: u32,
     bytes: u32,
 }
 
-/// The entries of a page that are to be saved.
+/// The pending changes of a page that must be saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Unsaved {
-    /// Whether it is all of them.
+    /// Whether these are all pending changes of the page.
     pub(super) begins: bool,
-    /// By how much all of them make the page grow at most.
+    /// The maximum by which all pending changes make the page grow.
     pub(super) growth_bytes: usize,
 }
 
-/// A place in the order in which entries came: a page, and since when those wait that have it. It
-/// counts as long as the older entries of the page are these.
+/// An element of the order: a page, and the `since` of its older changes. It is valid while the
+/// page's older changes have this `since`.
 type Place = (PageId, Epoch);
 
-/// Whether it is certain that a record that was found is in the leaf, and how long it is there.
+/// Whether a record that was found is certainly in the leaf, so that its length there is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// It is.
+    /// The record is in the leaf.
     Known,
-    /// It was marked unseen: the leaf may have another one, or none.
+    /// The record was marked without a read: the leaf may have another record, or none.
     Unknown,
 }
 
 /// The pending change of one key of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waiting {
-    /// Nothing: its image tells.
+    /// None: the image has the record.
     Nothing,
-    /// A record, which has been copied.
+    /// A record, which was copied.
     Record(Size),
-    /// Its removal: the record is not there.
+    /// A removal: the record does not exist.
     Removal,
 }
 
-/// The entries of a page are of one epoch, or of the ended one and of the current one. Most pages
-/// have one, so the second is in a map of its own.
+/// The pending changes of a page belong to one epoch, or to the ended epoch and the current one.
+/// Most pages have changes of one epoch, so the changes of a second one are in another map.
 #[derive(Debug)]
 struct Shard {
     older: FastMap<u64, EpochPending>,
     newer: FastMap<u64, EpochPending>,
     reserved: FastMap<u64, Reserved>,
     cells: Cells<CELL_BYTES>,
-    /// For a change that is being encoded, or a chain that is searched.
+    /// A buffer for a change that is being encoded, or a chain that is searched.
     bytes: Vec<u8>,
 }
 
@@ -108,7 +108,7 @@ impl TakesMemory for Shard {
 }
 
 impl Shard {
-    /// The entries of a page, oldest first.
+    /// The pending changes of a page, by epoch, oldest first.
     fn of_page(&self, pid: PageId) -> impl DoubleEndedIterator<Item = EpochPending> {
         [self.older.get(&pid.0).copied(), self.newer.get(&pid.0).copied()].into_iter().flatten()
     }
@@ -125,7 +125,7 @@ impl Shard {
         self.growth_bytes(pid) + reserved + bytes <= room && self.chain_bytes(pid) < CHAIN_BYTES_MAX
     }
 
-    /// Gives back what was reserved; whether nothing is reserved any more.
+    /// Releases reserved bytes. Returns whether nothing is reserved any more.
     fn release(&mut self, pid: PageId, bytes: usize) -> bool {
         let Entry::Occupied(mut place) = self.reserved.entry(pid.0) else { return false };
         let reserved = place.get_mut();
@@ -167,9 +167,9 @@ pub(super) struct Pending {
     shards: Shards<Shard>,
     pages: AtomicUsize,
     pages_max: usize,
-    /// In which pages got their older entries; some places count no more.
+    /// The order in which pages got their older changes. Some elements are not valid any more.
     order: Mutex<VecDeque<Place>>,
-    /// Trees of which entries had to be given up.
+    /// Trees with pending changes that were dropped as lost.
     given_up: Mutex<Vec<TreeId>>,
     pub(super) puts: Counter,
     pub(super) refused: Counter,
@@ -186,7 +186,7 @@ impl Pending {
             cells: Cells::new(source.clone()),
             bytes: Vec::new(),
         };
-        // Few where memory is small: each has a block that is not full.
+        // Few shards if memory is small: each has a block that is not full.
         let shards = (memory.limit() / SHARD_BYTES_MIN).min(SHARDS_MAX);
         Self {
             is_on: AtomicBool::new(config.buffers_changes),
@@ -201,7 +201,7 @@ impl Pending {
         }
     }
 
-    /// Whether entries that come may wait.
+    /// Returns whether new changes may become pending.
     pub(super) fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
@@ -210,22 +210,22 @@ impl Pending {
         self.is_on.store(is_on, Relaxed);
     }
 
-    /// Pages with entries.
+    /// Number of pages with pending changes.
     pub(super) fn pages_count(&self) -> usize {
         self.pages.load(Relaxed)
     }
 
-    /// Whether a checkpoint could hardly read more of them before the log is full (B15).
+    /// Returns whether a checkpoint could hardly read more pages before the log is full (B15).
     pub(super) fn pages_are_many(&self) -> bool {
         self.pages_count() >= self.pages_max
     }
 
-    /// Whether the pages are nearly as many as may wait.
+    /// Returns whether the number of pages is close to the maximum.
     pub(super) fn pages_are_nearly_many(&self) -> bool {
         self.pages_count() >= self.pages_max / 8 * 7
     }
 
-    /// The counters for the status.
+    /// Names and values of counters, for status.
     pub(super) fn counts(&self) -> [(&'static str, u64); 4] {
         [
             ("pool_buffered_pages", self.pages_count() as u64),
@@ -235,8 +235,8 @@ impl Pending {
         ]
     }
 
-    /// Whether a change that makes a page grow by `bytes` may be pending with the others: they find
-    /// `room`, and can be searched quickly.
+    /// Returns whether a change that makes a page grow by `bytes` may become pending: the page has
+    /// `room` for all its changes, and they can be searched quickly.
     pub(super) fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
         self.shards.lock(pid).fits(pid, bytes, room)
     }
@@ -254,14 +254,14 @@ impl Pending {
         })
     }
 
-    /// Gives back what was reserved; whether nothing is reserved any more. Under the lock of the
+    /// Releases reserved bytes. Returns whether nothing is reserved any more. Under the lock of the
     /// page's entry.
     pub(super) fn release(&self, pid: PageId, bytes: usize) -> bool {
         self.shards.change(pid, |shard| shard.release(pid, bytes))
     }
 
-    /// Adds a change to those of `epoch`, in the place that was reserved for it. Whether it is the
-    /// first of that epoch, and whether nothing is reserved any more. Under the lock of the page's
+    /// Adds a change to the changes of `epoch`, and ends its reservation. Returns whether it is the
+    /// first of the epoch, and whether nothing is reserved any more. Under the lock of the page's
     /// entry.
     pub(super) fn put(
         &self,
@@ -296,12 +296,12 @@ impl Pending {
         result
     }
 
-    /// The pending change of `key` for a page; copies the record into `record`.
+    /// Finds the pending change of `key`, and copies its record into `record`.
     pub(super) fn find(&self, pid: PageId, key: &[u8], record: &mut RecordCopy) -> Result<Waiting> {
         self.shards.change(pid, |shard| shard.find(pid, key, record))
     }
 
-    /// Whether something waits for a page of a key that begins so.
+    /// Returns whether a page has pending changes of a key that begins with `beginning`.
     pub(super) fn has_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         self.shards.change(pid, |shard| {
             shard.bytes.clear();
@@ -317,24 +317,25 @@ impl Pending {
         })
     }
 
-    /// Grows with each change that waits for a page, as long as that has no frame.
+    /// Bytes of the pending changes of a page. They only grow while the page has no new image or
+    /// frame.
     pub(super) fn bytes_waiting(&self, pid: PageId) -> usize {
         self.shards.lock(pid).chain_bytes(pid)
     }
 
-    /// The epochs of which a page has entries: the older one, and the newer one.
+    /// The epochs of the pending changes of a page: the older one, and the newer one.
     pub(super) fn epochs(&self, pid: PageId) -> (Option<Epoch>, Option<Epoch>) {
         let shard = self.shards.lock(pid);
         (shard.older.get(&pid.0).map(|of| of.epoch), shard.newer.get(&pid.0).map(|of| of.epoch))
     }
 
-    /// Whether a page has entries of `epoch`.
+    /// Returns whether a page has pending changes of `epoch`.
     pub(super) fn has(&self, pid: PageId, epoch: Epoch) -> bool {
         let (older, newer) = self.epochs(pid);
         older == Some(epoch) || newer == Some(epoch)
     }
 
-    /// The entries of the older epoch, encoded; empty without any.
+    /// The changes of the older epoch, encoded; empty if there are none.
     pub(super) fn oldest_bytes(&self, pid: PageId) -> Vec<u8> {
         let shard = self.shards.lock(pid);
         let mut bytes = Vec::new();
@@ -343,19 +344,19 @@ impl Pending {
         bytes
     }
 
-    /// Appends all that waits for a page to `bytes`, in its order.
+    /// Appends all pending changes of a page to `bytes`, in their order.
     pub(super) fn copy_all(&self, pid: PageId, bytes: &mut Vec<u8>) {
         let shard = self.shards.lock(pid);
         shard.of_page(pid).for_each(|entries| shard.cells.copy_bytes(entries.chain, bytes));
     }
 
-    /// Bytes of the entries of the older epoch.
+    /// Bytes of the changes of the older epoch.
     pub(super) fn oldest_length(&self, pid: PageId) -> usize {
         let shard = self.shards.lock(pid);
         shard.older.get(&pid.0).map_or(0, |oldest| oldest.chain_bytes as usize)
     }
 
-    /// Takes out the entries of the older epoch, and says which it is.
+    /// Removes the changes of the older epoch, and returns the epoch.
     pub(super) fn take_oldest(&self, pid: PageId) -> Option<Epoch> {
         let (oldest, next_since) = self.shards.change(pid, |shard| {
             let oldest = shard.older.remove(&pid.0)?;
@@ -375,8 +376,9 @@ impl Pending {
         Some(oldest)
     }
 
-    /// Appends to `bytes` those entries of an epoch that are not in listed change files, or `all`
-    /// of them, which count as saved then. `None` if the older entries are of another epoch.
+    /// Appends the changes of an epoch to `bytes` that are not in listed change files, or all
+    /// changes if `all`. From then on they count as saved. `None` if the older changes belong to
+    /// another epoch.
     pub(super) fn save(&self, pid: PageId, epoch: Epoch, all: bool, bytes: &mut Vec<u8>) -> Option<Unsaved> {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == epoch)?;
@@ -390,7 +392,7 @@ impl Pending {
         })
     }
 
-    /// No change file counts for what waits for a page: its image has moved.
+    /// Notes that no change file is valid for a page any more, because its image has moved.
     pub(super) fn forget_saved(&self, pid: PageId) {
         self.shards.change(pid, |shard| {
             let entries = [shard.older.get_mut(&pid.0), shard.newer.get_mut(&pid.0)];
@@ -398,8 +400,8 @@ impl Pending {
         });
     }
 
-    /// Adds saved entries to those of `epoch`, the current one, in the order of their files.
-    /// Whether they are the first of the page.
+    /// Adds saved changes to the changes of `epoch`, the current one, in the order of their files.
+    /// Returns whether they are the first of the page.
     pub(super) fn restore(&self, pid: PageId, epoch: Epoch, changes: &[u8], growth_bytes: usize) -> bool {
         let is_first = self.shards.change(pid, |shard| {
             let is_first = !shard.older.contains_key(&pid.0);
@@ -417,8 +419,8 @@ impl Pending {
         is_first
     }
 
-    /// The entries of an epoch that is given up belong to the next one. Whether there were any, and
-    /// whether there are others of the next one.
+    /// Moves the changes of an abandoned epoch to the next epoch. Returns whether there were any,
+    /// and whether the next epoch had changes already.
     pub(super) fn carry_over(&self, pid: PageId, given_up: Epoch) -> (bool, bool) {
         self.shards.change(pid, |shard| {
             let older = shard.older.get_mut(&pid.0).filter(|older| older.epoch == given_up);
@@ -434,7 +436,7 @@ impl Pending {
         })
     }
 
-    /// Notes that entries of a tree had to be given up.
+    /// Notes that pending changes of a tree were dropped as lost.
     pub(super) fn note_given_up(&self, tree: TreeId) {
         let mut given_up = self.given_up.lock();
         if !given_up.contains(&tree) {
@@ -442,19 +444,19 @@ impl Pending {
         }
     }
 
-    /// Trees of which entries had to be given up since this was last asked.
+    /// Trees with pending changes that were dropped as lost since the previous call.
     pub(super) fn take_given_up(&self) -> Vec<TreeId> {
         std::mem::take(&mut *self.given_up.lock())
     }
 
-    /// Whether the entries that have waited longest came before that epoch.
+    /// Returns whether the oldest pending changes were added before `epoch`.
     pub(super) fn waits_since_before(&self, epoch: Epoch) -> bool {
         let mut order = self.order.lock();
         while let Some(place) = order.front() {
             if self.counts_still(*place) {
                 return place.1 < epoch;
             }
-            // It would hide those behind it.
+            // It would hide the elements after it.
             order.pop_front();
         }
         false
@@ -464,7 +466,7 @@ impl Pending {
         self.shards.lock(pid).older.get(&pid.0).is_some_and(|older| older.since == since)
     }
 
-    /// The page whose entries have waited longest; it is out of the order then.
+    /// Removes the page with the oldest pending changes from the order, and returns it.
     pub(super) fn next_in_order(&self) -> Option<PageId> {
         let mut order = self.order.lock();
         while let Some(place) = order.pop_front() {
@@ -475,20 +477,20 @@ impl Pending {
         None
     }
 
-    /// Puts a page back to the end of the order, if something waits for it.
+    /// Appends a page to the order, if it still has pending changes.
     pub(super) fn put_back(&self, pid: PageId) {
         let mut order = self.order.lock();
         let since = self.shards.lock(pid).older.get(&pid.0).map(|older| older.since);
         order.extend(since.map(|since| (pid, since)));
     }
 
-    /// Takes places that count no more out of the order when there are many.
+    /// Removes elements that are not valid any more from the order, if there are many.
     pub(super) fn tidy_order(&self) {
         let mut order = self.order.lock();
         if order.len() <= ORDER_MIN.max(4 * self.pages_count()) {
             return;
         }
-        // A page may have been put back, and have come again in the same epoch.
+        // A page may have been put back, and have been added again in the same epoch.
         let mut seen = FastSet::default();
         order.retain(|place| self.counts_still(*place) && seen.insert(place.0));
     }
@@ -498,7 +500,7 @@ impl Pending {
 mod tests {
     use super::*;
 
-    /// Of each page that something waits for; the cells come beside it.
+    /// The memory for each page with pending changes, without its cells.
     #[test]
     fn what_is_known_of_a_page_with_entries_is_small() {
         assert!(size_of::<EpochPending>() <= 40, "{}", size_of::<EpochPending>());

@@ -1,5 +1,5 @@
-//! From a key to the place of its change: tickets for cold leaves, reservations, and the records
-//! that are pending there. Invariants: B2, B3, B18 to B20 at the head of the room.
+//! Tickets for cold leaves, reservations of places for changes, and reading pending records.
+//! Invariants B2, B3 and B18 to B20 are at the head of `leaves` and in docs/developers/leaves.md.
 
 use super::pending::{Size, Waiting};
 use super::{ColdLeaves, Leaves};
@@ -11,27 +11,27 @@ use crate::pool::{
     EntryGuard, MiniTransaction, PageClass, PageEntry, Pool, Reserve, ReservedToken, Residence,
 };
 
-/// The assumption of a change about a place that nobody has looked at. A change that meets
-/// something else tells of damage (B8).
+/// The assumption of a change about a record that was not read. A change that finds something else
+/// reports damage (B8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
-    /// No live record is there.
+    /// There is no live record.
     New,
-    /// A live record is there that everybody sees.
+    /// There is a live record that all snapshots see.
     Live,
-    /// Nothing: the change removes whatever is there.
+    /// No assumption: the change removes any record.
     Any,
 }
 
-/// The right to have changes wait for a leaf that is not in memory, as long as it stays so (B2).
+/// The right to make changes pending for a leaf while it has the same image and no frame (B2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket {
     pid: PageId,
     location: Location,
 }
 
-/// A place for a change of a cold leaf that is about to be pending (B19). It is to be used or given
-/// back inside the mini-transaction in which it was made.
+/// A place for a change of a cold leaf that is about to become pending (B19). It must be used or
+/// released inside the mini-transaction in which it was made.
 #[derive(Debug)]
 pub struct Reservation {
     pid: PageId,
@@ -64,20 +64,21 @@ impl Ticket {
         Self { pid, location }
     }
 
-    /// The leaf.
+    /// The page number of the leaf.
     pub fn pid(&self) -> PageId {
         self.pid
     }
 }
 
 impl Leaves {
-    /// Whether there can be tickets at all: none before the first leaf has left memory.
+    /// Returns whether tickets are possible: none before the first leaf was evicted.
     pub fn has_tickets(&self) -> bool {
         self.cold.pending.is_on() && self.pool.has_evicted()
     }
 
-    /// A ticket for a record of up to `bytes` bytes in the leaf `pid`, if that has left memory and
-    /// the record may wait. The caller has the latch of the parent, which names that leaf (B2).
+    /// A ticket for a record of up to `bytes` bytes in the leaf `pid`, if the leaf has no frame and
+    /// the record may become pending. The caller holds the latch of the parent that names the leaf
+    /// (B2).
     pub fn ticket(&self, pid: PageId, bytes: usize) -> Option<Ticket> {
         let entry = self.pool.known_entry(pid)?;
         let ticket = Ticket { pid, location: entry.location()? };
@@ -110,7 +111,7 @@ impl Leaves {
         })
     }
 
-    /// Whether a ticket is still good for a change that makes the page grow by `bytes`.
+    /// Returns whether a ticket is still valid for a change that makes the page grow by `bytes`.
     pub fn is_good(&self, ticket: &Ticket, bytes: usize) -> bool {
         let entry = self.pool.page_entry(ticket.pid);
         is_good(&entry, ticket)
@@ -118,9 +119,9 @@ impl Leaves {
             && entry.room().is_some_and(|room| self.cold.pending.fits(ticket.pid, bytes, room))
     }
 
-    /// Reserves a place for a change that makes the leaf grow by `bytes` at most, if the ticket is
-    /// still good for it: the leaf stays cold until the change is [buffered](Self::buffer), or the
-    /// place [given back](Self::release), in the same mini-transaction (B19).
+    /// Reserves a place for a change that makes the leaf grow by at most `bytes`, if the ticket is
+    /// still valid for it. The leaf stays cold until the change is [buffered](Self::buffer) or the
+    /// place is [released](Self::release), in the same mini-transaction (B19).
     pub fn reserve(
         &self,
         _inside: &MiniTransaction<'_>,
@@ -140,7 +141,7 @@ impl Leaves {
         Some(Reservation { pid, bytes, is_open: true, _held: ReservedToken::new() })
     }
 
-    /// Gives a place back.
+    /// Releases a place without using it.
     pub fn release(&self, reservation: Reservation) {
         let (pid, bytes) = reservation.end();
         let entry = self.pool.page_entry(pid);
@@ -148,9 +149,9 @@ impl Leaves {
         self.end_reservation(entry, pid, is_last);
     }
 
-    /// Has a change of `key` be pending for its leaf, in the place that was reserved for it.
-    /// `false`, and nothing has changed, when a thread inside a mini-transaction has given the leaf
-    /// a frame meanwhile, or freed it (B20).
+    /// Makes a change of `key` pending for its leaf, in its reserved place. Returns `false`,
+    /// without any effect but the release of the place, if a thread inside a mini-transaction has
+    /// given the leaf a frame or freed it (B20).
     pub fn buffer(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -159,7 +160,8 @@ impl Leaves {
         change: &BufferedChange<'_>,
     ) -> bool {
         let mut entry = self.pool.page_entry(reservation.pid);
-        // A reader of the page puts the pending changes into the frame before others see it.
+        // A reader of the page applies the pending changes to the frame before other threads see
+        // it.
         if !matches!(entry.residence(), Residence::Stored | Residence::BeingRead) {
             drop(entry);
             self.release(reservation);
@@ -173,14 +175,15 @@ impl Leaves {
             entry.set_pending(true);
             self.pool.changes_of(epoch).mark_pending(pid);
         }
-        // A leaf that is changed again soon should be in memory.
+        // If the leaf is changed again soon, it should get a frame.
         self.pool.note_passed(&mut entry);
         self.end_reservation(entry, pid, is_last);
         self.cold.pending.puts.one();
         true
     }
 
-    /// Counts a change that finds no place, and goes to the leaf inside the mini-transaction.
+    /// Counts a change that got no place, so that it is made in the leaf inside the
+    /// mini-transaction.
     pub fn note_refused(&self) {
         self.cold.pending.refused.one();
     }
@@ -195,16 +198,16 @@ impl Leaves {
             self.pool.wake_readers(pid);
             return;
         }
-        // A waiter has the other lock, and takes that of the entry (B20).
+        // A waiter holds the other lock, and takes the lock of the entry (B20).
         drop(entry);
         if is_wanted && !planted::is_on("leaves: wake nobody who waits for a reserved leaf") {
             self.pool.wake_readers(pid);
         }
     }
 
-    /// Runs `f` on the record of `key`: on the one that waits for the leaf, or else on `stored`,
-    /// that of the image that the ticket names; nobody changes it meanwhile. `None` when the ticket
-    /// is not good any more.
+    /// Runs `f` on the record of `key`: on the pending one, or else on `stored`, the record of the
+    /// image that the ticket names. No thread changes it meanwhile. `None` if the ticket is not
+    /// valid any more.
     pub fn with_stored<R>(
         &self,
         ticket: &Ticket,
@@ -228,9 +231,9 @@ impl Leaves {
         }))
     }
 
-    /// Whether memory and the disk have room for more: a page with pending changes is read and
-    /// written as a whole later (B12), and a checkpoint must be able to read all such pages in time
-    /// (B15).
+    /// Returns whether memory and disk allow more pending changes: a page with pending changes is
+    /// read and written as a whole later (B12), and a checkpoint must be able to read all such
+    /// pages in time (B15).
     pub(super) fn may_be_pending(&self) -> bool {
         let cold = &self.cold;
         if cold.pending.pages_are_many() || cold.small.are_many() {
@@ -241,20 +244,21 @@ impl Leaves {
 }
 
 impl ColdLeaves {
-    /// Whether a change of the leaf whose entry this is may be pending, if any may; whether it
-    /// finds room is asked later.
+    /// Returns whether a change of the leaf with this entry may become pending, if any change may.
+    /// Its room is checked later.
     pub(super) fn may_be_pending_for(&self, entry: &PageEntry) -> bool {
         entry.class() == PageClass::Base && entry.room().is_some()
     }
 
-    /// Whether what is pending is less than it may take of memory.
+    /// Returns whether pending changes are below their memory limit.
     fn waiting_has_memory(&self, pool: &Pool) -> bool {
         let memory = pool.memory();
         memory.used(MemoryUse::Buffered) < memory.buffered_limit()
             || planted::is_on("buffering: let more wait than memory may hold")
     }
 
-    /// Whether the disk has room for all pages that are changed or have pending changes (B12).
+    /// Returns whether the disk has room for all pages that are dirty or have pending changes
+    /// (B12).
     pub(super) fn waiting_has_space(&self, pool: &Pool) -> bool {
         let promised = pool.promised_bytes();
         pool.segments().check_space(promised, promised, Reserve::Whole).is_ok()
@@ -263,7 +267,7 @@ impl ColdLeaves {
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
     let is_same = entry.location() == Some(ticket.location);
-    // Without a known room nothing waits, not even a removal: the page may be damaged.
+    // If its room is unknown, not even a removal may be pending: the page may be damaged.
     entry.residence() == Residence::Stored
         && entry.room().is_some()
         && (is_same || planted::is_on("buffering: do not ask whether the image is the same"))

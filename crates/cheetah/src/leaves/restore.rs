@@ -1,5 +1,6 @@
-//! A startup takes back what was saved ([`super::save`]), in several passes if it is more than
-//! memory may hold: each takes what waits for some of the pages and brings it into these.
+//! Startup restores the saved changes ([`super::save`]), in several passes if they exceed the
+//! memory limit: each pass restores the changes of some of the pages and applies them to these
+//! pages.
 
 use super::{change_file, ColdLeaves, Leaves};
 use crate::base::hash::hash_number;
@@ -12,9 +13,9 @@ use crate::pool::Pool;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Leaves {
-    /// For a startup, once the trees are known, before anything else changes: takes what the listed
-    /// files have, but of `dropped` trees, and removes all other files. The trees come back of
-    /// which something is lost, with the damage. Blocks for I/O.
+    /// For a startup, after the trees are registered and before any other change: restores the
+    /// changes in the listed files, except those of `dropped` trees, and removes all other files.
+    /// Returns the trees that have lost changes, with the damage. Blocks for I/O.
     pub fn restore_changes(
         &self,
         listed: &[ListedFile],
@@ -32,7 +33,7 @@ impl Leaves {
         while !restoring.restore(listed, &mut damaged)? {}
         let given_up = self.cold.pending.take_given_up();
         if !given_up.is_empty() {
-            let detail = "the page that they change does not exist any more; they are lost";
+            let detail = "the page that they change does not exist; they are lost";
             damaged.push((given_up, Error::corrupt("saved changes", detail)));
         }
         let mut files = self.cold.files.lock();
@@ -43,16 +44,17 @@ impl Leaves {
         Ok(damaged)
     }
 
-    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and the
-    /// changes that wait for it, or stand in it, are given up. For a copy of what is left of a
-    /// database: nobody waits for a better disk.
+    /// From now on a leaf or a change file that the disk cannot read counts as damaged, and its
+    /// pending or saved changes are dropped. For a copy of a damaged database, where waiting for a
+    /// better disk is no option.
     pub fn take_unread_for_damaged(&self) {
         self.cold.takes_unread_for_damaged.store(true, Relaxed);
     }
 }
 
 impl ColdLeaves {
-    /// Whether an error says that a leaf, or a change file, is damaged, or counts as that.
+    /// Returns whether an error means that a leaf or a change file is damaged, or counts as
+    /// damaged.
     pub(super) fn is_damage(&self, error: &Error) -> bool {
         match self.takes_unread_for_damaged.load(Relaxed) {
             true => error.is_of_unreadable_bytes(),
@@ -60,12 +62,12 @@ impl ColdLeaves {
         }
     }
 
-    /// Folds all pending changes, when nobody else is there.
+    /// Folds all pending changes, while no other thread uses the database.
     fn fold_all(&self, pool: &Pool) -> Result<()> {
         for pid in pool.changes_of(pool.epoch()).pending_pids() {
             self.fold_or_merge(pool, pid, pool.epoch())?;
             if pool.page_entry(pid).has_pending() {
-                let detail = "changes that waited for it cannot be brought into it";
+                let detail = "its pending changes cannot be applied";
                 return Err(Error::corrupt(format!("page {pid}"), detail));
             }
         }
@@ -73,19 +75,19 @@ impl ColdLeaves {
     }
 }
 
-/// Takes what waits from change files, in several passes if it is more than memory may hold.
+/// Restores saved changes, in several passes if they exceed the memory limit.
 struct Restoring<'p> {
     pool: &'p Pool,
     cold: &'p ColdLeaves,
-    /// Trees whose records are not taken.
+    /// Trees whose records are not restored.
     skipped: Vec<TreeId>,
-    /// The hashes of the numbers of the pages of this pass.
+    /// The range of the hashes of the page numbers of this pass.
     first: u64,
     last: u64,
 }
 
 impl Restoring<'_> {
-    /// One pass; whether it was the last.
+    /// Runs one pass. Returns whether it was the last.
     fn restore(&mut self, listed: &[ListedFile], damaged: &mut Vec<(Vec<TreeId>, Error)>) -> Result<bool> {
         for file in listed {
             let read = change_file::read(self.pool.segments().durable(), self.pool.keys(), file, |saved| {
@@ -147,7 +149,7 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Leaves half of the pages to the next pass when memory is full.
+    /// Leaves half of the pages to the next pass if memory is full.
     fn keep_within_memory(&mut self) {
         let limit = self.pool.memory().buffered_limit();
         while self.pool.memory().used(MemoryUse::Buffered) > limit && self.last > self.first {
@@ -160,7 +162,7 @@ impl Restoring<'_> {
         }
     }
 
-    /// Forgets what was taken of such pages; of how many.
+    /// Drops the restored changes of some pages. Returns the number of pages.
     fn forget(&self, is_such: impl Fn(PageId, TreeId) -> bool) -> usize {
         let mut forgotten = 0;
         for pid in self.pool.changes_of(self.pool.epoch()).pending_pids() {

@@ -1,26 +1,29 @@
-//! Changes that wait for leaves are *saved* in a change file when a checkpoint needs them, and go
-//! on waiting ([decision 44](../../../../../docs/developers/decisions/0044-changes-are-saved.md)).
+//! When a checkpoint needs pending changes to be durable, it *saves* them in a change file, and
+//! they stay pending
+//! ([decision 44](../../../../../docs/developers/decisions/0044-changes-are-saved.md)).
 //!
 //! Invariants
-//!   V1  The changes saved of a page for an epoch are those that waited for it at the epoch switch,
-//!       with the image that the page map has in that epoch. Both are looked at under the lock of
-//!       the page's entry, while the oldest changes are of that epoch: until then its image cannot
-//!       change but with them (B6, C1).
-//!   V2  Under the same lock the changes become those of the next epoch, as if its checkpoint had
-//!       been given up. So each checkpoint saves, or writes, all that waits.
-//!   V3  A file has what no listed file has yet, or all of a page, from the beginning. It is listed
-//!       with the ones before, unless it has all of every page. After a checkpoint that was given
-//!       up the next one saves all: its own file counts for nothing.
-//!   V4  A startup takes a record for what waits if the page map names its image: locations are
-//!       never given out twice, so of a page that was written since then it does not. It takes
-//!       records in the order of the files; of a tree of which some are damaged, none.
-//!   V5  When an image moves under its changes, no file counts for them any more.
+//!   V1  The changes saved of a page for an epoch are the changes that were pending at the epoch
+//!       switch, together with the page's image in the page map of that epoch. Both are read under
+//!       the lock of the page's entry while the oldest changes belong to that epoch: until then the
+//!       image can only change together with them (B6, C1).
+//!   V2  Under the same lock the changes become changes of the next epoch, as in an abandoned
+//!       checkpoint. So each checkpoint saves or writes all pending changes.
+//!   V3  A file contains the changes that no listed file has yet, or all changes of every page. It
+//!       is listed with the previous files, unless it contains all. After an abandoned checkpoint
+//!       the next one saves all: the file of the abandoned one is not valid.
+//!   V4  Startup restores a record if the page map names its image. Locations are never reused, so
+//!       it skips the records of a page that was written since then. It restores records in the
+//!       order of the files, and no record of a tree with a damaged one.
+//!   V5  When an image with pending changes moves, no file is valid for these changes any more.
 //!   V6  Saving may use the reserve of the disk: no statement may make changes that need more than
-//!       a page for each leaf (B12). A file takes less, but for the parity of few leaves.
-//!   V7  A file is unlinked once an epoch is committed that does not list it, and at a startup. One
-//!       of a checkpoint that was given up goes at once, unless its commit may be durable.
-//!   V8  After damage of a listed file, mended or not, the next one has all.
-//! Locks     `saved_files` for a moment, under no other one, and nothing under it.
+//!       one page for each leaf (B12). A file takes less, except for the parity if there are few
+//!       leaves.
+//!   V7  A file is unlinked once an epoch is committed that does not list it, and at startup. The
+//!       file of an abandoned checkpoint is unlinked at once, unless its commit may be durable.
+//!   V8  After damage of a listed file, repaired or not, the next file contains all changes.
+//! Locks     `files`, held briefly. The locks of scrubbed files may be held before it; only the
+//!           keys' list of change files is locked under it.
 
 use super::change_file::{self, Reading, Writer};
 use super::pending::Unsaved;
@@ -32,60 +35,61 @@ use crate::format::state::ListedFile;
 use crate::memory::MemoryUse;
 use crate::pool::{Pool, Residence};
 
-/// Files that are listed at most before one has all.
+/// Maximum number of listed files. The next file contains all changes.
 const LISTED_MAX: usize = 32;
 
 /// The change files of the last committed epoch.
 #[derive(Default, Debug)]
 pub(super) struct SavedFiles {
     pub(super) listed: Vec<ListedFile>,
-    /// The last checkpoint was given up.
+    /// The last checkpoint was abandoned.
     pub(super) next_has_all: bool,
-    /// Files that are damaged on the disk: their changes are known, and written anew.
+    /// Files that are damaged on disk. Their changes are in memory, and the next checkpoint
+    /// rewrites them.
     pub(super) damaged: Vec<Epoch>,
-    /// Files of checkpoints that were given up, and whose commit may be durable (V7).
+    /// Files of abandoned checkpoints whose commit may be durable (V7).
     orphans: Vec<Epoch>,
     /// The epoch whose checkpoint may be writing its file.
     in_writing: Option<Epoch>,
-    /// The last checkpoint met a full disk: the next one saves nothing.
+    /// The last checkpoint found the disk full: the next one saves nothing.
     is_disk_full: bool,
 }
 
-/// How much of what is pending a change file has.
+/// The part of the pending changes that a change file contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Extent {
-    /// Nothing: leaves are written instead.
+    /// None: leaves are written instead.
     Nothing,
-    /// The entries that no listed file has yet.
+    /// The changes that no listed file has yet.
     New,
-    /// All of every page.
+    /// All changes of every page.
     All,
 }
 
-/// The change file of a checkpoint. Dropping it gives the file up.
+/// The change file of a checkpoint. Dropping it abandons the file.
 #[derive(Debug)]
 pub(crate) struct Saving<'l> {
     leaves: &'l Leaves,
     epoch: Epoch,
     extent: Extent,
-    /// Begun with the first record.
+    /// Created with the first record.
     writer: Option<Writer>,
     changes: Vec<u8>,
     listed: Vec<ListedFile>,
     is_open: bool,
-    /// The commit of the epoch has failed, and may be durable all the same (V7).
+    /// The commit of the epoch has failed, but may be durable (V7).
     may_be_durable: bool,
 }
 
 impl Leaves {
-    /// A checkpoint has met an error.
+    /// Notes that a checkpoint has failed with `error`.
     pub fn note_failed_checkpoint(&self, error: &Error) {
         if matches!(error, Error::DiskFull(_)) {
             self.cold.files.lock().is_disk_full = true;
         }
     }
 
-    /// The change file of an epoch that has ended. Nothing is in it yet.
+    /// Begins to save the changes of an epoch that has ended.
     pub(crate) fn begin_saving(&self, epoch: Epoch) -> Saving<'_> {
         Saving {
             leaves: self,
@@ -99,8 +103,9 @@ impl Leaves {
         }
     }
 
-    /// How much a checkpoint may save. Nothing where changes may not be pending; and nothing after
-    /// one that met a full disk, once: nothing may be left that only folding gives back.
+    /// The part of the pending changes that a checkpoint may save. Nothing if changes may not be
+    /// pending. Nothing, once, after a checkpoint on a full disk: it must fold, because saving
+    /// frees no space.
     fn extent_of_saving(&self, epoch: Epoch) -> Extent {
         let pending = &self.cold.pending;
         let mut files = self.cold.files.lock();
@@ -125,8 +130,8 @@ impl Leaves {
         }
     }
 
-    /// The keys of all change files that there may be, that of a checkpoint under way too: it will
-    /// be listed (E14).
+    /// The keys of all change files that may exist, including the file of a checkpoint in progress,
+    /// which will be listed (E14).
     pub fn keys_of_change_files(&self) -> Vec<KeyName> {
         let files = self.cold.files.lock();
         let in_writing = files
@@ -137,8 +142,8 @@ impl Leaves {
         self.pool.keys().of_change_files(&all)
     }
 
-    /// Reads the listed files that have changes of any of `trees`, as far as they are still listed
-    /// then: returns the faults that cannot be mended. Blocks for I/O.
+    /// Reads the listed files that have changes of any of `trees`. Returns the damage that cannot
+    /// be repaired, except for files that are not listed any more by then. Blocks for I/O.
     pub fn check_change_files(&self, trees: &[TreeId]) -> Vec<Error> {
         let listed = self.cold.listed_files();
         let of_trees = listed.iter().filter(|file| file.trees.iter().any(|tree| trees.contains(tree)));
@@ -152,16 +157,16 @@ impl Leaves {
         read.collect()
     }
 
-    /// Bytes of the change files.
+    /// Bytes of the change files on disk.
     pub fn change_file_bytes(&self) -> u64 {
         self.cold.files.lock().listed.iter().map(change_file::bytes_on_disk).sum()
     }
 }
 
 impl Saving<'_> {
-    /// Saves what is pending for leaves, instead of having these written. `pause` is called between
-    /// steps of `step_pages` leaves; its error ends the saving. To be called before a page of the
-    /// epoch is written. After an error, drop it and the epoch. Does I/O.
+    /// Saves pending changes, so that their leaves need not be written. Calls `pause` between steps
+    /// of `step_pages` leaves; an error of `pause` ends the saving. Must be called before any page
+    /// of the epoch is written. After an error, drop this and the epoch. Does I/O.
     pub(crate) fn save_pending(
         &mut self,
         step_pages: usize,
@@ -172,7 +177,7 @@ impl Saving<'_> {
             return Ok(());
         }
         let mut pages = self.leaves.pool.changes_of(self.epoch).pending_pids();
-        // In the order of their numbers: it compresses better.
+        // Ordered by page number, which compresses better.
         pages.sort_unstable();
         for (number, step) in pages.chunks(step_pages).enumerate() {
             if number > 0 {
@@ -183,7 +188,7 @@ impl Saving<'_> {
         Ok(())
     }
 
-    /// Saves what is pending for a page since the epoch or before, if it has no frame.
+    /// Saves the pending changes of a page if it has no frame and they belong to the epoch.
     fn save_page(&mut self, pid: PageId) -> Result<()> {
         let (pool, cold) = (&*self.leaves.pool, &*self.leaves.cold);
         let entry = pool.page_entry(pid);
@@ -195,7 +200,7 @@ impl Saving<'_> {
         let unsaved = cold.pending.save(pid, self.epoch, self.extent == Extent::All, &mut self.changes);
         let Some(Unsaved { begins, growth_bytes }) = unsaved else { return Ok(()) };
         cold.carry_over_pending(pool, pid, self.epoch);
-        // Room that is not known is written as none; so little room is not known after a startup.
+        // Unknown room is written as 0. So a leaf without room has unknown room after a startup.
         let room = entry.room().unwrap_or(0);
         drop(entry);
         if self.changes.is_empty() || planted::is_on("saving: forget what waits") {
@@ -220,7 +225,7 @@ impl Saving<'_> {
         })
     }
 
-    /// Makes what was saved durable: the files that the epoch lists. Blocks for I/O.
+    /// Makes the saved changes durable. Returns the files that the epoch lists. Blocks for I/O.
     pub(crate) fn finish(&mut self) -> Result<&[ListedFile]> {
         let (pool, cold) = (&*self.leaves.pool, &*self.leaves.cold);
         if self.extent == Extent::New {
@@ -240,12 +245,12 @@ impl Saving<'_> {
         Ok(&self.listed)
     }
 
-    /// The commit of the epoch that lists the files has failed, and may be durable all the same.
+    /// Notes that the commit of the epoch that lists the files has failed, but may be durable.
     pub(crate) fn note_may_be_durable(&mut self) {
         self.may_be_durable = true;
     }
 
-    /// The epoch that lists the files is committed.
+    /// Notes that the epoch that lists the files is committed.
     pub(crate) fn committed(mut self) {
         self.is_open = false;
         self.leaves.cold.note_listed(&self.leaves.pool, std::mem::take(&mut self.listed));
@@ -261,7 +266,7 @@ impl Drop for Saving<'_> {
 }
 
 impl ColdLeaves {
-    /// An epoch is committed that lists these files.
+    /// Notes that an epoch is committed that lists these files.
     fn note_listed(&self, pool: &Pool, listed: Vec<ListedFile>) {
         let mut files = self.files.lock();
         let before = std::mem::replace(&mut files.listed, listed);
@@ -270,7 +275,7 @@ impl ColdLeaves {
         let mut gone: Vec<_> = before.iter().map(|file| file.epoch).collect();
         gone.append(&mut files.orphans);
         gone.retain(|epoch| files.listed.iter().all(|file| file.epoch != *epoch));
-        // One that was let go of just before it was noted is not listed either.
+        // A file that was removed just before its damage was noted is not listed either.
         let SavedFiles { listed, damaged, .. } = &mut *files;
         damaged.retain(|epoch| listed.iter().any(|file| file.epoch == *epoch));
         let is_intact = damaged.is_empty();
@@ -279,12 +284,12 @@ impl ColdLeaves {
             pool.health().background_errors().clear(change_file::PLACE);
         }
         for epoch in gone {
-            // A file that is left goes at the next startup.
+            // The next startup removes a remaining file.
             let _ = change_file::remove(pool.segments().durable(), epoch);
         }
     }
 
-    /// The checkpoint of an epoch is given up; `may_be_durable` if CONTROL may name it (V7).
+    /// Abandons the change file of an epoch. `may_be_durable`: CONTROL may name the epoch (V7).
     fn give_up_saving(&self, pool: &Pool, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.files.lock();
         files.next_has_all = !planted::is_on("saving: count what was given up as saved");
@@ -294,7 +299,7 @@ impl ColdLeaves {
             return;
         }
         drop(files);
-        // A file that is left goes at the next startup.
+        // The next startup removes a remaining file.
         let _ = change_file::remove(pool.segments().durable(), epoch);
     }
 
@@ -303,8 +308,8 @@ impl ColdLeaves {
         self.files.lock().listed.clone()
     }
 
-    /// A file has been read to its end, or to an error: its damage is noted, unless a checkpoint
-    /// has let go of the file meanwhile. The error, if it was not.
+    /// Notes the damage of a file that was read to its end or to an error, unless a checkpoint has
+    /// removed the file meanwhile. Returns damage that cannot be repaired.
     pub(super) fn note_read_file(
         &self,
         pool: &Pool,
@@ -328,8 +333,8 @@ impl ColdLeaves {
         }
     }
 
-    /// A file is damaged. Its changes are known: they are in memory, or will be. That is a
-    /// background error until a checkpoint has written all anew.
+    /// Notes that a file is damaged. Its changes are in memory, or will be. The damage is a
+    /// background error until a checkpoint has rewritten all changes.
     pub(super) fn note_damaged_file(&self, pool: &Pool, file: &ListedFile, damage: Error) {
         let mut files = self.files.lock();
         if !files.damaged.contains(&file.epoch) {
@@ -337,8 +342,8 @@ impl ColdLeaves {
         }
         drop(files);
         let errors = pool.health().background_errors();
-        errors.note(change_file::PLACE, &damage.with_words("the next checkpoint writes anew what it has"));
-        // A checkpoint may have done so since then.
+        errors.note(change_file::PLACE, &damage.with_words("the next checkpoint rewrites its changes"));
+        // A checkpoint may have done so meanwhile.
         if self.files.lock().damaged.is_empty() {
             errors.clear(change_file::PLACE);
         }
@@ -351,8 +356,8 @@ mod tests {
     use crate::base::Config;
     use crate::leaves::testing::Database;
 
-    /// A checkpoint may let go of a change file between the look whether it is listed and the note
-    /// that it is damaged: the note goes with the next one.
+    /// A checkpoint may remove a change file between the check that it is listed and the note that
+    /// it is damaged: the next checkpoint removes the note.
     #[test]
     fn damage_of_a_change_file_that_has_gone_is_forgotten() {
         let db = Database::new(&Config::tiny());

@@ -1,22 +1,23 @@
-//! Reading the listed change files at the pace of the pool's scrubbing, to find damage.
+//! Reading the listed change files at the rate of the pool's scrubbing, to find damage.
 
 use super::change_file::Reading;
 use super::ColdLeaves;
 use crate::format::state::ListedFile;
 use crate::pool::Pool;
 
-/// How far a pass is.
+/// The progress of a pass.
 #[derive(Default, Debug)]
 pub(super) struct ScrubbedFiles {
-    /// Files that have not been read, the next one last.
+    /// Files not read yet. The next one is last.
     files: Vec<ListedFile>,
     /// The file that is being read.
     reading: Option<Reading>,
 }
 
 impl ColdLeaves {
-    /// Checks the next block of the change files, from the first one if `restart`: the bytes that
-    /// were read, `None` behind the last block. Damage is a background error of its own. Does I/O.
+    /// Checks the next block of the change files; the first one if `restart`. Returns the number of
+    /// bytes read, or `None` after the last block. Damage becomes a background error of its own.
+    /// Does I/O.
     pub(super) fn scrub_next(&self, pool: &Pool, restart: bool) -> Option<u64> {
         let mut pass = self.scrubbed.lock();
         if restart {

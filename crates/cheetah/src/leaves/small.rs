@@ -1,7 +1,8 @@
-//! Leaves that have become small when their pending changes were applied. A thread that removes a
-//! record from a leaf in memory sees to it that a small leaf is merged with a neighbour. Nobody
-//! does when the removal is pending, so such leaves are noted for purge; and so are empty ones that
-//! are read, of which the note was lost with a crash.
+//! Leaves that have become small by applying their pending changes.
+//!
+//! A thread that removes a record from a leaf in memory also merges the leaf with a neighbor if it
+//! has become small. A pending removal cannot do this, so such leaves are noted for purge. Empty
+//! leaves that are read are noted too, because a crash loses the notes.
 
 use super::Leaves;
 use crate::base::TreeId;
@@ -10,11 +11,12 @@ use crate::pool::Frame;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// From this many on, no more changes may be pending. Twice as many are noted; the others stay
-/// small until another record of theirs goes, and those that are empty until they are read again.
+/// From this number on, no more changes may become pending. Up to twice as many leaves are noted. A
+/// leaf that is not noted stays small until another of its records is removed, or, if it is empty,
+/// until it is read again.
 const LEAVES_MANY: usize = 1024;
 
-/// See the module. A leaf is told by its tree and its low fence.
+/// The leaves, identified by tree and lower fence.
 #[derive(Default, Debug)]
 pub(super) struct SmallLeaves(Mutex<BTreeSet<(TreeId, Vec<u8>)>>);
 
@@ -26,7 +28,7 @@ impl SmallLeaves {
         }
     }
 
-    /// Notes a leaf without records that is no root. Nobody else has seen the frame.
+    /// Notes a leaf without records that is not a root. No other thread has seen the frame.
     pub(super) fn note_if_empty(&self, frame: &Frame) {
         let Some(bytes) = frame.try_read() else { return };
         let page = PageView::new(&bytes);
@@ -43,13 +45,12 @@ impl SmallLeaves {
 }
 
 impl Leaves {
-    /// Whether there are any.
+    /// Returns whether any leaf is noted.
     pub fn has_small_leaves(&self) -> bool {
         !self.cold.small.0.lock().is_empty()
     }
 
-    /// A leaf that has become small when its changes were applied, by its tree and a key that
-    /// belongs to it. Each is told once.
+    /// Removes and returns a noted leaf: its tree, and a key that belongs to it.
     pub fn next_small_leaf(&self) -> Option<(TreeId, Vec<u8>)> {
         self.cold.small.0.lock().pop_first()
     }

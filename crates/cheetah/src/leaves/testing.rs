@@ -1,5 +1,5 @@
-//! A database of pages like that of [`pool::testing`](crate::pool::testing), whose leaves may have
-//! pending changes: for the tests of the layers above.
+//! A database of pages like [`pool::testing`](crate::pool::testing), whose leaves may have pending
+//! changes: for the tests of the layers above.
 
 use super::{ColdLeaves, Leaves};
 use crate::base::{Config, PageId};
@@ -8,7 +8,7 @@ use crate::pool::EpochState;
 use cheetah_io::sim::SimDisk;
 use std::sync::Arc;
 
-/// See the module. Its checkpoints save nothing: they write what is pending.
+/// See the module. Its checkpoints do not save pending changes, but write them.
 pub(crate) struct Database {
     pub(crate) pages: Pages,
     pub(crate) leaves: Leaves,
@@ -30,14 +30,14 @@ impl Database {
         Self { pages, leaves }
     }
 
-    /// Folds what is pending for a page, by itself; whether it did.
+    /// Folds the pending changes of a page. Returns whether it did.
     pub(crate) fn fold(&self, pid: PageId) -> bool {
         let pool = &*self.pages.pool;
         self.leaves.cold.fold(pool, pid, pool.epoch()).unwrap()
     }
 
-    /// A whole checkpoint that saves what is pending; `before_commit` runs before its file is
-    /// whole.
+    /// Runs a complete checkpoint that saves pending changes. `before_commit` runs before its file
+    /// is complete.
     pub(crate) fn save_and_commit(&self, before_commit: impl FnOnce()) {
         let (mut ended, ()) = self.pages.pool.end_epoch(|_| ());
         let mut saving = self.leaves.begin_saving(ended.epoch());

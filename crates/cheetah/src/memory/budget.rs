@@ -1,22 +1,22 @@
-//! How much memory each part of the engine uses now.
+//! The memory that each part of the engine uses.
 
 use super::Shares;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The use of memory.
+/// The uses of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryUse {
     /// Page frames, in use and free.
     Frames,
-    /// Images that looks have read.
+    /// Cached images of leaves without a frame.
     Images,
-    /// Entries that wait for a leaf which is not in memory.
+    /// Pending changes of leaves without a frame.
     Buffered,
-    /// Which keys leaves that are not in memory lack.
+    /// Filters of keys, for leaves without a frame.
     Filters,
     /// The page table.
     PageTable,
-    /// Which pages changed in the epochs that have not committed.
+    /// The changed pages of the epochs that have not committed.
     Changes,
     /// Tails of the streams: bytes that are not in a segment file yet.
     Tails,
@@ -26,11 +26,11 @@ pub enum MemoryUse {
     Scratch,
     /// Locks of transactions.
     Locks,
-    /// The part of the log that redo holds, at a startup.
+    /// The part of the log that redo holds during startup.
     Redo,
     /// Rows that loads sort.
     Sort,
-    /// How transactions have ended, while somebody may still ask.
+    /// The outcomes of transactions that may still be looked up.
     Outcomes,
     /// Memory that is too small or too short-lived to be counted one by one: rows and keys of
     /// operations, cursors, the catalog, merging the page map, the allocator's memory for each
@@ -39,7 +39,7 @@ pub enum MemoryUse {
 }
 
 impl MemoryUse {
-    /// All uses with the names under which status shows them.
+    /// All uses, with their names in status.
     pub const ALL: [(MemoryUse, &'static str); 14] = [
         (MemoryUse::Frames, "memory_frames_bytes"),
         (MemoryUse::Images, "memory_images_bytes"),
@@ -58,7 +58,7 @@ impl MemoryUse {
     ];
 }
 
-/// The memory of the engine by its uses.
+/// The memory of the engine, by use.
 #[derive(Debug)]
 pub struct MemoryBudget {
     total_bytes: AtomicUsize,
@@ -66,17 +66,17 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A budget of `total_bytes` bytes of which nothing is in use.
+    /// A budget of `total_bytes` bytes, with nothing in use.
     pub fn new(total_bytes: u64) -> Self {
         Self { total_bytes: AtomicUsize::new(total_bytes as usize), used: Default::default() }
     }
 
-    /// Which part each use gets.
+    /// The share of each use.
     pub fn shares(&self) -> Shares {
         Shares::of(self.limit() as u64)
     }
 
-    /// Changes the limit for all uses together (M3).
+    /// Sets the limit for all uses together (M3).
     pub fn set_limit(&self, total_bytes: u64) {
         self.total_bytes.store(total_bytes as usize, Relaxed);
     }
@@ -96,12 +96,12 @@ impl MemoryBudget {
         self.total_bytes.load(Relaxed)
     }
 
-    /// Says what a use takes now. For parts that know their size.
+    /// Sets the bytes of a use, for parts that know their size.
     pub fn set(&self, of: MemoryUse, bytes: usize) {
         self.used[of as usize].store(bytes, Relaxed);
     }
 
-    /// Counts `bytes` more; returns how many are in use then. Never waits or refuses.
+    /// Counts `bytes` more, and returns the bytes in use. Never waits or refuses.
     pub fn add(&self, of: MemoryUse, bytes: usize) -> usize {
         self.used[of as usize].fetch_add(bytes, Relaxed) + bytes
     }
@@ -111,20 +111,20 @@ impl MemoryBudget {
         self.used[of as usize].fetch_sub(bytes, Relaxed);
     }
 
-    /// Most that the bytes of frames may take now (M2).
+    /// The maximum bytes for frames now (M2).
     pub fn frames_limit(&self) -> usize {
         let pages_bytes = self.frames_and_images_limit();
-        // Images are about to give back their memory beyond their share.
+        // Images beyond their share will be dropped soon.
         let images_bytes = self.shares().images_bytes_max(pages_bytes);
         pages_bytes - self.used(MemoryUse::Images).min(images_bytes)
     }
 
-    /// Most that images may take now.
+    /// The maximum bytes for images now.
     pub fn images_limit(&self) -> usize {
         self.shares().images_bytes_max(self.frames_and_images_limit())
     }
 
-    /// Most that buffered entries may take now.
+    /// The maximum bytes for pending changes now.
     pub fn buffered_limit(&self) -> usize {
         self.shares().buffered_bytes_max(self.pages_limit())
     }
@@ -135,7 +135,7 @@ impl MemoryBudget {
         pages_bytes - self.used(MemoryUse::Buffered).min(buffered_bytes_max)
     }
 
-    /// Most that frames, images and buffered entries may take together.
+    /// The maximum bytes for frames, images and pending changes together.
     fn pages_limit(&self) -> usize {
         let of_pages =
             self.used(MemoryUse::Frames) + self.used(MemoryUse::Images) + self.used(MemoryUse::Buffered);

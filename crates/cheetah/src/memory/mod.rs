@@ -1,22 +1,22 @@
-//! The memory budget of the engine: how much each part uses, and how much it may use.
+//! The memory budget of the engine: how much memory each part uses and may use.
 //!
-//! Long-lived memory has a fixed size and is allocated once. Memory that comes and goes in large
-//! pieces leaves holes in the allocator of the process, and these count as its memory. Frames have
-//! addresses of their own (the pool's buffers).
+//! Long-lived memory has a fixed size and is allocated once. Repeated large allocations would
+//! fragment the process's heap, and the holes count as its memory. Frames have their own address
+//! ranges (the pool's buffers).
 //!
 //! Invariants
 //!   M1  All uses together stay within `buffer_pool_bytes`. Exceptions: frames allocated inside
-//!       mini-transactions, a page read that finds no room in a few looks, a chunk of images that
-//!       has just been taken, and M2's half when the other uses take more than the rest. The
-//!       pool's `make_room` pays the first three back.
-//!   M2  Frames, images and buffered changes together take what the other uses leave, and never
-//!       less than half. Buffered changes have at most a half of that; of the rest images have at
-//!       most a share, and frames what is left. A pool that gives memory to the page table of a
-//!       huge database still works.
-//!   M3  The limit may change at any time. Parts that were set aside when the database was opened
+//!       mini-transactions, a page read that finds no room after a few candidates, a chunk of
+//!       images just allocated, and M2's half when the other uses take more than the rest. The
+//!       pool's `make_room` makes up for the first three.
+//!   M2  Frames, images and pending changes together take what the other uses leave, but never less
+//!       than half of the budget. Pending changes take at most half of that; images take at most a
+//!       share of the rest, and frames take what remains. So a pool that gives memory to the page
+//!       table of a huge database still works.
+//!   M3  The limit may change at any time. Parts that were allocated when the database was opened
 //!       keep their size: the buffers of the log, of streams and of the codec, the limits of locks
-//!       and of sorting, the shards and the length of chunks. Dictionaries follow when the next one
-//!       comes. All else follows in the next steps of the pool's cleaner.
+//!       and of sorting, the number of shards and the length of chunks. Dictionaries adapt when the
+//!       next one is loaded. All else adapts in the next steps of the pool's cleaner.
 
 mod budget;
 mod reservation;

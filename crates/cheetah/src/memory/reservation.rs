@@ -1,9 +1,9 @@
-//! Memory that is counted for as long as its owner lives.
+//! Memory that is counted as long as its owner lives.
 
 use super::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
-/// Bytes that are in use for as long as this lives.
+/// Bytes that count as used until drop.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<MemoryBudget>,

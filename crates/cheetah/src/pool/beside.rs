@@ -1,15 +1,15 @@
-//! The pool's door for the layer above that knows, and changes, leaves without a frame.
+//! The pool's interface to the layer above, which reads and changes leaves without a frame.
 //!
-//! That layer ([`leaves`](crate::leaves)) implements [`BesideFrames`]: the pool tells it when a
-//! page gets a frame, loses it, moves or is freed, and asks it to write what it has pending. In the
-//! other direction the pool lends the locks of page table entries and the steps from image to frame
-//! and back. The pool itself knows no keys.
+//! The layer above ([`leaves`](crate::leaves)) implements [`BesideFrames`]. The pool notifies it
+//! when a page gets a frame, loses its frame, moves or is freed, and requests it to write its
+//! pending changes. In the other direction the pool provides the locks of page table entries and
+//! the steps that convert images to frames and back. The pool itself does not interpret keys.
 //!
 //! Invariants
-//!   I1  The pool calls with the lock of the page's entry where a call takes an entry or says so,
-//!       and otherwise without any lock or latch but those of its caller.
-//!   I2  An implementation waits for no latch under the lock of an entry (F6), and takes no lock
-//!       of an entry in a call that is made under one.
+//!   I1  A call holds the lock of the page's entry if it takes an entry or its doc says so.
+//!       Otherwise it holds only locks and latches of the caller.
+//!   I2  An implementation does not wait for a latch under the lock of an entry (F6), and does not
+//!       take the lock of an entry in a call that already holds one.
 
 use super::frames::{EntryGuard, Frame, PageEntry};
 use super::mtr::EpochChanges;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// The result of [`BesideFrames::on_read`].
 pub enum Merged<'p> {
-    /// The frame has everything that was pending, and may be published.
+    /// All pending changes are in the frame, which may be published.
     Into(EntryGuard<'p>),
-    /// The page has changed meanwhile: look it up again.
+    /// The page was changed concurrently: look it up again.
     Again(EntryGuard<'p>),
 }
 
@@ -36,10 +36,10 @@ impl std::fmt::Debug for Merged<'_> {
     }
 }
 
-/// State that a layer above keeps of pages beside their frames. See the module for the locks.
+/// State that the layer above keeps for pages without a frame. The module describes the locks.
 pub trait BesideFrames: Send + Sync + std::fmt::Debug {
-    /// `frame` was read from `image`, the newest of its page, and nobody else has seen it. Puts
-    /// into it what is pending. May let go of the entry meanwhile, and write an image.
+    /// Applies the pending changes to `frame`, which was read from `image`, the newest image of its
+    /// page, and is not published yet. May release the entry for a while, and may write an image.
     fn on_read<'p>(
         &self,
         pool: &'p Pool,
@@ -48,51 +48,51 @@ pub trait BesideFrames: Send + Sync + std::fmt::Debug {
         image: &ImageRef,
     ) -> Result<Merged<'p>>;
 
-    /// A page loses its clean frame.
+    /// A page is losing its clean frame.
     fn on_evict(&self, pool: &Pool, entry: &mut PageEntry, frame: &Frame);
 
-    /// A page for which something is pending got another image. Under the lock of its entry.
+    /// A page with pending changes got a new image. Called under the lock of its entry.
     fn on_install(&self, pid: PageId);
 
-    /// A page is about to be freed: an epoch that is being written gets what is pending of it. May
-    /// do I/O. `false` when the page has a frame now.
+    /// A page is about to be freed: writes its pending changes if they belong to an epoch that is
+    /// being written. May do I/O. Returns `false` if the page has a frame now.
     fn before_free(&self, pool: &Pool, pid: PageId) -> bool;
 
-    /// A page for which something is pending is freed. Under the lock of its entry.
+    /// A page with pending changes is being freed. Called under the lock of its entry.
     fn on_free(&self, pool: &Pool, pid: PageId);
 
-    /// Whether the image of a page for which something is pending may move in `epoch`. Under the
-    /// lock of its entry.
+    /// Returns whether the image of a page with pending changes may move in `epoch`. Called under
+    /// the lock of the page's entry.
     fn may_move(&self, pid: PageId, epoch: Epoch) -> bool;
 
-    /// `image` was copied, and the copy at `to` is the image of the page now. Under the lock of its
-    /// entry.
+    /// `image` was copied, and the copy at `to` is now the page's image. Called under the lock of
+    /// its entry.
     fn on_move(&self, image: &ImageRef, to: Location);
 
-    /// Writes what is pending of a page for `epoch`, or gives the page a frame that has it.
-    /// `None` when there is no such frame. Does I/O.
+    /// Writes a page's pending changes for `epoch`, or returns a frame that contains them. `None`
+    /// if there is no such frame. Does I/O.
     fn write_for(&self, pool: &Pool, pid: PageId, epoch: Epoch) -> Result<Option<Arc<Frame>>>;
 
-    /// Whether something of `epoch` is pending for a page. Under the lock of its entry.
+    /// Returns whether a page has pending changes of `epoch`. Called under the lock of its entry.
     fn has(&self, pid: PageId, epoch: Epoch) -> bool;
 
-    /// Pending changes of an epoch that is given up belong to the next one. Under the lock of the
-    /// page's entry.
+    /// Moves the pending changes of an abandoned epoch to the next epoch. Called under the lock of
+    /// the page's entry.
     fn carry_over(&self, pool: &Pool, pid: PageId, given_up: Epoch);
 
-    /// A step of the cleaner: gives memory back, and writes at most `pages_max` pages. How many.
-    /// Does I/O.
+    /// A step of the cleaner: frees memory, and writes at most `pages_max` pages. Returns the
+    /// number of pages written. Does I/O.
     fn step(&self, pool: &Pool, pages_max: usize) -> Result<usize>;
 
-    /// Pages for which something is pending: a checkpoint may have to write as many.
+    /// The number of pages with pending changes: a checkpoint may have to write each of them.
     fn pages_count(&self) -> usize;
 
-    /// Reads the next block of the files beside the images, to find damage: from the first one if
-    /// `restart`. Bytes that were read; `None` at the end. Does I/O.
+    /// Reads the next block of the files with saved changes, to detect damage; the first block if
+    /// `restart`. Returns the number of bytes read, or `None` at the end. Does I/O.
     fn scrub(&self, pool: &Pool, restart: bool) -> Option<u64>;
 }
 
-/// Nothing beside the frames: for a pool by itself.
+/// An implementation without any state, for a pool without `leaves`.
 #[derive(Debug)]
 pub struct NothingBeside;
 
@@ -146,14 +146,14 @@ impl BesideFrames for NothingBeside {
     }
 }
 
-/// For the layer above.
+/// Methods for the layer above.
 impl Pool {
-    /// The entry of a page under its lock; its part of the table is created when needed.
+    /// The entry of a page under its lock. Creates the entry's part of the table if necessary.
     pub(crate) fn page_entry(&self, pid: PageId) -> EntryGuard<'_> {
         self.table.entry(pid)
     }
 
-    /// The entry of a page under its lock, if the table has a place for it.
+    /// The entry of a page under its lock, if its part of the table exists.
     pub(crate) fn known_entry(&self, pid: PageId) -> Option<EntryGuard<'_>> {
         self.table.existing(pid)
     }
@@ -178,13 +178,13 @@ impl Pool {
         self.in_writing.writing()
     }
 
-    /// The checkpoint that is being written cannot succeed any more.
+    /// The current checkpoint can no longer succeed.
     pub(crate) fn fail_checkpoint(&self, error: crate::base::Error) {
         self.in_writing.fail(error);
     }
 
-    /// For a bug: an image that was just written comes into the cache of images, though nobody has
-    /// asked for it.
+    /// For a planted bug: puts an image that was just written into the image cache, although no
+    /// reader requested it.
     pub(crate) fn keep_image(&self, pid: PageId) {
         let Some(image) = self.newest_image(pid) else { return };
         self.scratch.with_buffer(|bytes| {
@@ -194,12 +194,13 @@ impl Pool {
         });
     }
 
-    /// Wakes threads that wait to give a page a frame. Without the lock of its entry.
+    /// Wakes threads that wait to give a page a frame. The caller must not hold the lock of its
+    /// entry.
     pub(crate) fn wake_readers(&self, pid: PageId) {
         self.reads.finished(pid);
     }
 
-    /// Forgets an image that is kept in memory: the next read is from disk.
+    /// Removes a page's image from the image cache: the next read is from disk.
     pub(crate) fn forget_cached_image(&self, pid: PageId) {
         self.image_cache.forget(pid);
     }

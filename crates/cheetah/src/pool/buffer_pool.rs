@@ -1,4 +1,4 @@
-//! The pool itself: its rooms side by side. Each room adds methods in its own folder.
+//! The pool itself: it holds the parts of the modules. Most modules add methods to it.
 
 use super::beside::BesideFrames;
 use super::counters::Counters;
@@ -33,7 +33,7 @@ pub struct Pool {
     pub(super) buffers: Arc<Buffers>,
     pub(super) table: PageTable,
     pub(super) numbers: Mutex<FreePageNumbers>,
-    /// Of the next frame.
+    /// The number of the next frame.
     pub(super) frame_no: AtomicU64,
     pub(super) trees: Trees,
     pub(super) dictionaries: Dictionaries,
@@ -44,7 +44,7 @@ pub struct Pool {
     pub(super) read_ahead: ReadAhead,
     pub(super) scratch: Scratch,
     pub(super) counters: Counters,
-    /// Of single images.
+    /// Latencies of reads of single images.
     pub(super) page_reads: Latency,
     pub(super) cache_curve: CacheCurve,
     pub(super) images: ImageCounters,
@@ -53,19 +53,19 @@ pub struct Pool {
     pub(super) cleaner: Cleaner,
 }
 
-/// The parts that a pool shares with others.
+/// The parts that a pool shares with other components.
 pub struct PoolParts {
-    /// Whether the engine goes on.
+    /// Whether the engine runs or has stopped.
     pub health: Arc<Health>,
-    /// Measures how long things take.
+    /// Measures latencies.
     pub clock: Arc<dyn Clock>,
-    /// The keys that images are closed with.
+    /// The keys that images are encrypted with.
     pub keys: Arc<Keys>,
-    /// Counts what the pool uses.
+    /// Counts the memory that the pool uses.
     pub memory: Arc<MemoryBudget>,
-    /// The images.
+    /// The files of images.
     pub segments: Arc<Segments>,
-    /// The state that the layer above keeps of pages beside their frames.
+    /// The state of the layer above for pages without a frame.
     pub beside: Arc<dyn BesideFrames>,
 }
 
@@ -82,7 +82,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool over the pages of the committed epoch, which `entries` lists, each once, in any
+    /// Opens a pool over the pages of the committed epoch. `entries` lists each page once, in any
     /// order. The first mini-transactions belong to epoch `first`.
     pub fn open(
         config: &Config,
@@ -135,22 +135,23 @@ impl Pool {
         })
     }
 
-    /// The segments with its images.
+    /// The segments with the pool's images.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// The keys that its images are closed with.
+    /// The keys that the pool's images are encrypted with.
     pub fn keys(&self) -> &Arc<Keys> {
         &self.keys
     }
 
-    /// Bytes of the smallest pages.
+    /// Bytes of a page of the smallest class.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// Tells how pages of a tree are encoded. Pages of unknown trees are stored as they are.
+    /// Registers how pages of a tree are encoded. Pages of unregistered trees are compressed as
+    /// opaque bytes.
     pub fn register_tree(&self, def: TreeDef) {
         self.trees.register(def);
     }
@@ -161,23 +162,24 @@ impl Pool {
         self.forget_dictionaries(tree);
     }
 
-    /// The bytes that a tree occupies now.
+    /// The bytes that a tree occupies.
     pub fn tree_bytes(&self, tree: TreeId) -> TreeBytes {
         self.trees.get(tree).bytes()
     }
 
-    /// Images made and read back, for each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero
-    /// again if `restart`.
+    /// Images encoded and decoded, for each of [`IMAGE_BYTES_CLASSES`]. `restart` resets the
+    /// counters.
     pub fn image_work(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
         self.images.read(restart)
     }
 
-    /// As [`image_work`](Self::image_work), of all images of a tree; counted by itself.
+    /// Like [`image_work`](Self::image_work), for all images of one tree. It has counters of its
+    /// own.
     pub fn tree_image_work(&self, tree: TreeId, restart: bool) -> ImageWork {
         self.trees.get(tree).work.read(restart)
     }
 
-    /// Pages of trees that are not `known`.
+    /// The number of pages of trees that are not `known`.
     pub fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
         self.trees.pages_of_others(known)
     }
@@ -188,12 +190,12 @@ impl Pool {
         entry.is_used().then(|| entry.tree())
     }
 
-    /// All pages have numbers below this one.
+    /// All page numbers are below this one.
     pub fn page_numbers_end(&self) -> PageId {
         self.numbers.lock().end()
     }
 
-    /// How long reads of single images from disk have taken.
+    /// The latencies of reads of single images from disk.
     pub fn page_reads(&self) -> LatencyCounts {
         self.page_reads.counts()
     }
@@ -203,8 +205,8 @@ impl Pool {
         &self.memory
     }
 
-    /// Sets the memory of the engine to `total_bytes`, or to the minimum that it needs, and returns
-    /// the new size. The cleaner evicts the excess in its next steps (M3).
+    /// Sets the memory of the engine to `total_bytes`, but at least to the minimum, and returns the
+    /// new size. The cleaner evicts the excess in its next steps (M3).
     pub fn set_memory_bytes(&self, total_bytes: u64) -> u64 {
         let total_bytes = total_bytes.max(Config::buffer_pool_bytes_min(self.page_bytes));
         self.buffers.reserve_addresses(total_bytes as usize);
@@ -235,14 +237,14 @@ impl Pool {
         all
     }
 
-    /// Whether the current epoch has to remember so much that a checkpoint should end it, to free
-    /// the memory.
+    /// Returns whether the current epoch remembers so many moved pages that a checkpoint should end
+    /// it to free the memory.
     pub fn remembers_too_much(&self) -> bool {
         self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
             && !planted::is_on("pool: remember moves without end")
     }
 
-    /// Counts the memory of the page table and of the changes.
+    /// Updates the memory counts of the page table and of the epochs' changes.
     pub(super) fn count_memory(&self) {
         self.memory.set(MemoryUse::PageTable, self.table.bytes());
         self.memory.set(MemoryUse::Changes, self.epochs.changes_bytes());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A number that only grows, unless it is [taken](Counter::take).
+/// A count that only grows, unless it is [taken](Counter::take).
 #[derive(Default, Debug)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -19,14 +19,14 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    /// As [`get`](Self::get); it starts at zero again.
+    /// Returns the count and resets it to zero.
     pub(crate) fn take(&self) -> u64 {
         self.0.swap(0, Relaxed)
     }
 }
 
-/// A number that many threads raise so often that one cache line for all of them would slow them
-/// down.
+/// A counter that many threads increment often. It is striped over several cache lines, because a
+/// single one would become a bottleneck.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct StripedCounter([Stripe; STRIPES_COUNT]);
 
@@ -37,7 +37,7 @@ const STRIPES_COUNT: usize = 16;
 struct Stripe(Counter);
 
 impl StripedCounter {
-    /// Adds one; `thread` is the number of the calling one.
+    /// Adds one. `thread` is the number of the calling thread.
     pub(in crate::pool) fn one_by(&self, thread: usize) {
         self.0[thread % STRIPES_COUNT].0.one();
     }
@@ -47,7 +47,7 @@ impl StripedCounter {
     }
 }
 
-/// The name that status shows of a counter: its own, or one that users have known for longer.
+/// The status name of a counter: its own name, or an older name that users know.
 macro_rules! status_name {
     ($name:ident) => {
         concat!("pool_", stringify!($name))
@@ -73,44 +73,44 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Dictionaries prepared to be read with or written with.
+    /// Dictionaries loaded for reading or for writing.
     dictionary_loads: Counter,
-    /// Images written without the dictionary of their tree, as it was not in memory.
+    /// Images written without the dictionary of their tree, because it was not in memory.
     dictionary_misses: Counter,
-    /// Fetches.
+    /// Page fetches.
     requests: StripedCounter,
     /// Images read from disk.
     reads: Counter,
-    /// Bytes of them.
+    /// Bytes of the images read from disk.
     read_bytes: Counter,
-    /// Fetches that took one record out of an image, and made no frame.
+    /// Fetches that took one record out of an image and made no frame.
     looks: Counter,
     /// New pages.
     creates: Counter,
-    /// Images written of pages of trees.
+    /// Images of tree pages written.
     writes: Counter,
-    /// Bytes of them.
+    /// Bytes of these images.
     written_bytes: Counter,
-    /// Images written of large values.
+    /// Images of large values written.
     blob_writes: Counter,
-    /// Bytes of them.
+    /// Bytes of these images.
     blob_written_bytes: Counter,
-    /// Images moved by the garbage collection.
+    /// Images moved by garbage collection.
     moves: Counter,
-    /// Bytes of them.
+    /// Bytes of these images.
     moved_bytes: Counter,
     /// Bytes of pages before they were encoded.
     encoded_page_bytes: Counter,
-    /// Pages written because a mini-transaction wanted to change them during a checkpoint.
+    /// Pages written because a mini-transaction was about to change them during a checkpoint.
     flushes_before_modify as "pool_captures": Counter,
-    /// Frames given up for others.
+    /// Frames evicted.
     evictions: Counter,
-    /// Pages that the thread which needed room had to write itself.
+    /// Dirty pages written by a thread that needed their memory.
     foreground_writes: Counter,
     /// Frames allocated beyond the limit.
     overshoots: Counter,
     /// Epochs committed.
     checkpoints: Counter,
-    /// Checkpoints given up; their changes went into the next one.
+    /// Checkpoints abandoned. Their changes went into the next checkpoint.
     checkpoints_abandoned: Counter,
 }

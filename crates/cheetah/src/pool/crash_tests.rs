@@ -1,5 +1,5 @@
 //! Power cuts at every moment of checkpoints, collections and removals: the disk has exactly the
-//! epoch that was last acknowledged, or the one that was being committed.
+//! epoch that was last acknowledged, or the epoch that was being committed.
 
 use crate::base::{Config, PageId};
 use crate::pool::testing::{Database, TREE};
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<PageId, u64>;
 
-/// A workload that remembers what each of its epochs holds.
+/// A workload that remembers the contents of each of its epochs.
 struct Workload {
     rng: Rng,
     now: Model,
-    /// By the number that is acknowledged after the commit, from 1; it is also the state stored
-    /// with it.
+    /// The contents at each epoch switch. The index plus 1 is acknowledged after the commit, and
+    /// stored as the epoch's state.
     at_switches: Vec<Model>,
     next_value: u64,
 }

@@ -1,6 +1,6 @@
-//! The epoch switch, the pages that a checkpoint finds dirty, and the way of changed pages into the
-//! epoch that they belong to, by the model checker: the last on one page with a writer, a cleaner
-//! and a checkpoint.
+//! Model-checker tests of the epoch switch, of a checkpoint's search for dirty pages, and of the
+//! steps from a changed page to its image in the right epoch. The last test uses one page with a
+//! writer, a cleaner and a checkpoint.
 
 use crate::base::model as sync;
 use crate::base::{Epoch, Error, PageId, Result};
@@ -30,7 +30,7 @@ use hand_over::HandOver;
 const FIRST: Epoch = Epoch(1);
 const NEXT: Epoch = Epoch(2);
 
-/// Two threads act, each in two halves, while the epoch moves on.
+/// Two threads make a change each, in two halves, during an epoch switch.
 fn act_beside_a_switch() {
     let switch = Arc::new(EpochSwitch::<2>::new(FIRST));
     let halves = Arc::new([0, 1].map(|_| [0, 1].map(|_| AtomicU64::new(0))));
@@ -62,7 +62,7 @@ fn the_model_finds_mini_transactions_let_in_before_the_epoch_switch() {
     assert!(finds("pool: let mini-transactions in before the epoch switch", act_beside_a_switch));
 }
 
-/// A checkpoint looks for dirty pages while two are written out, and nothing is changed.
+/// A checkpoint collects dirty pages while two are written out, and no page is changed.
 fn look_for_dirty_pages_while_they_are_written() {
     const PAGE_BYTES: usize = 7;
     let changes = Arc::new(EpochChanges::with_shards(1));
@@ -96,9 +96,9 @@ struct World {
     in_writing: EpochInWriting,
     latch: RwLock<u64>,
     dirty: AtomicU64,
-    /// Where the images of the epochs are, by the lowest bit; an image is found by its content.
+    /// The images of the two epochs, by the lowest bit of the epoch. An image is its content.
     moved: Mutex<[Option<u64>; 2]>,
-    /// The bug of a latch that several have who write the page out.
+    /// The planted bug of a latch that several threads can hold to write the page out.
     is_written_out_as_read: bool,
 }
 
@@ -166,7 +166,7 @@ impl World {
         })
     }
 
-    /// EpochChanges the page in a mini-transaction; the epoch of that.
+    /// Changes the page in a mini-transaction, and returns its epoch.
     fn change(&self, value: u64) -> Epoch {
         let inside = self.switch.enter(0);
         let mut content = self.latch.write();
@@ -182,7 +182,8 @@ impl World {
         })
     }
 
-    /// Writes the page for an epoch, and commits that; its image, if the epoch has one.
+    /// Writes the page for an epoch, and commits it. Returns the page's image, if the epoch has
+    /// one.
     fn commit(&self, epoch: Epoch) -> Option<u64> {
         self.write_for(&(), epoch).unwrap();
         assert!(self.in_writing.take_failure().is_none());
@@ -192,7 +193,7 @@ impl World {
         image
     }
 
-    /// Gives a checkpoint up: its pages belong to the next epoch.
+    /// Abandons a checkpoint: its pages belong to the next epoch.
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.fail(Error::Interrupted);
         self.carry_over(&self.entry(&()), &(), epoch);
@@ -204,7 +205,7 @@ impl World {
     }
 }
 
-/// Runs `main` while the page is changed to 2 and written out; the epoch of the change.
+/// Runs `main` while the page is changed to 2 and written out. Returns the epoch of the change.
 fn beside_writer_and_cleaner(world: &Arc<World>, main: impl FnOnce()) -> Epoch {
     let (writes, cleans) = (Arc::clone(world), Arc::clone(world));
     let writer = loom::thread::spawn(move || writes.change(2));

@@ -1,25 +1,26 @@
 //! The buffer pool: logical pages in memory, and everything that moves them to and from disk.
 //!
-//! A page is addressed by its [`PageId`](crate::base::PageId). The page table says in one place
-//! where it is in memory and where its newest image is on disk. Changes happen inside a
+//! A page is addressed by its [`PageId`](crate::base::PageId). For each page, the page table has
+//! its frame in memory and the location of its newest image on disk. Pages are changed inside a
 //! [`MiniTransaction`]. A checkpoint switches the epoch between mini-transactions, so each epoch
-//! contains whole mini-transactions only.
+//! contains complete mini-transactions only.
 //!
-//! Rooms, lowest first: `frames` (pages in memory), `mtr` (mini-transactions and epochs), `images`,
-//! `trees` (the definition and the counters of each tree), `dictionaries`, `eviction`, `beside`
-//! (the door for the layer above that knows leaves without a frame), `writing` (write-back and the
-//! pool's part of a checkpoint), `pages` (as others have them), `reading`, `upkeep` (what goes over
-//! all images in the background), `statistics`. [`Pool`] holds the parts of all but upkeep, and
-//! each room adds methods to it. A file imports types of other rooms only from lower ones.
+//! Modules, lowest first: `counters` and `shards` (counters for status; sharded maps whose memory
+//! is counted), `frames` (pages in memory), `mtr` (mini-transactions and epochs), `images`, `trees`
+//! (the definition and the counters of each tree), `dictionaries`, `eviction`, `beside` (the
+//! interface to `leaves`, which reads and changes leaves without a frame), `writing` (write-back
+//! and the pool's part of a checkpoint), `pages` (the pages that the layers above use), `reading`,
+//! `upkeep` (background passes over all images), `statistics`. A file imports types only from lower
+//! modules. [`Pool`] holds the parts of all modules but `upkeep`; most modules add methods to it.
 //!
-//! The pool knows no keys. Of transactions it knows one number: versions below it are left out of
-//! images.
+//! The pool does not interpret keys. It knows one transaction number: images leave out record
+//! versions of smaller transactions.
 //!
 //! Lock order, outermost first: upkeep (`state` of rotation and of scrubbing, `collection`) or a
 //! dictionary's trial and making; gate; page latches (in the tree's order); one page entry; the
-//! locks of `leaves` (see there), the image cache; the changes of an epoch, the eviction queues,
-//! free page numbers; segments. Nobody waits for the gate with a lock or latch that stands behind
-//! it.
+//! locks of `leaves` (see its `mod.rs`), the image cache; the changes of an epoch, the eviction
+//! queues, free page numbers; segments. A thread that waits for the gate holds no lock or latch
+//! that comes after the gate in this order.
 
 mod beside;
 mod buffer_pool;

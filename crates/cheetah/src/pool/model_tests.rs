@@ -1,6 +1,6 @@
 //! The pool against a model: random mini-transactions, checkpoints that are interleaved with them,
-//! crashes, and a disk that fills up. Dictionaries are made, and come and go in memory. After a
-//! crash the database is exactly what it was at the end of the last committed epoch.
+//! crashes, and a disk that fills up. Dictionaries are made, dropped from memory and loaded. After
+//! a crash the database is exactly as it was at the end of the last committed epoch.
 
 use crate::base::{planted, Config, Error, PageId};
 use crate::format::image::{Compression, Primer};
@@ -13,7 +13,7 @@ use cheetah_io::rng::Rng;
 use cheetah_io::sim::CrashPolicy;
 use std::collections::BTreeMap;
 
-/// More than a tree ever has: many are to be made at bad moments.
+/// More than a tree can have, so that some are made at bad moments.
 const DICTIONARIES_MAX: usize = 60;
 
 type Model = BTreeMap<PageId, u64>;
@@ -26,7 +26,7 @@ struct Run {
     committed: Model,
     /// The dictionaries of the committed epoch.
     committed_dictionaries: Vec<PageId>,
-    /// How often a dictionary was read or prepared.
+    /// The number of times that a dictionary was loaded.
     dictionary_loads: u64,
     next_value: u64,
     now_ns: u64,
@@ -42,7 +42,7 @@ fn register(db: &Database) {
     });
 }
 
-/// The state that the only user of the pool keeps with an epoch.
+/// The state that the only user of the pool stores with an epoch.
 fn state(db: &Database) -> State {
     State { dictionaries: db.pool.dictionaries(), ..State::default() }
 }
@@ -76,7 +76,7 @@ impl Run {
         self.now.keys().nth(nth).copied()
     }
 
-    /// A page in use; none when there is no room to read it.
+    /// A page in use. `None` if there is no room to read it.
     fn some_page(&mut self) -> Option<PageRef> {
         let pid = self.some_pid()?;
         match self.db().pool.fetch(pid) {
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// Makes one, forgets those in memory, or loads what is missing there.
+    /// Makes a dictionary, drops all from memory, or loads one that is missing there.
     fn change_dictionaries(&mut self) {
         let what = self.rng.below(4);
         let value = self.value();
@@ -171,7 +171,7 @@ impl Run {
         }
     }
 
-    /// Reads a page and compares.
+    /// Reads a page and compares it with the model.
     fn look(&mut self) {
         let Some(pid) = self.some_pid() else { return };
         match self.db().pool.fetch_for_scan(pid) {
@@ -180,7 +180,7 @@ impl Run {
         }
     }
 
-    /// A checkpoint with other work between its steps; sometimes given up.
+    /// A checkpoint with other work between its steps. It is sometimes abandoned.
     fn checkpoint(&mut self) {
         let at_switch = self.now.clone();
         let pool = self.db().pool.clone();
@@ -236,7 +236,7 @@ impl Run {
         }
     }
 
-    /// How often dictionaries were needed.
+    /// Returns the number of times that dictionaries were loaded.
     fn run(&mut self, rounds: usize) -> u64 {
         for _ in 0..rounds {
             for _ in 0..self.rng.below(120) {
@@ -270,7 +270,7 @@ fn after_any_crash_the_database_is_the_last_committed_epoch() {
     assert!(loads > 100, "{loads}");
 }
 
-/// Whether the model notices a planted bug within some seeds.
+/// Returns whether the model detects a planted bug with some seeds.
 fn is_caught(bug: &'static str) -> bool {
     let guard = planted::plant(bug);
     let caught = (0..20).any(|seed| {

@@ -1,6 +1,6 @@
-//! The way of a reserved leaf, by the model checker: threads that have a change be pending for it,
-//! and threads that give it a frame, outside of mini-transactions and inside (B19, B20). The place
-//! where they wait is the engine's own source; the entry of the page has what matters here.
+//! Model-checker tests of a reserved leaf: threads make changes pending for it, and threads give it
+//! a frame, outside and inside of mini-transactions (B19, B20). The waiting is done by the engine's
+//! own source; the page entry here has only the relevant fields.
 
 use crate::base::model as sync;
 use crate::base::planted;
@@ -30,7 +30,7 @@ struct Entry {
     reserved: u32,
     is_wanted: bool,
     pending: u32,
-    /// Changes in the frame that were pending, and those that found the leaf in memory.
+    /// Pending changes merged into the frame, and changes that found the leaf in memory.
     merged: u32,
     refused: u32,
 }
@@ -42,7 +42,8 @@ struct World {
 }
 
 impl World {
-    /// As a row operation: reserves, and has its change be pending. Whether it had reserved.
+    /// Like a row operation: reserves, and makes its change pending. Returns whether it could
+    /// reserve.
     fn change(&self) -> bool {
         {
             let mut entry = self.entry.lock();
@@ -108,7 +109,7 @@ impl World {
     }
 }
 
-/// Two changes beside one reader.
+/// Two changes concurrently with one reader.
 fn changes_beside_a_reader(is_inside: bool) {
     let world = Arc::new(World::default());
     let changes = [(); 2].map(|()| {

@@ -1,4 +1,4 @@
-//! Interleavings that once were, or could be, wrong; each tells what would be lost.
+//! Interleavings that once were, or could be, wrong. Each test says what would be lost.
 
 use crate::base::{planted, statement_threads, Config, Error, PageId, TreeId};
 use crate::format::page::{build_content, PageKind};
@@ -56,8 +56,8 @@ fn a_freed_page_is_gone_but_old_references_still_read_it() {
     assert_ne!(db.add(PageClass::Base, 2), pid);
 }
 
-/// The evictor may let go of a page between the moment when it is seen to be freed and the end of
-/// freeing it.
+/// The evictor may drop its reference to a page after the page is marked as freed and before
+/// freeing ends.
 #[test]
 fn a_freed_page_that_the_evictor_has_let_go_of_is_read_by_the_last_reference_and_then_gives_its_memory_back()
 {
@@ -98,8 +98,8 @@ fn many_times_more_pages_than_frames_work() {
     assert!(used <= db.pool.memory().frames_limit() + 4096, "{used}");
 }
 
-/// C1: without its rule the moved old image of P would follow the new one in the map: P loses its
-/// changes of g.
+/// C1: without this rule the moved old image of P would replace the new image in the map, and P
+/// would lose its changes of g.
 fn gc_between_epoch_switch_and_write() -> Result<(), String> {
     let db = database();
     let pids: Vec<_> = (0..200).map(|value| db.add(PageClass::Base, value)).collect();
@@ -130,7 +130,7 @@ fn c1_a_page_with_unwritten_changes_is_not_moved() {
     assert!(gc_between_epoch_switch_and_write().is_err());
 }
 
-/// W2: P is dirty in g and changed in g+1 before the checkpoint gets to it.
+/// W2: P is dirty in g, and changed in g+1 before the checkpoint has written it.
 fn change_between_epoch_switch_and_write() -> Option<u64> {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
@@ -193,9 +193,9 @@ fn c4_a_freed_number_waits_for_its_own_epoch() {
     assert!(reuse_after_commit_of_the_epoch_before());
 }
 
-/// C3: pages are written for g and again for g+1 before g commits. No later map names their images
-/// of g, the one that commits does. How many pages of g a crash loses that keeps what was unlinked
-/// away.
+/// C3: pages are written for g, and again for g+1 before g commits. Later maps do not name their
+/// images of g, but the committing map does. Returns the number of pages of g that are lost after a
+/// crash that preserves the unlinks.
 fn replace_images_while_they_are_committed() -> usize {
     let db = database();
     let pids: Vec<_> = (0..300).map(|_| db.add(PageClass::Base, 1)).collect();
@@ -221,14 +221,14 @@ fn c3_images_that_only_the_committing_epoch_names_stay() {
     assert!(replace_images_while_they_are_committed() > 0);
 }
 
-/// A page of g is evicted, changed again in g+1 and evicted again, while g is written.
+/// While g is written, a page of g is evicted, changed in g+1, and evicted again.
 #[test]
 fn images_of_two_epochs_of_a_page_do_not_mix() {
     let db = database();
     let pid = db.add(PageClass::Base, 1);
     let pool = db.pool.clone();
     let (checkpoint, ()) = pool.end_epoch(|_| ());
-    // More than there is memory for: each page has to go.
+    // More pages than fit in memory: each page is evicted.
     let all = db.pool.memory().limit() / db.pool.page_bytes() as usize;
     db.pool.make_room(all).unwrap();
     db.change(pid, 2);
@@ -240,7 +240,7 @@ fn images_of_two_epochs_of_a_page_do_not_mix() {
     assert_eq!(after_power_cut(db).value(pid), Some(1));
 }
 
-/// The cleaner looks for any dirty page, also between the two steps of making a new one.
+/// The cleaner checks every dirty page, even between the allocation and the building of a new page.
 #[test]
 fn a_page_that_is_allocated_but_not_built_yet_is_not_written() {
     let db = database();
@@ -255,7 +255,7 @@ fn a_page_that_is_allocated_but_not_built_yet_is_not_written() {
     assert_eq!(after_power_cut(db).value(frame.pid), Some(7));
 }
 
-/// How many pages are written until a checkpoint is asked for.
+/// The number of pages written until a checkpoint is requested.
 fn moves_until_a_checkpoint() -> Option<u64> {
     let db = database();
     let asked_after = (0..20_000).find(|count| {
@@ -324,7 +324,7 @@ fn a_capture_that_fails_gives_the_checkpoint_up_and_loses_nothing() {
     }
 }
 
-/// The newest ones wait: of large values that do not live long nothing is written.
+/// Pages of recent large values wait: short-lived values are never written.
 #[test]
 fn pages_of_large_values_are_written_unless_they_go_soon() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -349,7 +349,7 @@ fn pages_of_large_values_are_written_unless_they_go_soon() {
     assert_eq!(written(), 200);
 }
 
-/// Nobody changes them, and nobody takes them back one by one.
+/// Pages of a load: they are not changed, and not freed one by one.
 #[test]
 fn pages_of_a_load_are_written_at_once() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -569,7 +569,7 @@ fn dirty_pages_count_with_their_size() {
     assert_eq!(db.pool.dirty_bytes(), 0);
 }
 
-/// Up and down, and the frames follow within some steps of the cleaner.
+/// The limit rises and falls, and the frames follow within some steps of the cleaner.
 #[test]
 fn memory_follows_a_limit_that_changes() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });

@@ -1,4 +1,5 @@
-//! Things of pages, divided among shards: a mutex for each, and their memory is counted.
+//! State of pages, divided into shards by page number. Each shard has a mutex, and its memory is
+//! counted.
 
 use crate::base::hash::{hash_number, shard_index, shards_count};
 use crate::base::PageId;
@@ -6,9 +7,9 @@ use crate::memory::{MemoryBudget, MemoryUse};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// A part that knows how much memory it takes.
+/// State that knows its memory use.
 pub(crate) trait TakesMemory {
-    /// Bytes that it takes now.
+    /// Bytes that it occupies.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct Shards<S> {
 }
 
 impl<S: TakesMemory> Shards<S> {
-    /// So many empty shards or fewer.
+    /// Creates empty shards: as many as the largest power of two up to `wanted`.
     pub(crate) fn new(
         memory: &Arc<MemoryBudget>,
         of: MemoryUse,
@@ -36,22 +37,22 @@ impl<S: TakesMemory> Shards<S> {
         self.shards.len()
     }
 
-    /// The shard of a page, to look at it.
+    /// Locks the shard of a page, for reading only.
     pub(crate) fn lock(&self, pid: PageId) -> MutexGuard<'_, S> {
         self.of_page(pid).lock()
     }
 
-    /// Changes the shard of a page, and counts the memory that it takes then.
+    /// Changes the shard of a page, and updates the memory count.
     pub(crate) fn change<R>(&self, pid: PageId, change: impl FnOnce(&mut S) -> R) -> R {
         self.change_shard(self.of_page(pid), change)
     }
 
-    /// Looks at all shards, one by one.
+    /// Passes each shard to `look`, one after the other.
     pub(crate) fn each(&self, mut look: impl FnMut(&S)) {
         self.shards.iter().for_each(|shard| look(&shard.lock()));
     }
 
-    /// Changes all shards, one by one.
+    /// Changes each shard, one after the other.
     pub(crate) fn change_each(&self, mut change: impl FnMut(&mut S)) {
         self.shards.iter().for_each(|shard| self.change_shard(shard, &mut change));
     }

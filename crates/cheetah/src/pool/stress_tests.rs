@@ -1,5 +1,5 @@
-//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints at the
-//! same time.
+//! Real threads on one small pool: writers, readers, a cleaner, a collector and checkpoints run
+//! concurrently.
 
 use crate::base::{Config, PageId, RaisedAtEnd};
 use crate::pool::testing::{fill, get, put, value_in, Database, TREE};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WRITERS: u64 = 3;
 const ACTIONS: u64 = 4000;
 
-/// Each mini-transaction moves one unit from a page to another, so the sum of all pages is constant
-/// in every epoch.
+/// Each mini-transaction moves one unit from one page to another, so the sum over all pages is
+/// constant in every epoch.
 fn transfer(db: &Database, pids: &[PageId], rng: &mut Rng) {
     db.pool.make_room(4).unwrap();
     let mut two = [0; 2].map(|_| rng.below(pids.len() as u64) as usize);
@@ -35,7 +35,7 @@ fn c7_every_epoch_contains_whole_mini_transactions_only() {
     whole_mini_transactions_only(&Config::tiny(), 400, 1);
 }
 
-/// All pages stay in memory, so there is enough for each thread to do.
+/// All pages stay in memory, so there is enough work for each thread.
 #[test]
 fn c7_every_epoch_that_several_threads_write_contains_whole_mini_transactions_only() {
     whole_mini_transactions_only(&Config { buffer_pool_bytes: 4 << 20, ..Config::tiny() }, 2000, 3);

@@ -1,5 +1,5 @@
-//! A database of pages on a simulated disk with page map, checkpoints and power cuts: for the tests
-//! of the pool and of the layers above.
+//! A database of pages on a simulated disk, with page map, checkpoints and power cuts: for the
+//! tests of the pool and of the layers above.
 
 use crate::base::{Config, Epoch, Health, PageId, Result, TreeId};
 use crate::durable::Durable;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 /// The tree that tests use.
 pub(crate) const TREE: TreeId = TreeId(16);
 
-/// A pool with everything below it.
+/// A pool with all layers below it.
 pub(crate) struct Database {
     pub(crate) disk: SimDisk,
     pub(crate) pool: Arc<Pool>,
     pub(crate) upkeep: Upkeep,
     pub(crate) map: MapStore,
-    /// The state that the last checkpoint stored.
+    /// The state stored by the last checkpoint.
     pub(crate) state: Vec<u8>,
     pub(crate) config: Config,
 }
@@ -37,7 +37,8 @@ impl Database {
         Self::open_with(config, disk, |_| Arc::new(NothingBeside))
     }
 
-    /// The database on a disk, with what `beside` makes beside its frames.
+    /// The database on a disk, whose pool uses the state that `beside` makes for pages without a
+    /// frame.
     pub(crate) fn open_with(
         config: &Config,
         disk: SimDisk,
@@ -73,25 +74,25 @@ impl Database {
         Self::open(&self.config, disk)
     }
 
-    /// A whole checkpoint.
+    /// Runs a complete checkpoint.
     pub(crate) fn checkpoint(&self) -> Result<Epoch> {
         self.checkpoint_of(EpochState::default)
     }
 
-    /// A whole checkpoint that stores the state of the epoch switch.
+    /// Runs a complete checkpoint that stores the state of the epoch switch.
     pub(crate) fn checkpoint_of(&self, state: impl FnOnce() -> EpochState) -> Result<Epoch> {
         let (ended, state) = self.pool.end_epoch(|_| state());
         ended.commit(&self.map, &state)
     }
 
-    /// A whole checkpoint whose pages are written by `threads` threads.
+    /// Runs a complete checkpoint whose pages are written by `threads` threads.
     pub(crate) fn checkpoint_with(&self, threads: usize) -> Result<Epoch> {
         let (mut checkpoint, state) = self.pool.end_epoch(|_| EpochState::default());
         checkpoint.write_all(threads)?;
         checkpoint.commit(&self.map, &state)
     }
 
-    /// A new page with some content.
+    /// Adds a page with some content.
     pub(crate) fn add(&self, class: PageClass, value: u64) -> PageId {
         let mtr = self.pool.enter();
         let page = self.pool.allocate(&mtr, TREE, class);
@@ -110,14 +111,14 @@ impl Database {
         self.pool.free(&self.pool.enter(), pid);
     }
 
-    /// The content of a page, `None` when it is freed.
+    /// The content of a page; `None` if it is freed.
     pub(crate) fn value(&self, pid: PageId) -> Option<u64> {
         self.pool.fetch(pid).unwrap().map(|page| get(&page))
     }
 }
 
 impl EndedEpoch<'_> {
-    /// All that is left of a checkpoint, without a log.
+    /// Runs the rest of a checkpoint, without a log.
     pub(crate) fn commit(self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
         self.finish()?.commit(map, state)
     }
@@ -133,15 +134,14 @@ pub(crate) fn get(page: &PageRef) -> u64 {
     value_in(&page.read())
 }
 
-/// Makes a page of content that consists of a value and, so that every byte is checked, of numbers
-/// derived from it.
+/// Builds a page of a value and of numbers derived from it, so that every byte is checked.
 pub(crate) fn fill(bytes: &mut [u8], value: u64) {
     let kind = if value % 3 == 0 { PageKind::Blob } else { PageKind::Undo };
     let content = value_content(value, content_capacity(bytes.len()));
     build_content(bytes, kind, TREE, PageId::NONE, value).append_content(&content).unwrap();
 }
 
-/// The content of a page of a value that has room for `capacity` bytes.
+/// The content of a page of a value, with room for `capacity` bytes.
 pub(crate) fn value_content(value: u64, capacity: usize) -> Vec<u8> {
     (0..capacity as u64 / 8).flat_map(|i| mixed(value, i).to_le_bytes()).collect()
 }
@@ -149,7 +149,7 @@ pub(crate) fn value_content(value: u64, capacity: usize) -> Vec<u8> {
 /// The value that [`fill`] wrote.
 ///
 /// # Panics
-/// When any byte is not what was written with it.
+/// If any byte differs from what was written with the value.
 pub(crate) fn value_in(bytes: &[u8]) -> u64 {
     let page = PageView::new(bytes);
     let words = page.content().chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
@@ -162,7 +162,7 @@ pub(crate) fn value_in(bytes: &[u8]) -> u64 {
     words[0]
 }
 
-/// Word `i` of a page of `value`; every second one is small so that pages compress.
+/// Word `i` of a page of `value`. Every second word is small, so that pages compress.
 fn mixed(value: u64, i: u64) -> u64 {
     match i {
         0 => value,

@@ -1,5 +1,4 @@
-//! The trees as the pool knows them: how the pages of each are encoded, and how many bytes it
-//! occupies.
+//! The pool's state of each tree: how its pages are encoded, and how many bytes it occupies.
 
 use crate::base::hash::FastMap;
 use crate::base::{Epoch, PageId, TreeId};
@@ -13,25 +12,25 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A tree gets its first dictionary when it has this many pages: fewer save less than the
-/// dictionary takes.
+/// A tree gets its first dictionary when it has this many pages: with fewer pages the dictionary
+/// would take more space than it saves.
 pub(crate) const PAGES_MIN: u64 = 64;
 
-/// A tree as the pool sees it.
+/// The pool's definition of a tree.
 #[derive(Clone, Debug)]
 pub struct TreeDef {
-    /// Owner of the pages.
+    /// ID of the tree that owns the pages.
     pub id: TreeId,
-    /// The columns of the rows in its leaves.
+    /// The columns of the rows in the tree's leaves.
     pub row_format: RowFormatVersion,
-    /// How its images are compressed.
+    /// How the tree's images are compressed.
     pub compression: Compression,
-    /// How they are closed.
+    /// How the tree's images are encrypted.
     pub closing: Closing,
 }
 
-/// Numbers of pages by their class. That of a page that was not in memory since the pool was opened
-/// is a guess.
+/// The number of pages in each class. The class of a page is a guess until the page is read for the
+/// first time after startup.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PageCounts([u64; PageClass::ALL.len()]);
 
@@ -41,13 +40,13 @@ impl PageCounts {
         self.0.iter().sum()
     }
 
-    /// Pages of a class, and smaller ones.
+    /// The number of pages of this class and of smaller classes.
     pub fn up_to(&self, class: PageClass) -> u64 {
         self.0.iter().take(class as usize + 1).sum()
     }
 
-    /// Bytes of all pages in memory. Those that seem smaller than `smallest` have been guessed
-    /// wrong: they count as that.
+    /// Bytes of all pages in memory. A page with a guessed class below `smallest` counts as
+    /// `smallest`.
     pub fn bytes(&self, page_bytes: u32, smallest: PageClass) -> u64 {
         let bytes = |(class, count): (PageClass, u64)| count * class.max(smallest).bytes(page_bytes) as u64;
         PageClass::ALL.into_iter().zip(self.0).map(bytes).sum()
@@ -59,11 +58,11 @@ impl PageCounts {
 pub struct TreeBytes {
     /// Pages, in memory or on disk.
     pub pages: u64,
-    /// The same by class.
+    /// The number of pages in each class.
     pub by_class: PageCounts,
-    /// Those that have an image on disk, by class.
+    /// The number of pages in each class that have an image on disk.
     pub stored_by_class: PageCounts,
-    /// Bytes of their newest images on disk.
+    /// Bytes of the newest images on disk.
     pub stored_bytes: u64,
 }
 
@@ -89,28 +88,30 @@ impl SharedCounts {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct Version {
     pub(in crate::pool) page: PageId,
-    /// The epoch that it was made in, or an older one than any that is being written.
+    /// The epoch in which it was made; 0 after startup.
     pub(in crate::pool) made_in: Epoch,
-    /// It could not be read: nothing more is written with it.
+    /// It could not be read, so no more images are written with it.
     pub(in crate::pool) is_given_up: bool,
 }
 
-/// A tree's definition, when registered, and its counters. Those of a page change under the lock of
-/// its entry.
+/// A tree's definition, if registered, and its counters. The counters of a page change under the
+/// lock of the page's entry.
 #[derive(Debug)]
 pub(super) struct TreeState {
     def: RwLock<Option<Arc<TreeDef>>>,
     /// Oldest first.
     dictionaries: RwLock<Vec<Version>>,
-    /// The number of pages at which a dictionary is tried, once.
+    /// The number of pages at which the next dictionary trial is due.
     trial_at: AtomicU64,
-    /// The number of pages at which the background is told, and again when they have doubled.
+    /// The number of pages at which the background is next notified. It doubles with each
+    /// notification.
     noted_at: AtomicU64,
     has_tried: AtomicBool,
-    /// Between these lie the numbers of all pages that it has had since the pool was opened.
+    /// The lowest and highest number of the pages that the tree has had since startup.
     first_number: AtomicU64,
     last_number: AtomicU64,
-    /// All pages: exact at any time, as the sum of those by class is not while one is corrected.
+    /// The exact number of pages. The sum over the classes is wrong for a moment while the class of
+    /// a page is corrected.
     pages_count: AtomicU64,
     pages: SharedCounts,
     stored: SharedCounts,
@@ -142,7 +143,7 @@ impl TreeState {
         self.def.read().clone()
     }
 
-    /// How its pages are closed (E7).
+    /// How the tree's pages are encrypted (E7).
     pub(super) fn closing(&self) -> Closing {
         self.def.read().as_ref().map_or(Closing::AsSystem, |def| def.closing)
     }
@@ -156,14 +157,14 @@ impl TreeState {
         }
     }
 
-    /// The newest dictionary that was made in this epoch or before.
+    /// The newest dictionary that was made in `epoch` or earlier and can be read.
     pub(super) fn dictionary_in(&self, epoch: Epoch) -> Option<PageId> {
         let versions = self.dictionaries.read();
         let serves = |version: &&Version| version.made_in <= epoch && !version.is_given_up;
         versions.iter().rev().find(serves).map(|version| version.page)
     }
 
-    /// Nothing more is written with that one.
+    /// No more images are written with this dictionary.
     pub(super) fn give_up_dictionary(&self, page: PageId) {
         let mut versions = self.dictionaries.write();
         versions
@@ -188,12 +189,12 @@ impl TreeState {
         self.has_tried.load(Relaxed)
     }
 
-    /// Whether the first trial is due, or being made.
+    /// Returns whether the first trial is due or running.
     pub(super) fn awaits_first_trial(&self) -> bool {
         !self.has_tried() && self.pages_count() >= PAGES_MIN
     }
 
-    /// A trial has ended, with any outcome; the next one is due at `pages` pages.
+    /// A trial has ended, with any outcome. The next one is due at `pages` pages.
     pub(super) fn next_trial_at(&self, pages: u64) {
         self.has_tried.store(true, Relaxed);
         self.put_trial_off(pages);
@@ -204,7 +205,7 @@ impl TreeState {
         self.noted_at.store(pages.max(PAGES_MIN), Relaxed);
     }
 
-    /// Whether the background is to be told now that a trial is due.
+    /// Returns whether the background should be notified now that a trial is due.
     pub(super) fn note_growth(&self) -> bool {
         let pages = self.pages_count();
         let at = self.noted_at.load(Relaxed);
@@ -218,12 +219,12 @@ impl TreeState {
         self.pages.add(class);
     }
 
-    /// All pages.
+    /// The number of pages.
     pub(super) fn pages_count(&self) -> u64 {
         self.pages_count.load(Relaxed)
     }
 
-    /// The numbers of its pages lie between these two; the range is empty if it has had none.
+    /// The range of the tree's page numbers; empty if it has had no page.
     pub(super) fn numbers(&self) -> RangeInclusive<PageId> {
         PageId(self.first_number.load(Relaxed))..=PageId(self.last_number.load(Relaxed))
     }
@@ -233,25 +234,25 @@ impl TreeState {
         self.pages.subtract(class);
     }
 
-    /// A page has its first image.
+    /// Counts the first image of a page.
     pub(super) fn add_image(&self, class: PageClass, bytes: u32) {
         self.stored.add(class);
         self.stored_bytes.fetch_add(bytes.into(), Relaxed);
     }
 
-    /// A page has another image.
+    /// Counts a new image of a page that already had one.
     pub(super) fn replace_image(&self, before_bytes: u32, bytes: u32) {
         self.stored_bytes.fetch_add(bytes.into(), Relaxed);
         self.stored_bytes.fetch_sub(before_bytes.into(), Relaxed);
     }
 
-    /// A page that has an image is gone.
+    /// Counts out a page that has an image.
     pub(super) fn remove_image(&self, class: PageClass, bytes: u32) {
         self.stored.subtract(class);
         self.stored_bytes.fetch_sub(bytes.into(), Relaxed);
     }
 
-    /// The class of a page that has an image was guessed, and is known now.
+    /// Corrects the class of a page that has an image: `class` instead of `guess`.
     pub(super) fn correct_class(&self, guess: PageClass, class: PageClass) {
         for counts in [&self.pages, &self.stored] {
             counts.add(class);
@@ -273,7 +274,7 @@ impl Trees {
         self.0.write().entry(tree).or_default().clone()
     }
 
-    /// The state of a tree that has not been forgotten.
+    /// The state of a tree, unless the tree was forgotten or never had one.
     pub(super) fn known(&self, tree: TreeId) -> Option<Arc<TreeState>> {
         self.0.read().get(&tree).cloned()
     }
@@ -283,13 +284,13 @@ impl Trees {
         *state.def.write() = Some(Arc::new(def));
     }
 
-    /// Pages of trees that are not among `known`.
+    /// The number of pages of trees that are not `known`.
     pub(super) fn pages_of_others(&self, known: &dyn Fn(TreeId) -> bool) -> u64 {
         let trees = self.0.read();
         trees.iter().filter(|(tree, _)| !known(**tree)).map(|(_, state)| state.bytes().pages).sum()
     }
 
-    /// The trees with their dictionaries, each one's from the oldest to the newest.
+    /// All dictionaries, sorted by tree; those of one tree from the oldest to the newest.
     pub(super) fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         let trees = self.0.read();
         let mut all = Vec::new();
@@ -332,7 +333,7 @@ mod tests {
         let disk = db.disk.clone();
         let db = db.crash(disk);
         pids.iter().for_each(|pid| assert_eq!(db.value(*pid).is_some(), *pid != pids[1]));
-        assert_eq!(sizes(&db), (2, 2560, 2560), "once they have been read");
+        assert_eq!(sizes(&db), (2, 2560, 2560), "after the pages were read");
     }
 
     #[test]

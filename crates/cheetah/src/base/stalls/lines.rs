@@ -1,13 +1,13 @@
-//! Lines for people about stalls that take too long.
+//! Messages for the error log about stalls that take too long.
 //!
 //! Invariants
-//!   I1  Lines are at least [`LINES_APART_NS`] apart, however many threads stall. Stalls that end
+//!   I1  Lines are at least [`LINES_APART_NS`] apart, even if many threads stall. Stalls that end
 //!       meanwhile are in the next line of their reason.
-//!   I2  Stalls that last come first: those that hang are what somebody has to know. Of several
-//!       reasons, the one reported least recently comes first: none hides another.
-//!   I3  Only what the engine owes its users is reported: waits for room in the log and in memory,
-//!       for the disk and for checkpoints. Locks and rollbacks are what users do to each other;
-//!       when many wait for locks, that is reported, too.
+//!   I2  Current stalls come before ended ones: a hang is the most important. Among several
+//!       reasons, the one reported least recently comes first, so that no reason hides another.
+//!   I3  Only stalls that the engine is responsible for are reported: waits for space in the log,
+//!       for memory, for the disk and for checkpoints. Locks and rollbacks depend on the users' own
+//!       transactions; but if many threads wait for locks, this is reported too.
 
 use super::places::Lasting;
 use super::{ns_between, Reason};
@@ -16,11 +16,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Least time between two lines.
+/// The minimum time between two lines.
 const LINES_APART_NS: u64 = 1_000_000_000;
-/// So many threads that wait for locks for too long are reported.
+/// If at least this many threads wait for locks for too long, this is reported.
 pub const LOCK_WAITERS_REPORTED_MIN: u64 = 10;
-/// Time between two lines about stalls of one reason that last; then twice as long each time.
+/// The time between two lines about current stalls of one reason. It doubles each time.
 const AGAIN_NS: u64 = 10_000_000_000;
 
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
@@ -28,7 +28,7 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Lines {
-    /// From here on a stall is reported; 0: none is.
+    /// Stalls from this length on are reported; 0: none.
     warning_ns: AtomicU64,
     state: Mutex<State>,
     listener: OnceLock<Listener>,
@@ -44,14 +44,14 @@ struct State {
 #[derive(Default, Debug)]
 struct OfReason {
     ended: TooLong,
-    /// When there was a line of it last; 0: never.
+    /// The time of the last line; 0: never.
     reported_ns: u64,
-    /// When those that last are reported next, and how long after that again.
+    /// The time of the next line about current stalls, and the pause after it.
     next_ns: u64,
     pause_ns: u64,
 }
 
-/// Stalls that have taken too long: how many, and the longest.
+/// Stalls that have taken too long: their number, and the longest.
 #[derive(Clone, Copy, Default, Debug)]
 struct TooLong {
     count: u64,
@@ -67,7 +67,7 @@ impl TooLong {
         }
     }
 
-    /// `one` and `many`: the verbs, in the present or the past.
+    /// `one` and `many` are the verbs, in the present or the past.
     fn line(&self, reason: Reason, one: &str, many: &str) -> String {
         let Self { count, longest_ns, connection } = *self;
         let who = match connection {
@@ -95,7 +95,7 @@ fn waited_for(reason: Reason) -> &'static str {
     }
 }
 
-/// I3: this number of threads that stall too long at once is reported while that lasts.
+/// I3: from this number of concurrent long stalls on, a reason is reported.
 fn reported_from(reason: Reason) -> Option<u64> {
     match reason {
         Reason::RowLock | Reason::TableLock => Some(LOCK_WAITERS_REPORTED_MIN),
@@ -119,7 +119,7 @@ impl Lines {
         let _ = self.listener.set(Box::new(listener));
     }
 
-    /// A stall has ended: if it has taken too long it will be reported.
+    /// Notes a stall that has ended. If it took too long, it will be reported.
     pub(super) fn note_ended(&self, stall: Lasting, ns: u64) {
         let warning_ns = self.warning_ns.load(Relaxed);
         if warning_ns > 0 && ns >= warning_ns && reported_from(stall.reason) == Some(1) {
@@ -127,7 +127,7 @@ impl Lines {
         }
     }
 
-    /// Reports what is due: one line at most.
+    /// Reports what is due: at most one line.
     pub(super) fn look(&self, lasting: impl Iterator<Item = Lasting>, now_ns: u64) {
         let (warning_ns, Some(listener)) = (self.warning_ns.load(Relaxed), self.listener.get()) else {
             return;

@@ -1,15 +1,14 @@
-//! Stalls: how often and for how long threads of a database were held up, by reason, and whose the
-//! last one was.
+//! Stalls: the number and length of the stalls of a database's threads, by reason, and the
+//! connection of the last stall.
 //!
-//! A thread that waits, or rolls back, is stalled. One that reads from the disk, or syncs, or makes
-//! a step of a checkpoint, is so only when that takes [`LONG_NS`] or longer.
+//! A thread that waits or rolls back is stalled. A thread that reads from the disk, syncs, or runs
+//! a step of a checkpoint is stalled only if this takes [`LONG_NS`] or longer.
 //!
 //! Invariants
-//!   I1  A stall is counted when it has ended, whatever ended it. Until then it is one of the
-//!       current ones.
-//!   I2  Stalled threads report nothing themselves: they may hang. They leave a note, and the
-//!       caller of [`Stalls::look`] reports it (`lines`).
-//! Locks     one mutex for lines, one of each reason for its last stall; both are taken last.
+//!   I1  A stall is counted when it ends, however it ends. Until then it is a current stall.
+//!   I2  Stalled threads report nothing themselves, because they may hang. They leave a note, and
+//!       the caller of [`Stalls::look`] reports it (`lines`).
+//! Locks     One mutex for lines, and one for the last stall of each reason; both are taken last.
 
 mod lines;
 mod places;
@@ -27,15 +26,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use lines::LOCK_WAITERS_REPORTED_MIN;
 
-/// An operation that takes this time is a stall.
+/// An operation that takes at least this time is a stall.
 pub const LONG_NS: u64 = 1_000_000_000;
-/// Waits that are seen at once, while they last: more than all but the largest servers have.
+/// The number of concurrent waits that are visible: more than all but the largest servers have.
 const WAITS_SEEN_MAX: usize = 1024;
-/// Likewise operations. They have places of their own: locks that pile up do not hide a disk that
-/// hangs.
+/// The number of concurrent operations that are visible. They have their own places, so that many
+/// waits for locks do not hide a hanging disk.
 const OPERATIONS_SEEN_MAX: usize = 256;
 
-/// Why a thread is held up.
+/// Why a thread is stalled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// [`Stage::RowLock`].
@@ -55,7 +54,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, in their order.
+    /// All reasons, in their order.
     pub const ALL: [Reason; 7] = [
         Reason::RowLock,
         Reason::TableLock,
@@ -76,7 +75,7 @@ impl Reason {
         }
     }
 
-    /// Shorter waits are not reported.
+    /// Shorter stalls are not reported.
     fn least_ns(self) -> u64 {
         match self {
             Self::Disk | Self::Checkpoint => LONG_NS,
@@ -104,22 +103,22 @@ struct Counted {
 /// The stalls of one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StallCounts {
-    /// Those that last.
+    /// Number of current stalls.
     pub current: u64,
-    /// How long the longest of these has lasted; 0 without any.
+    /// Length of the longest current stall; 0 if there is none.
     pub current_ns_max: u64,
-    /// Those that have ended.
+    /// The stalls that have ended.
     pub ended: LatencyCounts,
-    /// The last one that has ended, if one has.
+    /// The last stall that has ended, if any.
     pub last: Option<LastStall>,
 }
 
 /// The last stall of a reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastStall {
-    /// When it ended, by the clock of the database.
+    /// The time of its end, by the clock of the database.
     pub ended_ns: u64,
-    /// The number of the connection that stalled; 0: a thread of the engine.
+    /// The ID of the connection that stalled; 0: a thread of the engine.
     pub connection: u64,
 }
 
@@ -135,7 +134,7 @@ impl Default for Stalls {
 }
 
 impl Stalls {
-    /// Begins a stall of the calling thread; it ends when what this returns is dropped.
+    /// Begins a stall of the calling thread. It ends when the returned value is dropped.
     #[must_use]
     pub fn begin<'s>(&'s self, stage: Stage, clock: &'s dyn Clock) -> Stall<'s> {
         let (stage, since_ns) = (stages::begin(stage), clock.now_ns());
@@ -146,7 +145,7 @@ impl Stalls {
     }
 
     /// Begins an operation of the calling thread, which is a stall if it takes long. It ends, and
-    /// is recorded in `latency`, when what this returns is dropped.
+    /// is recorded in `latency`, when the returned value is dropped.
     #[must_use]
     pub fn begin_operation<'s>(
         &'s self,
@@ -158,7 +157,7 @@ impl Stalls {
         Operation { stalls: self, latency, clock, stall, place: Some(self.operations.take(stall)) }
     }
 
-    /// Those of a reason, by a clock that shows `now_ns`.
+    /// The stalls of a reason. `now_ns` is the current time.
     pub fn counts(&self, reason: Reason, now_ns: u64) -> StallCounts {
         let counted = self.of_reason(reason);
         let of_reason = self.lasting().filter(|stall| stall.reason == reason);
@@ -175,31 +174,31 @@ impl Stalls {
         }
     }
 
-    /// How many threads wait, or are at an operation that may become a stall.
+    /// Number of threads that wait, or run an operation that may become a stall.
     pub fn lasting_count(&self) -> usize {
         self.lasting().count()
     }
 
-    /// Those of a reason that have ended.
+    /// The stalls of a reason that have ended.
     pub fn ended(&self, reason: Reason) -> LatencyCounts {
         self.of_reason(reason).ended.counts()
     }
 
-    /// From now on stalls of at least `warning_ns` are reported: those of [`LONG_NS`] at least
-    /// where shorter waits are no stalls, and of waits for locks only those of
-    /// [`LOCK_WAITERS_REPORTED_MIN`] threads or more at once. 0, as at first: none.
+    /// From now on stalls of at least `warning_ns` are reported. Operations are reported from
+    /// [`LONG_NS`] on, and waits for locks only if at least [`LOCK_WAITERS_REPORTED_MIN`] threads
+    /// wait at once. 0, the default, reports none.
     pub fn warn_from(&self, warning_ns: u64) {
         self.lines.warn_from(warning_ns);
     }
 
-    /// From now on `listener` gets the lines, in the threads that [`look`](Self::look). The first
-    /// listener counts.
+    /// Sets the listener for the lines. It runs in the threads that call [`look`](Self::look). Only
+    /// the first listener is used.
     pub fn announce_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.lines.announce_to(listener);
     }
 
-    /// Reports stalls that last, or have ended, and take too long: one line at most, which the
-    /// listener gets.
+    /// Reports current and ended stalls that take too long: passes at most one line to the
+    /// listener.
     pub fn look(&self, now_ns: u64) {
         self.lines.look(self.lasting(), now_ns);
     }
@@ -221,12 +220,12 @@ impl Stalls {
     }
 }
 
-/// Clocks of different processors may differ a little.
+/// The clocks of different processors may differ a little.
 fn ns_between(since_ns: u64, now_ns: u64) -> u64 {
     now_ns.saturating_sub(since_ns)
 }
 
-/// A stall of this thread; it ends when this is dropped.
+/// A stall of this thread. It ends on drop.
 pub struct Stall<'s> {
     stalls: &'s Stalls,
     clock: &'s dyn Clock,
@@ -242,7 +241,7 @@ impl fmt::Debug for Stall<'_> {
 }
 
 impl Stall<'_> {
-    /// When it began.
+    /// The time of its beginning.
     pub fn since_ns(&self) -> u64 {
         self.stall.since_ns
     }
@@ -255,13 +254,13 @@ impl Drop for Stall<'_> {
     }
 }
 
-/// An operation of this thread; it ends when this is dropped.
+/// An operation of this thread. It ends on drop.
 pub struct Operation<'s> {
     stalls: &'s Stalls,
     latency: &'s Latency,
     clock: &'s dyn Clock,
     stall: Lasting,
-    /// `None` when it has ended.
+    /// `None` after the end.
     place: Option<Taken<'s>>,
 }
 
@@ -272,12 +271,12 @@ impl fmt::Debug for Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// Ends it; how long it has taken.
+    /// Ends the operation. Returns the time taken.
     pub fn end(mut self) -> u64 {
         self.record()
     }
 
-    /// Ends the operation, does something that does not count, and begins the next operation.
+    /// Ends the operation, runs `other`, which does not count, and begins the next operation.
     pub fn between<R>(&mut self, other: impl FnOnce() -> R) -> R {
         self.record();
         let done = other();

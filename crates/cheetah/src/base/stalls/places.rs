@@ -1,10 +1,10 @@
-//! Stalls that last, each in a place that its thread has taken, so that somebody who is not stalled
-//! can look at them.
+//! The current stalls, each in a place that its thread has taken, so that other threads can see
+//! them.
 //!
 //! Invariants
 //!   I1  A place belongs to the thread that has changed it from `FREE`, until it is `FREE` again.
-//!   I2  A look sees a stall whole, or not at all.
-//!   I3  Nobody waits. When all places are taken a stall gets none: it is not seen while it lasts.
+//!   I2  A reader sees a stall completely, or not at all.
+//!   I3  No thread waits. If all places are taken, a stall gets none and is not visible.
 
 use super::Reason;
 use std::cell::Cell;
@@ -21,7 +21,8 @@ thread_local! {
 
 #[derive(Default, Debug)]
 struct Place {
-    /// When the stall began; or `FREE`, or `TAKEN` by a thread that has not told of its stall yet.
+    /// When the stall began; or `FREE`, or `TAKEN` by a thread that has not described its stall
+    /// yet.
     since_ns: AtomicU64,
     /// The connection, and the reason in the lowest bits.
     whose: AtomicU64,
@@ -31,7 +32,7 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct Places(Box<[Place]>);
 
-/// A stall that lasts.
+/// A current stall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Lasting {
     pub(super) reason: Reason,
@@ -39,7 +40,7 @@ pub(super) struct Lasting {
     pub(super) since_ns: u64,
 }
 
-/// A place that a stall has, if there was one; free again when this is dropped.
+/// The place of a stall, if one was free. Drop frees it.
 pub(super) struct Taken<'p>(Option<&'p Place>);
 
 impl Places {
@@ -47,7 +48,7 @@ impl Places {
         Self((0..count).map(|_| Place::default()).collect())
     }
 
-    /// Has others see a stall until what this returns is dropped.
+    /// Makes a stall visible until the returned value is dropped.
     pub(super) fn take(&self, stall: Lasting) -> Taken<'_> {
         let (last, count) = (LAST.get(), self.0.len());
         let from_last = (0..count).map(|step| (last + step) % count);
@@ -57,14 +58,14 @@ impl Places {
         });
         let Some((at, place)) = free else { return Taken(None) };
         LAST.set(at);
-        // A thread that sees the new owner sees that the old one's time has gone (I2).
+        // A reader that sees the new owner also sees that the old owner's time is gone (I2).
         fence(Release);
         place.whose.store(stall.connection << REASON_BITS | stall.reason as u64, Relaxed);
         place.since_ns.store(stall.since_ns.max(TAKEN + 1), Release);
         Taken(Some(place))
     }
 
-    /// The stalls that last.
+    /// The current stalls.
     pub(super) fn lasting(&self) -> impl Iterator<Item = Lasting> + '_ {
         self.0.iter().filter_map(|place| {
             let since_ns = place.since_ns.load(Acquire);

@@ -1,4 +1,4 @@
-//! Stalls without a database.
+//! Tests of stalls without a database.
 
 use super::*;
 use crate::base::stages::testing::become_connection;

@@ -1,18 +1,18 @@
-//! Change files: the changes that waited in memory for leaves at a checkpoint, so that the
-//! checkpoint need not read and write these leaves.
+//! Change files: pending changes that a checkpoint has saved, so that it need not read and write
+//! their leaves.
 //!
-//! Files are `chg/<epoch>.chg`, one for each checkpoint that has saved something. The state of an
-//! epoch lists those that belong to it. A file is written once, and synced before the page map
-//! commits an epoch whose state lists it; it is unlinked when the newest epoch does not. The pool
-//! knows the meaning of the records.
+//! Files are `chg/<epoch>.chg`, one for each checkpoint that has saved changes. The state of an
+//! epoch lists the files that belong to it. A file is written once, and synced before the page map
+//! commits an epoch whose state lists it. It is unlinked when the newest epoch does not list it.
+//! `save` and `restore`, one level up, define the meaning of the records.
 //!
 //! Invariants
-//!   F1  A [`ListedFile`] comes from [`Writer::finish`], which has made file and name durable.
-//!   F2  Reading gives all records of a listed file, in their order, or an error.
-//!   F3  Behind the bytes that a state lists is their parity. Reading mends what it can by it, and
-//!       believes nothing that has not the checksums of the file.
-//! Errors    `DiskFull` and `Io` while a file is written: nothing lists it. Fatal when a sync
-//! fails.
+//!   F1  A [`ListedFile`] is returned by [`Writer::finish`], which has made the file and its name
+//!       durable.
+//!   F2  Reading returns all records of a listed file, in their order, or an error.
+//!   F3  Parity is stored after the bytes that a state lists. Reading uses it to repair damage, and
+//!       accepts only bytes with the checksums of the file.
+//! Errors    `DiskFull` and `Io` while a file is written: no epoch lists it. Fatal if a sync fails.
 
 use crate::base::{planted, Epoch, Error, Result, TreeId};
 use crate::durable::Durable;
@@ -32,14 +32,14 @@ mod tests;
 
 pub use reading::{read, Reading};
 
-/// The place under which background errors name damage of these files.
+/// The place under which background errors report damage of change files.
 pub const PLACE: &str = "change files";
 /// Directory of the files.
 const DIRECTORY: &str = "chg";
-/// Bytes of records after which a block is written.
+/// A block is written when the records have this many bytes.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes after which the file is synced: a long sync at the end makes the commits of that moment
-/// wait for the disk.
+/// The file is synced after this many bytes: one long sync at the end would delay concurrent
+/// commits.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// Path of the file of an epoch.
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Begins the file of an epoch.
+    /// Creates the file of an epoch.
     pub fn create(durable: &Arc<Durable>, keys: &Arc<Keys>, epoch: Epoch) -> Result<Self> {
         let (durable, path) = (Arc::clone(durable), path_of(epoch));
         let disk = durable.disk();
@@ -98,12 +98,12 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Bytes that the file takes on the disk so far.
+    /// Bytes that the file occupies on disk so far.
     pub fn bytes(&self) -> u64 {
         parity_at(self.end) + self.parity.bytes().len() as u64
     }
 
-    /// Adds a record, and writes a block when there are many. Blocks for I/O.
+    /// Adds a record, and writes a block if there are enough records. Blocks for I/O.
     pub fn push(&mut self, saved: &SavedChanges<'_>) -> Result<()> {
         self.trees.insert(saved.image.tree);
         saved.encode(&mut self.records);
@@ -127,7 +127,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is in `block` behind what is there.
+    /// Appends `block` to the file.
     fn append_block(&mut self) -> Result<()> {
         self.write(self.end, &self.block)?;
         self.file.start_writeback(self.end, self.block.len() as u64);
@@ -142,7 +142,7 @@ impl Writer {
         self.file.write_at(at, bytes).map_err(|error| Error::io("write", &self.path, error))
     }
 
-    /// Writes what is left, and makes the file and its name durable. Blocks for I/O.
+    /// Writes the remaining records, and makes the file and its name durable. Blocks for I/O.
     pub fn finish(mut self) -> Result<ListedFile> {
         if !self.records.is_empty() {
             self.write_block()?;
@@ -157,12 +157,12 @@ impl Writer {
     }
 }
 
-/// Bytes that a listed file takes on the disk.
+/// Bytes that a listed file occupies on disk.
 pub fn bytes_on_disk(listed: &ListedFile) -> u64 {
     parity_at(listed.bytes) + parity_bytes_of(listed.bytes) as u64
 }
 
-/// Lets go of the file of an epoch, if there is one.
+/// Removes the file of an epoch, if there is one.
 pub fn remove(durable: &Durable, epoch: Epoch) -> Result<()> {
     let path = path_of(epoch);
     match durable.let_go(&path) {
@@ -171,14 +171,14 @@ pub fn remove(durable: &Durable, epoch: Epoch) -> Result<()> {
     }
 }
 
-/// Paths of all files that there are. Reads the directory.
+/// Paths of all existing files. Reads the directory.
 pub fn paths(durable: &Durable) -> Result<Vec<String>> {
     let names = durable.disk().list(DIRECTORY).map_err(|error| Error::io("list", DIRECTORY, error))?;
     Ok(names.iter().map(|name| format!("{DIRECTORY}/{name}")).collect())
 }
 
-/// For a startup: makes the directory, durably, and unlinks all files but those of `listed`:
-/// remains of a crash, or of an epoch that was given up.
+/// For a startup: creates the directory durably, and unlinks all files except `listed`. The others
+/// were left by a crash or by an abandoned epoch.
 pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     durable.disk().create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
     durable.directory_barrier("")?;
@@ -192,8 +192,8 @@ pub fn prepare(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     Ok(())
 }
 
-/// Puts an empty file in the place of each listed one that is missing: it is taken for damaged. For
-/// a copy of what is left of a database.
+/// Creates an empty file for each listed file that is missing, so that it counts as damaged. For a
+/// copy of a damaged database.
 pub fn replace_missing(durable: &Durable, listed: &[ListedFile]) -> Result<()> {
     for path in listed.iter().map(|file| path_of(file.epoch)) {
         match durable.disk().open(&path) {

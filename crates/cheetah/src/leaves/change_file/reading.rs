@@ -1,5 +1,5 @@
-//! Reading a listed file. The parity behind damaged bytes mends them, once: damage begins where the
-//! first checksum is wrong, and parity reaches [`PARITY_BYTES`] from there.
+//! Reading a listed file. The parity at its end repairs damage, once: damage begins where the first
+//! checksum is wrong, and parity covers [`PARITY_BYTES`] from there.
 
 use super::path_of;
 use crate::base::{reach, Error, Result};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Bytes that are read at a time to compute parity; whole sectors.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Hands out the records of a listed file; returns the damage, if parity has mended it. Otherwise
-/// `Corruption`, or `Io` where the disk cannot read: records before the damage have been handed out
-/// then. `Io` also when the file is missing: then others may be, and it may come back. Blocks for
-/// I/O.
+/// Passes the records of a listed file to `each`. Returns the damage if parity has repaired it.
+/// Otherwise returns `Corruption`, or `Io` if the disk cannot read; records before the damage were
+/// passed on by then. A missing file is also `Io`: other files may be missing too, and all may
+/// reappear. Blocks for I/O.
 pub fn read(
     durable: &Durable,
     keys: &Keys,
@@ -51,9 +51,9 @@ pub fn read(
     Ok(file.damage)
 }
 
-/// A part of a file whose checksum is right.
+/// A part of a file with the right checksum.
 enum Part {
-    /// The header, with the name of the key of a closed file.
+    /// The header, with the key's name if the file is encrypted.
     Header(Option<KeyName>),
     Block {
         head: [u8; BLOCK_HEAD_BYTES],
@@ -61,15 +61,15 @@ enum Part {
     },
 }
 
-/// A listed file that is read from its beginning to its end. Checks it, and needs no key for that.
+/// A listed file that is read from beginning to end. It can be checked without its key.
 pub struct Reading {
     file: Arc<dyn File>,
     path: String,
     listed: ListedFile,
-    /// Where the next part begins, and the checksum that it goes on from.
+    /// The offset of the next part, and the checksum that it continues.
     at: u64,
     chain: u32,
-    /// Where what has been mended begins, and its bytes.
+    /// The offset of repaired bytes, and the bytes.
     mended: Option<(u64, Vec<u8>)>,
     /// The damage found.
     damage: Option<Error>,
@@ -82,29 +82,30 @@ impl std::fmt::Debug for Reading {
 }
 
 impl Reading {
-    /// Opens the file. `Io` when it is missing.
+    /// Opens the file. `Io` if it is missing.
     pub fn open(durable: &Durable, listed: &ListedFile) -> Result<Self> {
         let (path, listed) = (path_of(listed.epoch), listed.clone());
         let file = durable.disk().open(&path).map_err(|error| Error::io("open", &path, error))?;
         Ok(Self { file, path, listed, at: 0, chain: 0, mended: None, damage: None })
     }
 
-    /// Checks the next part; whether there was one. Errors: those of [`read`]. Blocks for I/O.
+    /// Checks the next part. Returns whether there was one. Errors are those of [`read`]. Blocks
+    /// for I/O.
     pub fn check_next(&mut self, database: &[u8; 16]) -> Result<bool> {
         Ok(self.next(database)?.is_some())
     }
 
-    /// The file.
+    /// The file's entry in the list.
     pub fn listed(&self) -> &ListedFile {
         &self.listed
     }
 
-    /// Where the next part begins.
+    /// The offset of the next part.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Ends it; returns the damage so far that has been mended.
+    /// Ends the reading. Returns the damage that was repaired.
     pub fn end(self) -> Option<Error> {
         self.file.leave_cache();
         self.damage
@@ -129,14 +130,15 @@ impl Reading {
         Ok(Some(Part::Block { head, stored }))
     }
 
-    /// The checksum that the first block goes on from, and the name of the key.
+    /// Reads the header. Returns the checksum that the first block continues, and the name of the
+    /// key.
     fn header(&self, database: &[u8; 16]) -> Result<(u32, Option<KeyName>)> {
         let mut header = [0; HEADER_BYTES];
         self.read_at(0, &mut header)?;
         check_header(&header, database, self.listed.epoch).map_err(|defect| self.damaged(&defect))
     }
 
-    /// The next block, and its checksum.
+    /// Reads the next block. Returns it with its checksum.
     fn block(&self) -> Result<([u8; BLOCK_HEAD_BYTES], Vec<u8>, u32)> {
         let mut head = [0; BLOCK_HEAD_BYTES];
         self.read_at(self.at, &mut head)?;
@@ -152,8 +154,8 @@ impl Reading {
         defect.in_place(&self.path)
     }
 
-    /// Reads the next part. If it is damaged it is mended and read again, unless that was done
-    /// before.
+    /// Reads the next part. If it is damaged, repairs it and reads it again, unless a repair was
+    /// made before.
     fn mending<T>(&mut self, read: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let error = match read(self) {
             Err(error) if self.mended.is_none() && error.is_of_unreadable_bytes() => error,
@@ -162,14 +164,14 @@ impl Reading {
         match self.mend(self.at).and_then(|()| read(self)) {
             Ok(done) => {
                 reach::mark("mended change file");
-                self.damage = Some(error.as_damage_of(&self.path).with_words("mended from its parity"));
+                self.damage = Some(error.as_damage_of(&self.path).with_words("repaired from its parity"));
                 Ok(done)
             }
             Err(_) => Err(error),
         }
     }
 
-    /// Finds what the bytes from that place on should be, if no others are damaged.
+    /// Computes the original bytes from `from` on, which are right if no other bytes are damaged.
     fn mend(&mut self, from: u64) -> Result<()> {
         let bytes = self.listed.bytes;
         let mut wrong = Parity::default();
@@ -189,7 +191,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the bytes there, as mended.
+    /// Reads bytes at an offset, with repaired bytes in place of damaged ones.
     fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
         let mended = self.mended.as_ref().and_then(|(from, mended)| mended.get((at - from) as usize..));
         let mended = mended.unwrap_or_default();

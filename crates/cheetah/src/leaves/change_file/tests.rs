@@ -1,4 +1,4 @@
-//! Files that are written, damaged and read.
+//! Tests of change files that are written, damaged and read.
 
 use super::*;
 use crate::base::planted::plant;
@@ -24,7 +24,7 @@ fn on(disk: &SimDisk) -> Arc<Durable> {
     Arc::new(durable)
 }
 
-/// As [`on`], with the files that are there.
+/// Like [`on`], with the existing files.
 fn on_kept(disk: &SimDisk) -> Arc<Durable> {
     Arc::new(Durable::new(Arc::new(disk.clone()), Arc::new(Health::default())))
 }
@@ -70,7 +70,7 @@ fn a_file_that_is_not_the_listed_one_is_refused() {
     assert!(pids(&durable, &longer).unwrap_err().to_string().contains("open"));
 }
 
-/// Whether all records of a file of `count` records come back, after `damage` was done to it.
+/// Returns whether all of `count` records of a file can be read after `damage` was applied to it.
 fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
     let disk = SimDisk::new();
     let durable = on(&disk);
@@ -88,11 +88,11 @@ fn reads_after(count: u64, damage: impl FnOnce(&SimDisk, &ListedFile)) -> bool {
     }
 }
 
-/// How many records make a file that is longer than its parity.
+/// A number of records whose file is longer than its parity.
 const MANY: u64 = 60_000;
 
-/// A file of records that cannot be compressed, the last one of a block as long as a page has room
-/// for; the bytes of its longest block, and where it begins.
+/// A file of records that cannot be compressed; the last record of a block is as long as the room
+/// of a page. Returns the length and the offset of its longest block.
 fn of_long_blocks(disk: &SimDisk) -> (ListedFile, u64, u64) {
     let (durable, mut rng) = (on(disk), Rng::new(3));
     let mut writer = Writer::create(&durable, &no_keys(), Epoch(7)).unwrap();
@@ -121,7 +121,7 @@ fn f3_parity_reaches_over_the_longest_block_and_a_sector() {
         Ok(())
     });
     let damage = damage.unwrap().unwrap().to_string();
-    assert!(count == 400 && damage.contains("mended from its parity"), "{count} records: {damage}");
+    assert!(count == 400 && damage.contains("repaired from its parity"), "{count} records: {damage}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
                 disk.make_unreadable(&path, at..at + 4096);
             }));
             assert!(reads_after(count, |disk, listed| {
-                // Nobody needs the parity.
+                // The parity itself is not needed here.
                 let behind = bytes_on_disk(listed) - listed.bytes;
                 disk.flip(&path, listed.bytes + rng.below(behind), 5).unwrap();
             }));
@@ -152,7 +152,7 @@ fn f3_damage_within_the_reach_of_parity_is_mended() {
     }
 }
 
-/// Breaks V8: behind a file is its parity.
+/// Breaks V8: the parity of a file follows its listed bytes.
 #[test]
 fn f3_what_parity_cannot_mend_is_an_error() {
     let path = path_of(Epoch(7));

@@ -1,4 +1,4 @@
-//! Asking the filter of a leaf.
+//! Checking the filter of a leaf.
 
 use super::KeyPart;
 use crate::base::hash::hash_key;
@@ -17,7 +17,7 @@ pub struct Known {
 }
 
 impl Leaves {
-    /// Whether there are filters at all.
+    /// Returns whether filters are in use.
     pub fn has_filters(&self) -> bool {
         self.cold.filters.is_used() && self.cold.pending.is_on()
     }
@@ -33,9 +33,9 @@ impl Leaves {
         Known { waiting, lacking: ticket.filter(|_| lacks && self.may_be_pending()) }
     }
 
-    /// Whether the leaf `pid` has no frame, and certainly no key that consists of `beginning` and a
-    /// row's key, also among what waits for it. The caller has the latch of the parent, according
-    /// to which no other leaf has such keys (Q1).
+    /// Returns whether the leaf `pid` has no frame, and its image and pending changes certainly
+    /// have no key that consists of `beginning` and a row's key. The caller holds the latch of the
+    /// parent, which says that no other leaf can have such keys (Q1).
     pub fn lacks_beginning(&self, pid: PageId, beginning: &[u8]) -> Result<bool> {
         let Some(entry) = self.pool.known_entry(pid).filter(|_| self.has_filters()) else { return Ok(false) };
         let is_past = planted::is_on("filters: look past what waits");

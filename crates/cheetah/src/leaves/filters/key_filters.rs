@@ -1,4 +1,4 @@
-//! The filters of all leaves that have one. Those that came first go first when memory is full.
+//! The filters of all leaves that have one. The oldest are dropped first when memory is full.
 
 use super::KeyPart;
 use crate::base::bloom;
@@ -22,19 +22,19 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 pub(in crate::leaves) struct KeyFilters {
     shards: Shards<Shard>,
     memory: Arc<MemoryBudget>,
-    /// Whether there has ever been one.
+    /// Whether any filter was ever made.
     is_used: AtomicBool,
     lacking: Counter,
     made: Counter,
 }
 
-/// Filters of some pages, and the order in which they came.
+/// Filters of some pages, in order of creation.
 #[derive(Debug)]
 struct Shard {
     filters: FastMap<u64, Filter>,
     order: VecDeque<PageId>,
     cells: Cells<CELL_BYTES>,
-    /// For a filter that is made or asked.
+    /// A buffer for a filter that is built or checked.
     bytes: Vec<u8>,
 }
 
@@ -71,23 +71,23 @@ impl KeyFilters {
         }
     }
 
-    /// Whether there can be any.
+    /// Returns whether there may be filters.
     pub(in crate::leaves) fn is_used(&self) -> bool {
         self.is_used.load(Relaxed)
     }
 
-    /// The counters for the status.
+    /// Names and values of counters, for status.
     pub(in crate::leaves) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_filters_made", self.made.get()), ("pool_filters_lacking", self.lacking.get())]
     }
 
-    /// Whether there is one of that image.
+    /// Returns whether this image of the page has a filter.
     pub(in crate::leaves) fn has(&self, pid: PageId, location: &Location) -> bool {
         let shard = self.shards.lock(pid);
         shard.filters.get(&pid.0).is_some_and(|filter| filter.is_of(location))
     }
 
-    /// Keeps the filter of an image with keys of these hashes.
+    /// Adds the filter of an image whose keys have these hashes.
     pub(in crate::leaves) fn put(&self, pid: PageId, location: Location, part: KeyPart, hashes: &[u64]) {
         let limit = self.shard_bytes_max();
         self.shards.change(pid, |shard| {
@@ -104,7 +104,7 @@ impl KeyFilters {
         self.is_used.store(true, Relaxed);
     }
 
-    /// Forgets the oldest that are beyond the limit, which may have fallen.
+    /// Drops the oldest filters beyond the limit, which may have fallen.
     pub(in crate::leaves) fn give_way(&self) {
         let limit = self.shard_bytes_max();
         self.shards.change_each(|shard| shard.drop_beyond(limit));
@@ -114,13 +114,13 @@ impl KeyFilters {
         self.memory.shares().filters_bytes_max() / self.shards.count()
     }
 
-    /// Forgets all.
+    /// Drops all filters.
     pub(in crate::leaves) fn clear(&self) {
         self.shards.change_each(|shard| while shard.drop_oldest() {});
         self.is_used.store(false, Relaxed);
     }
 
-    /// The image of a page has been copied to another place.
+    /// Notes that the image of a page was copied to another location.
     pub(in crate::leaves) fn moved(&self, pid: PageId, from: &Location, to: Location) {
         let mut shard = self.shards.lock(pid);
         if let Some(filter) = shard.filters.get_mut(&pid.0).filter(|filter| filter.location == *from) {
@@ -128,7 +128,7 @@ impl KeyFilters {
         }
     }
 
-    /// Whether it is certain that the image of a page lacks keys of this hash.
+    /// Returns whether the image of a page certainly lacks keys with this hash.
     pub(in crate::leaves) fn lacks(
         &self,
         pid: PageId,
@@ -164,7 +164,7 @@ impl Shard {
         while self.memory_bytes() > limit && self.drop_oldest() {}
     }
 
-    /// `false` when there is no filter.
+    /// Returns `false` if there is no filter.
     fn drop_oldest(&mut self) -> bool {
         let Some(pid) = self.order.pop_front() else { return false };
         if let Some(filter) = self.filters.remove(&pid.0) {

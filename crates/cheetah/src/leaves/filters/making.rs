@@ -1,4 +1,4 @@
-//! Making the filter of a leaf that somebody has at hand.
+//! Making the filter of a leaf that a thread has just read.
 
 use super::KeyPart;
 use crate::base::hash::hash_key;
@@ -11,14 +11,14 @@ use crate::leaves::{ColdLeaves, Leaves};
 use crate::pool::Frame;
 
 impl Leaves {
-    /// Notes that a key, or a part of one, was looked for in vain where a filter would know it.
+    /// Counts an unsuccessful lookup of a key, or a part of one, that a filter would have answered.
     pub fn note_absent(&self, tree: TreeId, part: KeyPart) {
         self.cold.filtered_trees.note_absent(tree, part);
     }
 }
 
 impl ColdLeaves {
-    /// Makes the filter of a frame whose content is that of the image at `location`.
+    /// Makes the filter of a frame with the same content as the image at `location`.
     pub(in crate::leaves) fn filter_frame(&self, frame: &Frame, location: Location) {
         let Some(part) = self.part_to_filter(frame.tree) else { return };
         if self.filters.has(frame.pid, &location) {
@@ -28,7 +28,7 @@ impl ColdLeaves {
         self.filter_page(&PageView::new(&bytes), part, frame.pid, location);
     }
 
-    /// Makes the filter of an image, of which `page` is the page.
+    /// Makes the filter of an image. `page` is the page of the image.
     pub(in crate::leaves) fn filter_copy(&self, page: &[u8], image: &ImageRef) {
         let Some(part) = self.part_to_filter(image.tree) else { return };
         if !self.filters.has(image.pid, &image.location) {
@@ -36,9 +36,9 @@ impl ColdLeaves {
         }
     }
 
-    /// Makes the filter of an image that is being looked into.
+    /// Makes the filter of an image that is being searched.
     pub(in crate::leaves) fn filter_image(&self, leaf: &LeafImage<'_>, image: &ImageRef) {
-        // The length of the row's key is in the payload, which a look does not have.
+        // The length of the row's key is in the payload, which a search does not decode.
         let Some(KeyPart::Whole) = self.part_to_filter(image.tree) else { return };
         if self.filters.has(image.pid, &image.location) {
             return;
@@ -48,7 +48,7 @@ impl ColdLeaves {
         self.filters.put(image.pid, image.location, KeyPart::Whole, &hashes);
     }
 
-    /// The part of its keys that leaves of a tree are filtered by, if that is worth it.
+    /// The part of the keys by which leaves of a tree are filtered, if filters are worth it.
     fn part_to_filter(&self, tree: TreeId) -> Option<KeyPart> {
         self.filtered_trees.part_of(tree).filter(|_| self.pending.is_on())
     }
@@ -66,7 +66,7 @@ impl ColdLeaves {
             };
             bytes.map(|bytes| hash_key(0, bytes))
         });
-        // A page with a record of another form gets none.
+        // A page with a record of another form gets no filter.
         if let Some(hashes) = hashes.collect::<Option<Vec<_>>>() {
             self.filters.put(pid, location, part, &hashes);
         }

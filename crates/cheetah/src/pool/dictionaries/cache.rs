@@ -1,4 +1,4 @@
-//! The dictionaries in memory, within a share of the budget; one is kept in any case.
+//! A cache of dictionaries within a share of the memory budget. It keeps at least one.
 
 use crate::base::{PageId, TreeId};
 use crate::memory::{MemoryBudget, MemoryUse, Reservation};
@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Things of some size by tree and page, within a part of the memory. Those that nobody has used
-/// for long go.
+/// Values by tree and page, within a share of the memory. Values that were not used for long are
+/// dropped.
 #[derive(Debug)]
 pub(in crate::pool) struct Cache<T> {
     memory: Arc<MemoryBudget>,
@@ -36,7 +36,7 @@ impl<T> Cache<T> {
         Some(Arc::clone(&found.what))
     }
 
-    /// Also returns whether others had to go.
+    /// Adds a value. Also returns whether other values were dropped.
     pub(in crate::pool) fn keep(&self, tree: TreeId, page: PageId, what: T, bytes: usize) -> (Arc<T>, bool) {
         let reserved = self.memory.reserve(MemoryUse::Scratch, bytes);
         let what = Arc::new(what);
@@ -44,7 +44,7 @@ impl<T> Cache<T> {
         let bytes_max = self.bytes_max();
         let mut gone = vec![kept.remove(&(tree, page))];
         let mut taken = bytes + kept.values().map(|kept| kept.reserved.bytes()).sum::<usize>();
-        // Once round for those that were not used since the last time, once for any.
+        // First drop values that were not used since the previous round, then any.
         for _ in 0..2 {
             let goes = |kept: &Kept<T>| !kept.used.swap(false, Relaxed);
             while taken > bytes_max {
@@ -58,7 +58,7 @@ impl<T> Cache<T> {
         kept.insert((tree, page), entry);
         drop(kept);
         let is_crowded = gone.len() > 1;
-        // Given back to the allocator while nobody waits.
+        // Freed after the lock is released, so that no thread waits for it.
         drop(gone);
         (what, is_crowded)
     }
@@ -67,7 +67,7 @@ impl<T> Cache<T> {
         self.memory.shares().dictionaries_bytes_max()
     }
 
-    /// Whether another one of `bytes` bytes fits beside all that are there.
+    /// Returns whether a value of `bytes` bytes fits in addition to all others.
     pub(in crate::pool) fn has_room(&self, bytes: usize) -> bool {
         let taken = self.kept.read().values().map(|kept| kept.reserved.bytes()).sum::<usize>();
         taken + bytes <= self.bytes_max()

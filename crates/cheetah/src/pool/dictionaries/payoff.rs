@@ -1,52 +1,51 @@
-//! Whether a dictionary pays: it is made of some pages of a sample, and other pages of the sample
-//! are compressed beside it.
+//! Decides whether a dictionary pays: it is built from some pages of a sample, and the other pages
+//! of the sample are compressed with it.
 //!
-//! Trees do this with their own pages (`trials`), estimates with pages of tables that are not
-//! there.
+//! Trees sample their own pages (`trials`); estimates sample pages of tables that do not exist yet.
 
 use crate::base::{PageId, Result};
 use crate::format::image::{dictionary_of, Compression, Primer};
 use crate::format::page::content_capacity;
 use crate::pool::PageClass;
 
-/// Pages that a trial looks at.
+/// Pages in the sample of a trial.
 pub(crate) const SAMPLE_PAGES: usize = 96;
-/// From fewer nothing follows for a tree.
+/// Smaller samples are not significant for a tree.
 pub(crate) const SAMPLE_PAGES_MIN: usize = 24;
-/// One in `TESTED_EVERY` of the sampled pages is not used for the dictionary, but to see how much
-/// it saves.
+/// One in `TESTED_EVERY` sampled pages is not used for the dictionary, but to measure its savings.
 const TESTED_EVERY: usize = 3;
-/// Part of the sampled content that becomes the dictionary.
+/// The dictionary has 1/`CONTENT_PART` of the sampled content.
 const CONTENT_PART: usize = 24;
-/// A dictionary is made if it saves at least this part of the images, and in the whole tree
-/// [`SAVED_SIZES_MIN`] times its own size. To compress beside it takes up to twice the time:
-/// without a wish for small images it has to save more (decision 36).
+/// A dictionary is made if it saves at least this percentage of the image bytes, and in the whole
+/// tree [`SAVED_SIZES_MIN`] times its own size. Compressing with it takes up to twice the time, so
+/// the percentage is higher where small images were not requested (decision 36).
 const SAVED_PERCENT_MIN: usize = 5;
 const SAVED_PERCENT_MIN_IF_DENSE: usize = 3;
 const SAVED_SIZES_MIN: usize = 2;
 
-/// A dictionary that may be made.
+/// A dictionary that is not in the tree yet.
 pub(crate) struct TrialDictionary {
     /// Its content.
     pub(crate) content: Vec<u8>,
-    /// To compress the tested pages with, in no page yet.
+    /// Compresses the tested pages. It has no page yet.
     pub(crate) primer: Primer,
 }
 
-/// The bytes of the tested pages.
+/// The bytes of the tested pages with and without a dictionary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payoff {
-    /// Images of all tested pages as they would be without the dictionary.
+    /// Bytes of the images of all tested pages without the new dictionary.
     pub(crate) before: usize,
-    /// The same beside it.
+    /// Bytes of these images with it.
     pub(crate) after: usize,
     /// The number of tested pages.
     pub(crate) pages: usize,
-    /// The image of the dictionary.
+    /// Bytes of the dictionary's own image.
     pub(crate) own: usize,
 }
 
-/// The items of a sample that a dictionary is made of, and those that it is tested on.
+/// Splits a sample into the items that a dictionary is built from, and the items that it is tested
+/// on.
 pub(crate) fn split_sample<T>(sample: impl Iterator<Item = T>) -> (Vec<T>, Vec<T>) {
     let is_tested = |no: usize| no % TESTED_EVERY == TESTED_EVERY - 1;
     let (tested, sources): (Vec<_>, Vec<_>) = sample.enumerate().partition(|(no, _)| is_tested(*no));
@@ -55,9 +54,9 @@ pub(crate) fn split_sample<T>(sample: impl Iterator<Item = T>) -> (Vec<T>, Vec<T
 }
 
 impl TrialDictionary {
-    /// Makes a dictionary of `sources`, which are contents of pages before compression.
-    /// `sampled_bytes`: of these and of the tested ones together. `page_bytes`: of the smallest
-    /// pages.
+    /// Builds a dictionary from `sources`, which are contents of pages before compression.
+    /// `sampled_bytes` is the length of these and of the tested contents. `page_bytes` is the size
+    /// of the smallest pages.
     pub(crate) fn of(
         sources: &[&[u8]],
         sampled_bytes: usize,
@@ -72,7 +71,7 @@ impl TrialDictionary {
 }
 
 impl Payoff {
-    /// Whether the dictionary pays in a tree of `pages` pages that is compressed in that way.
+    /// Returns whether the dictionary pays in a tree with `pages` pages and this compression.
     pub(crate) fn pays(&self, pages: u64, compression: Compression) -> bool {
         let percent_min = match compression.level <= Compression::default().level {
             true => SAVED_PERCENT_MIN,
@@ -97,7 +96,7 @@ mod tests {
     fn a_dictionary_pays_from_five_percent_and_twice_its_own_size_on() {
         let outcome = |after, own| Payoff { before: 1000, after, pages: 10, own };
         let pays = |after, own, pages| outcome(after, own).pays(pages, Compression::default());
-        // 50 of 10 pages: 500 of 100.
+        // 50 bytes of 10 pages: 500 of 100.
         assert!(pays(950, 250, 100));
         assert!(!pays(951, 1, 100));
         assert!(!pays(950, 251, 100) && pays(950, 251, 101));

@@ -1,5 +1,5 @@
-//! The dictionaries in memory, the work that is due for others, and the trees that are lent.
-//! Invariants: D1 to D5 at the head of the room.
+//! The dictionaries in memory, the queue of background work, and the trees that are lent.
+//! Invariants D1 to D5 are at the head of `dictionaries`.
 
 use super::cache::Cache;
 use crate::base::{PageId, TreeId};
@@ -10,12 +10,12 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Primers to be loaded are not noted when this number is waiting: they are asked for again.
+/// No primer is added to the queue when it has this length. The next writer requests it again.
 const LOADS_DUE_MAX: usize = 64;
-/// Those who miss a dictionary prepare it one at a time, by its page.
+/// Threads that miss a dictionary load it one at a time, by its page number.
 const SHARDS_COUNT: usize = 16;
 
-/// The dictionaries in memory, and the work that is due for others.
+/// The dictionaries in memory, and the queue of background work.
 #[derive(Debug)]
 pub(in crate::pool) struct Dictionaries {
     pub(super) to_read: Cache<Dictionary>,
@@ -23,7 +23,7 @@ pub(in crate::pool) struct Dictionaries {
     due: Mutex<VecDeque<Due>>,
     loading: [Mutex<()>; SHARDS_COUNT],
     trials: Trials,
-    /// Held from before a dictionary's page is there until it is listed.
+    /// Held from before a dictionary's page exists until it is listed.
     making: Mutex<()>,
 }
 
@@ -36,20 +36,20 @@ pub(super) enum Due {
     Load(TreeId, PageId),
 }
 
-/// Another one is tried when the tree has grown by this factor; while it has none, when it has
-/// doubled.
+/// The next trial is due when the tree has grown by this factor, or has doubled if it has no
+/// dictionary.
 pub(super) const GROWTH: u64 = 4;
 
-/// Trials that are being made, and for whom the background may make them.
+/// The trials in progress, and the trees that the background may make trials for.
 #[derive(Default, Debug)]
 struct Trials {
-    /// Held over a trial, by tree: it gets no two dictionaries for the same reason.
+    /// Held during a trial, by tree: a tree must not get two dictionaries for the same reason.
     one: [Mutex<()>; SHARDS_COUNT],
     lent: Mutex<HashMap<TreeId, Arc<Lent>>>,
 }
 
-/// The guard that keeps a lent tree from being dropped, until it is taken back; locked while the
-/// background makes a trial of it.
+/// The guard that keeps a lent tree from being dropped. `None` after the loan has ended. Locked
+/// while the background makes a trial.
 pub(in crate::pool) type Lent = Mutex<Option<Arc<dyn Any + Send + Sync>>>;
 
 impl Dictionaries {
@@ -69,39 +69,39 @@ impl Dictionaries {
         let is_dropped = matches!(due, Due::Load(..)) && (all.len() >= LOADS_DUE_MAX || all.contains(&due));
         match due {
             _ if is_dropped => {}
-            // Pages wait for it.
+            // Pages wait for a trial.
             Due::Trial(_) => all.push_front(due),
             Due::Load(..) => all.push_back(due),
         }
     }
 
-    /// The next thing to be done.
+    /// The next work to do.
     pub(super) fn take_due(&self) -> Option<Due> {
         self.due.lock().pop_front()
     }
 
-    /// Lets one thread at a time read a dictionary.
+    /// Lets one thread at a time load a dictionary.
     pub(super) fn load(&self, page: PageId) -> MutexGuard<'_, ()> {
         self.loading[page.0 as usize % SHARDS_COUNT].lock()
     }
 
-    /// Keeps lists and pages of dictionaries as they are.
+    /// Blocks changes to lists and pages of dictionaries.
     pub(super) fn make(&self) -> MutexGuard<'_, ()> {
         self.making.lock()
     }
 
-    /// Held over a trial of the tree, and of a few others.
+    /// The lock for trials of the tree. A few other trees share it.
     pub(super) fn trial_of(&self, tree: TreeId) -> &Mutex<()> {
         &self.trials.one[tree.0 as usize % SHARDS_COUNT]
     }
 
-    /// Lends a tree, which nobody else does.
+    /// Lends a tree. A tree is lent only once at a time.
     pub(super) fn lend(&self, tree: TreeId, lent: &Arc<Lent>) {
         let before = self.trials.lent.lock().insert(tree, Arc::clone(lent));
         debug_assert!(before.is_none(), "a tree is built by one");
     }
 
-    /// The guard that is lent for that tree.
+    /// The guard of a lent tree.
     pub(super) fn lent(&self, tree: TreeId) -> Option<Arc<Lent>> {
         self.trials.lent.lock().get(&tree).cloned()
     }

@@ -1,5 +1,5 @@
-//! Dictionaries in the life of the pool: when one is made, how crashes leave it, and reading
-//! without it in memory.
+//! Dictionaries in the life of the pool: when they are made, how they survive crashes, and reads
+//! when they are not in memory.
 
 mod named;
 
@@ -39,7 +39,7 @@ fn database() -> Database {
     db
 }
 
-/// Sentences of words that are alike on all pages, and seldom twice on one.
+/// Sentences of words that are the same on all pages, and seldom repeat on one page.
 fn text(number: u64, bytes: usize) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let mut text = Vec::new();
@@ -51,7 +51,7 @@ fn text(number: u64, bytes: usize) -> Vec<u8> {
     text
 }
 
-/// The same on all pages: one dictionary of them is as good as another.
+/// The same text on all pages: no further dictionary is better than the first.
 fn same(_: u64, bytes: usize) -> Vec<u8> {
     text(1, bytes)
 }
@@ -69,7 +69,7 @@ fn add(db: &Database, tree: TreeId, content: &[u8]) -> PageId {
     page.pid()
 }
 
-/// Adds pages of a tree; the content of each follows from its place.
+/// Adds pages to a tree. The content of each follows from its position.
 fn add_all(db: &Database, tree: TreeId, content: fn(u64, usize) -> Vec<u8>) -> Vec<PageId> {
     (0..PAGES).map(|number| add(db, tree, &content(number, content_capacity(512)))).collect()
 }
@@ -99,7 +99,7 @@ fn checkpoint(db: &Database) {
     db.checkpoint_of(|| epoch_state(db)).unwrap();
 }
 
-/// Opens what a power cut leaves, as recovery does.
+/// Opens the database after a power cut, as recovery does.
 fn after_power_cut(db: Database) -> Database {
     let disk = db.disk.crash(CrashPolicy::SyncedOnly, 1);
     let db = db.crash(disk);
@@ -123,7 +123,7 @@ fn a_tree_of_pages_that_are_alike_gets_a_dictionary_that_outlives_a_crash() {
         let made = dictionary_pages(&db);
         assert_eq!(made.len(), usize::from(with));
         made.iter().for_each(|page| db.pool.check_dictionary(TREE, *page).unwrap());
-        // The first page that is written asks for it; from then on it is used again.
+        // The first page that is written requests it; from then on it is used again.
         add(&db, TREE, &text(7, content_capacity(512)));
         checkpoint(&db);
         while db.pool.dictionary_due().unwrap() != DictionaryDue::Nothing {}
@@ -167,7 +167,7 @@ fn change(db: &Database, pid: PageId) {
     page.write(&mtr).first_mut().unwrap();
 }
 
-/// Readers take turns at images of four trees; the state for writing is not made for them.
+/// Readers alternate between images of four trees. The state for writing is not made for them.
 #[test]
 fn a_dictionary_is_prepared_once_for_all_who_read_with_it() {
     let (db, trees) = four_trees(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -197,8 +197,8 @@ fn readers_make_nothing_that_only_writers_need() {
     assert!(trees.iter().all(|(_, pids)| names_dictionary(&db, pids[1])));
 }
 
-/// More trees are written in turn than there is memory for: each look at what is due replaces one,
-/// and says so.
+/// More trees are written in turn than there is memory for. Each step of background work replaces
+/// one dictionary, and reports it.
 #[test]
 fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     let (db, trees) = four_trees(&Config::tiny());
@@ -212,7 +212,7 @@ fn dictionaries_that_push_each_other_out_do_so_one_at_a_time() {
     assert!(due.len() >= 3 && due[1..].iter().all(|due| *due == DictionaryDue::Replaced), "{due:?}");
 }
 
-/// Of all pages that are looked at few are leaves: nothing follows from those.
+/// The sampled pages contain few leaves: too few for a dictionary.
 #[test]
 fn no_dictionary_is_made_of_a_few_pages() {
     let db = database();
@@ -240,7 +240,7 @@ fn threads_that_miss_a_dictionary_at_once_prepare_it_once() {
     assert_eq!(pool.counters.dictionary_loads.get(), 2);
 }
 
-/// With room for one dictionary only everything is still read and written.
+/// With room for one dictionary only, everything is still read and written.
 #[test]
 fn more_dictionaries_than_memory_has_room_for_cost_time_and_nothing_else() {
     let (db, trees) = four_trees(&Config::tiny());
@@ -255,8 +255,8 @@ fn more_dictionaries_than_memory_has_room_for_cost_time_and_nothing_else() {
     assert!(db.pool.counters.dictionary_misses.get() >= 4);
 }
 
-/// CHECK compares the pages that it has seen with those that a tree has; a dictionary counts with
-/// both or with neither.
+/// CHECK compares the pages that it has seen with the page count of the tree. A dictionary is in
+/// both or in neither.
 #[test]
 fn a_dictionary_is_listed_at_the_moment_at_which_its_page_counts() {
     let db = database();
@@ -297,7 +297,7 @@ fn trials_of_a_tree_at_the_same_time_make_one_dictionary() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// A thread that comes by does not wait, and the trial stays due.
+/// A thread in passing does not wait, and the trial stays due.
 #[test]
 fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     let db = database();
@@ -312,8 +312,8 @@ fn a_trial_that_is_due_is_put_off_while_others_make_one() {
     assert_eq!(dictionary_pages(&db).len(), 1);
 }
 
-/// A thread that is about to write all pages does wait, and makes a trial that nobody has begun.
-/// Until it has ended, nobody takes it for made.
+/// A thread that is about to write all pages waits, and makes a trial that no thread has begun. A
+/// trial counts as made only after it has ended.
 #[test]
 fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     let db = database();
@@ -336,7 +336,7 @@ fn a_trial_is_finished_by_whoever_needs_its_outcome() {
     assert_eq!(dictionary_pages(&db).len(), 1, "noise has none");
 }
 
-/// Pages of a load wait for the first trial, and are written with what it has made.
+/// Pages of a load wait for the first trial, and are written with its dictionary.
 #[test]
 fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let db = Database::new(&Config { buffer_pool_bytes: 16 << 20, ..Config::tiny() });
@@ -347,7 +347,7 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     let written = || db.pool.counters.writes.get() + db.pool.counters.blob_writes.get();
     for step in 0..3 {
         assert_eq!(db.pool.clean_step(step, 0, 2000).unwrap(), 0);
-        // From the second one on somebody is making the trial.
+        // From the second round on another thread is making the trial.
         db.pool.trees.get(TREE).put_trial_off(PAGES + 64);
     }
     assert!(db.pool.trial(TREE).run().unwrap());
@@ -357,8 +357,8 @@ fn pages_of_a_load_are_written_with_the_first_dictionary() {
     assert!(named * 10 > pids.len() * 9, "{named} of {}", pids.len());
 }
 
-/// The background makes trials of a tree that nobody finds only while its builder keeps it, which
-/// waits for the one that is being made.
+/// The background makes trials of a tree without a table only while its builder lends it. The
+/// builder waits for a trial in progress.
 #[test]
 fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back() {
     let db = database();
@@ -371,7 +371,7 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     assert_eq!(pool.trial(TREE).try_if_lent().unwrap(), Some(false), "another one is not due");
     assert_eq!(dictionary_pages(&db).len(), 1);
     drop(lent);
-    // Its builder ends while the background is about to make a trial.
+    // The builder ends while the background is about to make a trial.
     let keeper = Arc::new(());
     let lent = LentTree::lend(pool, OTHER, keeper.clone());
     let others = pool.trial(OTHER).lock().lock();
@@ -395,8 +395,8 @@ fn a_tree_that_is_lent_gets_its_dictionary_from_others_until_it_is_rolled_back()
     assert!(bug.reached_count() > 0);
 }
 
-/// Whether the background makes a trial that is due of a tree which nobody builds any more, and
-/// which may be dropped.
+/// Returns whether the background makes a due trial of a tree that is no longer built and may be
+/// dropped.
 fn try_after_building(db: &Database) -> bool {
     let tree = TreeId(TREE.0 + 2);
     drop(LentTree::lend(&db.pool, tree, Arc::new(())));
@@ -458,7 +458,8 @@ fn the_trees_that_a_database_has_for_itself_are_not_tried() {
     assert_eq!(db.pool.dictionary_due().unwrap(), DictionaryDue::Nothing);
 }
 
-/// A full disk: no dictionary, and nobody who only came by is troubled. With space there is one.
+/// On a full disk no dictionary is made, and threads in passing get no error. With space one is
+/// made.
 #[test]
 fn an_error_of_a_trial_is_told_and_not_passed_on() {
     let db = database();
@@ -506,7 +507,7 @@ fn the_next_dictionary_is_tried_when_the_tree_has_grown_and_must_be_better() {
     assert_eq!(dictionary_pages(&db).len(), 2);
 }
 
-/// D1: pages of g are written while g+1 has a dictionary already. An image that names it cannot be
+/// D1: pages of g are written while g+1 already has a dictionary. An image that names it cannot be
 /// read after a crash to g.
 fn dictionary_between_epoch_switch_and_write() -> Result<(), Error> {
     // All pages stay in memory until the checkpoint writes them.
@@ -531,8 +532,8 @@ fn an_image_names_no_dictionary_of_the_next_epoch() {
     assert!(bug.reached_count() > 0);
 }
 
-/// A checkpoint that is given up after it has written pages beside a dictionary of its epoch: all
-/// that counts for the next one.
+/// A checkpoint is abandoned after it has written pages with a dictionary of its epoch: all of them
+/// belong to the next epoch.
 #[test]
 fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -550,7 +551,7 @@ fn a_dictionary_of_an_epoch_that_was_given_up_is_in_the_next() {
     assert_texts(&db, &pids);
 }
 
-/// Whether the image of a page names a dictionary.
+/// Returns whether the image of a page names a dictionary.
 fn names_dictionary(db: &Database, pid: PageId) -> bool {
     let Some(stored) = db.pool.table.entry(pid).image(pid) else { return false };
     let mut image = Vec::new();
@@ -558,8 +559,8 @@ fn names_dictionary(db: &Database, pid: PageId) -> bool {
     ImageHeader::read(&image).unwrap().dictionary.is_some()
 }
 
-/// Between the epoch switch and the commit of an epoch all pages of the tree go, its dictionary
-/// first. Until the next one commits, that epoch can be read.
+/// Between the epoch switch and the commit of an epoch all pages of the tree are freed, its
+/// dictionary first. Until the next epoch commits, this epoch stays readable.
 #[test]
 fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     let db = Database::new(&Config { buffer_pool_bytes: 1 << 20, ..Config::tiny() });
@@ -572,7 +573,7 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
     dictionary_pages(&db).iter().chain(&pids).for_each(|pid| db.free(*pid));
     db.pool.forget_tree(TREE);
     checkpoint.commit(&db.map, &state).unwrap();
-    // Others get the numbers, but not before the next epoch.
+    // Other trees reuse the numbers, but not before the next epoch.
     add_all(&db, OTHER, text);
     let db = after_power_cut(db);
     assert_eq!(dictionary_pages(&db).len(), 1);
@@ -581,7 +582,7 @@ fn a_tree_that_goes_while_its_epoch_is_written_can_be_read_in_it() {
 }
 
 /// ALTER gives the table another density, none, and one again: old pages stay readable, and new
-/// ones have the density.
+/// pages have the new density.
 #[test]
 fn a_dictionary_serves_whatever_density_its_tree_gets() {
     let db = Database::new(&Config { buffer_pool_bytes: 128 << 20, ..Config::tiny() });
@@ -615,7 +616,7 @@ fn a_dictionary_serves_whatever_density_its_tree_gets() {
     assert_texts(&db, &pids);
 }
 
-/// D4: the limit is one dictionary here, and two trees take turns.
+/// D4: there is memory for one dictionary, and two trees alternate.
 #[test]
 fn pages_are_written_without_a_dictionary_that_is_not_in_memory_until_it_is_loaded() {
     let db = database();
@@ -650,7 +651,7 @@ fn dictionaries_go_with_their_tree_and_with_nothing_else() {
     while let Some(next) = from {
         from = db.pool.free_trees_step(&HashSet::from([TREE]), next, 1000).unwrap();
     }
-    // The state still lists it: a startup finds that the page is gone.
+    // The state still lists it: startup finds that the page was freed.
     checkpoint(&db);
     let db = after_power_cut(db);
     assert_eq!((db.pool.tree_bytes(TREE).pages, db.pool.dictionaries()), (0, vec![]));

@@ -1,5 +1,5 @@
-//! The dictionaries of trees: which one a page is written with, which are in memory, and the work
-//! that is due for others. Invariants: D1 to D5 at the head of the room.
+//! The dictionaries of trees: which one a page is written with, which are in memory, and the queue
+//! of background work. Invariants D1 to D5 are at the head of `dictionaries`.
 
 use super::registry::{Due, GROWTH};
 use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
@@ -10,23 +10,23 @@ use crate::pool::{PageClass, Pool};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The work on dictionaries that was due.
+/// The outcome of one step of work on dictionaries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DictionaryDue {
-    /// Nothing.
+    /// Nothing was due.
     Nothing,
-    /// Something that has been done.
+    /// Some work was done.
     Done,
-    /// The same, but another one had to go from memory: there is no room for all that are in use.
+    /// Like `Done`, but another dictionary was dropped from memory, which cannot hold all in use.
     Replaced,
-    /// The tree has grown. Somebody who keeps it from being dropped should call
-    /// [`Trial::run_due`](crate::pool::Trial::run_due); if nobody finds it,
+    /// The tree has grown. A caller that keeps it from being dropped should call
+    /// [`Trial::run_due`](crate::pool::Trial::run_due). If the tree is not found, call
     /// [`Trial::try_if_lent`](crate::pool::Trial::try_if_lent).
     Trial(TreeId),
 }
 
 impl Pool {
-    /// The primer that images of that epoch are written with (D1, D4).
+    /// The primer for images of `epoch` (D1), if it is in memory (D4).
     pub(in crate::pool) fn primer_for(
         &self,
         tree: TreeId,
@@ -45,8 +45,8 @@ impl Pool {
         found
     }
 
-    /// The dictionary in a page of `tree`, from memory or by reading the page. `Corruption` when
-    /// the page does not hold one, or is gone.
+    /// The dictionary in a page of `tree`, from memory or from disk. `Corruption` if the page does
+    /// not hold a dictionary or was freed.
     pub(in crate::pool) fn dictionary(&self, tree: TreeId, page: PageId) -> Result<Arc<Dictionary>> {
         if let Some(found) = self.dictionaries.to_read.get(tree, page) {
             return Ok(found);
@@ -68,8 +68,8 @@ impl Pool {
         self.read_dictionary(tree, page)?.ok_or_else(gone)
     }
 
-    /// Prepares a dictionary to be written with, unless its tree is not, or no longer, compressed
-    /// in such a way. Also returns whether others had to go from memory for it.
+    /// Loads a primer, unless the tree was dropped or its compression does not use one. Also
+    /// returns whether other primers were dropped from memory for it.
     pub(in crate::pool) fn load_primer(
         &self,
         tree: TreeId,
@@ -95,9 +95,9 @@ impl Pool {
         Ok((Some(primer), is_crowded))
     }
 
-    /// Prepares to write with the newest dictionaries of trees, as many as there is room for: after
-    /// a startup nobody else does before pages are written. One that cannot be read is asked for
-    /// again by those who write.
+    /// Loads the newest primers of trees, as many as fit in memory: after startup nothing else
+    /// loads them before pages are written. If one cannot be read, the next writer requests it
+    /// again.
     pub fn load_primers(&self) {
         let newest: HashMap<_, _> = self.trees.dictionaries().into_iter().collect();
         for (tree, page) in newest {
@@ -109,14 +109,14 @@ impl Pool {
         }
     }
 
-    /// All dictionaries, each tree's from the oldest to the newest: part of the state of an epoch.
-    /// For the epoch switch, when no mini-transaction runs (D3).
+    /// All dictionaries, sorted by tree and by age: part of the epoch state. Call it at the epoch
+    /// switch, when no mini-transaction runs (D3).
     pub fn dictionaries(&self) -> Vec<(TreeId, PageId)> {
         self.trees.dictionaries()
     }
 
-    /// Takes over the dictionaries that the state of the epoch lists. A tree that was being freed
-    /// may have lost its own.
+    /// Registers the dictionaries that the epoch state lists, except freed ones: a tree that was
+    /// being freed may have lost its own.
     pub fn adopt_dictionaries(&self, listed: &[(TreeId, PageId)]) {
         for &(tree, page) in listed.iter().filter(|&&(tree, page)| self.owner(page) == Some(tree)) {
             let state = self.trees.get(tree);
@@ -125,28 +125,28 @@ impl Pool {
         }
     }
 
-    /// The pages of a tree's dictionaries, and how many pages it has at the same moment.
+    /// The pages of a tree's dictionaries, and the number of its pages, at the same moment.
     pub fn dictionaries_and_pages(&self, tree: TreeId) -> (Vec<PageId>, u64) {
         let _making = self.dictionaries.make();
         let state = self.trees.get(tree);
         (state.dictionary_pages(), state.bytes().pages)
     }
 
-    /// Reads a dictionary of a tree from disk, also if it is in memory. `Corruption` when its page
-    /// does not hold one.
+    /// Checks a dictionary of a tree on disk, even if it is in memory. `Corruption` if its page
+    /// does not hold a dictionary.
     pub fn check_dictionary(&self, tree: TreeId, page: PageId) -> Result<()> {
         self.check_image(page)?;
         self.dictionary(tree, page).map(drop)
     }
 
-    /// Does one thing that is due: a primer that pages were written without is loaded, which
-    /// blocks; a tree that has grown is returned.
+    /// Does one step of due work: loads a primer that a writer missed, which blocks, or returns a
+    /// tree that has grown.
     pub fn dictionary_due(&self) -> Result<DictionaryDue> {
         match self.dictionaries.take_due() {
             None => Ok(DictionaryDue::Nothing),
             Some(Due::Trial(tree)) => Ok(DictionaryDue::Trial(tree)),
             Some(Due::Load(tree, page)) => match self.load_primer(tree, page) {
-                // It has gone with its tree.
+                // It was freed with its tree.
                 Err(_) if self.owner(page) != Some(tree) => Ok(DictionaryDue::Done),
                 Ok((_, true)) => Ok(DictionaryDue::Replaced),
                 loaded => loaded.map(|_| DictionaryDue::Done),
@@ -154,7 +154,7 @@ impl Pool {
         }
     }
 
-    /// Gives the tree a page with that content, and its name to the images that follow (D1, D3).
+    /// Adds a dictionary page with `content` to the tree, for images from now on (D1, D3).
     pub(in crate::pool) fn add_dictionary(
         &self,
         tree: TreeId,
@@ -181,7 +181,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Forgets what is in memory of a tree's dictionaries.
+    /// Removes a tree's dictionaries from memory.
     pub(in crate::pool) fn forget_dictionaries(&self, tree: TreeId) {
         self.dictionaries.to_read.forget(tree);
         self.dictionaries.to_write.forget(tree);

@@ -1,13 +1,14 @@
-//! When dictionaries are tried, and by whom: a tree's own pages show whether one pays (`payoff`).
+//! When dictionaries are tried: a tree's own pages show whether one pays (`payoff`).
 //!
-//! A tree that has grown is noted for the background. The background makes the trial when it can
+//! A tree that has grown is queued for the background. The background makes the trial when it can
 //! keep the tree from being dropped (D3): the table is in use, or the builder of the tree has lent
-//! it. A caller that needs the outcome finishes the trial itself.
+//! it. A caller that needs the outcome makes the trial itself.
 //!
 //! Invariants
 //!   T1  No trial of a lent tree outlives its [`LentTree`].
-//!   T2  The builder of a tree does not leave before the tree's first trial.
-//! Locks     that of a lent tree, then that of trials; then as the head of the room says.
+//!   T2  The builder of a tree does not finish before the tree's first trial.
+//! Locks     The lock of a lent tree, then the lock of trials, then as at the head of
+//!           `dictionaries`.
 
 use super::payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 use super::registry::{Due, Lent, GROWTH};
@@ -20,25 +21,25 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Dictionaries of one tree at most. Old ones stay (D2).
+/// Maximum number of dictionaries of a tree. Old dictionaries stay (D2).
 const VERSIONS_MAX: usize = 8;
-/// A sample is taken from the `NEWEST_PAGES` newest pages of the tree, and has at most
+/// A sample is taken from the `NEWEST_PAGES` newest pages of the tree, and stops after
 /// [`SAMPLE_BYTES_MAX`] bytes of content.
 const NEWEST_PAGES: usize = 512;
-/// Page numbers looked at for them, some 20 ms: a tree that nobody has added to for long may get no
-/// trial in a huge database.
+/// Page numbers checked to find them, in about 20 ms. In a huge database, a tree without recent
+/// pages may get no trial.
 const NEWEST_LOOKS_MAX: usize = 1_000_000;
 const SAMPLE_BYTES_MAX: usize = 2 << 20;
-/// The newest pages are gone through in `SAMPLE_ROUNDS` rounds, each all over them: one of the
-/// largest pages is enough.
+/// Each round of sampling takes every `SAMPLE_ROUNDS`th of the newest pages, spread over all of
+/// them. A round with pages of the largest size fills the sample.
 const SAMPLE_ROUNDS: usize = 16;
 
-/// A load goes this number of pages ahead of the first trial of its tree.
+/// A load makes the first trial itself when its tree has more pages than this.
 const EARLY_PAGES_MAX: u64 = 1024;
 
-/// A tree of which the background may make trials although nobody finds it, because somebody is
-/// building it. Dropping this takes it back, and waits for a trial that is being made: some 10 ms,
-/// more if memory is full.
+/// A tree that its builder lends, so that the background may make trials of it although it finds no
+/// table with the tree. Drop ends the loan, and waits for a trial in progress: some 10 ms, more if
+/// memory is full.
 #[derive(Debug)]
 pub struct LentTree {
     pool: Arc<Pool>,
@@ -46,9 +47,9 @@ pub struct LentTree {
 }
 
 impl LentTree {
-    /// Lets the background make trials of a tree until what this returns is dropped. `keeper` keeps
-    /// it from being dropped (D3), and goes then. Drop that outside of mini-transactions and
-    /// without latches.
+    /// Lets the background make trials of a tree until the returned value is dropped. `keeper`
+    /// keeps the tree from being dropped (D3), and is dropped with the returned value. Drop the
+    /// returned value outside of mini-transactions and without latches.
     pub fn lend(pool: &Arc<Pool>, tree: TreeId, keeper: Arc<dyn Any + Send + Sync>) -> Self {
         let lent = Arc::new(Mutex::new(Some(keeper)));
         pool.dictionaries.lend(tree, &lent);
@@ -88,8 +89,8 @@ impl Pool {
 }
 
 impl<'p> Trial<'p> {
-    /// Makes a trial that is due of a tree that is lent; whether it did, or none if nobody lends
-    /// it. Blocks, and reads up to 96 pages.
+    /// Makes a due trial of a lent tree. Returns whether it did, or `None` if the tree is not lent.
+    /// Blocks, and reads up to 96 pages.
     pub fn try_if_lent(&self) -> Result<Option<bool>> {
         let Some(lent) = self.pool.dictionaries.lent(self.tree) else { return Ok(None) };
         let kept = lent.lock();
@@ -100,34 +101,32 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// Notes when a tree has grown to where a dictionary may pay. Those that a database has for
-    /// itself get none.
+    /// Queues a trial when the tree has grown enough for a dictionary. The engine's own trees get
+    /// none.
     pub(in crate::pool) fn note_growth(&self, state: &TreeState) {
         if self.tree >= TreeId::FIRST_USER && state.note_growth() {
             self.pool.dictionaries.ask(Due::Trial(self.tree));
         }
     }
 
-    /// Whether the tree has grown since a dictionary was last tried.
+    /// Returns whether the tree has grown enough since the last trial.
     pub fn is_due(&self) -> bool {
         self.pool.trees.get(self.tree).is_trial_due()
     }
 
-    /// Whether a dictionary has been tried for the tree since the database was opened, or it has
-    /// one.
+    /// Returns whether a dictionary was tried for the tree since startup, or the tree has one.
     pub fn has_been_made(&self) -> bool {
         self.pool.trees.get(self.tree).has_tried()
     }
 
-    /// Whether the tree is large enough for a dictionary, or one has been tried: its pages may be
-    /// [noted](Pool::note_finished) to be written.
+    /// Returns whether the tree is large enough for a dictionary, or one was tried: its pages may
+    /// be [noted](Pool::note_finished) to be written.
     pub fn may_write_early(&self) -> bool {
         let state = self.pool.trees.get(self.tree);
         state.has_tried() || state.awaits_first_trial()
     }
 
-    /// As [`finish`](Self::finish), for who has built a tree, unless a trial
-    /// has been made.
+    /// Like [`finish`](Self::finish), for the builder of a complete tree, unless a trial was made.
     pub fn finish_first(&self) -> Result<()> {
         match self.pool.trees.get(self.tree).awaits_first_trial() {
             true => self.finish(),
@@ -135,8 +134,8 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// As [`finish_first`](Self::finish_first), for who is building one, but
-    /// only when it is far ahead of its first trial; else it goes on.
+    /// Like [`finish_first`](Self::finish_first), for a builder at work, but only if the tree is
+    /// far beyond the size for its first trial.
     pub fn finish_late(&self) -> Result<()> {
         match self.pool.trees.get(self.tree).bytes().pages > EARLY_PAGES_MAX {
             true => self.finish_first(),
@@ -144,14 +143,14 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// As [`run`](Self::run), for those who have other things to do: they do
-    /// not wait for a trial that others make, and only an error that stops the engine is theirs.
+    /// Like [`run`](Self::run), in passing: does not wait for a trial in progress, and returns only
+    /// an error that stops the engine.
     pub fn run_in_passing(&self) -> Result<()> {
         self.unless_fatal(self.run_unless_busy())
     }
 
-    /// Makes the trial that is due before pages are written at once, or waits for who is making it.
-    /// Errors: those of [`run_in_passing`](Self::run_in_passing).
+    /// Makes the trial that is due before pages are written, or waits for the thread that makes it.
+    /// Errors are those of [`run_in_passing`](Self::run_in_passing).
     pub fn finish(&self) -> Result<()> {
         let _one = self.lock().lock();
         match self.is_due() {
@@ -171,14 +170,14 @@ impl<'p> Trial<'p> {
         }
     }
 
-    /// As [`run`](Self::run), but `false` when others are making a trial,
-    /// which may be of another tree.
+    /// Like [`run`](Self::run), but returns `false` if another thread is making a trial, which may
+    /// be of another tree.
     fn run_unless_busy(&self) -> Result<bool> {
         let Some(_one) = self.lock().try_lock() else { return Ok(false) };
         self.try_now().map(|_| true)
     }
 
-    /// Makes a trial that was due; `false` when it is put off because others are making one.
+    /// Makes a due trial. Returns `false` if it is put off because another thread is making one.
     pub fn run_due(&self) -> Result<bool> {
         let is_done = self.run_unless_busy()?;
         if !is_done {
@@ -191,9 +190,9 @@ impl<'p> Trial<'p> {
         self.pool.dictionaries.trial_of(self.tree)
     }
 
-    /// Makes a dictionary of the tree's own pages, if others of them show that it pays; whether it
-    /// did. The caller keeps the tree from being dropped (D3). Outside of mini-transactions and
-    /// without latches; reads up to 96 pages, one trial of a tree at a time.
+    /// Makes a dictionary of some of the tree's pages, if others show that it pays. Returns whether
+    /// it did. The caller keeps the tree from being dropped (D3), is outside of mini-transactions,
+    /// and holds no latches. Reads up to 96 pages. One trial of a tree runs at a time.
     pub fn run(&self) -> Result<bool> {
         let _one = self.lock().lock();
         self.try_now()
@@ -209,13 +208,13 @@ impl<'p> Trial<'p> {
         let made = def.map_or(Ok(false), |def| self.trial(&def, &state, pages));
         state.next_trial_at(match made {
             Ok(made) => pages * if made || versions > 0 { GROWTH } else { 2 },
-            // It is not tried again with every page.
+            // Not tried again with every page.
             Err(_) => pages + PAGES_MIN,
         });
         made
     }
 
-    /// Contents, before compression, of pages from all over the newest of a tree.
+    /// Contents before compression of pages spread over the newest pages of a tree.
     fn sample(&self, def: &TreeDef) -> Result<Vec<Vec<u8>>> {
         let newest = self.pool.newest_pages_of(def.id, NEWEST_PAGES, NEWEST_LOOKS_MAX);
         let rounds = (0..SAMPLE_ROUNDS).flat_map(|round| newest.iter().skip(round).step_by(SAMPLE_ROUNDS));
@@ -224,7 +223,7 @@ impl<'p> Trial<'p> {
             let page = match self.pool.fetch_for_scan(*pid) {
                 Ok(Some(page)) => page,
                 Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
-                // It is gone, or the next reader of it meets the error.
+                // The page was freed, or the next reader of it reports the error.
                 Ok(None) | Err(_) => continue,
             };
             let bytes = page.read();
@@ -252,7 +251,7 @@ impl<'p> Trial<'p> {
         let (sources, tested) = split_sample(contents.iter().map(Vec::as_slice));
         let new = TrialDictionary::of(&sources, sampled_bytes, def.compression, self.pool.page_bytes)?;
         let now = state.dictionary_in(self.pool.epoch()).map(|page| self.pool.load_primer(def.id, page));
-        // A dictionary that cannot be read is of no use; the next reader of it meets the error.
+        // A dictionary that cannot be read is useless. The next reader of it reports the error.
         let now = now.and_then(|loaded| loaded.ok()?.0);
         let outcome = Payoff {
             before: self.images_bytes(&tested, def.compression, now.as_deref()),

@@ -1,28 +1,28 @@
-//! The two lists of the evictor, each in the order in which frames were queued.
+//! The two eviction lists, each in the order in which frames were queued.
 //!
-//! Frames of all sizes stand in one order, the oldest is due: repeated use decides which stay, not
-//! their size. A frame of one size that makes room for another gives its memory back to the system,
-//! which takes some microseconds and leaves no holes (`buffers`).
+//! Frames of all sizes are in one order, and the oldest is due: repeated use decides which frames
+//! stay, not their size. A frame that makes room for a frame of another size returns its memory to
+//! the system, which takes some microseconds and leaves no holes (`buffers`).
 //!
-//! The lists keep no frame alive: a freed page's memory goes back when the last reference to it
-//! goes. Its place here goes when its turn comes, or, where nothing is evicted, when half of the
-//! places are of freed pages: then each frame that is queued has some places at the front of both
-//! lists looked at, and those in use there queued again, once round.
+//! The lists do not keep frames alive: a freed page's memory is freed with the last reference to
+//! it. Its list entry is dropped when its turn comes. If nothing is evicted, entries of freed pages
+//! are dropped once they are half of all entries: from then on, each push takes some entries from
+//! the front of both lists and queues those in use again, until it has checked all entries.
 
 use crate::pool::frames::Frame;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-/// The small list's share of the bytes in both lists: one in ten.
+/// The small list's share of the bytes in both lists is 1/`SMALL_SHARE`.
 const SMALL_SHARE: usize = 10;
 
-/// Places of freed pages that are kept, whatever the number of the others.
+/// Entries of freed pages are not searched for below this number.
 const FREED_MIN: usize = 1024;
 
-/// Places looked at for each frame that is queued, while those of freed pages are dropped.
+/// Entries checked for each push while entries of freed pages are dropped.
 const LOOKS_PER_PUSH: usize = 8;
 
-/// The place of a frame; of a freed page it leads nowhere.
+/// The list entry of a frame. For a freed page the reference is dead.
 #[derive(Debug)]
 struct Queued {
     frame: Weak<Frame>,
@@ -41,16 +41,16 @@ struct List {
 pub(in crate::pool) struct FifoLists {
     small: List,
     main: List,
-    /// About how many places are of freed pages; too many when one was freed while the evictor had
-    /// taken it out.
+    /// The approximate number of entries of freed pages. Too large when a page was freed while the
+    /// evictor had taken its entry out.
     freed: usize,
-    /// How often to look until every place has been looked at.
+    /// The number of checks until every entry was checked.
     to_look: usize,
 }
 
 impl FifoLists {
-    /// Takes the place to look at next, with its frame unless the page has been freed, and whether
-    /// it comes from the small list. `None` when both are empty.
+    /// Takes the next entry. Returns its frame, unless the page was freed, and whether it comes
+    /// from the small list. `None` if both lists are empty.
     pub(in crate::pool) fn pop(&mut self) -> Option<(Option<Arc<Frame>>, bool)> {
         let bytes = self.small.bytes + self.main.bytes;
         let small = self.small.bytes * SMALL_SHARE > bytes || self.main.frames.is_empty();
@@ -68,14 +68,14 @@ impl FifoLists {
         self.drop_freed();
     }
 
-    /// Notes that a page has been freed which has a place here.
+    /// Notes that a page with an entry was freed.
     pub(in crate::pool) fn note_freed(&mut self) {
         self.freed += 1;
     }
 
     fn drop_freed(&mut self) {
         if self.freed > FREED_MIN.max(self.count() / 2) {
-            // All in each list: they are looked at in turn.
+            // Both lists may need as many checks as there are entries, because they alternate.
             (self.freed, self.to_look) = (0, 2 * self.count());
         }
         for _ in 0..LOOKS_PER_PUSH.min(self.to_look) {
@@ -87,25 +87,25 @@ impl FifoLists {
         }
     }
 
-    /// Those of the next `count` of both lists that have not gone, the next one first.
+    /// The frames still in use among the next `count` entries of each list; the next one first.
     pub(in crate::pool) fn next(&self, count: usize) -> impl Iterator<Item = Arc<Frame>> + '_ {
         let both = self.small.frames.iter().take(count).chain(self.main.frames.iter().take(count));
         both.filter_map(|queued| queued.frame.upgrade())
     }
 
-    /// Places in the small list.
+    /// Number of entries in the small list.
     pub(in crate::pool) fn small_count(&self) -> usize {
         self.small.frames.len()
     }
 
-    /// Places in both lists.
+    /// Number of entries in both lists.
     pub(in crate::pool) fn count(&self) -> usize {
         self.small.frames.len() + self.main.frames.len()
     }
 }
 
 impl List {
-    /// Takes the first place, with its frame; one of a freed page is one less of `freed`.
+    /// Takes the first entry. Returns its frame; for a freed page, `None`, and decrements `freed`.
     fn pop(&mut self, freed: &mut usize) -> Option<Option<Arc<Frame>>> {
         let queued = self.frames.pop_front()?;
         self.bytes -= queued.bytes;
@@ -192,7 +192,7 @@ mod tests {
         while let Some((place, _)) = lists.pop() {
             left.extend(place.map(|frame| frame.pid));
         }
-        assert_eq!(left, used.iter().map(|frame| frame.pid).collect(), "what is in use has kept a place");
+        assert_eq!(left, used.iter().map(|frame| frame.pid).collect(), "frames in use keep their entries");
         assert_eq!((lists.small.bytes, lists.main.bytes), (0, 0));
     }
 }

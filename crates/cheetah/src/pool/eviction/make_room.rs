@@ -1,4 +1,4 @@
-//! Making room: taking frames from the pages that leave. Invariant: R1 at the head of the room.
+//! Making room: evicting frames to free memory. Invariant R1 is at the head of `eviction`.
 
 use super::s3_fifo::Candidate;
 use crate::base::stages::Stage;
@@ -9,21 +9,21 @@ use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// References to a frame that nobody uses: the page table's and the candidate's.
+/// References to a frame that no one uses: one of the page table and one of the candidate.
 const OWN_REFERENCES: usize = 2;
-/// Candidates that a thread which reads a page looks at before it takes a frame beyond the limit.
+/// Candidates that a thread checks to read a page before it exceeds the limit.
 const LOOKS_FOR_READ: usize = 16;
 
-/// Bytes that a checkpoint takes beside pages: ends of segments, and blocks of the map in two
-/// files, as file systems round them up.
+/// Bytes that a checkpoint writes in addition to pages: ends of segments, and blocks of the map in
+/// two files, as file systems round them up.
 const CHECKPOINT_BYTES: u64 = 32 << 10;
 
 /// Why a thread makes room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::pool) enum Purpose {
-    /// The caller needs it: a write for that is a stall.
+    /// The caller needs memory: a write is a stall.
     Needed,
-    /// It is the cleaner.
+    /// The cleaner makes room.
     Cleaning,
 }
 
@@ -35,19 +35,21 @@ enum Fate {
 }
 
 impl Pool {
-    /// `Err(DiskFull)` unless everything that is changed in memory fits on the disk and the
-    /// reserve, or the part asked for, stays (H3): only then may a user change more.
+    /// Returns `DiskFull` unless all changes in memory fit on the disk and `reserve` stays free
+    /// (H3). Only then may a user change more.
     pub fn check_space(&self, reserve: Reserve) -> Result<()> {
         self.health.check()?;
         self.check_space_beside(0, reserve)
     }
 
-    /// The same for `bytes` bytes more.
+    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// health.
     pub fn check_space_for(&self, bytes: u64, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes, reserve)
     }
 
-    /// The same for `bytes` bytes more, without a look at the health.
+    /// Like [`check_space`](Self::check_space) with `bytes` bytes more, but does not check the
+    /// health.
     fn check_space_beside(&self, bytes: usize, reserve: Reserve) -> Result<()> {
         self.segments.check_space(self.promised_bytes(), bytes as u64, reserve)
     }
@@ -57,9 +59,9 @@ impl Pool {
         self.segments.durable().space()
     }
 
-    /// About what a checkpoint has to write now: the changed pages, at the length that images have
-    /// on average, and the entries of the map. Without the little that it takes besides: rather is
-    /// one tried in vain than none.
+    /// The approximate bytes that a checkpoint would write now: the changed pages with the average
+    /// length of images, and the entries of the map. The other parts of a checkpoint are left out:
+    /// trying one in vain is better than not trying.
     pub fn checkpoint_bytes(&self) -> u64 {
         let pages = self.numbers.lock().used_count().max(1);
         let live_bytes = self.segments.totals().live_bytes;
@@ -71,13 +73,13 @@ impl Pool {
         changed.saturating_mul(image_bytes).saturating_add(self.map_bytes() as u64)
     }
 
-    /// Bytes in memory of the pages for which something is pending. Their images take no more, but
-    /// for a header.
+    /// Bytes in memory of the pages with pending changes. Their images take no more, apart from a
+    /// header.
     fn pending_page_bytes(&self) -> usize {
         self.beside.pages_count() * self.page_bytes as usize
     }
 
-    /// Bytes that are to be written for what is changed in memory, and for the map.
+    /// The maximum bytes to be written for all changes in memory, and for the map.
     pub fn promised_bytes(&self) -> u64 {
         if planted::is_on("space: promise changed pages nothing") {
             return 0;
@@ -85,19 +87,19 @@ impl Pool {
         (self.dirty_bytes() + self.pending_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
     }
 
-    /// Whether the disk takes `bytes` more bytes beside all changed pages in memory and the
-    /// reserve. A disk that cannot be asked does not.
+    /// Returns whether the disk has room for `bytes` bytes in addition to all changed pages in
+    /// memory and the reserve. Returns `false` if the free space cannot be determined.
     pub fn has_space(&self, bytes: usize) -> bool {
         self.check_space_beside(bytes, Reserve::Whole).is_ok()
     }
 
-    /// Whether frames have left memory for others since the pool was opened.
+    /// Returns whether any frame was evicted since startup.
     pub fn has_evicted(&self) -> bool {
         self.counters.evictions.get() > 0
     }
 
-    /// As [`check_space`](Self::check_space) of the whole reserve, for `bytes` that are about to be
-    /// written to another file of this disk.
+    /// Checks, like [`check_space`](Self::check_space) for the whole reserve, that `bytes` may be
+    /// written to another file of this disk, and counts them.
     pub fn take_space(&self, bytes: usize) -> Result<()> {
         self.health.check()?;
         self.check_space_beside(bytes, Reserve::Whole)?;
@@ -105,21 +107,21 @@ impl Pool {
         Ok(())
     }
 
-    /// Notes that `bytes` are written to another file of this disk, by whom nobody may refuse them.
+    /// Counts `bytes` that are written to another file of this disk, without a check.
     pub fn note_space_taken(&self, bytes: usize) {
         self.segments.wrote_beside(bytes as u64);
     }
 
-    /// Evicts pages, writing changed ones, until about `pages` more base pages fit into memory.
-    /// Call outside of mini-transactions and without latches; blocks for I/O. Fails with `DiskFull`
-    /// when the disk could not hold what is changed in memory already.
+    /// Evicts pages, after writing dirty ones, until about `pages` more base pages fit into memory.
+    /// Blocks for I/O, so the caller must be outside of mini-transactions and hold no latches.
+    /// Returns `DiskFull` if the disk could not hold the changes that are already in memory.
     pub fn make_room(&self, pages: usize) -> Result<()> {
         self.check_space(Reserve::Whole)?;
         self.make_room_from_reserve(pages)
     }
 
-    /// As [`make_room`](Self::make_room) for what must succeed on a full disk: rolling back and
-    /// freeing (H3). It may use the reserve; `DiskFull` means that this is gone too.
+    /// Like [`make_room`](Self::make_room), for work that must succeed on a full disk: rolling back
+    /// and freeing (H3). It may use the reserve; `DiskFull` means that the reserve is used up too.
     pub fn make_room_from_reserve(&self, pages: usize) -> Result<()> {
         debug_assert!(!mtr::is_inside(), "writing may take long, which an open mini-transaction must not");
         let class = PageClass::Base;
@@ -130,8 +132,8 @@ impl Pool {
         self.evict_until_fits(class, bytes, 2 * self.queues.frames_count(), Purpose::Needed)
     }
 
-    /// Makes room for a page about to be read. Gives up after a few looks: a little too much memory
-    /// is better than a read that waits.
+    /// Makes room for a page about to be read. Stops after a few candidates: exceeding the limit
+    /// slightly is better than delaying the read.
     pub(in crate::pool) fn make_room_for_read(&self, class: PageClass) -> Result<()> {
         let bytes = class.bytes(self.page_bytes);
         if self.buffers.has_room(class, bytes) {
@@ -147,7 +149,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Looks at up to `looks` candidates until `bytes` more of a class fit.
+    /// Checks up to `looks` candidates until `bytes` more of a class fit.
     pub(in crate::pool) fn evict_until_fits(
         &self,
         class: PageClass,
@@ -156,7 +158,7 @@ impl Pool {
         purpose: Purpose,
     ) -> Result<()> {
         let mut stall = None;
-        // Not every page is tried when one cannot be written.
+        // After one page could not be written, no other is tried.
         let mut full = Ok(());
         for _ in 0..looks {
             if self.buffers.has_room(class, bytes) {
@@ -165,7 +167,7 @@ impl Pool {
             let Some(candidate) = self.queues.candidate() else { continue };
             let from = candidate.frame.class;
             match self.evict(candidate, purpose, full.is_ok(), &mut stall) {
-                // One that need not be written may come.
+                // A later candidate may be clean.
                 Err(error @ Error::DiskFull(_)) => full = Err(error),
                 evicted => evicted?,
             }
@@ -176,8 +178,8 @@ impl Pool {
         full
     }
 
-    /// Evicts a candidate, after writing it when it is dirty, and this thread may write and take
-    /// the time. A stall begins with the first page that is written.
+    /// Evicts a candidate. Writes a dirty one first, if this thread may write. A stall begins with
+    /// the first page that is written.
     fn evict<'p>(
         &'p self,
         candidate: Candidate,
@@ -206,7 +208,7 @@ impl Pool {
         written.map(drop)
     }
 
-    /// Pages that are written ahead of need leave a checkpoint the end of the reserve.
+    /// The cleaner leaves the last part of the reserve to the checkpoint.
     pub(in crate::pool) fn check_space_to_clean(&self, purpose: Purpose) -> Result<()> {
         match purpose {
             Purpose::Needed => Ok(()),
@@ -223,7 +225,7 @@ impl Pool {
         if frame.is_detached() {
             return Fate::Evicted;
         }
-        // A thread that has reserved the page is about to change it.
+        // The thread that has reserved the page is about to change it.
         if Arc::strong_count(frame) > OWN_REFERENCES || entry.is_reserved() {
             return Fate::InUse;
         }

@@ -1,13 +1,13 @@
-//! Eviction: which frames leave memory, and making room.
+//! Eviction: which frames are evicted, and making room.
 //!
-//! The cleaner has usually written a changed page before its turn. Where it has not, a thread that
-//! makes room outside of mini-transactions writes the page itself.
+//! The cleaner has usually written a dirty page before it is evicted. If not, a thread that makes
+//! room outside of mini-transactions writes the page itself.
 //!
 //! Invariant
-//!   R1  A frame is given up only when it is clean, in the page table, and referenced by nobody
-//!       else. All three are looked at under the lock of its entry, where new references to it are
-//!       made. Only `FifoLists` makes others, by `upgrade` under the lock of the queues; and of a
-//!       candidate it makes none, as that has been taken out of the lists.
+//!   R1  A frame is evicted only if it is clean, in the page table, and not referenced by any
+//!       thread. All three are checked under the lock of its entry, where new references to it are
+//!       made. Only `FifoLists` makes references elsewhere, by `upgrade` under the lock of the
+//!       queues, but not to a candidate, which was taken out of the lists.
 
 mod fifo_lists;
 mod make_room;

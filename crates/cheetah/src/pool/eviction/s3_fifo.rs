@@ -1,10 +1,11 @@
-//! The order in which frames are evicted: the shape of S3-FIFO, so that pages seen once leave
-//! before pages seen again, and a scan passes through a tenth of the pool.
+//! The eviction order, after S3-FIFO: pages used once are evicted before pages used again, and a
+//! scan passes through a tenth of the pool.
 //!
-//! A page enters the small queue; when it was used again before its turn it moves on to the main
-//! queue, where each further use buys another round. A page read again soon after it left the small
-//! queue enters the main queue directly; when it left is noted in its page table entry, not here. A
-//! page whose image was looked into counts as one that has come and left at that moment.
+//! A page enters the small queue. If it is used again before its turn, it moves on to the main
+//! queue, where each further use adds another round. The page table entry notes when a page left
+//! the small queue: if it is read again soon after, it enters the main queue directly. A leaf that
+//! is read without a frame (a peek or a copy) counts as evicted from the small queue at that
+//! moment. A leaf that is peeked at to be changed counts only when the change becomes pending.
 //!
 //! Source    Yang et al. 2023, "FIFO queues are all you need for cache eviction". We differ: the
 //!           ghost queue is a coarse time stamp per page.
@@ -15,16 +16,16 @@ use crate::pool::frames::{EvictionTime, Frame};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A page read again within this number of eighths of a turnover of the pool is "soon".
+/// A page read again within this many eighths of a turnover of the pool counts as read soon.
 const SOON_EIGHTHS: u16 = 8;
-/// Frames looked at before a search for a victim gives up.
+/// Frames checked before a search for a candidate ends.
 const LOOKS_MAX: usize = 64;
 
 /// The clock of evictions.
 #[derive(Default, Debug)]
 struct Turnover {
     time: EvictionTime,
-    /// Since `time` began.
+    /// Number of evictions since `time` began.
     evictions: usize,
 }
 
@@ -43,7 +44,7 @@ pub(in crate::pool) struct Candidate {
 }
 
 impl Queues {
-    /// Adds a frame that has just come to life.
+    /// Adds a new frame.
     pub(in crate::pool) fn add(&self, frame: &Arc<Frame>, evicted: EvictionTime) {
         let soon = self.is_soon(evicted);
         let mut lists = self.lists.lock();
@@ -54,8 +55,7 @@ impl Queues {
         }
     }
 
-    /// The next frame to evict, by the rule above; `None` when nothing deserved it within a bounded
-    /// search.
+    /// The next frame to evict, by the rules above. `None` if a bounded search finds none.
     pub(in crate::pool) fn candidate(&self) -> Option<Candidate> {
         let mut lists = self.lists.lock();
         for _ in 0..LOOKS_MAX {
@@ -71,7 +71,7 @@ impl Queues {
         None
     }
 
-    /// Notes that a page has been freed whose frame is in the queues.
+    /// Notes that a page with a frame in the queues was freed.
     pub(in crate::pool) fn note_freed(&self) {
         self.lists.lock().note_freed();
     }
@@ -81,7 +81,7 @@ impl Queues {
         self.lists.lock().push_main(&candidate.frame);
     }
 
-    /// Notes an eviction; the result is kept in the page's entry.
+    /// Notes an eviction. The caller stores the result in the page's entry.
     pub(in crate::pool) fn evicted(&self, candidate: &Candidate) -> EvictionTime {
         let time = self.passed();
         if candidate.from_small {
@@ -91,8 +91,8 @@ impl Queues {
         }
     }
 
-    /// Counts a page that is read without a frame as if it had had one for an instant; the result
-    /// is kept in the page's entry.
+    /// Counts a page that is read without a frame as evicted now. The caller stores the result in
+    /// the page's entry.
     pub(in crate::pool) fn passed(&self) -> EvictionTime {
         let eighth = (self.frames_count() / 8).max(1);
         let mut clock = self.clock.lock();
@@ -103,28 +103,27 @@ impl Queues {
         clock.time
     }
 
-    /// Whether a page that left at `evicted` did so less than a turnover ago.
+    /// Returns whether a page that was evicted at `evicted` left less than a turnover ago.
     pub(in crate::pool) fn is_soon(&self, evicted: EvictionTime) -> bool {
         evicted.0 != 0 && self.now().0.wrapping_sub(evicted.0) < SOON_EIGHTHS
     }
 
-    /// Pages among the next `looks` of each list that will be evicted when their turn comes, and
-    /// must be written before: changed ones that nobody has used since they were looked at last.
-    /// The first to leave come first.
+    /// Dirty pages among the next `looks` of each list that must be written before their turn:
+    /// pages not used since they were last checked. The first to be evicted come first.
     pub(in crate::pool) fn leaving_dirty(&self, looks: usize) -> Vec<PageId> {
         let lists = self.lists.lock();
         let next = lists.next(looks);
         next.filter(|frame| frame.uses() == 0 && frame.dirty().is_some()).map(|frame| frame.pid).collect()
     }
 
-    /// Places in the small queue, and in both, those of pages that were freed not long ago
-    /// included.
+    /// Number of entries in the small queue, and in both queues. They include pages that were freed
+    /// recently.
     pub(in crate::pool) fn counts(&self) -> (usize, usize) {
         let lists = self.lists.lock();
         (lists.small_count(), lists.count())
     }
 
-    /// As the second of [`counts`](Self::counts).
+    /// The second of [`counts`](Self::counts).
     pub(in crate::pool) fn frames_count(&self) -> usize {
         self.lists.lock().count()
     }

@@ -1,6 +1,6 @@
-//! The memory of frames: buffers of three sizes, allocated lazily, reused, and really given back
-//! when another size needs the room. Each size has addresses of its own, so that what is given back
-//! leaves no holes.
+//! The memory of frames: buffers of three sizes, allocated lazily, reused, and returned to the
+//! system when another size needs the memory. Each size has its own address range, so returned
+//! buffers leave no holes.
 
 use crate::format::page::PageBuf;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -10,23 +10,24 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Part of the limit that free buffers of one class may take from another without being given back.
+/// Free buffers of one class may hold 1/`IDLE_PART` of the limit while another class needs memory.
 const IDLE_PART: usize = 32;
-/// Part of the limit by which racing threads may exceed it: giving back at once what was one too
-/// many, only to ask for it again, would keep the allocator busy.
+/// Racing threads may exceed the limit by 1/`SLACK_PART`. Freeing each excess buffer at once, only
+/// to allocate it again, would keep the allocator busy.
 const SLACK_PART: usize = 100;
-/// Part of the limit that is free when nothing has to leave for what comes next.
+/// The pool is nearly full when less than 1/`FREE_PART` of the limit is free.
 const FREE_PART: usize = 6;
-/// Part of the limit, and buffers, for which there are addresses beyond the limit. More come from
-/// the heap.
+/// Addresses are reserved for 1/`ADDRESSES_PART` and `ADDRESSES_MORE` buffers beyond the limit.
+/// Further buffers come from the heap.
 const ADDRESSES_PART: usize = 8;
 const ADDRESSES_MORE: usize = 64;
 
-/// Addresses for the buffers of a class: of the start, and more for each time that the limit grew.
+/// Address ranges for the buffers of a class: one from startup, and one for each growth of the
+/// limit.
 #[derive(Default, Debug)]
 struct Ranges {
     ranges: Vec<Arc<Blocks>>,
-    /// Bytes of buffers that there are addresses for.
+    /// Bytes of buffers that the ranges cover.
     bytes: usize,
 }
 
@@ -37,7 +38,7 @@ pub(in crate::pool) struct Buffers {
     memory: Arc<MemoryBudget>,
     /// Bytes of buffers that belong to frames.
     in_use: AtomicUsize,
-    /// Buffers that were not to be had among the free ones.
+    /// Buffers allocated because no free one was left.
     allocations: AtomicUsize,
     ranges: [RwLock<Ranges>; PageClass::ALL.len()],
     free: [Mutex<Vec<PageBuf>>; PageClass::ALL.len()],
@@ -57,15 +58,15 @@ impl Buffers {
         buffers
     }
 
-    /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, where there are not
-    /// enough. Buffers that none can be had for come from the heap.
+    /// Reserves addresses for all buffers that a limit of `limit_bytes` allows, if the present
+    /// ranges are too small. If the reservation fails, buffers come from the heap.
     pub(in crate::pool) fn reserve_addresses(&self, limit_bytes: usize) {
         for (class, ranges) in PageClass::ALL.into_iter().zip(&self.ranges) {
             let mut ranges = ranges.write();
             if limit_bytes <= ranges.bytes {
                 continue;
             }
-            // Not a range for each of many small steps.
+            // Many small steps must not reserve a range each.
             let more_bytes = (limit_bytes - ranges.bytes).max(ranges.bytes / ADDRESSES_PART);
             let bytes = class.bytes(self.page_bytes);
             let count = more_bytes / bytes;
@@ -77,8 +78,8 @@ impl Buffers {
         }
     }
 
-    /// Whether `bytes` more of a class can be taken within the limit. Gives back what other classes
-    /// hold idle, if it is much.
+    /// Returns whether `bytes` more of a class fit the limit. Frees idle buffers of the other
+    /// classes if they hold much memory.
     pub(in crate::pool) fn has_room(&self, class: PageClass, bytes: usize) -> bool {
         let limit = self.memory.frames_limit();
         if self.in_use() + bytes > limit {
@@ -100,8 +101,8 @@ impl Buffers {
         self.memory.used(MemoryUse::Frames) + bytes <= limit
     }
 
-    /// Whether so little is free that a page which comes soon costs another one. Writers keep a
-    /// little free at all times.
+    /// Returns whether so little is free that reading a page will soon evict another one. The
+    /// cleaner keeps a little memory free at all times.
     pub(in crate::pool) fn is_nearly_full(&self) -> bool {
         let limit = self.memory.frames_limit();
         self.in_use() > limit - limit / FREE_PART
@@ -117,13 +118,13 @@ impl Buffers {
         self.in_use.load(Relaxed)
     }
 
-    /// Buffers that were not to be had among the free ones.
+    /// Buffers allocated because no free one was left.
     pub(in crate::pool) fn allocations(&self) -> usize {
         self.allocations.load(Relaxed)
     }
 
-    /// A buffer with arbitrary contents. Never waits; whether the limit allows it is the caller's
-    /// business.
+    /// Takes a buffer with arbitrary contents. Never waits, and does not check the limit: the
+    /// caller does.
     pub(in crate::pool) fn take(&self, class: PageClass) -> PageBuf {
         let bytes = class.bytes(self.page_bytes);
         self.in_use.fetch_add(bytes, Relaxed);
@@ -136,7 +137,7 @@ impl Buffers {
         block.map_or_else(|| PageBuf::new(bytes), PageBuf::in_block)
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer.
     pub(in crate::pool) fn give(&self, class: PageClass, buffer: PageBuf) {
         self.in_use.fetch_sub(buffer.len(), Relaxed);
         let limit = self.memory.frames_limit();
@@ -147,12 +148,12 @@ impl Buffers {
         }
     }
 
-    /// Gives back free buffers that are beyond the limit, which may have fallen.
+    /// Frees idle buffers beyond the limit, which may have fallen.
     pub(in crate::pool) fn give_back_idle(&self) {
         PageClass::ALL.into_iter().for_each(|class| self.drop_free(class, 0));
     }
 
-    /// Really gives back free buffers of a class until `needed` bytes fit into the limit.
+    /// Frees idle buffers of a class until `needed` bytes fit the limit.
     pub(in crate::pool) fn drop_free(&self, class: PageClass, needed: usize) {
         let mut free = self.free[class as usize].lock();
         while self.memory.used(MemoryUse::Frames) + needed > self.memory.frames_limit() {

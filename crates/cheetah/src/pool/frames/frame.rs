@@ -1,4 +1,4 @@
-//! A page in memory. Invariants: F1 to F5 at the head of the room.
+//! A page in memory. Invariants F1 to F5 are at the head of `frames`.
 
 use super::buffers::Buffers;
 use super::latch_count::check_order;
@@ -9,7 +9,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 
-/// Uses beyond this count as this many.
+/// Use counts stop at this value.
 const USES_MAX: u8 = 3;
 
 /// See the module.
@@ -19,21 +19,21 @@ pub struct Frame {
     pub(crate) tree: TreeId,
     pub(in crate::pool) class: PageClass,
     pub(crate) bytes_count: usize,
-    /// The latch with the bytes under it.
+    /// The latch and the bytes that it protects.
     pub(in crate::pool) bytes: RwLock<PageBuf>,
-    /// Moves with every change; never the same for two contents of a page.
+    /// Changes with every change of the page: no two contents of a page have the same version.
     pub(in crate::pool) version: AtomicU64,
-    /// Epoch of the changes that are not written yet; 0 when clean.
+    /// The epoch of the changes that are not written yet; 0 if the frame is clean.
     dirty: AtomicU64,
     detached: AtomicBool,
     uses: AtomicU8,
-    /// Read ahead and not fetched since.
+    /// The page was read ahead and has not been fetched since.
     ahead: AtomicBool,
     buffers: Arc<Buffers>,
 }
 
 impl Frame {
-    /// `frame_no` is different for every frame of a pool's life.
+    /// `frame_no` is unique among all frames since startup.
     pub(in crate::pool) fn new(
         pid: PageId,
         tree: TreeId,
@@ -57,7 +57,7 @@ impl Frame {
         }
     }
 
-    /// The epoch whose changes are not written yet.
+    /// The epoch of the changes that are not written yet.
     pub(crate) fn dirty(&self) -> Option<Epoch> {
         match self.dirty.load(Ordering::Acquire) {
             0 => None,
@@ -70,7 +70,7 @@ impl Frame {
         self.dirty.store(epoch.map_or(0, |epoch| epoch.0), Ordering::Release);
     }
 
-    /// Whether the page has been freed.
+    /// Returns whether the page was freed.
     pub(in crate::pool) fn is_detached(&self) -> bool {
         self.detached.load(Ordering::Acquire)
     }
@@ -79,50 +79,50 @@ impl Frame {
         self.detached.store(true, Ordering::Release);
     }
 
-    /// The latch that lets readers in, but no writer and nobody else who wants to write the page
-    /// out.
+    /// Takes the latch that admits readers, but no writer and no other thread that wants to write
+    /// the page out.
     pub(in crate::pool) fn latch_to_write_out(&self) -> RwLockUpgradableReadGuard<'_, PageBuf> {
         check_order();
         self.bytes.upgradable_read()
     }
 
-    /// As [`latch_to_write_out`](Self::latch_to_write_out) without waiting.
+    /// Like [`latch_to_write_out`](Self::latch_to_write_out), but does not wait.
     pub(in crate::pool) fn try_latch_to_write_out(&self) -> Option<RwLockUpgradableReadGuard<'_, PageBuf>> {
         self.bytes.try_upgradable_read()
     }
 
-    /// The bytes, unless somebody is changing them. Does not wait.
+    /// The bytes, unless a thread is changing them. Does not wait.
     pub(crate) fn try_read(&self) -> Option<RwLockReadGuard<'_, PageBuf>> {
         self.bytes.try_read()
     }
 
-    /// Bytes in use of a leaf, unless somebody is changing it; none of other pages. Does not wait.
+    /// Bytes in use in a leaf. `None` if a thread is changing it, or for other pages. Does not
+    /// wait.
     pub(crate) fn leaf_used_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.used_bytes())
     }
 
-    /// Bytes that are free in a leaf, unless somebody is changing it; none of other pages. Does not
-    /// wait.
+    /// Free bytes in a leaf. `None` if a thread is changing it, or for other pages. Does not wait.
     pub(crate) fn leaf_free_bytes(&self) -> Option<usize> {
         let bytes = self.bytes.try_read()?;
         let view = PageView::new(&bytes);
         (is_built(&bytes) && view.is_leaf() && !view.is_dead()).then(|| view.free_bytes())
     }
 
-    /// Runs `f` on the bytes of a frame that nobody else has seen.
+    /// Runs `f` on the bytes of a frame that no other thread has seen.
     pub(crate) fn with_private_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> R) -> R {
         let mut bytes = self.bytes.try_write().expect("nobody else has the frame");
         f(&mut bytes)
     }
 
-    /// Notes that the page was read before anybody asked for it.
+    /// Notes that the page was read ahead of any request.
     pub(in crate::pool) fn set_ahead(&self) {
         self.ahead.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the page was read ahead; `true` once.
+    /// Returns whether the page was read ahead, and forgets it.
     pub(in crate::pool) fn take_ahead(&self) -> bool {
         self.ahead.load(Ordering::Relaxed) && self.ahead.swap(false, Ordering::Relaxed)
     }

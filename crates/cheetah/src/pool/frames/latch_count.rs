@@ -1,8 +1,9 @@
-//! Counts the page latches that the current thread holds, its locks of page table entries, and the
-//! pages that it has reserved, in debug builds. So the gate can refuse to be entered under a latch:
-//! a thread waiting for the gate with a latch held deadlocks with the drain of an epoch switch. And
-//! nobody can wait for a latch under the lock of an entry: a thread that has a latch takes locks of
-//! entries.
+//! In debug builds, counts the page latches, the locks of page table entries and the reserved pages
+//! that the current thread holds.
+//!
+//! The counts detect deadlocks. A thread that waits for the gate with a latch deadlocks with the
+//! epoch switch, which waits for all open mini-transactions. A thread that waits for a latch under
+//! the lock of an entry deadlocks with a thread that holds the latch and wants the entry.
 
 use std::cell::Cell;
 
@@ -12,7 +13,7 @@ thread_local! {
     static RESERVED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// One latch more. The returned token takes it off again when dropped.
+/// Counts one latch. Dropping the token counts it out.
 #[derive(Debug)]
 pub(in crate::pool) struct LatchToken(());
 
@@ -33,7 +34,7 @@ impl Drop for LatchToken {
     }
 }
 
-/// One lock of an entry more, as [`LatchToken`].
+/// Counts one lock of an entry, like [`LatchToken`].
 #[derive(Debug)]
 pub(super) struct EntryToken(());
 
@@ -54,7 +55,7 @@ impl Drop for EntryToken {
     }
 }
 
-/// One reserved page more, as [`LatchToken`].
+/// Counts one reserved page, like [`LatchToken`].
 #[derive(Debug)]
 pub(crate) struct ReservedToken(());
 
@@ -75,18 +76,18 @@ impl Drop for ReservedToken {
     }
 }
 
-/// To be called before this thread waits for a page that is reserved.
+/// The caller must call this before it waits for a reserved page.
 pub(in crate::pool) fn check_nothing_held() {
-    debug_assert_eq!(HELD.get(), 0, "B20: nobody waits for a reserved page with a latch");
-    debug_assert_eq!(RESERVED.get(), 0, "B20: nobody waits for a reserved page who has reserved one");
+    debug_assert_eq!(HELD.get(), 0, "B20: no thread waits for a reserved page with a latch");
+    debug_assert_eq!(RESERVED.get(), 0, "B20: no thread with a reservation waits for a reserved page");
 }
 
-/// To be called before this thread waits for a latch.
+/// The caller must call this before it waits for a latch.
 pub(in crate::pool) fn check_order() {
-    debug_assert_eq!(ENTRIES.get(), 0, "F6: no latch is waited for under the lock of an entry");
+    debug_assert_eq!(ENTRIES.get(), 0, "F6: no thread waits for a latch under the lock of an entry");
 }
 
-/// Latches of this thread; always 0 in release builds.
+/// The number of latches that this thread holds; always 0 in release builds.
 pub(in crate::pool) fn latches_held() -> u32 {
     HELD.get()
 }

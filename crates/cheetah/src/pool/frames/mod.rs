@@ -1,17 +1,18 @@
 //! Pages in memory: frames with their latches, the page table, free page numbers.
 //!
 //! Invariants
-//!   F1  A frame holds the same page, in the same life of its number, from creation to drop.
+//!   F1  From creation to drop, a frame holds one page. A page number used again gets a new frame.
 //!   F2  The bytes change only through a [`WriteGuard`]: inside a mini-transaction and under the
 //!       exclusive latch.
 //!   F3  The first change through a guard marks the page dirty in the mini-transaction's epoch and
-//!       moves its version.
-//!   F4  The pool gives up a frame only when nobody else holds a reference to it. A freed page's
-//!       frame lives on for those who do, and cannot be changed any more.
-//!   F5  When `dirty` changes: see `writing`.
-//!   F6  Locks of page table entries come after latches: nobody waits for a latch under one, or a
-//!       thread that has the latch and wants the lock would wait for ever.
-//! A page number that is freed is given out again only after its epoch has committed
+//!       increments its version.
+//!   F4  The pool evicts a frame only if nothing else refers to it. The frame of a freed page lives
+//!       as long as references to it, and cannot be changed.
+//!   F5  `writing` describes when `dirty` changes.
+//!   F6  A thread never waits for a latch while it holds the lock of a page table entry. Otherwise
+//!       it could deadlock with a thread that holds the latch and waits for the entry.
+//!
+//! A freed page number is not used again before the epoch that freed it has committed
 //! (`page_numbers`).
 
 mod buffers;

@@ -1,6 +1,6 @@
 //! The three sizes of pages in memory.
 
-/// Size class of a page: the database's `page_bytes`, twice or four times that.
+/// Size class of a page: one, two or four times the database's `page_bytes`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum PageClass {
     /// `page_bytes`: ordinary trees, undo, small parts of large values.
@@ -21,14 +21,14 @@ impl PageClass {
         (page_bytes as usize) << self as usize
     }
 
-    /// The class of pages with `bytes` bytes, if there is one.
+    /// The class of pages with `bytes` bytes, if one exists.
     pub fn of(bytes: usize, page_bytes: u32) -> Option<PageClass> {
         Self::ALL.into_iter().find(|class| class.bytes(page_bytes) == bytes)
     }
 
-    /// The class that a page most likely has whose image has `image_bytes` bytes: the page map does
-    /// not say. Few images are longer than their page; of the pages that are longer than the
-    /// smallest, most are full ones of large values.
+    /// The likely class of a page whose image has `image_bytes` bytes; the page map does not store
+    /// the class. Few images are longer than their page, and most pages above the smallest class
+    /// are full pages of large values.
     pub(in crate::pool) fn guess(image_bytes: u32, page_bytes: u32) -> PageClass {
         if image_bytes > page_bytes {
             PageClass::Large

@@ -1,21 +1,21 @@
-//! Which page numbers are free.
+//! The free page numbers.
 //!
 //! Invariant
-//!   P1  A number freed in epoch n is given out again only after n has committed (C4). So the
-//!       changes of one epoch never hold two lives of a page, a number in a committed map never
-//!       means a page of another tree than it did when the log since that map was written, and a
-//!       reader with an outdated number meets "freed".
+//!   P1  A number freed in epoch n is used again only after n has committed (C4). So the changes of
+//!       one epoch never contain two pages with the same number; a number in a committed map
+//!       belongs to the same tree in the map and in the log written after it; and a reader with an
+//!       outdated number finds the page freed.
 
 use crate::base::{planted, Epoch, PageId};
 
 /// Free page numbers. The free list is derived from the map at open and never stored.
 #[derive(Debug)]
 pub(in crate::pool) struct FreePageNumbers {
-    /// Above all numbers ever given out.
+    /// All numbers ever used are smaller.
     next: u64,
-    /// Free in the last committed epoch too; the last is given out first.
+    /// Numbers that are also free in the last committed epoch. The last one is used first.
     free: Vec<PageId>,
-    /// Freed since, with the epoch that freed them, ascending.
+    /// Numbers freed since then, with the epoch that freed them, ascending by epoch.
     waiting: Vec<(Epoch, Vec<PageId>)>,
 }
 
@@ -49,7 +49,7 @@ impl FreePageNumbers {
         }
     }
 
-    /// Makes reusable what epochs up to `committed` freed.
+    /// Makes numbers freed in epochs up to `committed` available.
     pub(in crate::pool) fn release(&mut self, committed: Epoch) {
         let free = &mut self.free;
         self.waiting.retain_mut(|(epoch, pids)| {
@@ -61,13 +61,13 @@ impl FreePageNumbers {
         });
     }
 
-    /// How many are in use.
+    /// The number of pages in use.
     pub(in crate::pool) fn used_count(&self) -> u64 {
         let waiting = self.waiting.iter().map(|(_, pids)| pids.len()).sum::<usize>();
         self.next - 1 - (self.free.len() + waiting) as u64
     }
 
-    /// All numbers below this one have been given out at some time.
+    /// All page numbers ever used are below this one.
     pub(in crate::pool) fn end(&self) -> PageId {
         PageId(self.next)
     }

@@ -1,7 +1,8 @@
-//! From page number to frame and location: a directory that grows without moving.
+//! Maps page numbers to frames and locations: a directory that grows without moving its entries.
 //!
-//! Entries lie in chunks, and chunks in lists: the first list has one, and each list as many as all
-//! before it. So a small database has a small table, and an entry is three steps away.
+//! Entries are in chunks, and chunks in lists. The first list has one chunk; each further list has
+//! as many chunks as all lists before it. So a small database has a small table, and a lookup takes
+//! three steps.
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
@@ -20,34 +21,34 @@ const LISTS: usize = 28;
 const _: () =
     assert!(PageId::MAX.0 as usize == (CHUNK << (LISTS - 1)) - 1, "every page number has its entry");
 
-/// Steps in which the room of a leaf is counted, and the larger ones behind the first
-/// [`ROOM_STEPS`] of them. A row that gets a version needs 12 bytes.
+/// The free room of a leaf is stored in steps of `ROOM_STEP` bytes, and beyond [`ROOM_STEPS`] of
+/// them in larger steps. A row that gets a version needs 12 bytes.
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
-/// Less counts as room that is not known, for a bug.
+/// For a planted bug: less room than this is treated as unknown.
 const LITTLE_ROOM: usize = 64;
 
-/// When a page was evicted, or read without a frame, in eighths of a turnover of the pool (see
-/// `eviction`); 0 when it has not been.
+/// The time at which a page was evicted, or read without a frame, in eighths of a turnover of the
+/// pool (see `eviction`); 0 if neither has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::pool) struct EvictionTime(pub(in crate::pool) u16);
 
-/// The meaning of a page number.
+/// The state of a page number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Residence {
     /// No page.
     #[default]
     Free,
-    /// A page that is only on disk.
+    /// A page that is on disk only.
     Stored,
-    /// A page that some thread is reading now.
+    /// A page that a thread is reading.
     BeingRead,
     /// A page with a frame.
     Resident,
 }
 
-/// One page. Kept small: there is one for every page of the database.
+/// The entry of one page. Entries are small, because every page of the database has one.
 #[derive(Debug)]
 pub struct PageEntry {
     frame: Option<Arc<Frame>>,
@@ -55,12 +56,11 @@ pub struct PageEntry {
     tree: TreeId,
     pub(in crate::pool) evicted: EvictionTime,
     state: State,
-    /// One more than the steps of room that the leaf had when it left memory; 0 when that is not
-    /// known.
+    /// One more than the steps of free room that the leaf had when it was evicted; 0 if unknown.
     room: u8,
 }
 
-/// Five small things in one byte.
+/// Five small values in one byte.
 #[derive(Clone, Copy, Default, Debug)]
 struct State(u8);
 
@@ -85,7 +85,7 @@ impl State {
         self.0 = self.0 & !Self::RESIDENCE | residence as u8;
     }
 
-    /// Of the page, when there is an image of it: a guess until the page has been in memory.
+    /// The class of the page, if it has an image. It is a guess until the page was in memory.
     fn image_class(self) -> Option<PageClass> {
         let number = (self.0 & Self::CLASS) >> Self::CLASS_AT;
         PageClass::ALL.get(usize::from(number).checked_sub(1)?).copied()
@@ -119,42 +119,42 @@ impl Default for PageEntry {
 }
 
 impl PageEntry {
-    /// The meaning of the page number.
+    /// The state of the page number.
     pub(crate) fn residence(&self) -> Residence {
         self.state.residence()
     }
 
-    /// Whether there is such a page.
+    /// Returns whether the page exists.
     pub(crate) fn is_used(&self) -> bool {
         self.residence() != Residence::Free
     }
 
-    /// The owner of the page.
+    /// The tree that owns the page.
     pub(crate) fn tree(&self) -> TreeId {
         self.tree
     }
 
-    /// The page in memory.
+    /// The frame of the page, if it is in memory.
     pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
         self.frame.as_ref()
     }
 
-    /// Where the newest image is, when there is one.
+    /// The location of the newest image, if there is one.
     pub(crate) fn location(&self) -> Option<Location> {
         self.state.image_class().map(|_| self.location)
     }
 
-    /// The newest image of page `pid`, whose entry this is, when there is one.
+    /// The newest image, if there is one. `pid` is the number of this entry's page.
     pub(crate) fn image(&self, pid: PageId) -> Option<ImageRef> {
         self.location().map(|location| ImageRef { pid, tree: self.tree, location })
     }
 
-    /// The size of the page: a guess until the page has been in memory.
+    /// The class of the page. It is a guess until the page was in memory.
     pub(crate) fn class(&self) -> PageClass {
         self.frame().map_or(self.state.image_class().unwrap_or_default(), |frame| frame.class)
     }
 
-    /// Replaces the location; returns the one before.
+    /// Replaces the location, and returns the previous one.
     pub(in crate::pool) fn set_location(&mut self, location: Location) -> Option<Location> {
         let before = self.location();
         self.state.set_image_class(Some(self.class()));
@@ -162,7 +162,7 @@ impl PageEntry {
         before
     }
 
-    /// Makes a free entry a page on disk, whose size is guessed.
+    /// Turns a free entry into a page on disk of a guessed class.
     pub(in crate::pool) fn open(&mut self, entry: MapEntry, guess: PageClass) {
         self.tree = entry.tree;
         self.location = entry.location;
@@ -170,34 +170,34 @@ impl PageEntry {
         self.state.set_residence(Residence::Stored);
     }
 
-    /// Makes a free entry a page in memory.
+    /// Turns a free entry into a page in memory.
     pub(in crate::pool) fn start(&mut self, frame: Arc<Frame>) {
         self.tree = frame.tree;
         self.publish(frame);
     }
 
-    /// The page is being read.
+    /// Marks the page as being read.
     pub(in crate::pool) fn start_read(&mut self) {
         self.state.set_residence(Residence::BeingRead);
         self.state.set(State::WANTED, false);
     }
 
-    /// The page has been read.
+    /// Sets the frame of a page that was read.
     pub(in crate::pool) fn publish(&mut self, frame: Arc<Frame>) {
         self.state.set_residence(Residence::Resident);
         self.state.set_image_class(self.state.image_class().map(|_| frame.class));
         self.frame = Some(frame);
     }
 
-    /// Bytes that were free in the leaf when it left memory, at least, if that is known.
+    /// A lower bound of the bytes that were free in the leaf when it was evicted; `None` if
+    /// unknown.
     pub(crate) fn room(&self) -> Option<usize> {
         let steps = usize::from(self.room).checked_sub(1)?;
         let large_steps = steps.saturating_sub(ROOM_STEPS);
         Some((steps - large_steps) * ROOM_STEP + large_steps * LARGE_ROOM_STEP)
     }
 
-    /// Notes how many bytes are free in the leaf, which is about to leave memory; `None` if that is
-    /// not known.
+    /// Notes the free bytes of a leaf that is about to be evicted; `None` if unknown.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
             *bytes >= LITTLE_ROOM || !planted::is_on("buffering: take little room for room that is not known")
@@ -210,44 +210,45 @@ impl PageEntry {
         self.room = bytes.filter(is_known).map_or(0, code_of);
     }
 
-    /// Whether something is pending for the page beside its frame.
+    /// Returns whether the page has pending changes.
     pub(crate) fn has_pending(&self) -> bool {
         self.state.has(State::PENDING)
     }
 
-    /// Says whether something is pending for the page.
+    /// Sets whether the page has pending changes.
     pub(crate) fn set_pending(&mut self, has_pending: bool) {
         self.state.set(State::PENDING, has_pending);
     }
 
-    /// Whether the page is reserved for a change that is about to be pending for it: it gets no
-    /// frame, but by a thread inside a mini-transaction.
+    /// Returns whether the page is reserved for a change that is about to become pending. Only a
+    /// thread inside a mini-transaction may give it a frame.
     pub(crate) fn is_reserved(&self) -> bool {
         self.state.has(State::RESERVED)
     }
 
-    /// Says whether the page is reserved.
+    /// Sets whether the page is reserved.
     pub(crate) fn set_reserved(&mut self, is_reserved: bool) {
         self.state.set(State::RESERVED, is_reserved);
     }
 
-    /// Whether somebody waits to give the page a frame: it is reserved for nobody else until then.
+    /// Returns whether a thread waits to give the page a frame. Until then no other thread may
+    /// reserve it.
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.has(State::WANTED)
     }
 
-    /// Somebody waits to give the page a frame.
+    /// Notes that a thread waits to give the page a frame.
     pub(in crate::pool) fn set_wanted(&mut self) {
         self.state.set(State::WANTED, true);
     }
 
-    /// The page is on disk only (again).
+    /// Removes the frame: the page is on disk only.
     pub(in crate::pool) fn unload(&mut self) {
         self.state.set_residence(Residence::Stored);
         self.frame = None;
     }
 
-    /// The number is free; returns what it stood for.
+    /// Frees the number, and returns the old entry.
     pub(in crate::pool) fn clear(&mut self) -> PageEntry {
         std::mem::take(self)
     }
@@ -294,7 +295,7 @@ impl PageTable {
         Self { lists: [const { OnceLock::new() }; LISTS], bytes: AtomicUsize::new(size_of::<Self>()) }
     }
 
-    /// The entry of `pid`, locked; its part of the table is created when needed.
+    /// Locks the entry of `pid`. Creates its part of the table if necessary.
     pub(in crate::pool) fn entry(&self, pid: PageId) -> EntryGuard<'_> {
         let place = Place::of(pid);
         let list = self.lists[place.list].get_or_init(|| self.part(place.list_len()));
@@ -302,14 +303,14 @@ impl PageTable {
         EntryGuard::lock(&chunk[place.entry])
     }
 
-    /// The entry of `pid`, locked, if its part of the table exists.
+    /// Locks the entry of `pid`, if its part of the table exists.
     pub(in crate::pool) fn existing(&self, pid: PageId) -> Option<EntryGuard<'_>> {
         let place = Place::of(pid);
         let list = self.lists.get(place.list)?.get()?;
         Some(EntryGuard::lock(&list[place.chunk].get()?[place.entry]))
     }
 
-    /// Memory that the table occupies.
+    /// Bytes of memory that the table occupies.
     pub(in crate::pool) fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
     }
@@ -323,7 +324,7 @@ impl PageTable {
 /// Where an entry is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Place {
-    /// Out of range for numbers above [`PageId::MAX`], which damage can name.
+    /// Out of range for numbers above [`PageId::MAX`], which occur in damaged pages.
     list: usize,
     chunk: usize,
     entry: usize,
@@ -342,7 +343,7 @@ impl Place {
     }
 }
 
-/// The number of the first chunk of a list.
+/// The index of the first chunk of a list.
 fn first_of(list: usize) -> usize {
     (1 << list) >> 1
 }

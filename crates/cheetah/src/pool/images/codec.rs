@@ -1,5 +1,5 @@
-//! Between the bytes of a frame and its image on disk: the pool's knowledge of a page, in the terms
-//! of `format::image`.
+//! Conversion between the bytes of a frame and its image: passes what the pool knows of a page to
+//! `format::image`.
 
 use crate::base::{Epoch, Error, PageId, Result, TxnId};
 use crate::format::encryption::{Key, NONCE_BYTES};
@@ -11,10 +11,10 @@ use crate::pool::PageClass;
 use crate::pool::TreeDef;
 use crate::segment::Stream;
 
-/// Replaces `image` by that of a page. Pages of trees that are not registered are compressed as
-/// they are. Records of transactions below `freeze_below` lose their version. A definition comes
-/// with the dictionary of its tree. `lock` closes the image.
-#[expect(clippy::too_many_arguments, reason = "what there is to say of a page, and memory for it")]
+/// Replaces `image` by the image of `page`. Pages of unregistered trees are compressed as opaque
+/// bytes. Records of transactions below `freeze_below` lose their version. `def` includes the
+/// dictionary of the tree. `lock` is the key and nonce to encrypt the image with.
+#[expect(clippy::too_many_arguments, reason = "the properties of a page, and two buffers")]
 pub(in crate::pool) fn encode(
     def: Option<(&TreeDef, Option<&Primer>)>,
     page: &[u8],
@@ -39,7 +39,7 @@ pub(in crate::pool) fn encode(
     workspace.encode(page, pid, epoch, &how, image);
 }
 
-/// The stream of a page's images.
+/// The stream that a page's images are appended to.
 pub(in crate::pool) fn stream_of(page: &[u8]) -> Stream {
     match PageView::new(page).kind() {
         PageKind::Blob => Stream::Blob,
@@ -47,8 +47,7 @@ pub(in crate::pool) fn stream_of(page: &[u8]) -> Stream {
     }
 }
 
-/// The header of an image, which is known to be the one expected from then on, and the class of its
-/// page.
+/// Checks that an image is the expected one. Returns its header, and the class of its page.
 pub(in crate::pool) fn check(
     image: &[u8],
     expected: &ImageRef,

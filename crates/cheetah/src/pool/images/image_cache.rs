@@ -1,22 +1,22 @@
-//! Images that looks have read from disk: the cache below the frames.
+//! The cache of images that were read for peeks: a second cache level below the frames.
 //!
-//! An image takes a third or less of its page, so the same memory holds several times as many
-//! pages. It has been verified on its way in, and is decompressed each time it is used. A page that
-//! gets a frame later may still have its image here.
+//! An image takes at most a third of its page, so the same memory holds several times as many
+//! pages. Images are verified before they are cached, and decompressed each time they are used. The
+//! image of a page that later gets a frame may still be cached.
 //!
-//! The memory is a ring of chunks for each shard: images are appended, and the oldest chunk makes
-//! room as a whole. Images that were used in it since stay at its beginning, up to a part of it. So
-//! there is no list to keep in order, and no hole between images.
+//! Each shard's memory is a ring of chunks. Images are appended, and the oldest chunk is emptied as
+//! a whole. Its images that were used since they were added move to its beginning, up to a part of
+//! the chunk. So there is no list to keep in order, and no hole between images.
 //!
 //! Invariants
-//!   I1  An image is found by its page and its location alone. Locations are never given out twice,
-//!       so what is found for the newest location of a page is its newest image.
-//!   I2  Chunks are taken only while frames are nearly full, and take at most a share of the memory
-//!       of frames ([`MemoryBudget::images_limit`]). When that falls, chunks go in the next step of
-//!       the cleaner.
-//!   I3  Images that nobody uses while frames are evicted give way to frames.
-//! Locks     one mutex for each shard; nothing is taken under it but the memory budget and the
-//!           memory of chunks.
+//!   I1  An image is identified by its page and its location. Locations are never reused, so an
+//!       image at the newest location of a page is the page's newest image.
+//!   I2  Chunks are added only while frames are nearly full, and take at most a share of the memory
+//!       of frames ([`MemoryBudget::images_limit`]). When the limit falls, the cleaner's next step
+//!       drops chunks.
+//!   I3  Images that are not used while frames are evicted are dropped in favor of frames.
+//! Locks     One mutex for each shard. Only the memory budget and the memory of chunks are accessed
+//!           under it.
 
 use crate::base::hash::{map_bytes, shards_count, shrink_map, FastMap};
 use crate::base::PageId;
@@ -32,21 +32,22 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Shards, unless memory is so small that their chunks would not hold an image.
+/// Number of shards, unless memory is so small that their chunks could not hold an image.
 const SHARDS_MAX: usize = 8;
-/// Chunks that each shard has at most, about, if all memory is the engine's.
+/// The approximate number of chunks of each shard if images used all memory.
 const CHUNKS_OF_SHARD: usize = 32;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// Chunks of a multiple of this size begin and end with pages of the system, so that their memory
-/// can go back to it.
+/// A chunk above this size is a multiple of it, so that it consists of whole pages of the operating
+/// system and its memory can be returned.
 const CHUNK_STEP: usize = 4096;
-/// Of a chunk that makes room, the part that may be kept.
+/// At most 1/`KEPT_PART` of an emptied chunk is kept.
 const KEPT_PART: usize = 3;
-/// About the bytes that the chunk's list takes for each image.
+/// The approximate bytes that the chunk's list takes for each image.
 const LISTED_BYTES: usize = 2 * size_of::<PageId>();
-/// Images are in use when one is found for each `EVICTIONS_PER_HIT` frames that are evicted.
+/// Images count as used if one is found for each `EVICTIONS_PER_HIT` evicted frames.
 const EVICTIONS_PER_HIT: u64 = 16;
-/// Chunks of unused images go each time one in `TURNOVER_PARTS` of the frames has been evicted.
+/// While images are unused, chunks are dropped each time 1/`TURNOVER_PARTS` of the frames was
+/// evicted.
 const TURNOVER_PARTS: u64 = 8;
 
 /// See the module.
@@ -60,26 +61,26 @@ pub(in crate::pool) struct ImageCache {
     seen: Mutex<Seen>,
 }
 
-/// The counts of the last time when it was asked whether images are used.
+/// The counts at the last check whether images are used.
 #[derive(Default, Debug)]
 struct Seen {
     hits: u64,
     evictions: u64,
 }
 
-/// Where chunks come from.
+/// Allocates chunks.
 #[derive(Debug)]
 struct ChunkSource {
     chunk_bytes: usize,
     blocks: Option<Arc<Blocks>>,
 }
 
-/// Chunks, oldest first, and where the images in them are.
+/// Chunks, oldest first, and the positions of the images in them.
 #[derive(Debug)]
 struct Shard {
     chunk_bytes: usize,
     chunks: VecDeque<Chunk>,
-    /// Number of the oldest chunk.
+    /// The number of the oldest chunk.
     first: u64,
     places: FastMap<u64, Place>,
 }
@@ -89,11 +90,11 @@ struct Shard {
 struct Chunk {
     memory: PageBuf,
     used_bytes: usize,
-    /// Whose images were appended; some are here no more.
+    /// The pages whose images were appended. Some of the images were replaced since.
     pages: Vec<PageId>,
 }
 
-/// Where an image is.
+/// The position of an image.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     location: Location,
@@ -124,15 +125,15 @@ impl ImageCache {
         }
     }
 
-    /// Copies an image to the end of `bytes`, if it is here. `for_look`: it is used without a
-    /// frame, so it should stay.
+    /// Appends a cached image to `bytes`. Returns whether it is cached. `for_look`: the image is
+    /// used without a frame, so it should stay.
     pub(in crate::pool) fn get(&self, image: &ImageRef, for_look: bool, bytes: &mut Vec<u8>) -> bool {
         let found = self.shards.lock(image.pid).get(image, for_look, bytes);
         if found { &self.hits } else { &self.misses }.one();
         found
     }
 
-    /// Keeps a verified image. The oldest images make room for it.
+    /// Adds a verified image. The oldest images make room for it.
     pub(in crate::pool) fn put(&self, image: &ImageRef, bytes: &[u8]) {
         let limit = self.memory.images_limit() / self.shards.count();
         self.shards.change(image.pid, |shard| {
@@ -142,7 +143,7 @@ impl ImageCache {
         });
     }
 
-    /// Forgets the image of a page, which has another now.
+    /// Removes the image of a page that has a newer image now.
     pub(in crate::pool) fn forget(&self, pid: PageId) {
         self.shards.change(pid, |shard| {
             shard.places.remove(&pid.0);
@@ -152,8 +153,8 @@ impl ImageCache {
         });
     }
 
-    /// Gives memory back that images may take no longer (I2), or that frames need more (I3):
-    /// `evictions` is the number of frames evicted so far, `frames` that of those in memory.
+    /// Frees memory that images may no longer use (I2), or that frames need more (I3). `evictions`
+    /// is the number of frames evicted so far, `frames` the number of frames in memory.
     pub(in crate::pool) fn give_way(&self, evictions: u64, frames: usize) {
         let limit = self.memory.images_limit() / self.shards.count();
         let are_unused = self.are_unused(evictions, frames as u64);
@@ -165,20 +166,20 @@ impl ImageCache {
         });
     }
 
-    /// Images that are here, about.
+    /// The approximate number of cached images.
     pub(in crate::pool) fn count(&self) -> usize {
         let mut count = 0;
         self.shards.each(|shard| count += shard.places.len());
         count
     }
 
-    /// Images that were found, and looked for in vain.
+    /// Names and values of the hits and misses.
     pub(in crate::pool) fn counts(&self) -> [(&'static str, u64); 2] {
         [("pool_image_hits", self.hits.get()), ("pool_image_misses", self.misses.get())]
     }
 
-    /// Whether a part of the frames has been evicted since the last time that it had, and hardly an
-    /// image was found meanwhile.
+    /// Returns whether a part of the frames was evicted since the last such check, while hardly any
+    /// image was found.
     fn are_unused(&self, evictions: u64, frames: u64) -> bool {
         let mut seen = self.seen.lock();
         let evicted = evictions - seen.evictions;
@@ -228,8 +229,8 @@ impl Shard {
         chunk.memory.get(place.start..place.start + place.location.stored_bytes as usize)
     }
 
-    /// Whether `bytes` more fit: into the newest chunk, a new one, or the oldest, which begins
-    /// anew.
+    /// Makes room for `bytes` bytes in the newest chunk, a new chunk, or the oldest chunk, which is
+    /// emptied. Returns whether they fit.
     fn make_room(&mut self, bytes: usize, source: &ChunkSource, limit: usize) -> bool {
         if bytes > self.chunk_bytes || limit < self.chunk_bytes {
             return false;
@@ -246,8 +247,8 @@ impl Shard {
         self.fits(bytes)
     }
 
-    /// Makes the oldest chunk the newest: with the images in it that were used, up to `kept_bytes`
-    /// of them. `false` if there is no chunk.
+    /// Makes the oldest chunk the newest. It keeps the images that were used, up to `kept_bytes`
+    /// bytes of them. Returns `false` if there is no chunk.
     fn renew_oldest(&mut self, kept_bytes: usize) -> bool {
         let Some((mut chunk, used)) = self.take_oldest() else { return false };
         chunk.used_bytes = 0;
@@ -280,7 +281,7 @@ impl Shard {
         }
     }
 
-    /// Takes the oldest chunk out, with the images in it that were used, in their order.
+    /// Removes the oldest chunk. Returns it with its used images, in their order.
     fn take_oldest(&mut self) -> Option<(Chunk, Vec<(PageId, Place)>)> {
         let chunk = self.chunks.pop_front()?;
         let number = self.first;
@@ -293,7 +294,7 @@ impl Shard {
         };
         let mut used = chunk.pages.iter().filter_map(&mut take).collect::<Vec<_>>();
         shrink_map(&mut self.places);
-        // A page may have come twice.
+        // An image of the same page may be listed twice.
         used.sort_unstable_by_key(|(_, place)| place.start);
         Some((chunk, used))
     }
@@ -309,7 +310,7 @@ impl Shard {
         self.chunks.back().is_some_and(|chunk| chunk.used_bytes + bytes <= chunk.memory.len())
     }
 
-    /// Appends to the newest chunk, where it fits.
+    /// Appends to the newest chunk, which must have room.
     fn append(&mut self, pid: PageId, location: Location, bytes: &[u8]) {
         let next = self.first + self.chunks.len() as u64;
         let Some(newest) = self.chunks.back_mut() else { return };

@@ -1,32 +1,31 @@
-//! How many images of pages were made and read back, and how long that took: by the length of the
-//! image, and by tree.
+//! Counts the images encoded and decoded, and the time taken, by length of the image and by tree.
 //!
-//! The counted work takes some ten microseconds each time. Beside that, two looks at the clock and
-//! counters that threads share are not felt.
+//! Encoding or decoding an image takes some ten microseconds. In comparison, two clock readings and
+//! shared counters cost nothing noticeable.
 
 use crate::pool::counters::Counter;
 use cheetah_io::Clock;
 use std::sync::Arc;
 
-/// Images are counted together that are no longer than one of these, and longer than the one
-/// before; with the last one, all that are longer.
+/// Upper bounds of image lengths. An image counts in the first class whose bound it does not
+/// exceed; a longer image counts in the last class.
 pub const IMAGE_BYTES_CLASSES: [u32; 7] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
-/// Images made and read back.
+/// Images encoded and decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ImageWork {
-    /// Images made of pages: regrouped and compressed.
+    /// Images encoded: regrouped and compressed.
     pub encodes: u64,
-    /// Time that it took.
+    /// Time spent encoding.
     pub encode_ns: u64,
-    /// Pages made of images.
+    /// Images decoded.
     pub decodes: u64,
-    /// Time that it took.
+    /// Time spent decoding.
     pub decode_ns: u64,
 }
 
-/// The counters of an [`ImageWork`]. They are read and cleared one by one: an image that is made
-/// meanwhile may be counted before, and its time after.
+/// The counters of an [`ImageWork`]. They are read and reset one by one, so a concurrent image may
+/// be counted before a reset, and its time after it.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct WorkCounters {
     encodes: Counter,
@@ -46,7 +45,7 @@ impl WorkCounters {
         self.decode_ns.add(ns);
     }
 
-    /// The counters, which start at zero again if `restart`.
+    /// The counts. `restart` resets the counters.
     pub(in crate::pool) fn read(&self, restart: bool) -> ImageWork {
         let read = if restart { Counter::take } else { Counter::get };
         ImageWork {
@@ -75,27 +74,26 @@ impl ImageCounters {
         Self { clock, by_length: Default::default() }
     }
 
-    /// When work begins that [`encoded`](Self::encoded) or [`decoded`](Self::decoded) is told of.
+    /// The time at which work begins, for [`encoded`](Self::encoded) or [`decoded`](Self::decoded).
     pub(in crate::pool) fn begin_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
-    /// An image has been made.
+    /// Counts an encoded image.
     pub(in crate::pool) fn encoded(&self, tree: &WorkCounters, image_bytes: usize, begin_ns: u64) {
         let ns = self.clock.now_ns().saturating_sub(begin_ns);
         self.of_length(image_bytes).encoded(ns);
         tree.encoded(ns);
     }
 
-    /// An image has been read back.
+    /// Counts a decoded image.
     pub(in crate::pool) fn decoded(&self, tree: &WorkCounters, image_bytes: usize, begin_ns: u64) {
         let ns = self.clock.now_ns().saturating_sub(begin_ns);
         self.of_length(image_bytes).decoded(ns);
         tree.decoded(ns);
     }
 
-    /// The counts in each of [`IMAGE_BYTES_CLASSES`]; the counters start at zero again if
-    /// `restart`.
+    /// The counts in each of [`IMAGE_BYTES_CLASSES`]. `restart` resets the counters.
     pub(in crate::pool) fn read(&self, restart: bool) -> [ImageWork; IMAGE_BYTES_CLASSES.len()] {
         std::array::from_fn(|class| self.by_length[class].read(restart))
     }
@@ -114,7 +112,7 @@ mod tests {
     use crate::pool::PageClass;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// A clock on which each look takes a nanosecond.
+    /// A clock that advances by a nanosecond with each reading.
     #[derive(Default)]
     struct Ticks(AtomicU64);
 

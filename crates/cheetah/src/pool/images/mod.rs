@@ -1,5 +1,5 @@
-//! Between the bytes of a frame and its image on disk: encoding, decoding, memory for both, how
-//! long they take, and the cache of images.
+//! Conversion between the bytes of a frame and its image on disk: encoding, decoding, memory and
+//! time counters for both, and the image cache.
 
 pub(in crate::pool) mod codec;
 mod image_cache;

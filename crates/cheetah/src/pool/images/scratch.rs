@@ -1,10 +1,10 @@
-//! Memory for encoding, decoding and moving images: shared, so that hundreds of threads do not each
-//! keep some.
+//! Shared memory for encoding, decoding and moving images: hundreds of threads need none of their
+//! own.
 //!
-//! Workspaces are few and large: there is a fixed number of them, and a thread that finds none
-//! waits. A thread that has one only computes, so the wait is short, and safe inside
-//! mini-transactions and under latches. Buffers, each for the longest image, are small, but held
-//! during I/O: nobody waits for one.
+//! Workspaces are few and large: their number is limited, and a thread that finds none free waits.
+//! A thread with a workspace only computes, so the wait is short, and allowed inside
+//! mini-transactions and under latches. Buffers hold one image each. They are small but held during
+//! I/O, so no thread waits for a buffer.
 
 use crate::format::image::{max_image_bytes, Workspace};
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -12,13 +12,14 @@ use crate::pool::PageClass;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// Workspaces at least, so that one preempted thread does not hold up all others, and at most.
+/// Minimum and maximum number of workspaces. With two, one preempted thread does not block all
+/// others.
 const WORKSPACES_MIN: usize = 2;
 const WORKSPACES_MAX: usize = 64;
-/// Estimate of what a workspace takes; one that has met a high level or a dictionary takes
-/// more, and that is counted when it comes back.
+/// Estimated memory of a workspace. A workspace that was used with a high compression level or a
+/// dictionary takes more; the excess is counted when the workspace is returned.
 const WORKSPACE_BYTES: usize = 512 << 10;
-/// Buffers kept at least, and at most.
+/// Minimum and maximum number of buffers kept.
 const BUFFERS_KEPT_MIN: usize = 4;
 const BUFFERS_KEPT_MAX: usize = 64;
 
@@ -36,7 +37,7 @@ pub(in crate::pool) struct Scratch {
 
 #[derive(Default, Debug)]
 struct Workspaces {
-    /// With what is counted for each.
+    /// Each workspace with the bytes counted for it.
     free: Vec<(Workspace, usize)>,
     count: usize,
 }
@@ -57,7 +58,7 @@ impl Scratch {
         }
     }
 
-    /// Runs `f` with an empty buffer that any image fits into.
+    /// Runs `f` with an empty buffer that has capacity for any image.
     pub(in crate::pool) fn with_buffer<T>(&self, f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         f(&mut TakenBuffer { buffer: self.take_buffer(), scratch: self }.buffer)
     }
@@ -81,7 +82,8 @@ impl Scratch {
         }
     }
 
-    /// Runs `f`, which must neither wait nor do I/O, with a workspace. Waits while all are in use.
+    /// Runs `f` with a workspace. `f` must neither wait nor do I/O. Waits while all workspaces are
+    /// in use.
     pub(in crate::pool) fn with_workspace<T>(&self, f: impl FnOnce(&mut Workspace) -> T) -> T {
         let (workspace, counted_bytes) = self.take_workspace();
         f(&mut Taken { workspace, counted_bytes, scratch: self }.workspace)
@@ -103,7 +105,7 @@ impl Scratch {
     }
 }
 
-/// A workspace that goes back whatever happens; one that got lost in a panic would be missed for
+/// A workspace that is returned on drop, even after a panic: a lost workspace would be missing for
 /// ever.
 struct Taken<'a> {
     workspace: Workspace,
@@ -122,7 +124,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// A buffer that goes back whatever happens.
+/// A buffer that is returned on drop, even after a panic.
 struct TakenBuffer<'a> {
     buffer: Vec<u8>,
     scratch: &'a Scratch,

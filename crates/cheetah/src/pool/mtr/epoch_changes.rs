@@ -1,29 +1,28 @@
-//! The changes of an epoch that has not committed: pages to be written, and locations to be
-//! published.
+//! The changes of an uncommitted epoch: pages to write, and locations to publish.
 //!
-//! Invariants: E1 to E3 at the head of the room. Both change under the lock of the page's entry,
-//! except in `absorb` and `clear`, when nobody adds to the older epoch.
-//! `interleaving_tests.rs` compiles this file again over loom.
+//! Invariants E1 to E3 are at the head of `mtr`. Changes to both are made under the lock of the
+//! page's entry, except in `absorb` and `clear`, when no thread adds to the older epoch.
+//! `interleaving_tests.rs` compiles this file again with loom.
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 use crate::base::hash::{FastMap, FastSet};
 use crate::base::{planted, PageId};
 use crate::format::MapEntry;
 
-/// Many, so that the tables are small, and each growth leaves a small hole in the memory of the
-/// process.
+/// Many shards keep the tables small, so that each growth leaves only a small hole in the memory of
+/// the process.
 const SHARDS_COUNT: usize = 256;
-/// Estimate of the memory of one element of the sets, with the free slots of their tables; and of a
-/// move in the list that a commit makes.
+/// Estimated memory of one element of the sets, with the free slots of their tables. `COMMIT_BYTES`
+/// is the memory of a new location in the list that a commit makes.
 const ELEMENT_BYTES: usize = 64;
-/// The same of a page for which something is pending.
+/// Estimated memory of a page in `pending`.
 const PENDING_BYTES: usize = 16;
 const COMMIT_BYTES: usize = size_of::<(PageId, Option<MapEntry>)>();
 
 #[derive(Default, Debug)]
 struct Shard {
     dirty: FastSet<PageId>,
-    /// Pages without a frame for which something of the epoch is pending.
+    /// Pages without a frame that have pending changes of the epoch.
     pending: FastSet<PageId>,
     moved: FastMap<PageId, Option<MapEntry>>,
 }
@@ -44,7 +43,7 @@ impl Default for EpochChanges {
 }
 
 impl EpochChanges {
-    /// None, in `count` shards, at least one.
+    /// No changes yet, in `count` shards; `count` is at least one.
     pub(in crate::pool) fn with_shards(count: usize) -> Self {
         let shards = std::iter::repeat_with(Mutex::default).take(count).collect();
         let zero = || AtomicUsize::new(0);
@@ -82,7 +81,7 @@ impl EpochChanges {
         debug_assert!(was, "E1: page {pid} was dirty without being known as such");
     }
 
-    /// Notes that something of the epoch is pending for a page.
+    /// Notes that a page has pending changes of the epoch.
     pub(crate) fn mark_pending(&self, pid: PageId) {
         let is_first = self.with(pid, |shard| shard.pending.insert(pid));
         debug_assert!(is_first, "B5: page {pid} is marked as pending once");
@@ -94,15 +93,15 @@ impl EpochChanges {
         debug_assert!(was, "B5: page {pid} was pending without being known as such");
     }
 
-    /// Pages for which something of the epoch is pending now.
+    /// Pages that have pending changes of the epoch now.
     pub(crate) fn pending_pids(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
         self.each(|shard| pids.extend(&shard.pending));
         pids
     }
 
-    /// Pages that a checkpoint of the epoch has to write: those for which something
-    /// is pending, and those that are dirty. An epoch that has ended gets no others (B5).
+    /// Pages that a checkpoint of the epoch has to write: pages with pending changes, and dirty
+    /// pages. An epoch that has ended gets no others (B5).
     pub(in crate::pool) fn pids_to_write(&self) -> Vec<PageId> {
         let mut pids = Vec::new();
         self.each(|shard| pids.extend(shard.pending.iter().chain(&shard.dirty)));
@@ -111,7 +110,7 @@ impl EpochChanges {
         pids
     }
 
-    /// Whether a checkpoint of the epoch has to write a page.
+    /// Returns whether a checkpoint of the epoch has to write a page.
     pub(in crate::pool) fn has(&self, pid: PageId) -> bool {
         self.with(pid, |shard| shard.dirty.contains(&pid) || shard.pending.contains(&pid))
     }
@@ -135,7 +134,7 @@ impl EpochChanges {
         pids
     }
 
-    /// Up to about `limit` pages that are dirty now.
+    /// About `limit` dirty pages at most.
     pub(in crate::pool) fn some_dirty_pids(&self, limit: usize) -> Vec<PageId> {
         let share = limit.div_ceil(self.shards.len());
         let mut pids = Vec::new();
@@ -148,7 +147,7 @@ impl EpochChanges {
         self.dirty_count.load(Relaxed)
     }
 
-    /// Number of pages that have moved.
+    /// Number of pages with a new location.
     pub(in crate::pool) fn moved_count(&self) -> usize {
         self.moved_count.load(Relaxed)
     }
@@ -158,7 +157,7 @@ impl EpochChanges {
         self.dirty_bytes.load(Relaxed)
     }
 
-    /// Whether there are any changes.
+    /// Returns whether there are any changes.
     pub(in crate::pool) fn is_some(&self) -> bool {
         let has_any = |shard: &Mutex<Shard>| {
             let shard = shard.lock();
@@ -167,15 +166,15 @@ impl EpochChanges {
         self.dirty_count() > 0 || self.shards.iter().any(has_any)
     }
 
-    /// All moves, for the commit. The epoch must not change any more.
+    /// All new locations, for the commit. The epoch must not change any more.
     pub(in crate::pool) fn all_moved(&self) -> Vec<(PageId, Option<MapEntry>)> {
         let mut moved = Vec::with_capacity(self.each(|shard| shard.moved.len()).iter().sum());
         self.each(|shard| moved.extend(shard.moved.iter().map(|(pid, entry)| (*pid, *entry))));
         moved
     }
 
-    /// Forgets the moves, and keeps most of their memory for the epoch after the next. No page must
-    /// be dirty.
+    /// Forgets the new locations, and keeps most of their memory for the epoch after the next. No
+    /// page may be dirty.
     pub(in crate::pool) fn clear(&self) {
         self.each(|shard| {
             let count = shard.moved.len();
@@ -186,7 +185,8 @@ impl EpochChanges {
         });
     }
 
-    /// Adds the moves of an older epoch that will not commit; newer ones of this epoch win.
+    /// Adds the new locations of an older epoch that will not commit. Locations that this epoch
+    /// already has stay.
     pub(in crate::pool) fn absorb(&self, older: Vec<(PageId, Option<MapEntry>)>) {
         for (pid, entry) in older {
             self.with(pid, |shard| {
@@ -198,12 +198,12 @@ impl EpochChanges {
         }
     }
 
-    /// Estimate of the memory that the moves take, which a commit sets free.
+    /// Estimated memory of the new locations, which a commit frees.
     pub(in crate::pool) fn moved_bytes(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().moved.len() * (ELEMENT_BYTES + COMMIT_BYTES)).sum()
     }
 
-    /// Estimate of the memory in use.
+    /// Estimated memory in use.
     pub(in crate::pool) fn bytes(&self) -> usize {
         let of = |shard: &mut Shard| {
             shard.dirty.capacity() * ELEMENT_BYTES

@@ -1,13 +1,13 @@
-//! The sharded switch from one epoch to the next: many are inside at a time, each through one of
-//! several shards; or somebody has closed all shards and moves the epoch on.
+//! The sharded switch from one epoch to the next. Either mini-transactions are inside, each through
+//! one of several shards, or one thread has locked all shards and advances the epoch.
 //!
-//! Invariants: G1, G4 at the head of the room. `interleaving_tests.rs` compiles this file again
-//! over loom.
+//! Invariants G1 and G4 are at the head of `mtr`. `interleaving_tests.rs` compiles this file again
+//! with loom.
 
 use super::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard};
 use crate::base::{planted, Epoch};
 
-/// Alone in its cache line, so that threads at different shards do not meet.
+/// Each shard has its own cache line, so that threads in different shards do not contend.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Shard(RwLock<Epoch>);
@@ -16,11 +16,11 @@ struct Shard(RwLock<Epoch>);
 #[derive(Debug)]
 pub(in crate::pool) struct EpochSwitch<const COUNT: usize> {
     shards: [Shard; COUNT],
-    /// As in the shards, for those who must not wait.
+    /// The same epoch as in the shards, for threads that must not wait.
     epoch: AtomicU64,
 }
 
-/// The right to be inside, and the epoch while it lasts.
+/// The right to be inside, and the epoch, which cannot change meanwhile.
 pub(in crate::pool) type EpochGuard<'a> = RwLockReadGuard<'a, Epoch>;
 
 impl<const COUNT: usize> EpochSwitch<COUNT> {
@@ -28,15 +28,15 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         Self { shards: std::array::from_fn(|_| Shard(RwLock::new(epoch))), epoch: AtomicU64::new(epoch.0) }
     }
 
-    /// Goes in through a shard, any number counts; waits while the shards are closed, or about to
-    /// be.
+    /// Enters through a shard; `shard_no` may be any number. Waits while the shards are locked or
+    /// about to be locked.
     pub(in crate::pool) fn enter(&self, shard_no: usize) -> EpochGuard<'_> {
         let shard = self.shards.get(shard_no % COUNT).expect("the index is a remainder by their number");
         shard.0.read()
     }
 
-    /// Waits until nobody is inside, moves on to the next epoch, and runs `at_switch`, which gets
-    /// the one that has ended, before anybody goes in.
+    /// Waits until no thread is inside, advances to the next epoch, and runs `at_switch` with the
+    /// ended epoch before any thread enters.
     pub(in crate::pool) fn switch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         let mut closed: Vec<_> = self.shards.iter().map(|shard| shard.0.write()).collect();
         let ended = closed.first().map(|shard| **shard).expect("there is a shard");
@@ -50,8 +50,7 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
         at_switch(ended)
     }
 
-    /// The epoch of those who are inside, or would go in, now. From outside it may be outdated by
-    /// the time it is looked at. Never waits.
+    /// The current epoch. For a caller outside, it may be outdated on return. Never waits.
     pub(in crate::pool) fn epoch(&self) -> Epoch {
         Epoch(self.epoch.load(Ordering::Acquire))
     }

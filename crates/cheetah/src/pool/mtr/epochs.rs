@@ -1,6 +1,6 @@
-//! The two epochs that may be without a commit: the current one, and the one before it.
+//! The two epochs that may be uncommitted: the current one and the previous one.
 //!
-//! Both share arrays of two, by the lowest bit of their numbers.
+//! Arrays of two hold their data, indexed by the lowest bit of the epoch.
 
 use super::epoch_changes::EpochChanges;
 use super::epoch_switch::EpochGuard;
@@ -22,7 +22,7 @@ impl Epochs {
         Self { gate: Gate::new(first), changes: Default::default(), freeze_below: Default::default() }
     }
 
-    /// Moves on to the next epoch, which starts with what the ended one knew of versions. See
+    /// Advances to the next epoch, which inherits `freeze_below` from the ended one. See
     /// [`Gate::switch_epoch`].
     pub(in crate::pool) fn switch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         self.gate.switch_epoch(|ended| {
@@ -37,7 +37,7 @@ impl Epochs {
         self.gate.epoch()
     }
 
-    /// Waits while an epoch switch drains. See [`Gate::enter`].
+    /// Waits during an epoch switch. See [`Gate::enter`].
     pub(super) fn enter(&self) -> EpochGuard<'_> {
         self.gate.enter()
     }
@@ -47,17 +47,17 @@ impl Epochs {
         self.changes.iter().map(EpochChanges::dirty_count).sum()
     }
 
-    /// Bytes in memory of these pages.
+    /// Bytes of these pages in memory.
     pub(super) fn dirty_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::dirty_bytes).sum()
     }
 
-    /// Pages that have moved in either epoch.
+    /// Pages with a new location in either epoch.
     pub(super) fn moved_count(&self) -> usize {
         self.changes.iter().map(EpochChanges::moved_count).sum()
     }
 
-    /// Bytes in memory of what both epochs have changed.
+    /// Bytes of memory for the changes of both epochs.
     pub(in crate::pool) fn changes_bytes(&self) -> usize {
         self.changes.iter().map(EpochChanges::bytes).sum()
     }

@@ -1,5 +1,5 @@
-//! The gate: many mini-transactions at a time, or one epoch switch. Invariants: G1, G2 and G4 at
-//! the head of the room.
+//! The gate: many mini-transactions at a time, or one epoch switch. Invariants G1, G2 and G4 are at
+//! the head of `mtr`.
 
 use super::epoch_switch::{EpochGuard, EpochSwitch};
 use crate::base::Epoch;
@@ -7,7 +7,8 @@ use crate::pool::frames::latches_held;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Shards of the gate: threads spread over them, so that entering does not bounce one cache line.
+/// Shards of the gate. Threads are spread over them, so that they do not contend for one cache
+/// line.
 const SHARDS_COUNT: usize = 8;
 
 thread_local! {
@@ -27,7 +28,7 @@ impl Gate {
         Self { switch: EpochSwitch::new(epoch), next_shard: AtomicUsize::new(0) }
     }
 
-    /// Lets a mini-transaction in; waits while an epoch switch drains. [`leave`] must follow.
+    /// Lets a mini-transaction in. Waits during an epoch switch. [`leave`] must follow.
     pub(super) fn enter(&self) -> EpochGuard<'_> {
         debug_assert_eq!(latches_held(), 0, "G2: the gate is entered before latches are taken");
         debug_assert!(!INSIDE.get(), "G2: one mini-transaction at a time");
@@ -36,9 +37,8 @@ impl Gate {
         epoch
     }
 
-    /// Waits until no mini-transaction is open, moves on to the next epoch, and runs `at_switch`
-    /// before any mini-transaction of the new epoch starts. `at_switch` gets the epoch that has
-    /// just ended.
+    /// Waits until no mini-transaction is open, advances to the next epoch, and runs `at_switch`
+    /// with the ended epoch before any mini-transaction of the new epoch starts.
     pub(super) fn switch_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> T {
         debug_assert_eq!(
             latches_held(),
@@ -49,8 +49,8 @@ impl Gate {
         self.switch.switch(at_switch)
     }
 
-    /// The epoch of the mini-transactions that are open, or would be opened, now. Outside of
-    /// mini-transactions it may be outdated by the time it is looked at. Never waits.
+    /// The current epoch. For a caller outside of mini-transactions, it may be outdated on return.
+    /// Never waits.
     pub(super) fn epoch(&self) -> Epoch {
         self.switch.epoch()
     }
@@ -64,12 +64,12 @@ impl Gate {
     }
 }
 
-/// Whether this thread has a mini-transaction open.
+/// Returns whether this thread has a mini-transaction open.
 pub(in crate::pool) fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// The mini-transaction of this thread ends.
+/// Ends the mini-transaction of this thread.
 pub(super) fn leave() {
     INSIDE.set(false);
 }

@@ -1,17 +1,17 @@
-//! The mini-transaction: the right to change pages. Invariants: G2, G3 at the head of the room.
+//! The mini-transaction: the right to change pages. Invariants G2 and G3 are at the head of `mtr`.
 
 use super::epoch_switch::EpochGuard;
 use super::gate;
 use crate::base::Epoch;
 use crate::pool::Pool;
 
-/// The right to change pages. Changes between creating and dropping it are in an epoch as a whole
-/// or not at all. Waiting for anything that itself waits for the gate is forbidden inside.
+/// The right to change pages. All changes between its creation and its drop are in one epoch.
+/// Inside, a thread must not wait for anything that itself waits for the gate.
 #[derive(Debug)]
 pub struct MiniTransaction<'p> {
     pool: &'p Pool,
     epoch: EpochGuard<'p>,
-    /// A panic outside of the mini-transaction is the reason why it was opened.
+    /// It was opened while the thread was already unwinding from a panic.
     opened_unwinding: bool,
 }
 
@@ -39,8 +39,8 @@ impl Drop for MiniTransaction<'_> {
 }
 
 impl Pool {
-    /// Opens a mini-transaction; waits while an epoch switch drains. The thread must hold no page
-    /// latch and no other mini-transaction.
+    /// Opens a mini-transaction. Waits during an epoch switch. The thread must hold no page latch
+    /// and no other mini-transaction.
     pub fn enter(&self) -> MiniTransaction<'_> {
         let epoch = self.epochs.enter();
         MiniTransaction { pool: self, epoch, opened_unwinding: std::thread::panicking() }
@@ -88,7 +88,7 @@ mod tests {
         db.pool.enter();
     }
 
-    /// Runs itself again in a process that panics inside a mini-transaction.
+    /// Runs itself in a second process, which panics inside a mini-transaction.
     #[test]
     fn a_panic_inside_a_mini_transaction_aborts_the_process() {
         const VICTIM: &str = "CHEETAH_TEST_PANIC_INSIDE_MTR";

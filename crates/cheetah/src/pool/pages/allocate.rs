@@ -1,4 +1,4 @@
-//! New pages, and pages that are freed.
+//! Allocating and freeing pages.
 
 use crate::base::{planted, Epoch, PageId, TreeId};
 use crate::format::page::PageBuf;
@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 impl Pool {
-    /// A new, zeroed, pinned page of `tree`. Never waits and does no I/O: it may exceed the memory
-    /// budget by a few pages, which [`make_room`](Self::make_room) pays back.
+    /// Allocates a zeroed, pinned page of `tree`. Never waits and does no I/O. It may exceed the
+    /// memory budget by a few pages, which the next [`make_room`](Self::make_room) makes up for.
     pub fn allocate(&self, mtr: &MiniTransaction<'_>, tree: TreeId, class: PageClass) -> PageRef {
         let pid = self.numbers.lock().take();
         let mut bytes = self.buffers.take(class);
@@ -39,16 +39,16 @@ impl Pool {
         Arc::new(Frame::new(pid, tree, class, bytes, frame_no, self.buffers.clone()))
     }
 
-    /// Frees a page. This thread must not hold its latch; references to it stay valid for reading.
-    /// The number is not used again before the mini-transaction's epoch has committed.
+    /// Frees a page. This thread must not hold its latch. References to the page stay valid for
+    /// reading. The number is not used again before the mini-transaction's epoch has committed.
     ///
     /// # Panics
-    /// When the page is not allocated.
+    /// If the page is not allocated.
     pub fn free(&self, mtr: &MiniTransaction<'_>, pid: PageId) {
         while !self.try_free(mtr.epoch(), pid) {}
     }
 
-    /// `false` when the page was loaded or evicted between the looks at it.
+    /// Returns `false` if the page was loaded or evicted between two checks.
     fn try_free(&self, epoch: Epoch, pid: PageId) -> bool {
         if !self.beside.before_free(self, pid) {
             return false;

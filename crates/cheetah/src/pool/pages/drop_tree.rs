@@ -1,19 +1,17 @@
-//! Dropping trees: all their pages are freed by owner, in small mini-transactions, those of several
-//! trees in one walk.
+//! Dropping trees: one walk frees all pages of several trees, in small mini-transactions.
 
 use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;
 use std::collections::HashSet;
 
-/// Entries of the page table looked at in one step, so that a step stays short when few pages
-/// match.
+/// Page table entries checked in one step, so that a step stays short when few pages match.
 const LOOKS_MAX: u64 = 100_000;
 /// Pages freed in one mini-transaction.
 const ACTION_PAGES: usize = 64;
 
 impl Pool {
-    /// Frees up to about `pages_max` pages of `trees`, which nobody uses any more, looking from
-    /// page number `from` upwards. Returns where to go on; `None` when none is left. May be
+    /// Frees up to about `pages_max` pages of `trees`, which must not be in use any more, from page
+    /// number `from` upwards. Returns where to continue, or `None` if no page remains. Can be
     /// repeated from the start after a crash.
     pub fn free_trees_step(
         &self,
@@ -24,7 +22,7 @@ impl Pool {
         self.health.check()?;
         let (pids, next) = self.pages_of(trees, from, pages_max);
         for batch in pids.chunks(ACTION_PAGES) {
-            // Not inside, where reading holds up an epoch switch (B7).
+            // Not inside the mini-transaction, where reading would delay an epoch switch (B7).
             batch.iter().for_each(|pid| {
                 self.beside.before_free(self, *pid);
             });
@@ -34,8 +32,8 @@ impl Pool {
         Ok(next)
     }
 
-    /// Up to `pages_max` pages of a tree, those with the highest numbers, in ascending order: most
-    /// likely the newest. Only among the last `looks_max` numbers.
+    /// Up to `pages_max` pages of a tree with the highest numbers, in ascending order. They are
+    /// probably the newest. Checks only the last `looks_max` numbers.
     pub(in crate::pool) fn newest_pages_of(
         &self,
         tree: TreeId,
@@ -53,10 +51,9 @@ impl Pool {
         found
     }
 
-    /// Up to about `pages_max` pages of `trees`, which get no more pages, from number `from`
-    /// upwards, in a bounded number of looks, and where to go on. Looks only where those trees have
-    /// had pages, and no further than their last one: a small tree costs little in a large
-    /// database.
+    /// Up to about `pages_max` pages of `trees` from number `from` upwards, in a bounded number of
+    /// checks, and where to continue. The trees must not get new pages. Checks only the range of
+    /// numbers that the trees have had: a small tree costs little in a large database.
     pub(in crate::pool) fn pages_of(
         &self,
         trees: &HashSet<TreeId>,

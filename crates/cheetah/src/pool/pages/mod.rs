@@ -1,5 +1,5 @@
-//! Pages as the layers above have them: pinned, read and changed through guards, allocated, freed.
-//! Invariants: F1 to F4 at the head of `frames`.
+//! The pages that the layers above use: pinned, read and changed through guards, allocated, freed.
+//! Invariants F1 to F4 are at the head of `frames`.
 
 mod allocate;
 mod drop_tree;

@@ -1,4 +1,4 @@
-//! References to pages in memory, and the guards through which their bytes are read and changed.
+//! References to pages in memory, and guards for reading and changing their bytes.
 
 use crate::base::{page_work, PageId, TreeId};
 use crate::format::page::{PageBuf, PageMut};
@@ -15,33 +15,33 @@ use std::sync::Arc;
 pub struct PageRef(pub(in crate::pool) Arc<Frame>);
 
 impl PageRef {
-    /// The page in memory.
+    /// The frame of the page.
     pub(crate) fn frame(&self) -> &Arc<Frame> {
         &self.0
     }
 
-    /// The page.
+    /// The page number.
     pub fn pid(&self) -> PageId {
         self.0.pid
     }
 
-    /// The tree that owns it.
+    /// The tree that owns the page.
     pub fn tree(&self) -> TreeId {
         self.0.tree
     }
 
-    /// Its size class.
+    /// The page's size class.
     pub fn class(&self) -> PageClass {
         self.0.class
     }
 
-    /// Moves whenever the content changes, and differs between any two contents of this page number
-    /// since the pool was opened, even if the page was evicted and read again meanwhile.
+    /// Changes whenever the content changes. No two contents of this page number have the same
+    /// version since startup, even if the page was evicted and read again.
     pub fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// Whether the page has been freed. References to it stay readable.
+    /// Returns whether the page was freed. References to it stay readable.
     pub fn is_freed(&self) -> bool {
         self.0.is_detached()
     }
@@ -52,8 +52,8 @@ impl PageRef {
         ReadGuard { bytes: self.0.bytes.read(), _held: LatchToken::new() }
     }
 
-    /// Takes the exclusive latch; waits for readers and writers. Nothing is marked as changed until
-    /// the bytes are borrowed mutably; look first (page dead? key in range?) through the shared
+    /// Takes the exclusive latch; waits for readers and writers. The page is marked dirty when the
+    /// bytes are first borrowed mutably, so check it first (dead? key in range?) through the shared
     /// view.
     pub fn write<'a>(&'a self, mtr: &'a MiniTransaction<'_>) -> WriteGuard<'a> {
         check_order();
@@ -92,18 +92,18 @@ pub struct WriteGuard<'a> {
 }
 
 impl WriteGuard<'_> {
-    /// The page.
+    /// The page number.
     pub fn pid(&self) -> PageId {
         self.frame.pid
     }
 
-    /// Whether the page has been freed and must not be changed.
+    /// Returns whether the page was freed and must not be changed.
     pub fn is_freed(&self) -> bool {
         self.frame.is_detached()
     }
 
-    /// Leaves out the versions of records that nobody asks for any more (C2); whether there were
-    /// any. The page is a leaf.
+    /// Removes the record versions that no transaction needs any more (C2). Returns whether there
+    /// were any. The page must be a leaf.
     pub fn forget_old_versions(&mut self) -> bool {
         let below = self.mtr.pool().freeze_below(self.mtr.epoch());
         PageMut::new(self).freeze_below(below)
@@ -121,12 +121,12 @@ impl DerefMut for WriteGuard<'_> {
     /// Marks the page dirty (F3).
     ///
     /// # Panics
-    /// When the page has been freed: the change would be lost.
+    /// If the page was freed: the change would be lost.
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         if !self.changed {
             self.mtr.pool().before_change(self.frame, &self.bytes, self.mtr.epoch());
-            // Nobody else moves it: this holds the exclusive latch.
+            // No other thread changes the version: this guard holds the exclusive latch.
             let version = self.frame.version.load(Ordering::Relaxed);
             self.frame.version.store(version + 1, Ordering::Release);
             self.changed = true;

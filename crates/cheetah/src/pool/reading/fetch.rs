@@ -1,4 +1,4 @@
-//! Fetching pages: from memory, or by reading them. Invariants: L1 to L3 at the head of the room.
+//! Fetching pages from memory or disk. Invariants L1 to L3 are at the head of `reading`.
 
 use super::page_read::stored_image;
 use crate::base::{page_work, planted, reach, Error, ErrorKind, PageId, Result};
@@ -10,29 +10,29 @@ use crate::pool::mtr;
 use crate::pool::{PageRef, Pool};
 use std::sync::Arc;
 
-/// The outcome of a look at the page table.
+/// The outcome of a lookup in the page table.
 pub(crate) enum Lookup<'p> {
     Resident(PageRef),
     Freed,
-    /// By another thread.
+    /// Another thread is reading the page.
     BeingRead,
-    /// The page has an image and no frame; its entry.
+    /// The page has an image and no frame. Contains its entry.
     Stored(EntryGuard<'p>),
 }
 
-/// Whether a fetch says something about future fetches.
+/// Whether a fetch predicts future fetches of the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reuse {
     Likely,
     Unlikely,
 }
 
-/// A page that this thread reads. However it ends, by a panic too, the threads that wait for it go
-/// on.
+/// A page that this thread reads. On drop, even after a panic, the threads that wait for the page
+/// continue.
 struct PageRead<'p> {
     pool: &'p Pool,
     pid: PageId,
-    /// The entry says what came of the reading.
+    /// The entry has the result of the read.
     is_done: bool,
 }
 
@@ -49,9 +49,9 @@ impl Drop for PageRead<'_> {
 }
 
 impl Pool {
-    /// Pins a page, reading it when it is not in memory (blocks for that). `None` when the page has
-    /// been freed: the reference to it was outdated, start again from the root. `Err(Corruption)`
-    /// when it cannot be trusted.
+    /// Pins a page. If it is not in memory, reads it, which blocks. `None` if the page was freed:
+    /// the caller's reference is outdated, start again from the root. `Err(Corruption)` if the page
+    /// is damaged.
     pub fn fetch(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Likely)
     }
@@ -61,14 +61,14 @@ impl Pool {
         self.table.existing(pid)?.frame().cloned().map(PageRef)
     }
 
-    /// As [`fetch`](Self::fetch), for pages that are not expected to be wanted again soon: a scan
-    /// must not push out what others use.
+    /// Like [`fetch`](Self::fetch), for pages that are not expected to be used again soon: a scan
+    /// must not evict pages in use.
     pub fn fetch_for_scan(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.fetch_for(pid, Reuse::Unlikely)
     }
 
-    /// As [`fetch_for_scan`](Self::fetch_for_scan), but what has no frame is read from disk,
-    /// whatever is in memory.
+    /// Like [`fetch_for_scan`](Self::fetch_for_scan), but reads a page without a frame from disk
+    /// even if its image is cached.
     pub fn fetch_to_check(&self, pid: PageId) -> Result<Option<PageRef>> {
         self.image_cache.forget(pid);
         self.fetch_for_scan(pid)
@@ -107,8 +107,8 @@ impl Pool {
         }
     }
 
-    /// Reads the newest stored image of a page and checks it, whether or not the page is in memory.
-    /// `Ok` too when there is no image (yet).
+    /// Reads and checks the newest image of a page, even if the page is in memory. `Ok` if it has
+    /// no image yet.
     pub fn check_image(&self, pid: PageId) -> Result<()> {
         loop {
             let Some(image) = self.newest_image(pid) else { return Ok(()) };
@@ -145,8 +145,8 @@ impl Pool {
         })
     }
 
-    /// A number without a page: freed by somebody, or never given out, which only a damaged
-    /// reference explains.
+    /// The result for a number without a page: freed, or never used, which only a damaged reference
+    /// explains.
     fn unknown(&self, pid: PageId) -> Result<Lookup<'_>> {
         if pid != PageId::NONE && pid < self.numbers.lock().end() {
             return Ok(Lookup::Freed);
@@ -154,8 +154,8 @@ impl Pool {
         Err(Error::corrupt(format!("reference to page {pid}"), "no page ever had this number"))
     }
 
-    /// Reads the page; the entry says that this thread does. Starts again when the page was moved
-    /// meanwhile: its old segment may be gone.
+    /// Reads the page, which this thread has marked as being read. Retries if the image moved,
+    /// because its old segment may be deleted.
     fn read_page(&self, mut image: ImageRef) -> Result<Option<PageRef>> {
         loop {
             let read = self.read_frame(&image);
@@ -193,7 +193,7 @@ impl Pool {
                 Err(error) => {
                     entry.unload();
                     if error.kind() == ErrorKind::Corruption {
-                        // Nothing is to be pending for what cannot be read.
+                        // No change may become pending for a page that cannot be read.
                         entry.set_room(None);
                     }
                     return Err(error);
@@ -202,7 +202,7 @@ impl Pool {
         }
     }
 
-    /// Puts a page that has been read where others find it.
+    /// Publishes the frame of a page that was read.
     pub(in crate::pool) fn publish(&self, entry: &mut PageEntry, frame: &Arc<Frame>, evicted: EvictionTime) {
         let guess = entry.class();
         if guess != frame.class {
@@ -221,9 +221,9 @@ fn is_being_read(entry: &PageEntry) -> bool {
     entry.residence() == Residence::BeingRead
 }
 
-/// Whether a thread may not give a page a frame yet, because a change of it is about to be pending
-/// (B20). Inside a mini-transaction nobody waits: two threads with reservations could wait for each
-/// other.
+/// Returns whether a thread may not give a page a frame yet, because a change of it is about to
+/// become pending (B20). Inside a mini-transaction no thread waits: two threads with reservations
+/// could wait for each other.
 fn must_wait_for(entry: &PageEntry) -> bool {
     entry.is_reserved() && !mtr::is_inside() && !planted::is_on("leaves: give a reserved leaf a frame")
 }

@@ -11,15 +11,15 @@ use crate::pool::images::codec;
 use crate::pool::{PageClass, Pool};
 use std::sync::Arc;
 
-/// An image in a buffer, checked to be the one that was asked for.
+/// An image in a buffer. It was checked to be the requested one.
 pub(in crate::pool) struct ImageRead {
     pub header: ImageHeader,
     pub class: PageClass,
-    /// Whether it came from disk, and not from the cache.
+    /// Whether it was read from disk, not from the cache.
     pub is_new: bool,
 }
 
-/// The means to read an image, kept as long as it is read.
+/// The dictionary and key for reading an image, kept while it is read.
 pub(super) struct KeptMeans {
     dictionary: Option<Arc<Dictionary>>,
     key: Option<Arc<Key>>,
@@ -37,13 +37,13 @@ pub(in crate::pool) fn stored_image(pid: PageId, entry: &PageEntry) -> ImageRef 
 }
 
 impl Pool {
-    /// Where the newest stored image of a page is, if there is one.
+    /// The location of the newest image of a page, if it has one.
     pub(crate) fn newest_image(&self, pid: PageId) -> Option<ImageRef> {
         self.table.existing(pid)?.image(pid)
     }
 
-    /// The content of a dictionary's page. Waits for no other reader, and none waits for this one
-    /// (D5). `None` when the page is gone.
+    /// The content of a dictionary's page. Waits for no other reader, and no reader waits for it
+    /// (D5). `None` if the page was freed.
     pub(in crate::pool) fn read_dictionary(&self, tree: TreeId, pid: PageId) -> Result<Option<Vec<u8>>> {
         loop {
             let Some(entry) = self.table.existing(pid).filter(|entry| entry.is_used()) else {
@@ -54,8 +54,8 @@ impl Pool {
             }
             if let Some(frame) = entry.frame().cloned() {
                 drop(entry);
-                // Nobody changes a dictionary: a holder of this latch has that of another page,
-                // perhaps this thread itself.
+                // A dictionary never changes. If a writer holds the latch, the page is not a
+                // dictionary; the writer may be this thread.
                 let bytes = frame.try_read().ok_or_else(|| no_dictionary(pid, tree))?;
                 return dictionary_content(&bytes, pid, tree).map(Some);
             }
@@ -76,7 +76,7 @@ impl Pool {
             self.read_bytes(image, bytes)?;
             let checked = codec::check(bytes, image, self.page_bytes);
             let (header, _) = checked.map_err(name_dictionary)?;
-            // Before anything that it may name is asked for.
+            // Checked before anything that the image names is loaded.
             if header.kind != PageKind::Dictionary {
                 return Err(no_dictionary(pid, tree));
             }
@@ -98,7 +98,7 @@ impl Pool {
         })
     }
 
-    /// As [`read_frame`](Self::read_frame) of what is on disk, whatever is in memory.
+    /// Like [`read_frame`](Self::read_frame), but always from disk.
     pub(super) fn read_stored_frame(&self, image: &ImageRef) -> Result<Arc<Frame>> {
         self.scratch.with_buffer(|bytes| {
             let read = self.read_stored_image(image, bytes)?;
@@ -106,8 +106,8 @@ impl Pool {
         })
     }
 
-    /// Puts the bytes of an image into an empty buffer. `for_look`: see [`ImageCache::get`].
-    /// `Corruption` if they are not those of the image.
+    /// Reads an image into an empty buffer. For `for_look`, see [`ImageCache::get`]. `Corruption`
+    /// if the bytes are not those of the image.
     ///
     /// [`ImageCache::get`]: crate::pool::images::ImageCache::get
     pub(super) fn read_image(
@@ -140,7 +140,7 @@ impl Pool {
         Ok(ImageRead { header, class, is_new: true })
     }
 
-    /// Appends what is stored of an image, unchecked, to a buffer. How long that took.
+    /// Appends the stored bytes of an image, unchecked, to a buffer. Returns the time taken.
     fn read_bytes(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<u64> {
         let operation =
             self.health.stalls().begin_operation(StallReason::Disk, &self.page_reads, &*self.clock);
@@ -155,7 +155,7 @@ impl Pool {
         self.counters.read_bytes.add(stored_bytes as u64);
     }
 
-    /// The means to read an image. May do I/O.
+    /// The dictionary and key for reading an image. May do I/O.
     pub(super) fn means_for(&self, header: &ImageHeader, image: &ImageRef) -> Result<KeptMeans> {
         let key = self.key_of(header)?;
         let dictionary = header.dictionary.map(|name| self.dictionary(image.tree, name.page)).transpose();
@@ -163,13 +163,13 @@ impl Pool {
         Ok(KeptMeans { dictionary, key })
     }
 
-    /// The key that an image is closed with.
+    /// The key that an image is encrypted with.
     fn key_of(&self, header: &ImageHeader) -> Result<Option<Arc<Key>>> {
         header.closed.map(|head| self.keys.find(&head.key)).transpose()
     }
 
-    /// The frame of the page of `image`, which has been read into `stored`. `make_room` is asked
-    /// for room for the frame.
+    /// Builds the frame for `image`, whose bytes are in `stored`. Calls `make_room` before it takes
+    /// memory for the frame.
     pub(in crate::pool) fn decode(
         &self,
         image: &ImageRef,
@@ -205,7 +205,7 @@ fn no_dictionary(pid: PageId, tree: TreeId) -> Error {
     Error::corrupt(format!("page {pid} of tree {tree}"), "it does not hold a dictionary")
 }
 
-/// Adds to an error of a read that it was about a dictionary.
+/// Adds to a read error that it is about a dictionary.
 fn name_dictionary(error: Error) -> Error {
     match error {
         Error::Corruption { place, detail } => Error::corrupt(format!("dictionary in {place}"), detail),
@@ -213,7 +213,7 @@ fn name_dictionary(error: Error) -> Error {
     }
 }
 
-/// Adds to an error of a read which page it was about.
+/// Adds the page to a read error.
 fn name_page(error: Error, image: &ImageRef) -> Error {
     match error {
         Error::Corruption { place, detail } => Error::corrupt(

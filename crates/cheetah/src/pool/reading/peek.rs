@@ -1,9 +1,9 @@
-//! Reading the image of a leaf without a frame for it.
+//! Reading the image of a leaf without making a frame for it.
 //!
-//! A frame costs the page that leaves for it, and building and verifying the page. The layer above
-//! decides with these steps whether it takes what it needs out of the image instead. A leaf that
-//! was read not long ago gets a frame, as eviction judges it: as if it had had one and lost it.
-//! While many frames are free, every read makes a frame.
+//! Making a frame evicts another page, and takes time to build and verify the page. So the layer
+//! above may take a record out of the image instead. A leaf that was evicted, or read in this way,
+//! less than a turnover ago gets a frame (see `eviction`). While many frames are free, every read
+//! makes a frame.
 
 use super::page_read::ImageRead;
 use crate::base::{planted, reach, Error, ErrorKind, PageId, Result};
@@ -16,19 +16,19 @@ use crate::pool::{PageClass, Pool};
 
 impl Pool {
     /// The image to take a record from instead of loading the page. `None` if the page should be
-    /// loaded: frames are free, or it was used recently.
+    /// loaded: frames are free, or the page was used recently.
     pub(crate) fn image_to_peek(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
         let should_load = (!self.is_nearly_full() || self.queues.is_soon(entry.evicted))
             && !planted::is_on("pool: make no frame of a leaf that is read");
         entry.image(pid).filter(|_| !should_load)
     }
 
-    /// Whether nearly all frames are in use: only then are images read without one.
+    /// Returns whether nearly all frames are in use. Only then are images read without a frame.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.buffers.is_nearly_full()
     }
 
-    /// Counts a use of a page without a frame, as if it had had one for an instant.
+    /// Counts a use of a page without a frame as an eviction (see `Queues::passed`).
     pub(crate) fn note_passed(&self, entry: &mut PageEntry) {
         entry.evicted = self.queues.passed();
     }
@@ -38,13 +38,13 @@ impl Pool {
         self.counters.looks.one();
     }
 
-    /// Whether the page of `image` has no frame, and this is still its newest image.
+    /// Returns whether the page of `image` has no frame, and `image` is still its newest image.
     pub(crate) fn is_newest(&self, entry: &PageEntry, image: &ImageRef) -> bool {
         entry.residence() == Residence::Stored && entry.image(image.pid) == Some(*image)
     }
 
-    /// Runs `f` on the leaf in an image. `None` when the image is of no leaf, when `f` says so, or
-    /// when the image was replaced meanwhile. May do I/O.
+    /// Runs `f` on the leaf in an image. `None` if the image is not of a leaf, if `f` returns
+    /// `None`, or if the image was replaced. May do I/O.
     pub(crate) fn with_leaf_image<T>(
         &self,
         image: &ImageRef,
@@ -56,7 +56,7 @@ impl Pool {
                 Ok((read, means))
             });
             let (ImageRead { header, is_new, .. }, means) = match read {
-                // Replaced meanwhile: its segment may be gone, or its key forgotten.
+                // Replaced concurrently: its segment may be deleted, or its key forgotten.
                 Err(_) if self.is_replaced(image) => {
                     reach::mark("image gone before it was looked into");
                     return Ok(None);
@@ -73,8 +73,8 @@ impl Pool {
         })
     }
 
-    /// Puts the page of an image into `bytes`. `false`, and any bytes, when it has not the usual
-    /// size, or when the image was replaced meanwhile. May do I/O.
+    /// Copies the page of an image into `bytes`. Returns `false`, with arbitrary `bytes`, if the
+    /// page is not of the base class or the image was replaced. May do I/O.
     pub(crate) fn copy_image(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<bool> {
         match self.try_copy_image(image, bytes) {
             Err(_) if self.is_replaced(image) => Ok(false),
@@ -110,7 +110,7 @@ impl Pool {
         !self.is_newest(&self.table.entry(image.pid), image)
     }
 
-    /// Nothing is to be pending for a leaf that cannot be read.
+    /// No change may become pending for a leaf that cannot be read.
     fn forget_room_if_damaged(&self, image: &ImageRef, error: &Error) {
         if error.kind() != ErrorKind::Corruption {
             return;

@@ -1,16 +1,16 @@
-//! Reading ahead: other threads read and decode the pages that a scan is about to want.
+//! Reading ahead: other threads read and decode the pages that a scan will need soon.
 //!
 //! Invariants
-//!   A1  Reading ahead changes nothing but when a page is read. A page that cannot be read, or
-//!       finds no room, stays as it was; the next fetch reads it, and meets the error.
-//!   A2  It takes room within the limit of frames only, from the pages that would leave next
-//!       anyway; pages that were read and not fetched yet are at most a small part of the frames;
-//!       and a page that is read ahead counts as seen for the first time, although its scan may
-//!       have passed it meanwhile. So it pushes out nothing that a scan would not.
-//!   A3  Requests are hints: they are dropped when there are too many, and while no thread serves
-//!       them. Without threads everything is read when it is wanted, in the same order every time.
-//!   A4  A page is marked as being read for as long as a reader has it, as by any other fetch (L1
-//!       to L3).
+//!   A1  Reading ahead affects nothing but the time at which a page is read. A page that cannot be
+//!       read, or does not fit in memory, stays as it was; the next fetch reads it, and gets the
+//!       error.
+//!   A2  It uses memory within the limit of frames, and evicts only the pages that are next anyway.
+//!       Pages that were read ahead and not fetched yet are at most a small part of the frames. A
+//!       page read ahead enters the eviction queues like a new page, although its scan may already
+//!       have passed it. So it evicts nothing that a scan would not evict.
+//!   A3  Requests are hints: they are dropped if there are too many, or if no thread serves them.
+//!       Without these threads everything is read when it is needed, always in the same order.
+//!   A4  A page is marked as being read while a reader has it, as by any other fetch (L1 to L3).
 
 use super::page_read::{stored_image, ImageRead};
 use crate::base::{page_work, Error, PageId, Result};
@@ -24,25 +24,24 @@ use crate::pool::{PageClass, Pool};
 use cheetah_io::aligned::ALIGN_BYTES;
 use cheetah_io::AlignedBytes;
 
-/// Pages that one request may name: the number that one reader takes at a time.
+/// Maximum number of pages in a request. One reader serves the whole request.
 pub const REQUEST_PAGES_MAX: usize = 16;
-/// Pages that a scan asks for in advance at most: at a gigabyte a second they last for a
-/// millisecond, which hides the latency of the device and lets two readers work on requests of
-/// their own.
+/// Maximum number of pages that a scan requests in advance. At a gigabyte a second they last for a
+/// millisecond, which hides the latency of the device and lets two readers work at the same time.
 const WINDOW_PAGES_MAX: usize = 64;
-/// Part of the frames' memory that pages read ahead and not fetched may take, for all scans
+/// Pages read ahead and not fetched may take 1/`FRAMES_PART` of the frames' memory, for all scans
 /// together.
 const FRAMES_PART: usize = 32;
-/// Bytes that are read from a file at once at most; less in a small pool.
+/// Maximum bytes that are read from a file at once; less in a small pool.
 const SPAN_BYTES_MAX: usize = 256 << 10;
-/// Pages whose images a reader's buffer has room for in any case: one of the largest that leaves
-/// have, and more.
+/// The minimum number of pages whose images fit a reader's buffer: at least one leaf of the largest
+/// size.
 const SPAN_PAGES_MIN: usize = 4;
-/// Bytes between two images that are read along rather than skipped.
+/// Gaps between two images up to this size are read instead of skipped.
 const GAP_BYTES_MAX: u64 = 4 << 10;
 
 impl Pool {
-    /// How many pages a scan may ask for in advance; 0: it need not ask, nobody would read them.
+    /// The number of pages that a scan may request in advance; 0 if no thread serves requests.
     pub fn read_ahead_window(&self) -> usize {
         if !self.read_ahead.is_served() {
             return 0;
@@ -50,17 +49,17 @@ impl Pool {
         self.read_ahead_pages_max().min(WINDOW_PAGES_MAX)
     }
 
-    /// Pages that may wait in memory to be fetched (A2).
+    /// Maximum number of pages that wait in memory to be fetched (A2).
     fn read_ahead_pages_max(&self) -> usize {
         self.memory.frames_limit() / FRAMES_PART / self.page_bytes as usize
     }
 
-    /// Whether a page is on disk only, and nobody reads it.
+    /// Returns whether a page is on disk only, and no thread is reading it.
     fn is_stored(&self, pid: PageId) -> bool {
         self.table.existing(pid).is_some_and(|entry| entry.residence() == Residence::Stored)
     }
 
-    /// Says that these pages, at most [`REQUEST_PAGES_MAX`], will be wanted soon. Never waits.
+    /// Requests pages, at most [`REQUEST_PAGES_MAX`], that will be needed soon. Never waits.
     pub fn read_ahead(&self, pids: &[PageId]) {
         debug_assert!(pids.len() <= REQUEST_PAGES_MAX);
         let wanted: Vec<PageId> = pids.iter().copied().filter(|&pid| self.is_stored(pid)).collect();
@@ -71,10 +70,10 @@ impl Pool {
         self.read_ahead.ask(wanted);
     }
 
-    /// Reads ahead what scans ask for until [`end_read_ahead`](Self::end_read_ahead): the whole of
-    /// a thread's work.
+    /// Serves the requests of scans until [`end_read_ahead`](Self::end_read_ahead): the main loop
+    /// of a read-ahead thread.
     pub fn serve_read_ahead(&self) {
-        // A span is read in whole blocks, so it begins and ends up to one further out.
+        // A span is read in whole blocks, so it may begin and end up to one block further out.
         let buffer_bytes = self.span_bytes_max() + 2 * ALIGN_BYTES;
         let mut bytes = AlignedBytes::with_capacity(buffer_bytes);
         let memory_bytes = AlignedBytes::memory_bytes(buffer_bytes);
@@ -88,18 +87,18 @@ impl Pool {
         share_bytes.clamp(SPAN_PAGES_MIN * self.page_bytes as usize, SPAN_BYTES_MAX)
     }
 
-    /// Lets threads serve again, after [`end_read_ahead`](Self::end_read_ahead).
+    /// Allows threads to serve again, after [`end_read_ahead`](Self::end_read_ahead).
     pub fn begin_read_ahead(&self) {
         self.read_ahead.begin();
     }
 
-    /// Ends the threads that serve; requests that wait are dropped.
+    /// Stops the threads that serve, and drops waiting requests.
     pub fn end_read_ahead(&self) {
         self.read_ahead.end();
     }
 }
 
-/// Reads pages that are not in memory, neighbours in a file together.
+/// Reads pages that are not in memory. Neighbors in a file are read at once.
 fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
     let mut wanted: Vec<Claim<'_>> = pids.iter().filter_map(|&pid| claim(pool, pid)).collect();
     while !wanted.is_empty() {
@@ -113,7 +112,7 @@ fn read_request(pool: &Pool, pids: &[PageId], bytes: &mut AlignedBytes) {
 /// Marks a page as being read, if it is on disk only.
 fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
     let mut entry = pool.table.existing(pid)?;
-    // A page with something pending is left to whoever wants it, and may write.
+    // A page with pending changes is left to the fetch, which may write.
     if entry.residence() != Residence::Stored || entry.has_pending() || entry.is_reserved() {
         return None;
     }
@@ -124,8 +123,8 @@ fn claim(pool: &Pool, pid: PageId) -> Option<Claim<'_>> {
 fn read_neighbours(pool: &Pool, claims: Vec<Claim<'_>>, bytes: &mut AlignedBytes) {
     let (Some(first), Some(last)) = (claims.first(), claims.last()) else { return };
     let (first, last) = (first.image.location, last.image.location);
-    // A claim that is dropped gives its page back: it is read, and its error met, by whoever
-    // needs it (A1).
+    // A dropped claim unmarks its page: the fetch that needs the page reads it, and gets the error
+    // (A1).
     let Ok(Some(bytes)) = pool.segments.read_span(&first, &last, bytes) else { return };
     pool.read_ahead.read_span();
     for claim in claims {
@@ -144,8 +143,8 @@ fn make_room_ahead(pool: &Pool, class: PageClass) -> Result<()> {
     Err(Error::Limit { what: "memory for reading ahead", actual: 0, limit: 0 })
 }
 
-/// How many claims from the first on lie so close behind each other in a file that they are read at
-/// once; at least one.
+/// The number of claims, from the first on, that are so close to each other in a file that they are
+/// read at once; at least one.
 fn neighbours_count(claims: &[Claim<'_>], span_bytes_max: u64) -> usize {
     let Some(first) = claims.first() else { return 0 };
     let start = first.image.location;
@@ -162,15 +161,14 @@ fn follows(before: &Location, after: &Location) -> bool {
     before.segment == after.segment && gap.is_some_and(|gap| gap <= GAP_BYTES_MAX)
 }
 
-/// A page that this thread reads. However it ends, the page is not left marked as being read.
+/// A page that this thread reads. Drop always unmarks the page.
 struct Claim<'p> {
     pool: &'p Pool,
     image: ImageRef,
 }
 
 impl Claim<'_> {
-    /// Publishes the page of the image with the bytes `stored`, if it still is the newest one of
-    /// the page.
+    /// Publishes the page decoded from `stored`, if the image is still the page's newest.
     fn read(self, stored: &[u8]) {
         let pool = self.pool;
         pool.count_read(stored.len());

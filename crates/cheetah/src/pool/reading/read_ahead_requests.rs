@@ -1,20 +1,20 @@
-//! Requests to read ahead: the queue of them, its readers, and its counters. Invariants: A1 to A4
-//! in [`super::read_ahead`].
+//! The queue of read-ahead requests, its threads, and its counters. Invariants A1 to A4 are in
+//! [`super::read_ahead`].
 
 use crate::base::PageId;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Requests that wait at most; then the oldest is dropped.
+/// Maximum number of waiting requests. A further request replaces the oldest.
 const REQUESTS_MAX: usize = 16;
 
-/// Requests that wait, the threads that serve them, and the counts of their outcomes.
+/// The waiting requests, the threads that serve them, and the counts of the outcomes.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct ReadAhead {
     queue: Mutex<Queue>,
     wanted: Condvar,
-    /// Threads that serve requests.
+    /// Number of threads that serve requests.
     readers: AtomicUsize,
     read: AtomicU64,
     used: AtomicU64,
@@ -29,22 +29,22 @@ struct Queue {
 }
 
 impl ReadAhead {
-    /// A page that was read ahead has been fetched.
+    /// A page that was read ahead was fetched.
     pub(in crate::pool) fn used(&self) {
         self.used.fetch_add(1, Relaxed);
     }
 
-    /// A page that was read ahead leaves memory, and nobody has fetched it.
+    /// A page that was read ahead is evicted or freed without having been fetched.
     pub(in crate::pool) fn wasted(&self) {
         self.wasted.fetch_add(1, Relaxed);
     }
 
-    /// Pages read ahead that wait in memory to be fetched.
+    /// Number of pages read ahead that wait in memory to be fetched.
     pub(super) fn waiting(&self) -> u64 {
         self.read.load(Relaxed).saturating_sub(self.used.load(Relaxed) + self.wasted.load(Relaxed))
     }
 
-    /// Pages read ahead so far, and of them those that left memory without being fetched.
+    /// Number of pages read ahead so far, and of those that left memory without being fetched.
     pub(in crate::pool) fn read_and_wasted(&self) -> (u64, u64) {
         (self.read.load(Relaxed), self.wasted.load(Relaxed))
     }
@@ -59,7 +59,7 @@ impl ReadAhead {
         ]
     }
 
-    /// Waits for a request; `None` when there will be none any more.
+    /// Waits for a request. `None` after the end.
     fn next(&self) -> Option<Vec<PageId>> {
         let mut queue = self.queue.lock();
         while !queue.has_ended {
@@ -71,14 +71,14 @@ impl ReadAhead {
         None
     }
 
-    /// Takes a request, and drops the oldest one where there are too many (A3).
+    /// Adds a request, and drops the oldest one if there are too many (A3).
     pub(super) fn ask(&self, wanted: Vec<PageId>) {
         let mut queue = self.queue.lock();
         if queue.has_ended {
             return;
         }
         if queue.requests.len() == REQUESTS_MAX {
-            // Most likely its scan has passed those pages.
+            // Most likely its scan has passed these pages.
             queue.requests.pop_front();
         }
         queue.requests.push_back(wanted);
@@ -86,12 +86,12 @@ impl ReadAhead {
         self.wanted.notify_one();
     }
 
-    /// Whether any thread serves.
+    /// Returns whether any thread serves requests.
     pub(super) fn is_served(&self) -> bool {
         self.readers.load(Relaxed) > 0
     }
 
-    /// Gives each request to `read`, until the end.
+    /// Passes each request to `read`, until the end.
     pub(super) fn serve(&self, mut read: impl FnMut(Vec<PageId>)) {
         self.readers.fetch_add(1, Relaxed);
         while let Some(request) = self.next() {
@@ -100,12 +100,12 @@ impl ReadAhead {
         self.readers.fetch_sub(1, Relaxed);
     }
 
-    /// Threads may serve again, after [`end`](Self::end).
+    /// Allows threads to serve again, after [`end`](Self::end).
     pub(super) fn begin(&self) {
         self.queue.lock().has_ended = false;
     }
 
-    /// Ends the threads that serve; requests that wait are dropped.
+    /// Stops the threads that serve, and drops waiting requests.
     pub(super) fn end(&self) {
         let mut queue = self.queue.lock();
         queue.has_ended = true;
@@ -113,12 +113,12 @@ impl ReadAhead {
         self.wanted.notify_all();
     }
 
-    /// A span of a file has been read.
+    /// Counts a span of a file that was read.
     pub(super) fn read_span(&self) {
         self.spans.fetch_add(1, Relaxed);
     }
 
-    /// A page has been read ahead.
+    /// Counts a page that was read ahead.
     pub(super) fn read_page(&self) {
         self.read.fetch_add(1, Relaxed);
     }

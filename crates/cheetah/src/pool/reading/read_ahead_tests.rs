@@ -1,4 +1,4 @@
-//! Reading ahead beside everything else that happens to pages.
+//! Reading ahead concurrently with all other work on pages.
 
 use crate::base::{Config, ErrorKind, PageId, RaisedAtEnd};
 use crate::pool::testing::{Database, TREE};
@@ -34,7 +34,7 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Runs `body` beside two readers.
+/// Runs `body` concurrently with two readers.
 fn with_readers(db: &Database, body: impl FnOnce()) {
     db.pool.begin_read_ahead();
     std::thread::scope(|scope| {
@@ -49,7 +49,7 @@ fn with_readers(db: &Database, body: impl FnOnce()) {
     });
 }
 
-/// Reads all pages in order as a scan does, a request ahead.
+/// Reads all pages in order like a scan, one request ahead.
 fn scan(db: &Database, pids: &[PageId]) {
     let requests: Vec<&[PageId]> = pids.chunks(REQUEST_PAGES_MAX).collect();
     for (i, request) in requests.iter().enumerate() {
@@ -71,7 +71,7 @@ fn what_was_read_ahead_is_what_was_written_and_is_counted() {
     };
     with_readers(&db, || {
         let since = Instant::now();
-        // A scan may be over before a reader has run.
+        // A scan may end before a reader has run.
         while !matches!(counts(), [read, used, _, spans] if used > 0 && spans < read) {
             assert!(since.elapsed() < WAIT_MAX, "nothing is read ahead: {:?}", counts());
             scan(&db, &pids);

@@ -1,5 +1,5 @@
-//! Where threads wait for a page that another thread is reading, or has reserved.
-//! `reservation_model_tests.rs` compiles this file again over loom.
+//! Threads wait here for a page that another thread is reading or has reserved.
+//! `reservation_model_tests.rs` compiles this file again with loom.
 
 use super::sync::{Condvar, Mutex};
 use crate::base::PageId;
@@ -11,8 +11,8 @@ const SHARDS_COUNT: usize = 16;
 pub(in crate::pool) struct ReadsInProgress([(Mutex<()>, Condvar); SHARDS_COUNT]);
 
 impl ReadsInProgress {
-    /// Waits while `is_being_read`, which must become false before [`finished`](Self::finished) is
-    /// called; that is called without any lock that `is_being_read` takes.
+    /// Waits while `is_being_read` returns true. The caller of [`finished`](Self::finished) must
+    /// have made it false before, and must not hold a lock that `is_being_read` takes.
     pub(in crate::pool) fn wait_while(&self, pid: PageId, is_being_read: impl Fn() -> bool) {
         let (mutex, changed) = &self.0[pid.0 as usize % SHARDS_COUNT];
         let mut guard = mutex.lock();

@@ -1,18 +1,18 @@
-//! The misses of the cache with more or less memory, from a sample of the pages that are asked for.
+//! Predicts the misses of the cache with more or less memory, from a sample of the requested pages.
 //!
-//! Of a page that is asked for again, the *reuse distance* is the number of other pages that were
-//! asked for in between: a cache that holds more pages than that has it still. Distances are
-//! measured of pages whose hash is below a threshold, and stand for all (Waldspurger et al.,
-//! SHARDS, FAST 2015). The threshold falls so that the sample keeps its size.
+//! The *reuse distance* of a page that is requested again is the number of other pages requested in
+//! between. A cache that holds more pages than this still has the page. Distances are measured for
+//! pages whose hash is below a threshold; they represent all pages (Waldspurger et al., SHARDS,
+//! FAST 2015). The threshold falls so that the sample keeps its size.
 //!
-//! The cache is no list of the pages used last: it has frames, and images beside them. So it is
-//! asked which length of such a list would have read as often as the cache has, of the pages of the
-//! sample; that length grows in proportion to the memory.
+//! The real cache is not an LRU list: it has frames, and images in addition. So the model computes
+//! the length of the LRU list that would have had as many misses as the cache, for the pages of the
+//! sample. The length is assumed to grow in proportion to the memory.
 //!
 //! Invariants
-//!   U1  Only pages count that are expected to be wanted again: no scans.
-//!   U2  Nobody waits here: a thread that meets another one leaves its page out.
-//!   U3  Old counts fade: all are halved after some rounds through the sample.
+//!   U1  Only pages that are expected to be used again count: no scans.
+//!   U2  No thread waits here: a thread that finds the lock taken leaves its page out.
+//!   U3  Old counts fade: all counts are halved after some rounds through the sample.
 
 use crate::base::hash::{hash_number, FastMap};
 use crate::base::PageId;
@@ -20,53 +20,52 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Memory for each page of the sample, and how many there are.
+/// The sample has one page for each `MEMORY_PER_PAGE` bytes of memory, within these bounds.
 const MEMORY_PER_PAGE: usize = 16 << 10;
 const PAGES_MIN: usize = 512;
 const PAGES_MAX: usize = 4096;
-/// At most one page in `SAMPLED_PART_MAX` is in the sample: a fetch of any other page pays a
+/// At most one page in `SAMPLED_PART_MAX` is in the sample: a fetch of any other page costs one
 /// comparison.
 const SAMPLED_PART_MAX: u64 = 8;
-/// Counts are halved after `ROUNDS` samples for each page of the sample.
+/// Counts are halved after `ROUNDS` requests for each page of the sample.
 const ROUNDS: u64 = 64;
-/// Misses are as good as equal if they differ by less than this part of what is asked for.
+/// Numbers of misses count as equal if they differ by less than this part of all requests.
 const NEAR: f64 = 0.01;
-/// Classes of distances for each doubling.
+/// Number of distance classes for each doubling.
 const CLASSES_PER_OCTAVE: usize = 8;
 const CLASSES: usize = 40 * CLASSES_PER_OCTAVE;
 
-/// The curve has points at these sizes of memory, in percent of the present one.
+/// The curve has points at these sizes of memory, in percent of the present size.
 const PERCENTS: [u64; 9] = [25, 50, 75, 90, 100, 125, 150, 200, 400];
 
-/// The reads with a size of memory.
+/// The reads with one size of memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CurvePoint {
-    /// The memory, in percent of what there is.
+    /// The memory in percent of the present size.
     pub percent: u64,
-    /// The same in bytes.
+    /// The memory in bytes.
     pub memory_bytes: u64,
-    /// Of a million pages that are asked for, how many would be read.
+    /// The number of reads per million requests.
     pub misses_per_million: u64,
-    /// Pages read in a thousand seconds.
+    /// The number of pages read in a thousand seconds.
     pub reads_per_1000_s: u64,
 }
 
-/// The cache as it is.
+/// The present state of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct CacheNow {
     /// All memory.
     pub(in crate::pool) memory_bytes: u64,
-    /// The bytes that others than pages take, with any memory.
+    /// Bytes used for other purposes than pages, with any size of memory.
     pub(in crate::pool) fixed_bytes: u64,
-    /// The part of the memory that others than pages take.
+    /// Bytes used for other purposes than pages that grow in proportion to the memory.
     pub(in crate::pool) shared_bytes: u64,
-    /// Pages that are in memory, as frames or as images.
+    /// Number of pages in memory, as frames or as images.
     pub(in crate::pool) pages: u64,
 }
 
 impl CacheNow {
-    /// The bytes that pages would have with `percent` of the memory; others take a half of it at
-    /// most.
+    /// Bytes left for pages with `percent` of the memory. Other purposes take at most half of it.
     fn pages_bytes(&self, percent: u64) -> f64 {
         let times = percent as f64 / 100.0;
         let memory = self.memory_bytes as f64 * times;
@@ -83,14 +82,14 @@ pub(in crate::pool) struct CacheCurve {
 }
 
 impl CacheCurve {
-    /// For `memory_bytes` of memory.
+    /// An empty curve for `memory_bytes` of memory.
     pub(in crate::pool) fn new(memory_bytes: usize) -> Self {
         let pages = (memory_bytes / MEMORY_PER_PAGE).clamp(PAGES_MIN, PAGES_MAX);
         let threshold = AtomicU64::new(u64::MAX / SAMPLED_PART_MAX);
         Self { threshold, sample: Mutex::new(Sample::new(pages)) }
     }
 
-    /// A page is asked for.
+    /// Counts a request for a page.
     #[inline]
     pub(in crate::pool) fn note(&self, pid: PageId) {
         let hash = hash_number(pid.0);
@@ -104,7 +103,7 @@ impl CacheCurve {
         }
     }
 
-    /// A page is read from disk.
+    /// Counts a read of a page from disk.
     pub(in crate::pool) fn note_read(&self, pid: PageId) {
         if hash_number(pid.0) < self.threshold.load(Relaxed) {
             if let Some(mut sample) = self.sample.try_lock() {
@@ -113,7 +112,7 @@ impl CacheCurve {
         }
     }
 
-    /// The curve. Empty when nobody has asked for a page of the sample.
+    /// The curve. Empty if no page of the sample was requested.
     pub(in crate::pool) fn points(&self, now_ns: u64, cache: CacheNow) -> Vec<CurvePoint> {
         let mut sample = self.sample.lock();
         sample.pass_time(now_ns);
@@ -136,22 +135,22 @@ impl CacheCurve {
     }
 }
 
-/// The counts. All numbers stand for all pages, not for those of the sample.
+/// The counts, scaled from the sample to all pages.
 #[derive(Debug)]
 struct Counts {
-    /// By classes of distances.
+    /// Number of requests by class of distance.
     distances: Vec<f64>,
-    /// Pages asked for that were met for the first time.
+    /// Number of requests for pages seen for the first time.
     first: f64,
-    /// Pages read.
+    /// Number of pages read.
     reads: f64,
-    /// Pages asked for.
+    /// Number of requests.
     total: f64,
     elapsed_ns: f64,
 }
 
 impl Counts {
-    /// Pages that a list of `length` pages would not have.
+    /// The number of misses of an LRU list of `length` pages.
     fn misses(&self, length: f64) -> f64 {
         let beyond = |(class, count): (usize, &f64)| {
             let (from, to) = (start_of(class), start_of(class + 1));
@@ -160,7 +159,7 @@ impl Counts {
         self.first + self.distances.iter().enumerate().map(beyond).sum::<f64>()
     }
 
-    /// The length of a list that has `misses` misses.
+    /// The length of an LRU list with `misses` misses.
     fn length_with(&self, misses: f64) -> f64 {
         let (mut low, mut high) = (0.0, start_of(CLASSES));
         for _ in 0..64 {
@@ -191,9 +190,9 @@ fn class_of(distance: f64) -> usize {
 /// A page of the sample.
 #[derive(Debug)]
 struct Seen {
-    /// When it was asked for last.
+    /// The slot of the last request.
     slot: usize,
-    /// Nobody has read it since.
+    /// The page was not read from disk since that request.
     is_unread: bool,
 }
 
@@ -222,7 +221,7 @@ impl Sample {
         }
     }
 
-    /// Notes that a page is asked for; a lower threshold if the sample has become too large.
+    /// Counts a request for a page. Returns a lower threshold if the sample has become too large.
     fn note(&mut self, pid: PageId, hash: u64, threshold: u64) -> Option<u64> {
         let weight = weight_of(threshold);
         if self.slots.are_full() {
@@ -251,7 +250,8 @@ impl Sample {
         (self.pages.len() > self.pages_max).then(|| self.shrink()).flatten()
     }
 
-    /// Takes the page with the largest hash out: others with as large a one are not sampled again.
+    /// Removes the page with the largest hash. Pages with this hash or a larger one are not sampled
+    /// again.
     fn shrink(&mut self) -> Option<u64> {
         let (hash, pid) = self.by_hash.pop_last()?;
         if let Some(gone) = self.pages.remove(&pid) {
@@ -267,7 +267,7 @@ impl Sample {
         }
     }
 
-    /// Gives the pages new slots, in their order.
+    /// Renumbers the slots of the pages, in the same order.
     fn renumber(&mut self) {
         let mut order: Vec<_> = self.pages.values_mut().collect();
         order.sort_unstable_by_key(|seen| seen.slot);
@@ -280,8 +280,8 @@ impl Sample {
         self.counts.elapsed_ns += now_ns.saturating_sub(before) as f64;
     }
 
-    /// How long a list of pages is that reads about as often as the cache does: of those the one
-    /// whose length is next to `pages`, which the cache has now.
+    /// The length of an LRU list with about as many misses as the cache: among these the one
+    /// closest to `pages`, the number of pages in the cache.
     fn length(&self, pages: f64) -> f64 {
         let counts = &self.counts;
         let most = counts.reads + NEAR * counts.total;
@@ -294,15 +294,16 @@ impl Sample {
     }
 }
 
-/// For how many pages one of the sample stands.
+/// The number of pages that each page of the sample represents.
 fn weight_of(threshold: u64) -> f64 {
     u64::MAX as f64 / threshold.max(1) as f64
 }
 
-/// Moments in their order, each of which is the last one of a page or not: a Fenwick tree.
+/// Moments in order; a moment is in use if it is the last request of a page. A Fenwick tree.
 #[derive(Debug)]
 struct Slots {
-    /// At `i` (from 1 on) those of the `i & -i` slots up to there that are in use.
+    /// Element `i` (from 1 on) is the number of slots in use among the last `i & -i` slots up to
+    /// `i`.
     sums: Vec<u32>,
     next: usize,
     used: usize,
@@ -322,7 +323,7 @@ impl Slots {
         self.next + 1 >= self.sums.len()
     }
 
-    /// The next slot, which is in use.
+    /// Takes the next slot into use.
     fn take(&mut self) -> usize {
         let slot = self.next;
         self.next += 1;
@@ -336,7 +337,7 @@ impl Slots {
         self.add(slot, u32::MAX);
     }
 
-    /// How many later ones are in use.
+    /// The number of later slots in use.
     fn count_after(&self, slot: usize) -> usize {
         let (mut at, mut up_to) = (slot + 1, 0);
         while at > 0 {
@@ -361,7 +362,7 @@ mod tests {
     use cheetah_io::Rng;
     use std::collections::VecDeque;
 
-    /// A list of the pages used last, that reads what it does not have.
+    /// An LRU list, which reads the pages it does not have.
     struct Lru {
         length: usize,
         pages: VecDeque<PageId>,
@@ -389,8 +390,8 @@ mod tests {
         PageId(1 + rng.below(below))
     }
 
-    /// Of a cache of `length` pages, for each length of a list of `lengths`: the predicted misses,
-    /// and those of such a list.
+    /// The predicted misses of a cache of `length` pages at each other length, and the misses of an
+    /// LRU list of that length.
     fn foretold(length: usize, next: impl Fn(&mut Rng) -> PageId) -> Vec<(f64, f64)> {
         let (mut rng, curve) = (Rng::new(3), CacheCurve::new(64 << 20));
         let percents = PERCENTS.map(|percent| length * percent as usize / 100);
@@ -438,7 +439,7 @@ mod tests {
             next.set((next.get() + 1) % 1000);
             PageId(1 + next.get())
         });
-        // 600 and fewer miss all, 1200 and more nothing; near 1000 the sample is not sure.
+        // 600 and fewer miss all, 1200 and more nothing; near 1000 the sample is not precise.
         for (no, (foretold, counted)) in pages.into_iter().enumerate().filter(|(no, _)| *no < 5 || *no > 6) {
             assert!((foretold - counted).abs() < 100_000.0, "{} %: {foretold}, {counted}", PERCENTS[no]);
         }

@@ -1,4 +1,4 @@
-//! The part of each tree in memory: a walk over the page table.
+//! The pages of each tree in memory, counted by a walk over the page table.
 
 use crate::base::{PageId, TreeId};
 use crate::pool::frames::Frame;
@@ -8,13 +8,13 @@ use std::collections::HashMap;
 /// The pages of a tree that are in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cached {
-    /// Their number.
+    /// Number of pages.
     pub pages: u64,
-    /// Their bytes.
+    /// Bytes of the pages.
     pub bytes: u64,
-    /// Those of leaves.
+    /// Bytes of the leaves.
     pub leaf_bytes: u64,
-    /// Of them those in use, without the room for more records.
+    /// Bytes in use in the leaves, without the room for more records.
     pub leaf_used_bytes: u64,
 }
 
@@ -30,8 +30,8 @@ impl Cached {
 }
 
 impl Pool {
-    /// The part of each tree in memory; trees without any are left out. Looks at every entry of the
-    /// page table, one for each page of the database; holds nobody up.
+    /// The pages of each tree in memory. Trees without any are left out. Checks every entry of the
+    /// page table, one for each page of the database; blocks no other thread.
     pub fn cached(&self) -> HashMap<TreeId, Cached> {
         let end = self.numbers.lock().end();
         let mut trees = HashMap::<_, Cached>::new();

@@ -1,4 +1,4 @@
-//! The pool in numbers: its contents, and their use.
+//! Statistics of the pool: its contents and its work.
 
 mod cache_curve;
 mod cached;

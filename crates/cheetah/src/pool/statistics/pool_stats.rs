@@ -1,41 +1,41 @@
-//! The pool in numbers: its contents, and its reads and writes.
+//! Statistics of the pool: its contents, and its reads and writes.
 
 use super::{CacheNow, CurvePoint};
 use crate::memory::MemoryUse;
 use crate::pool::Pool;
 
-/// The contents of the pool at a moment. Memory is counted in pages of the smallest size, pages one
-/// by one.
+/// The contents of the pool at a moment. `size_pages` and `free_pages` count memory in pages of the
+/// smallest size; the other counts are of pages of any size.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolStats {
-    /// Pages that the memory for frames has room for.
+    /// Pages that fit in the memory for frames.
     pub size_pages: u64,
-    /// Pages that still fit before others have to leave.
+    /// Pages that still fit before others are evicted.
     pub free_pages: u64,
     /// Pages in memory.
     pub pages: u64,
-    /// Of them those that leave first, unless they are used again.
+    /// Pages in the small queue: they are evicted first, unless they are used again.
     pub leaving_pages: u64,
-    /// Of them those that have changed and are not written.
+    /// Dirty pages.
     pub dirty_pages: u64,
     /// The work of the pool since it was opened.
     pub flow: PoolFlow,
 }
 
-/// The work of a pool in some time.
+/// The work of a pool during some time.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PoolFlow {
-    /// Pages asked for.
+    /// Pages requested.
     pub gets: u64,
-    /// Pages read, those ahead included.
+    /// Pages read, including those read ahead.
     pub reads: u64,
     /// New pages.
     pub creates: u64,
     /// Pages written.
     pub writes: u64,
-    /// Pages read before anybody asked for them.
+    /// Pages read ahead of any request.
     pub reads_ahead: u64,
-    /// Of them those that left memory without anybody asking.
+    /// Pages read ahead that left memory without being requested.
     pub ahead_wasted: u64,
 }
 
@@ -52,7 +52,8 @@ impl PoolFlow {
         }
     }
 
-    /// Of a thousand pages that were asked for, how many were in memory; none when nobody asked.
+    /// The number of requests, of a thousand, that found the page in memory; `None` without
+    /// requests.
     pub fn hits_per_1000(&self) -> Option<u64> {
         let misses = (self.reads * 1000).checked_div(self.gets)?;
         Some(1000u64.saturating_sub(misses))
@@ -60,7 +61,7 @@ impl PoolFlow {
 }
 
 impl Pool {
-    /// See [`PoolStats`]; the numbers are taken one after the other. Does not block.
+    /// Collects [`PoolStats`]. The numbers are read one after the other. Does not block.
     pub fn stats(&self) -> PoolStats {
         let limit = self.memory.frames_limit();
         let pages_of = |bytes: usize| (bytes / self.page_bytes as usize) as u64;
@@ -75,13 +76,13 @@ impl Pool {
         }
     }
 
-    /// Images of pages read from disk since the start.
+    /// Number of images of pages read from disk since startup.
     pub fn reads_count(&self) -> u64 {
         self.counters.reads.get()
     }
 
-    /// The reads with more or less memory, going by the latest requests. Empty when that was too
-    /// little. Does not block for long.
+    /// The predicted reads with more or less memory, based on the latest requests. Empty if there
+    /// were too few. Does not block for long.
     pub fn cache_curve(&self, now_ns: u64) -> Vec<CurvePoint> {
         let memory = &self.memory;
         let of_pages = [MemoryUse::Frames, MemoryUse::Images, MemoryUse::Buffered];

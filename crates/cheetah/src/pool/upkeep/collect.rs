@@ -1,4 +1,4 @@
-//! A step of the garbage collection. Invariants: C1, I2 and I3 at the head of the room.
+//! A step of garbage collection. Invariants C1, I2 and I3 are at the head of `upkeep`.
 
 use super::collection::{Collection, Listing};
 use super::walk::Walk;
@@ -8,14 +8,14 @@ use crate::durable::space::Reserve;
 use crate::format::ImageRef;
 use crate::segment::{fill_target, Stream};
 
-/// Entries of the page table looked at in one step, so that one step is short; moving holds the
-/// lock for longer.
+/// Page table entries checked in one step, so that the step is short. Moving images keeps the lock
+/// longer.
 const LOOKS_MAX: u64 = 100_000;
 
 impl Upkeep {
-    /// One step of the garbage collection: moves what is due since the last step, if the files are
-    /// emptier than they should be under the present load. Returns whether it did anything and
-    /// should be called again soon. Space is given back by later checkpoints.
+    /// One step of garbage collection. If the files have less live data than they should under the
+    /// present load, moves as many images as are due since the last step. Returns whether it did
+    /// anything and should be called again soon. Later checkpoints free the space.
     pub fn gc_step(&self, now_ns: u64, io_capacity: u32) -> Result<bool> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -42,14 +42,14 @@ impl Upkeep {
         Ok(moved > 0)
     }
 
-    /// Whether a checkpoint would make something durable that is not, or give space back, or let
-    /// the collection go on. When not, an idle database needs none.
+    /// Returns whether a checkpoint would make a change durable, free space, or let the collection
+    /// continue. If not, an idle database needs no checkpoint.
     pub fn gains_by_checkpoint(&self) -> bool {
         self.pool.changes_of(self.pool.epoch()).is_some() || self.collection.lock().waits_for_commit
     }
 
-    /// Moves images until `budget` bytes are moved, or none of the victim are left: for those who
-    /// need space now, and for tests. Returns the bytes moved.
+    /// Moves images until `budget` bytes are moved, or no image of the victim remains: for callers
+    /// that need space now, and for tests. Returns the bytes moved.
     pub fn collect(&self, budget: u64) -> Result<u64> {
         let mut collection = self.collection.lock();
         self.list_images(&mut collection, u64::MAX);
@@ -74,8 +74,8 @@ impl Upkeep {
         Ok(moved)
     }
 
-    /// When nothing is left to be moved: chooses a victim and lists its needed images, with up to
-    /// `looks_max` looks at the page table, in the order in which they lie in the file. Returns
+    /// If nothing is left to move, chooses a victim and lists its live images in the order in which
+    /// they are stored in the file, with up to `looks_max` checks of the page table. Returns
     /// whether the list is complete.
     fn list_images(&self, collection: &mut Collection, looks_max: u64) -> bool {
         let pool = &*self.pool;
@@ -94,7 +94,7 @@ impl Upkeep {
         true
     }
 
-    /// Copies one image; returns its bytes, or 0 when it is not needed any more.
+    /// Copies one image. Returns its bytes, or 0 if it is no longer needed.
     fn move_image(&self, image: &ImageRef) -> Result<u64> {
         let pool = &*self.pool;
         if !pool.is_movable(&pool.table.entry(image.pid), image, pool.epoch()) {

@@ -1,23 +1,23 @@
-//! The segment that is being collected, and how much may be moved.
+//! The segment that is being collected, and the number of bytes that may be moved.
 
 use super::walk::Walk;
 use crate::base::SegmentId;
 use crate::format::ImageRef;
 
-/// For each byte that users write, this number is moved at most while the files are emptier than
-/// they should be.
+/// For each byte that users write, at most this number of bytes is moved while the files have too
+/// little live data.
 const MOVED_PER_WRITTEN: u64 = 2;
-/// Part of the device's capacity that collection uses at rest: one in four.
+/// Collection at rest uses 1/`IDLE_SHARE` of the device's capacity.
 const IDLE_SHARE: u64 = 4;
-/// Time made up for at most, in nanoseconds.
+/// Collection makes up for at most this time, in nanoseconds.
 const CATCH_UP_NS: u64 = 1_000_000_000;
 
 /// The segment that is being collected.
 #[derive(Default, Debug)]
 pub(super) struct Collection {
-    /// The list of the victim's images while it is not complete.
+    /// The list of the victim's images while it is incomplete.
     pub(super) listing: Option<Listing>,
-    /// Images of the victim that were needed when they were listed; the next one last.
+    /// Images of the victim that were live when they were listed. The next one is last.
     pub(super) images: Vec<ImageRef>,
     last_ns: u64,
     last_written_bytes: u64,
@@ -25,8 +25,8 @@ pub(super) struct Collection {
     pub(super) waits_for_commit: bool,
 }
 
-/// A walk over the page table for the images in one segment. The segment is closed: none is added
-/// to it meanwhile.
+/// A walk over the page table for the images in one segment. The segment is sealed, so it gets no
+/// further images.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listing {
     pub(super) victim: SegmentId,
@@ -34,7 +34,8 @@ pub(super) struct Listing {
 }
 
 impl Collection {
-    /// The events since this was last called; users have `written` bytes by now.
+    /// The time and the bytes written since the previous call. `written` is the total of bytes that
+    /// users have written.
     pub(super) fn since(&mut self, now_ns: u64, written: u64) -> Since {
         let since = Since {
             elapsed_ns: now_ns.saturating_sub(self.last_ns).min(CATCH_UP_NS),
@@ -45,19 +46,19 @@ impl Collection {
     }
 }
 
-/// The events since the last step.
+/// The time and the bytes written since the last step.
 pub(super) struct Since {
     elapsed_ns: u64,
     pub(super) written_bytes: u64,
 }
 
 impl Since {
-    /// That many bytes, as a rate.
+    /// Converts a number of bytes to a rate.
     pub(super) fn per_second(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * 1_000_000_000 / u128::from(self.elapsed_ns.max(1))) as u64
     }
 
-    /// Bytes that may be moved (I2). Where space is short, nothing is more urgent.
+    /// Bytes that may be moved (I2). If space is short, collection may use all of the device.
     pub(super) fn budget(&self, device_bytes_per_s: u64, is_short: bool) -> u64 {
         let device = if is_short { device_bytes_per_s } else { device_bytes_per_s / IDLE_SHARE };
         let idle = u128::from(device) * u128::from(self.elapsed_ns) / 1_000_000_000;

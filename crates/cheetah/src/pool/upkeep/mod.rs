@@ -1,31 +1,31 @@
-//! Upkeep: the background's passes over all images. Garbage collection moves the images that are
-//! needed out of segments that are mostly dead. Rotation re-encrypts images whose key is not the
-//! one that they should have now. Scrubbing reads images at a low rate, to find damage on disk
-//! while a backup still has the page. All three take the images from a [`Walk`], in bounded steps.
+//! Background passes over all images. Garbage collection moves live images out of segments that are
+//! mostly dead. Rotation re-encrypts images that are not encrypted with the current key. Scrubbing
+//! reads images at a low rate, to find damage on disk while a backup still has the page. All three
+//! take the images from a [`Walk`], in bounded steps.
 //!
 //! Invariants
-//!   C1   A page with unwritten changes, or whose location is not the one that was copied, is not
-//!        moved: its old content must never come after newer content of an older epoch. That is
-//!        checked again under the lock of the entry, inside the mini-transaction that installs the
-//!        copy.
-//!   I1   A pass of rotation begins after a checkpoint that began when the keys served that it
-//!        closes with: a write that had taken the key before has installed its image by then.
-//!   I2   Garbage collection is coupled to what users write, so that it neither starves nor comes
-//!        in bursts; at rest it goes on until the files are well filled.
-//!   I3   An image that cannot be read stops the collection of its segment only.
-//!   I4   A pass of rotation tells of every image that it should have re-encrypted and could not,
-//!        so that another pass does. Only what is damaged is passed by for good.
-//!   I5   Scrubbing changes nothing. Damaged data stays where it is; the next reader meets the
-//!        error. An image that has been replaced meanwhile is not damaged: its segment may have
-//!        gone.
-//!   I6   A pass of scrubbing reads every image once that was there all the time. It begins at any
-//!        page, so that a database that is never open for a whole pass is read everywhere in the
-//!        end.
-//!   E15  Rotation moves images by the rules of garbage collection (C1, B6, V5), through `install`,
-//!        with a nonce of their own. A page with changes that are not written yet is left to the
-//!        checkpoint behind the pass. Pending changes of a leaf are brought into it.
-//! Locks     `collection`, and `state` of rotation and of scrubbing: the outermost of the pool. One
-//!           caller of each at a time.
+//!   C1  A page with unwritten changes, or whose location is not the one that was copied, is not
+//!       moved: otherwise an old image moved in a later epoch could replace newer content of an
+//!       earlier epoch. The check is repeated under the lock of the entry, inside the
+//!       mini-transaction that installs the copy.
+//!   I1  A pass of rotation begins after a checkpoint that began when the pass's keys were already
+//!       current: a write that had taken an older key has installed its image by then.
+//!   I2  The rate of garbage collection follows the rate of users' writes, so that it neither falls
+//!       behind nor comes in bursts. At rest it continues until the files are well filled.
+//!   I3  An image that cannot be read stops the collection of its segment only.
+//!   I4  A pass of rotation reports every image that it should have re-encrypted and could not, so
+//!       that another pass does. Only damaged images are skipped for good.
+//!   I5  Scrubbing changes nothing. Damaged data stays as it is, and the next reader gets the
+//!       error. An image that was replaced during the read does not count as damaged: its segment
+//!       may be deleted.
+//!   I6  A pass of scrubbing reads every image that exists during the whole pass once. It begins at
+//!       a random page, so that all images are read eventually even if the database is never open
+//!       for a whole pass.
+//!   E15 Rotation moves images by the rules of garbage collection (C1, B6, V5), through `install`,
+//!       with a new nonce each. A page with unwritten changes is left to the checkpoint after the
+//!       pass. Pending changes of a leaf are applied to it first.
+//! Locks     `collection`, and `state` of rotation and of scrubbing: the outermost of the pool.
+//!           Each has one caller at a time.
 
 mod collect;
 mod collection;
@@ -57,7 +57,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Of the images of `pool`.
+    /// Maintenance of the images of `pool`.
     pub fn new(pool: Arc<Pool>) -> Self {
         Self {
             pool,
@@ -72,14 +72,14 @@ impl Upkeep {
         self.scrubbing.counts()
     }
 
-    /// Bytes in the files of images, and bytes of the newest images of all pages, those in write
-    /// buffers included.
+    /// Bytes in the files of images, and bytes of the newest images of all pages, including images
+    /// in the tails of streams.
     pub fn file_and_live_bytes(&self) -> (u64, u64) {
         (self.pool.segments.written_bytes(), self.pool.segments.totals().live_bytes)
     }
 
-    /// Bytes of images written since the startup, less those that are needed. It grows by what is
-    /// rewritten, moved or freed: by how much since a checkpoint is what the next one lets go.
+    /// Bytes of images written since startup, less the live bytes. It grows when images are
+    /// rewritten, moved or freed: the growth since a checkpoint is what the next checkpoint frees.
     pub fn outdated_bytes(&self) -> i64 {
         let counters = &self.pool.counters;
         let written =
@@ -87,7 +87,7 @@ impl Upkeep {
         written as i64 - self.pool.segments.totals().live_bytes as i64
     }
 
-    /// Bytes of images that are needed.
+    /// Bytes of live images.
     pub fn live_bytes(&self) -> u64 {
         self.pool.segments.totals().live_bytes
     }

@@ -1,9 +1,9 @@
 //! The rate at which images are read in the background.
 
-/// Time made up for at most, in nanoseconds, by a caller that comes late.
+/// A late caller makes up for at most this time, in nanoseconds.
 const CATCH_UP_NS: u64 = 100_000_000;
 
-/// When the next image may be read.
+/// The time at which the next image may be read.
 #[derive(Default, Debug)]
 pub(super) struct Pace {
     due_ns: u64,
@@ -14,13 +14,13 @@ impl Pace {
         now_ns >= self.due_ns
     }
 
-    /// `bytes` were read, of `bytes_per_second` that may be.
+    /// Counts `bytes` that were read, with `bytes_per_second` allowed.
     pub(super) fn take(&mut self, bytes: u64, bytes_per_second: u64, now_ns: u64) {
         self.due_ns = self.due_ns.max(now_ns.saturating_sub(CATCH_UP_NS))
             + bytes * 1_000_000_000 / bytes_per_second.max(1);
     }
 
-    /// Nothing is read before that time.
+    /// Allows no read before `ns`.
     pub(super) fn rest_until(&mut self, ns: u64) {
         self.due_ns = ns;
     }

@@ -1,4 +1,4 @@
-//! Putting a copy of an image in its place. Invariant: C1 at the head of the room.
+//! Replacing an image by its copy. Invariant C1 is at the head of `upkeep`.
 
 use crate::base::{planted, Epoch, Result};
 use crate::format::{ImageRef, Location};
@@ -6,12 +6,12 @@ use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
 
 impl Pool {
-    /// Makes a copy of an image, which has been appended there, the image of its page, if it still
-    /// may be: the bytes of the copy, and whether it is. Nothing is appended when the image had
-    /// gone.
+    /// Makes the copy of an image, which was appended at `copied`, the image of its page, if this
+    /// is still allowed. Returns the bytes of the copy and whether it is installed. An append error
+    /// is ignored if the image was replaced, and 0 bytes are returned.
     pub(super) fn put_in_place_of(&self, image: &ImageRef, copied: Result<Location>) -> Result<(u64, bool)> {
         let to = match copied {
-            // Replaced meanwhile: its segment may be gone.
+            // Replaced concurrently: its segment may be deleted.
             Err(_) if self.table.entry(image.pid).location() != Some(image.location) => {
                 return Ok((0, false))
             }
@@ -29,7 +29,7 @@ impl Pool {
         Ok((u64::from(to.stored_bytes), may_move))
     }
 
-    /// Whether an image may move in `epoch`: see C1 of the module.
+    /// Returns whether an image may move in `epoch`: see C1 in `upkeep`.
     pub(super) fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
         let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
         let passes_by = planted::is_on("pool: pass by what something waits for");

@@ -1,4 +1,4 @@
-//! A step of rotation. Invariants: E15, I1 and I4 at the head of the room.
+//! A step of rotation. Invariants E15, I1 and I4 are at the head of `upkeep`.
 
 use super::pace::Pace;
 use super::walk::Walk;
@@ -15,12 +15,12 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Entries of the page table that one step looks at.
+/// Page table entries checked in one step.
 const LOOKS_MAX: u64 = 10_000;
-/// How often a page is tried that moves meanwhile.
+/// Number of attempts for a page whose image keeps moving.
 const TRIES_MAX: u32 = 8;
 
-/// How far rotation is.
+/// The progress of rotation.
 #[derive(Default, Debug)]
 pub(super) struct Rotation {
     state: Mutex<State>,
@@ -33,18 +33,18 @@ struct State {
     pace: Pace,
 }
 
-/// A walk through all pages.
+/// A walk over all pages.
 #[derive(Clone, Default, Debug)]
 pub struct RotationPass {
     walk: Walk,
-    /// Pages that could not be moved.
+    /// Number of pages that could not be moved.
     left: u64,
     /// Keys of images that stay.
     seen: BTreeSet<KeyName>,
 }
 
 impl RotationPass {
-    /// The page to look at next, and the first one behind the pass.
+    /// The page to check next, and the end of the pass.
     pub fn place(&self) -> (u64, u64) {
         self.walk.place()
     }
@@ -53,30 +53,30 @@ impl RotationPass {
 /// The outcome of a step of rotation.
 #[derive(Debug)]
 pub enum Rotated {
-    /// No pass is being made, or nothing is due yet.
+    /// No pass is in progress, or nothing is due yet.
     Nothing,
-    /// Some was looked at, and there is more.
+    /// A part of the pass is done.
     Some,
     /// A pass has ended.
     PassEnded {
-        /// How many pages are still to be closed otherwise.
+        /// The number of pages that still must be re-encrypted.
         left: u64,
-        /// The keys of all other images that are closed.
+        /// The keys of all other encrypted images.
         seen: BTreeSet<KeyName>,
     },
 }
 
 /// The outcome for an image.
 enum Tried {
-    /// It is closed as it should be.
+    /// It is encrypted as it should be. Has its key.
     Stays(Option<KeyName>),
     Moved,
-    /// The page has changes: the checkpoint behind the pass writes it.
+    /// The page has changes: the checkpoint after the pass writes it.
     WillBeWritten,
     Again,
 }
 
-/// How an image is to be closed, if it is to be closed anew.
+/// Whether an image must be re-encrypted, and with which key, if any.
 enum Due {
     Not,
     With(Option<Arc<Key>>),
@@ -89,19 +89,19 @@ impl Upkeep {
         self.rotation.state.lock().pass = Some(pass);
     }
 
-    /// The pass that is being made.
+    /// The pass in progress.
     pub fn rotation_pass(&self) -> Option<RotationPass> {
         self.rotation.state.lock().pass.clone()
     }
 
-    /// Images that rotation has moved.
+    /// Number of images that rotation has moved.
     pub fn rotated_count(&self) -> u64 {
         self.rotation.moved.get()
     }
 
-    /// Looks at the next image of the pass, if that is due at this rate, and closes it anew if that
-    /// is needed. May do I/O. A damaged image is an error that names it; it is passed by.
-    /// `DiskFull` when the reserve would be touched: the pass stays where it is (E18).
+    /// Checks the next image of the pass, if the rate allows, and re-encrypts it if necessary. May
+    /// do I/O. An error that names a damaged image is returned, and the image is skipped.
+    /// `DiskFull` if the write would use the reserve: the pass does not advance (E18).
     pub fn rotation_step(&self, now_ns: u64, bytes_per_second: u64) -> Result<Rotated> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -127,7 +127,7 @@ impl Upkeep {
         rotated.map(|()| Rotated::Some)
     }
 
-    /// Closes the image of a page anew, if that is needed.
+    /// Re-encrypts the image of a page, if necessary.
     fn rotate(&self, pid: PageId, pass: &mut RotationPass) -> Result<()> {
         for _ in 0..TRIES_MAX {
             let Some(image) = self.pool.newest_image(pid) else { return Ok(()) };
@@ -144,7 +144,7 @@ impl Upkeep {
                     reach::mark("changed page left to the checkpoint by rotation");
                     return Ok(());
                 }
-                // It moves meanwhile, or has changes.
+                // It was moved, or has changes.
                 Ok(Tried::Again) => reach::mark("page tried again by rotation"),
                 Err(_) if self.pool.newest_image(pid) != Some(image) => {
                     reach::mark("image gone before rotation")
@@ -154,7 +154,7 @@ impl Upkeep {
                     if may_succeed_later && !planted::is_on("encryption: pass by what could not be read") {
                         pass.left += 1;
                     } else {
-                        // It stays as it is, whatever closes it.
+                        // It stays as it is, and any key may be the one that it needs.
                         pass.seen.extend(self.pool.keys.names());
                     }
                     return Err(error);
@@ -185,13 +185,14 @@ impl Upkeep {
             return Ok(Tried::WillBeWritten);
         }
         if has_pending {
-            // Pending changes get into the page, which has unwritten changes then.
+            // Applies the pending changes to the page, which then has unwritten changes.
             self.pool.fetch(image.pid)?;
         }
         Ok(Tried::Again)
     }
 
-    /// Closes an image, whose bytes these are, with `key` or not at all, and moves it if it may.
+    /// Re-encrypts an image, whose bytes are in `bytes`, with `key`, or decrypts it without a key,
+    /// and moves it if it may move.
     fn close_anew(
         &self,
         image: &ImageRef,

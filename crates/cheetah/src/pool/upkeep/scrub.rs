@@ -1,5 +1,5 @@
-//! Reading the next image, and then the files beside the images. Invariants: I5 and I6 at the head
-//! of the room.
+//! Scrubbing: reads one image after the other, and then the change files. Invariants I5 and I6 are
+//! at the head of `upkeep`.
 
 use super::pace::Pace;
 use super::walk::Walk;
@@ -11,12 +11,12 @@ use crate::pool::counters::Counter;
 use crate::pool::images::codec;
 use parking_lot::Mutex;
 
-/// From the beginning of a pass to that of the next one, at least.
+/// The minimum time from the beginning of one pass to the beginning of the next.
 pub(super) const PASS_EVERY_NS: u64 = 24 * 3_600_000_000_000;
-/// Entries of the page table that one step looks at.
+/// Page table entries checked in one step.
 const LOOKS_MAX: u64 = 10_000;
 
-/// How far scrubbing is.
+/// The progress of scrubbing.
 #[derive(Default, Debug)]
 pub(super) struct Scrubbing {
     state: Mutex<State>,
@@ -38,7 +38,7 @@ struct Pass {
     began_ns: u64,
     walk: Walk,
     found_damage: bool,
-    /// Whether the files beside the images, which come after these, have been begun.
+    /// Whether the change files, which come after the images, were begun.
     is_beside: bool,
 }
 
@@ -58,26 +58,26 @@ impl Scrubbing {
 pub enum Scrubbed {
     /// Nothing is due.
     Nothing,
-    /// Some was read, and there is more.
+    /// A part of the pass is done, without damage.
     Intact,
-    /// A page of that tree cannot be read.
+    /// A page of this tree cannot be read.
     Damaged(TreeId, Error),
-    /// A pass has ended; whether all that it has read was intact.
+    /// A pass has ended.
     PassEnded {
-        /// Nothing was damaged.
+        /// No damage was found in the pass.
         is_clean: bool,
     },
 }
 
 impl Upkeep {
-    /// Has images read at that rate from now on, from the beginning of a pass; 0: none. May wait
+    /// Sets the rate at which images are read, and starts a new pass; 0 stops scrubbing. May wait
     /// until one image is read.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         *self.scrubbing.state.lock() = State { bytes_per_second, ..State::default() };
     }
 
-    /// Reads the next image, if it is due. May do I/O. Errors are those of an engine that has
-    /// stopped; a fault of an image is [`Scrubbed::Damaged`].
+    /// Reads the next image, if it is due. May do I/O. Returns an error only if the engine has
+    /// stopped; damage of an image is [`Scrubbed::Damaged`].
     pub fn scrub_step(&self, now_ns: u64) -> Result<Scrubbed> {
         let pool = &*self.pool;
         pool.health.check()?;
@@ -124,8 +124,8 @@ impl Upkeep {
         Pass { began_ns: now_ns, walk, found_damage: false, is_beside: false }
     }
 
-    /// Checks the next block of the files beside the images; the bytes that were read, `None`
-    /// behind the last block.
+    /// Checks the next block of the change files. Returns the number of bytes read, or `None` after
+    /// the last block.
     fn scrub_beside(&self, pass: &mut Pass) -> Option<u64> {
         if planted::is_on("scrubbing: leave change files unread") {
             return None;

@@ -1,4 +1,4 @@
-//! The images that scrubbing reads, and the damage that it finds.
+//! Scrubbing reads all images and finds the damage in them.
 
 use super::scrub::{Scrubbed, PASS_EVERY_NS};
 use crate::base::planted::plant;
@@ -21,7 +21,7 @@ fn segment_of(image: &ImageRef) -> String {
     format!("seg/{:08}.seg", image.location.segment.0)
 }
 
-/// Scrubs through a pass; the damage it finds.
+/// Scrubs until the end of a pass. Returns the damage found.
 fn pass(db: &Database, mut now_ns: u64) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..10_000 {
@@ -53,7 +53,7 @@ fn a_pass_reads_all_and_finds_what_is_damaged() {
     assert_eq!(db.upkeep.scrubbing.damaged.get(), 2);
 }
 
-/// Pages come in the middle of a pass, wherever it has begun.
+/// Pages are added during a pass, wherever it began.
 #[test]
 fn a_pass_reads_what_was_there_when_it_began() {
     for seed in 1..20 {
@@ -86,7 +86,7 @@ fn no_more_is_read_than_is_asked_for() {
     assert!((2000..3100).contains(&bytes(&db)), "{} bytes in two seconds", bytes(&db));
 }
 
-/// Damage that is told of an image which was replaced while it was read.
+/// Returns whether damage is reported of an image that was replaced while it was read.
 fn told_of_a_replaced_image() -> bool {
     let (db, pids) = with_pages(1);
     let image = db.pool.newest_image(pids[0]).unwrap();
@@ -103,7 +103,8 @@ fn told_of_a_replaced_image() -> bool {
     })
 }
 
-/// Breaks I5 of `pool/upkeep/mod.rs`: an image that has been replaced meanwhile is not damaged.
+/// Breaks I5 of `pool/upkeep/mod.rs`: an image that was replaced during the read does not count as
+/// damaged.
 #[test]
 fn what_is_replaced_meanwhile_is_not_damaged() {
     assert!(!told_of_a_replaced_image());

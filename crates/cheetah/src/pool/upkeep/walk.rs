@@ -7,37 +7,38 @@ use crate::pool::Pool;
 /// See the module.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Walk {
-    /// The page to look at next.
+    /// The page to check next.
     next: u64,
-    /// The pages of the walk have smaller numbers: behind them it goes on at the first.
+    /// Page numbers of the walk are below this one. It continues from here at the first page.
     end: u64,
-    /// Page numbers that have not been looked at.
+    /// Number of page numbers not checked yet.
     left: u64,
 }
 
 impl Walk {
-    /// Over all pages that `pool` has now, from the first one.
+    /// A walk over all pages that `pool` has now, from the first one.
     pub(super) fn new(pool: &Pool) -> Self {
         Self::from(pool, PageId(0))
     }
 
-    /// Over all pages that `pool` has now, from `first` on, and then those before it.
+    /// A walk over all pages that `pool` has now: from `first` to the last one, then from the first
+    /// one.
     pub(super) fn from(pool: &Pool, first: PageId) -> Self {
         let end = pool.page_numbers_end().0.max(1);
         Self { next: first.0 % end, end, left: end }
     }
 
-    /// Whether all pages have been looked at.
+    /// Returns whether all pages were checked.
     pub(super) fn is_done(&self) -> bool {
         self.left == 0
     }
 
-    /// The page to look at next, and the first one behind the walk.
+    /// The page to check next, and the end of the page numbers.
     pub(super) fn place(&self) -> (u64, u64) {
         (self.next, self.end)
     }
 
-    /// The newest images of the next pages, of `looks_max` pages at most. No I/O.
+    /// The newest images of the next `looks_max` pages at most. No I/O.
     pub(super) fn images<'w>(
         &'w mut self,
         pool: &'w Pool,

@@ -1,15 +1,16 @@
-//! The cleaner: writes changed pages in the background, so that threads which need room find clean
+//! The cleaner: writes dirty pages in the background, so that threads that need memory find clean
 //! pages.
 //!
-//! A page is written when it is about to leave memory, and not before: a page that is still being
-//! changed would be written again. So a load writes each page about once. Only when most of the
-//! memory is dirty is any page written. Pages that are finished, as they were built as a whole or
-//! left full by ascending keys of a dump, hardly change any more: these are written while the next
-//! ones come, but not before the first dictionary of their tree has been tried. A later change
-//! writes them again. Parts of large values are written early too, once enough others have come
-//! after them.
+//! A page is written shortly before it is evicted, not earlier: a page that still changes would be
+//! written again. So a load writes each page about once. Only if most of the memory is dirty does
+//! the cleaner write any dirty page.
 //!
-//! Locks     `finished` is a leaf: it is taken under latches of pages.
+//! Finished pages hardly change: pages that a load built completely, or that a dump with ascending
+//! keys has filled. They are written while later pages are filled, but not before the first
+//! dictionary of their tree was tried. A later change writes them again. Pages of large values are
+//! written early too, once enough further pages of large values follow.
+//!
+//! Locks     `finished` is innermost: it is taken under page latches.
 
 use super::cleaner_work::{Cleaner, STEP_PAGES_MAX};
 use super::pressure::Pressure;
@@ -18,28 +19,27 @@ use crate::pool::eviction::Purpose;
 use crate::pool::{PageClass, Pool};
 use std::time::Duration;
 
-/// Share of the frames that the cleaner keeps free for threads that read: one in fifty.
+/// The cleaner keeps 1/`SPARE_SHARE` of the frames free for threads that read pages.
 const SPARE_SHARE: usize = 50;
-/// Free pages that it keeps in any case, and the part of the frames that they take at most.
+/// The minimum number of pages kept free. They take at most 1/`SPARE_SHARE_MAX` of the frames.
 const SPARE_PAGES_MIN: usize = 4;
 const SPARE_SHARE_MAX: usize = 8;
-/// Leaves that get what waits for them in one step: while it does that, nobody else makes room for
-/// threads that read.
+/// Number of leaves folded in one step: meanwhile the cleaner makes no room for threads that read.
 const FOLDS_OF_STEP: usize = 16;
-/// Part of the frames that should be clean because they leave next: one in `LEAVING_SHARE`.
+/// 1/`LEAVING_SHARE` of the frames should be clean because they are evicted next.
 const LEAVING_SHARE: usize = 16;
-/// Frames looked at in each queue for such pages, at most: the queues are locked meanwhile.
+/// Maximum number of frames checked in each queue to find them: the queues are locked meanwhile.
 const LEAVING_LOOKS_MAX: usize = 512;
-/// Part of the frames that the newest large values may take before the cleaner begins with the
-/// oldest: those that do not live long are gone by then.
+/// The newest large values may take 1/`VALUES_KEPT_PART` of the frames before the cleaner writes
+/// the oldest: by then short-lived values are freed.
 const VALUES_KEPT_PART: usize = 32;
 
 impl Pool {
-    /// One step of the cleaner: writes pages that leave soon, and others when too many are dirty,
-    /// evicts ahead of need, gives back what is beyond the limits of memory, and counts what is in
-    /// use. `log_percent` is the log written since the last checkpoint, of what there may be.
-    /// Returns the number of pages written, or evicted because the limit has fallen: 0 when the
-    /// next step has time.
+    /// One step of the cleaner: writes pages that will be evicted soon, and others if too many are
+    /// dirty, evicts ahead of need, frees memory beyond the limits, and updates the memory counts.
+    /// `log_percent` is the log written since the last checkpoint, in percent of its limit. Returns
+    /// the number of pages written, or evicted because the limit has fallen: after 0 the next step
+    /// is not urgent.
     pub fn clean_step(&self, now_ns: u64, log_percent: u64, io_capacity: u32) -> Result<usize> {
         self.health.check()?;
         self.count_memory();
@@ -53,35 +53,36 @@ impl Pool {
             written += self.cleaner.clean_any(self, due as usize)?;
         }
         written += self.cleaner.keep_spare_frames(self)?;
-        // At the end: a page that cannot be read must not keep the others waiting.
+        // Last, because an unreadable page must not delay the other work.
         written += self.beside.step(self, FOLDS_OF_STEP)?;
         Ok(written)
     }
 
-    /// Waits until threads need the cleaner, or for `pause`: for its thread, between steps without
-    /// work.
+    /// Waits until a thread calls the cleaner, or for `pause`. For the cleaner's thread, between
+    /// steps without work.
     pub fn wait_to_clean(&self, pause: Duration) {
         self.cleaner.wait(pause);
     }
 
-    /// Ends that wait, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn call_cleaner(&self) {
         self.cleaner.call();
     }
 
-    /// The pressure now; `log_percent` as in [`clean_step`](Self::clean_step).
+    /// The current pressure. `log_percent` is as in [`clean_step`](Self::clean_step).
     pub fn pressure(&self, log_percent: u64) -> Pressure {
         let limit = (self.memory.frames_limit() as u64).max(1);
         Pressure { dirty_percent: (self.dirty_bytes() as u64 * 100 / limit).min(100), log_percent }
     }
 
-    /// Has the cleaner write pages that a load has built as a whole, or that do not change any
+    /// Queues pages for the cleaner that a load has built completely, or that will not change any
     /// more.
     pub fn note_finished(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_finished(pages);
     }
 
-    /// Has the cleaner write pages of a large value, when enough others have come after it.
+    /// Queues the pages of a large value for the cleaner, which writes them when enough others
+    /// follow.
     pub fn note_value(&self, pages: impl Iterator<Item = PageId>) {
         self.cleaner.note_value(pages);
     }
@@ -89,7 +90,7 @@ impl Pool {
 
 /// The parts of a step.
 impl Cleaner {
-    /// Writes changed pages that are the next to leave memory, if any must.
+    /// Writes dirty pages that are evicted next, if evictions are near.
     fn clean_leaving(&self, pool: &Pool) -> Result<usize> {
         let share = pool.memory.frames_limit() / LEAVING_SHARE;
         if pool.buffers.in_use() + share <= pool.memory.frames_limit() {
@@ -100,7 +101,8 @@ impl Cleaner {
         self.write_pages(pool, leaving.into_iter().take(STEP_PAGES_MAX as usize))
     }
 
-    /// Writes some of the pages that are finished. Those that wait for a dictionary go to the end.
+    /// Writes some of the finished pages. Pages that wait for a dictionary return to the end of the
+    /// queue.
     fn clean_finished(&self, pool: &Pool) -> Result<usize> {
         let kept = pool.memory.frames_limit() / VALUES_KEPT_PART / pool.page_bytes as usize;
         let pages = self.take_finished(kept).into_iter();
@@ -109,7 +111,8 @@ impl Cleaner {
         self.write_pages(pool, due.into_iter())
     }
 
-    /// Whether a page has no image yet, and the first dictionary of its tree has still to be tried.
+    /// Returns whether a page has no image yet, and the first dictionary of its tree was not tried
+    /// yet.
     fn waits_for_dictionary(&self, pool: &Pool, page: PageId) -> bool {
         let (tree, is_due) = {
             let entry = pool.table.entry(page);
@@ -120,13 +123,13 @@ impl Cleaner {
         state.is_some_and(|state| state.awaits_first_trial())
     }
 
-    /// Writes up to `pages_max` changed pages of the current epoch.
+    /// Writes up to `pages_max` dirty pages of the current epoch.
     fn clean_any(&self, pool: &Pool, pages_max: usize) -> Result<usize> {
         let pids = pool.changes_of(pool.epoch()).some_dirty_pids(pages_max);
         self.write_pages(pool, pids.into_iter().take(pages_max))
     }
 
-    /// Writes those of the pages that are dirty and whose latch is free; returns how many.
+    /// Writes the pages that are dirty and whose latch is free. Returns their number.
     fn write_pages(&self, pool: &Pool, pids: impl Iterator<Item = PageId>) -> Result<usize> {
         let mut written = 0;
         for pid in pids {
@@ -139,8 +142,8 @@ impl Cleaner {
         Ok(written)
     }
 
-    /// Evicts until a small share of the frames is free. While there are too many, returns how
-    /// many have been evicted meanwhile, by others too: 0 if none could be.
+    /// Evicts until a small share of the frames is free. If frames exceed their limit, returns the
+    /// number of evictions meanwhile, including those of other threads; otherwise 0.
     fn keep_spare_frames(&self, pool: &Pool) -> Result<usize> {
         let page_bytes = PageClass::Base.bytes(pool.page_bytes);
         let frames = pool.memory.frames_limit() / page_bytes;

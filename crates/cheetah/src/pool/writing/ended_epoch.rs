@@ -1,20 +1,20 @@
-//! Writing the pages of an epoch that has ended: the pool's part of a checkpoint (`checkpoint/`
-//! has the others).
+//! Writing the pages of an epoch that has ended: the pool's part of a checkpoint. The other parts
+//! are in `checkpoint/`.
 //!
-//! Steps, each of which the next relies on. The types keep their order.
+//! Each step relies on the previous ones. The types enforce the order.
 //!   1. epoch switch: no mini-transaction is open; the caller takes its state at the same instant;
-//!   2. the caller may save what is pending for leaves (see `leaves/save`); every page that is
-//!      dirty in the ended epoch g then, or has something pending of it, is written as it was at
+//!   2. the caller may save the pending changes of leaves (see `leaves/save`); every other page
+//!      that is dirty in the ended epoch g, or has pending changes of g, is written as it was at
 //!      the epoch switch (see `write_out`);
-//!   3. segments are synced: all that g names is durable; [`WrittenEpoch`] exists;
-//!   4. the caller makes the log durable up to the switch: g never holds what the log lost;
-//!   5. the page map commits g with the caller's state. Now g is the database;
-//!   6. numbers freed in g may be given out again, and segments that only older epochs name are
-//!      removed.
+//!   3. segments are synced: all images that g names are durable; [`WrittenEpoch`] exists;
+//!   4. the caller makes the log durable up to the switch: g must not contain changes that the log
+//!      has lost;
+//!   5. the page map commits g with the caller's state: g is now the state of the database;
+//!   6. numbers freed in g may be used again, and segments that only older epochs name are removed.
 //!
-//! An epoch that is dropped before 5 is abandoned: its changes stay dirty, or written but not
-//! committed, and belong to the next epoch. So it is when the commit of the map fails; a failed
-//! sync is fatal (durable.rs).
+//! An epoch that is dropped before step 5 is abandoned: its changes stay dirty, or written but not
+//! committed, and belong to the next epoch. The same happens if the commit of the map fails. A
+//! failed sync is fatal (durable.rs).
 
 use super::hand_over::HandOver;
 use crate::base::{planted, Epoch, Lsn, PageId, Result};
@@ -25,17 +25,17 @@ use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::thread;
 
-/// Pages that one of several threads takes at a time: few, so that images lie about in the order
-/// of their pages.
+/// Pages that one of several threads takes at a time: few, so that images are stored approximately
+/// in the order of their pages.
 const PAGES_PER_TURN: usize = 16;
-/// Pages that are worth another thread: some milliseconds of encoding, for a tenth of one to start
-/// it.
+/// Another thread is started for this number of pages: some milliseconds of encoding for a tenth of
+/// a millisecond to start it.
 const PAGES_PER_THREAD_MIN: usize = 32;
 
 /// The state that the layers above store with an epoch, as it was at the epoch switch.
 #[derive(Clone, Default, Debug)]
 pub struct EpochState {
-    /// Their own bytes; they come back when the database is opened.
+    /// The layers' own bytes, returned when the database is opened.
     pub bytes: Vec<u8>,
     /// Where redo of the log begins.
     pub log_start: Lsn,
@@ -46,8 +46,7 @@ pub struct EpochState {
 pub struct EndedEpoch<'p> {
     pool: &'p Pool,
     epoch: Epoch,
-    /// Pages that were dirty at the epoch switch and have not been looked at yet; the next one
-    /// last.
+    /// Pages that were dirty at the epoch switch and were not processed yet. The next one is last.
     pages: Vec<PageId>,
     open: bool,
 }
@@ -60,26 +59,26 @@ pub struct WrittenEpoch<'p> {
 }
 
 impl Pool {
-    /// Pages that writers have written so far because a checkpoint needed them as they were.
+    /// The number of flushes before modify since startup.
     pub fn flushes_before_modify(&self) -> u64 {
         self.counters.flushes_before_modify.get()
     }
 
     /// Ends the current epoch. `at_switch` runs while no mini-transaction is open; its result
-    /// describes that instant. Waits for open mini-transactions; call without latches and outside
-    /// of mini-transactions.
+    /// describes that instant. Waits for open mini-transactions, so the caller must hold no latches
+    /// and must be outside of mini-transactions.
     ///
     /// # Panics
-    /// When another ended epoch is being written.
+    /// If another ended epoch is being written.
     pub fn end_epoch<T>(&self, at_switch: impl FnOnce(Epoch) -> T) -> (EndedEpoch<'_>, T) {
         let (epoch, state) = self.epochs.switch(|ended| {
             self.in_writing.begin(ended);
             (ended, at_switch(ended))
         });
         let mut pages = self.changes_of(epoch).pids_to_write();
-        // Taken from the end: the pages of a tree are written together and in ascending order,
-        // about that of its keys, so that a scan reads the file forward, which is what the kernel
-        // reads ahead for.
+        // The pages are taken from the end. So the pages of a tree are written together and in
+        // ascending order, which is about the order of its keys. A scan then reads the file
+        // forward, and the kernel reads ahead.
         pages.sort_by_cached_key(|pid| Reverse((self.table.entry(*pid).tree(), *pid)));
         (EndedEpoch { pool: self, epoch, pages, open: true }, state)
     }
@@ -91,19 +90,20 @@ impl<'p> EndedEpoch<'p> {
         self.epoch
     }
 
-    /// Pages that remain to be looked at.
+    /// Number of pages not processed yet.
     pub fn pages_left(&self) -> usize {
         self.pages.len()
     }
 
-    /// Leaves out the pages that need not be written any more: their pending changes are saved.
+    /// Removes the pages that need not be written because their pending changes are saved.
     pub fn leave_out_saved(&mut self) -> Result<()> {
         let changes = self.pool.changes_of(self.epoch);
         self.pages.retain(|pid| changes.has(*pid));
         self.check()
     }
 
-    /// Writes up to `pages_max` pages; returns how many are left. After an error, drop the epoch.
+    /// Writes up to `pages_max` pages. Returns the number of pages left. After an error, drop the
+    /// epoch.
     pub fn write_some(&mut self, pages_max: usize) -> Result<usize> {
         for _ in 0..pages_max.min(self.pages.len()) {
             if let Some(pid) = self.pages.pop() {
@@ -114,16 +114,15 @@ impl<'p> EndedEpoch<'p> {
         Ok(self.pages.len())
     }
 
-    /// Writes all pages that are left, with up to `threads` threads, this one among them;
-    /// alone if no other can be started. After an error, drop the epoch: nobody has the pages that
-    /// were left.
+    /// Writes all pages left, with up to `threads` threads including this one; alone if no thread
+    /// can be started. After an error, drop the epoch: the unwritten pages are no longer listed.
     pub fn write_all(&mut self, threads: usize) -> Result<()> {
         let helpers = (self.pages.len() / PAGES_PER_THREAD_MIN).min(threads.saturating_sub(1));
         let pages = Mutex::new(std::mem::take(&mut self.pages));
         thread::scope(|scope| {
             let help = |_| {
                 let thread = thread::Builder::new().name("cheetah-write".into());
-                // Without it the others do its part.
+                // If it cannot start, the other threads do its part.
                 thread.spawn_scoped(scope, || self.write_in_turns(&pages)).ok()
             };
             let helpers: Vec<_> = (0..helpers).filter_map(help).collect();
@@ -135,8 +134,7 @@ impl<'p> EndedEpoch<'p> {
         })
     }
 
-    /// Takes pages from the end of `pages` and writes them until `pages` is empty, or one cannot be
-    /// written.
+    /// Takes pages from the end of `pages` and writes them until `pages` is empty or a write fails.
     fn write_in_turns(&self, pages: &Mutex<Vec<PageId>>) -> Result<()> {
         loop {
             let turn = {
@@ -155,13 +153,13 @@ impl<'p> EndedEpoch<'p> {
         }
     }
 
-    /// Makes the images written so far durable, so that little is left for the end: a long sync
-    /// there makes the commits of that moment wait for the disk.
+    /// Makes the images written so far durable, so that little is left for the final sync: a long
+    /// sync at the end would delay concurrent commits.
     pub fn sync_written(&self) -> Result<()> {
         self.pool.segments.sync()
     }
 
-    /// Writes what is left and makes all images of the epoch durable. Blocks for I/O.
+    /// Writes the pages left, and makes all images of the epoch durable. Blocks for I/O.
     pub fn finish(mut self) -> Result<WrittenEpoch<'p>> {
         self.write_some(usize::MAX)?;
         let changes = self.pool.changes_of(self.epoch);
@@ -174,16 +172,16 @@ impl<'p> EndedEpoch<'p> {
         Ok(WrittenEpoch { ended: self, moved })
     }
 
-    /// Fails once a flush before modify has failed: the epoch cannot be written as it was any more.
-    /// Then drop it.
+    /// Returns an error once a flush before modify has failed: the epoch can no longer be written
+    /// as it was. Then drop the epoch.
     pub fn check(&self) -> Result<()> {
         self.pool.in_writing.take_failure().map_or(Ok(()), Err)
     }
 }
 
 impl WrittenEpoch<'_> {
-    /// Makes the epoch the database, with the state of the epoch switch. The log must be durable up
-    /// to there. Blocks for I/O.
+    /// Commits the epoch with the state of the epoch switch. The log must be durable up to the
+    /// switch. Blocks for I/O.
     pub fn commit(mut self, map: &MapStore, state: &EpochState) -> Result<Epoch> {
         let Self { ended, moved } = &mut self;
         map.commit(Commit {
@@ -208,7 +206,7 @@ impl Drop for EndedEpoch<'_> {
 }
 
 impl Pool {
-    /// Writes a page if it is still dirty in `epoch`.
+    /// Writes a page if it is still dirty, or has pending changes, in `epoch`.
     fn write_page_of(&self, pid: PageId, epoch: Epoch) -> Result<()> {
         let (frame, has_pending) = {
             let entry = self.table.entry(pid);
@@ -227,18 +225,18 @@ impl Pool {
         self.in_writing.end();
         self.numbers.lock().release(epoch);
         self.counters.checkpoints.one();
-        // The epoch is committed whatever becomes of the files: the next checkpoint tries again.
+        // The epoch is committed even if files cannot be removed: the next checkpoint tries again.
         let _ = self.segments.remove_dead(epoch);
     }
 
-    /// Moves everything of `epoch` into the next one. First the dirty pages: afterwards nobody adds
-    /// moves to the old epoch any more, because that takes a page that is dirty in it.
+    /// Moves all changes of `epoch` to the next epoch. Dirty pages first: after that no thread can
+    /// add moves to the old epoch, because only a page that is dirty in it gets one.
     fn abandon(&self, epoch: Epoch) {
         self.in_writing.stop();
         self.counters.checkpoints_abandoned.one();
         let next = Epoch(epoch.0 + 1);
         let (old, new) = (self.changes_of(epoch), self.changes_of(next));
-        // In this order (B5).
+        // B5 requires this order.
         old.pending_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         old.dirty_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
@@ -248,7 +246,7 @@ impl Pool {
         self.in_writing.end();
     }
 
-    /// The changes of a page in an epoch that is given up belong to the next one.
+    /// Moves the changes of a page from an abandoned epoch to the next epoch.
     fn carry_over_page(&self, pid: PageId, given_up: Epoch) {
         let entry = self.table.entry(pid);
         if let Some(frame) = entry.frame() {

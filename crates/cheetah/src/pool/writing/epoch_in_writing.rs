@@ -7,7 +7,7 @@ use crate::base::{Epoch, Error};
 /// See the module.
 #[derive(Default, Debug)]
 pub(in crate::pool) struct EpochInWriting {
-    /// 0 when no checkpoint is in progress, or when it has failed.
+    /// 0 if no checkpoint is in progress, or if it has failed.
     writing: AtomicU64,
     in_progress: AtomicBool,
     failure: Mutex<Option<Error>>,
@@ -22,31 +22,31 @@ impl EpochInWriting {
         }
     }
 
-    /// An epoch switch has ended `epoch`.
+    /// Starts a checkpoint of `epoch`, which an epoch switch has ended.
     pub(in crate::pool) fn begin(&self, epoch: Epoch) {
         let another = self.in_progress.swap(true, Ordering::AcqRel);
         assert!(!another, "one checkpoint at a time");
         self.writing.store(epoch.0, Ordering::Release);
     }
 
-    /// The checkpoint cannot succeed any more: from now on no page is flushed for it before it
-    /// changes. The first reason is kept.
+    /// Marks the checkpoint as failed: from now on no page is flushed for it before a change. Keeps
+    /// the first reason.
     pub(in crate::pool) fn fail(&self, error: Error) {
         self.failure.lock().get_or_insert(error);
         self.writing.store(0, Ordering::Release);
     }
 
-    /// Why the checkpoint failed, if it did and nobody has asked yet.
+    /// The reason why the checkpoint failed, if it did and the reason was not taken yet.
     pub(in crate::pool) fn take_failure(&self) -> Option<Error> {
         self.failure.lock().take()
     }
 
-    /// From now on no page is flushed before it changes.
+    /// From now on no page is flushed before a change.
     pub(in crate::pool) fn stop(&self) {
         self.writing.store(0, Ordering::Release);
     }
 
-    /// The checkpoint is over; another may begin.
+    /// Ends the checkpoint. The next one may begin.
     pub(in crate::pool) fn end(&self) {
         self.stop();
         *self.failure.lock() = None;

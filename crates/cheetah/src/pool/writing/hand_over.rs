@@ -1,52 +1,52 @@
-//! The steps by which the changes of a page become its image in the epoch that they belong to, and
+//! The steps by which the changes of a page become an image in the epoch that they belong to, and
 //! in no other.
 //!
-//! Invariants: W2 and F5 at the head of the room. `interleaving_tests.rs` compiles this file again
-//! over loom, with a pool of one page.
+//! Invariants W2 and F5 are at the head of `writing`. `interleaving_tests.rs` compiles this file
+//! again with loom and a pool of one page.
 
 use super::epoch_in_writing::EpochInWriting;
 use crate::base::{planted, Epoch, Result};
 
-/// The parts that the steps work on, and the steps.
+/// The types and operations that the steps use, and the steps.
 pub(in crate::pool) trait HandOver {
     /// A page in memory.
     type Page;
-    /// The content under its latch.
+    /// The content of the page, under its latch.
     type Content: ?Sized;
-    /// The lock of its entry.
+    /// The lock of the page's entry.
     type Entry<'a>
     where
         Self: 'a;
-    /// Where an image is.
+    /// The location of an image.
     type Location;
 
     fn in_writing(&self) -> &EpochInWriting;
 
     fn entry(&self, page: &Self::Page) -> Self::Entry<'_>;
 
-    /// Runs `f` under the upgradable latch; waits for it.
+    /// Runs `f` under the upgradable latch. Waits for the latch.
     fn with_latch<R>(&self, page: &Self::Page, f: impl FnOnce(&Self::Content) -> R) -> R;
 
     fn is_freed(&self, page: &Self::Page) -> bool;
 
-    /// The epoch whose changes are not written yet.
+    /// The epoch of the changes that are not written yet.
     fn dirty(&self, page: &Self::Page) -> Option<Epoch>;
 
-    /// Makes it dirty in that epoch, and in no other; clean for `None`.
+    /// Makes the page dirty in `epoch`, and in no other; clean for `None`.
     fn set_dirty(&self, entry: &Self::Entry<'_>, page: &Self::Page, epoch: Option<Epoch>);
 
     /// Writes an image.
     fn append(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) -> Result<Self::Location>;
 
-    /// The image is the page's newest one of the epoch.
+    /// Makes an image the page's newest image of the epoch.
     fn locate(&self, entry: &mut Self::Entry<'_>, page: &Self::Page, location: Self::Location, epoch: Epoch);
 
     fn count_flush_before_modify(&self);
 
-    /// Runs under the exclusive latch, before the content changes for the first time under a guard.
+    /// Runs under the exclusive latch, before the first change through a guard.
     ///
     /// # Panics
-    /// When the page has been freed.
+    /// If the page was freed.
     fn before_change(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
         if self.dirty(page) == Some(epoch) {
             return;
@@ -59,9 +59,9 @@ pub(in crate::pool) trait HandOver {
         self.set_dirty(&entry, page, Some(epoch));
     }
 
-    /// W2: writes the page when it is dirty in the epoch that a checkpoint is writing. When that
-    /// fails, the checkpoint is given up: its changes stay dirty and go into the next one. Under
-    /// the exclusive or upgradable latch.
+    /// W2: writes the page if it is dirty in the epoch that a checkpoint is writing. If the write
+    /// fails, the checkpoint is abandoned: its changes stay dirty and belong to the next one. The
+    /// caller holds the exclusive or upgradable latch.
     fn flush_before_modify(&self, page: &Self::Page, content: &Self::Content, epoch: Epoch) {
         let of_checkpoint = self.dirty(page).is_some_and(|dirty| dirty != epoch);
         if !of_checkpoint || self.in_writing().writing().is_none() {
@@ -73,14 +73,14 @@ pub(in crate::pool) trait HandOver {
         }
     }
 
-    /// Writes an image and marks the page clean; does nothing to a clean one. Under the exclusive
-    /// or upgradable latch.
+    /// Writes an image and marks the page clean. Does nothing to a clean page. The caller holds the
+    /// exclusive or upgradable latch.
     fn write_image(&self, page: &Self::Page, content: &Self::Content) -> Result<()> {
         let Some(before) = self.dirty(page) else { return Ok(()) };
         let location = self.append(page, content, before)?;
         let mut entry = self.entry(page);
-        // A checkpoint given up meanwhile has moved the page to the next epoch; its content is the
-        // same.
+        // If the checkpoint was abandoned meanwhile, the page was moved to the next epoch with the
+        // same content.
         let now = self.dirty(page).unwrap_or(before);
         let epoch = if planted::is_on("pool: do not look again whose an image is") { before } else { now };
         self.locate(&mut entry, page, location, epoch);
@@ -101,7 +101,7 @@ pub(in crate::pool) trait HandOver {
         }
     }
 
-    /// The changes of a page in an epoch that is given up belong to the next one.
+    /// Moves the changes of a page from an abandoned epoch to the next epoch.
     fn carry_over(&self, entry: &Self::Entry<'_>, page: &Self::Page, given_up: Epoch) {
         if self.dirty(page) == Some(given_up) {
             self.set_dirty(entry, page, Some(Epoch(given_up.0 + 1)));

@@ -1,17 +1,17 @@
-//! Write-back: when pages are written, and how their changes come into the epoch they belong to.
+//! Write-back: when pages are written, and how their changes get into the right epoch.
 //!
 //! Invariants
 //!   W1  (C1) Locations and the moves of an epoch change only in `install` and `free`, under the
-//!       lock of the page's entry. An epoch's move of a page is never older in content than that of
-//!       the epoch before. `abandon` hands the moves of an epoch on to the next when nobody can add
-//!       any.
+//!       lock of the page's entry. The content of a page's image in the moves of an epoch is never
+//!       older than in the previous epoch. `abandon` passes the moves of an epoch to the next one
+//!       when no thread can add any.
 //!   W2  Flush before modify: a page that is dirty in the epoch being written is written before it
-//!       changes. Nobody sees an image of epoch n with a change of n+1 in it.
-//!   W3  Between being allocated and being built a page is dirty and all zero. Only threads that
-//!       write pages of the current epoch meet it: an epoch that has ended has built all its pages.
-//!   F5  A page becomes dirty, clean, or dirty in another epoch under the lock of its entry: from
-//!       clean to dirty under the exclusive latch, to clean under the exclusive or the upgradable
-//!       one.
+//!       changes. So no image of epoch n contains a change of n+1.
+//!   W3  Between its allocation and its building a page is dirty and all zero. Only threads that
+//!       write pages of the current epoch encounter it: all pages of an ended epoch are built.
+//!   F5  The epoch in which a page is dirty, if any, changes under the lock of its entry. A clean
+//!       page becomes dirty under the exclusive latch. A dirty page becomes clean under the
+//!       exclusive or the upgradable latch.
 
 mod cleaner;
 mod cleaner_work;

@@ -1,15 +1,15 @@
-//! How fast background writing goes, and how much writers are slowed down when it cannot keep up.
+//! The rate of background writing, and the delay of writers when it falls behind.
 //!
-//! Both rise smoothly with the pressure, so that throughput bends and never falls off a cliff.
+//! Both rise smoothly with the pressure, so that throughput falls gradually.
 
-/// Above this share of dirty pages, in percent of the bytes of the frames, the cleaner has a rate;
-/// it is used when the pressure is high.
+/// From this share of dirty pages on, in percent of the bytes of the frames, the cleaner's rate is
+/// not 0. The rate is used only when the pressure is high.
 const DIRTY_LOW_PERCENT: u64 = 10;
-/// At this share the cleaner uses all the I/O it may, and soon more.
+/// At this share the cleaner uses all of the I/O capacity, and above it more.
 const PRESSING_PERCENT: u64 = 75;
-/// At this share writers start to be delayed: the cleaner does not keep up.
+/// From this share on writers are delayed: the cleaner falls behind.
 const DELAYING_PERCENT: u64 = 85;
-/// At this share writers are delayed the most.
+/// At this share the delay is the longest.
 const FULL_PERCENT: u64 = 97;
 /// The longest delay of one operation.
 const DELAY_MAX_NS: u64 = 500_000;
@@ -17,7 +17,7 @@ const DELAY_MAX_NS: u64 = 500_000;
 /// The pressures, in percent of their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Pressure {
-    /// Bytes of the dirty pages, of what frames may take.
+    /// Bytes of the dirty pages, in percent of the frames' limit.
     pub dirty_percent: u64,
     /// Log written since the last checkpoint began.
     pub log_percent: u64,
@@ -28,7 +28,7 @@ impl Pressure {
         self.dirty_percent.max(self.log_percent)
     }
 
-    /// Whether so many pages are dirty that the cleaner writes any page.
+    /// Returns whether so many pages are dirty that the cleaner writes any dirty page.
     pub fn is_high(self) -> bool {
         self.dirty_percent >= PRESSING_PERCENT
     }
@@ -45,16 +45,16 @@ impl Pressure {
         }
     }
 
-    /// Pages a second that a checkpoint with `pages_left` writes to end within `seconds_left`, or
-    /// faster when the log or the pool fills up.
+    /// Pages a second that a checkpoint with `pages_left` must write to end within `seconds_left`,
+    /// or more when the log or the pool fills up.
     pub fn checkpoint_pages_per_second(self, pages_left: usize, seconds_left: u64, io_capacity: u32) -> u64 {
         let in_time = pages_left as u64 * 5 / (4 * seconds_left.max(1));
         let pressed = u64::from(io_capacity) * self.worst() / 50;
         in_time.max(pressed).max(u64::from(io_capacity) / 4)
     }
 
-    /// How long a writer should pause before its next operation, in nanoseconds, because of dirty
-    /// pages; the log slows writers down by itself.
+    /// The delay of a writer before its next operation, in nanoseconds, because of dirty pages. The
+    /// log slows writers down by itself.
     pub fn delay_ns(self) -> u64 {
         let over = self.dirty_percent.clamp(DELAYING_PERCENT, FULL_PERCENT) - DELAYING_PERCENT;
         let range = FULL_PERCENT - DELAYING_PERCENT;

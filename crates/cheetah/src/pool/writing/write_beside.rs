@@ -1,5 +1,5 @@
-//! Writing the changed pages of a tree beside other work on it, so that little is left to the
-//! checkpoint that follows.
+//! Writing the dirty pages of a tree concurrently with other work, so that little is left to the
+//! next checkpoint.
 
 use crate::base::{statement_threads, Result, TreeId};
 use crate::pool::Pool;
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 impl Pool {
-    /// Does `work`, and writes meanwhile, on another thread if a statement may have one, changed
-    /// pages of a tree, so that little of it is left to a checkpoint afterwards. In any case it
-    /// finishes the trial of the dictionary that they are written with, see
-    /// [`finish_trial`](Self::finish_trial). The caller keeps the tree from being dropped and
-    /// others from changing it: those pages would be written again. Errors are those of `work`: a
-    /// thread that needs the pages on disk meets the others again.
+    /// Runs `work`. If the statement may use another thread, this thread writes dirty pages of
+    /// `tree` meanwhile, so that little is left to a checkpoint afterwards. It also makes the due
+    /// trial of the tree's dictionary, see [`Trial::finish`](crate::pool::Trial::finish). The
+    /// caller keeps the tree from being dropped and from being changed: changed pages would be
+    /// written again. Only errors of `work` are returned: a thread that needs the pages on disk
+    /// gets the other errors again.
     pub fn write_beside<T>(&self, tree: TreeId, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let helper = (statement_threads() > 1).then(|| {
                 let thread = thread::Builder::new().name("cheetah-write".into());
-                // Without it the checkpoint has more to do.
+                // If it cannot start, the checkpoint has more to do.
                 thread.spawn_scoped(scope, || self.write_tree(tree, &is_over)).ok()
             });
             let done = work();

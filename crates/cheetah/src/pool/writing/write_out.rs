@@ -1,7 +1,7 @@
 //! From frame to image: writing pages, and the one place where a page gets a new location. (`free`
-//! in `pages/allocate.rs` ends the location of a page that goes.)
+//! in `pages/allocate.rs` ends the location of a freed page.)
 //!
-//! Invariants: W1 and W3 at the head of the room; `hand_over` has the order of the steps.
+//! Invariants W1 and W3 are at the head of `writing`. `hand_over` defines the order of the steps.
 
 use super::epoch_in_writing::EpochInWriting;
 use super::hand_over::HandOver;
@@ -65,8 +65,8 @@ impl HandOver for Pool {
 }
 
 impl Pool {
-    /// As [`write_out`](HandOver::write_out); `false` when the latch is not free, or when the page
-    /// has been allocated but the mini-transaction that did so has not built it yet (W3).
+    /// Like [`write_out`](HandOver::write_out), but returns `false` if the latch is not free, or if
+    /// the page is allocated but not built yet (W3).
     pub(crate) fn try_write_out(&self, frame: &Arc<Frame>) -> Result<bool> {
         let Some(bytes) = frame.try_latch_to_write_out() else { return Ok(false) };
         if !is_built(&bytes) {
@@ -113,7 +113,7 @@ impl Pool {
     }
 
     /// The only place where a page gets a new location (W1). `content` is the epoch that the image
-    /// belongs to; the image before becomes dead when that epoch commits.
+    /// belongs to. The previous image becomes dead when this epoch commits.
     pub(crate) fn install(&self, entry: &mut PageEntry, pid: PageId, location: Location, content: Epoch) {
         if self.in_writing.writing() == Some(content) {
             let newer = self.changes_of(Epoch(content.0 + 1)).moved(pid);

@@ -1,9 +1,9 @@
-//! Images that name a page as their dictionary which is another one, damaged, or none.
+//! Images that name another, a damaged, or no dictionary page as their dictionary.
 
 use super::*;
 
-/// A dictionary's page with other content than images name it with: zstd may well make something of
-/// it.
+/// A dictionary's page with other content than its images expect: zstd might decode it to
+/// something.
 #[test]
 fn another_dictionary_in_the_place_of_one_is_refused() {
     let db = database();
@@ -40,8 +40,8 @@ fn content_error(db: &Database, pid: PageId) -> String {
     content(db, pid).unwrap_err().to_string()
 }
 
-/// One that cannot be read is asked for once; from then on the one before it is written with, or
-/// none.
+/// A dictionary that cannot be read is requested once. From then on images are written with the
+/// previous dictionary, or without one.
 #[test]
 fn nothing_more_is_written_with_a_damaged_dictionary() {
     let db = database();
@@ -50,7 +50,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     checkpoint(&db);
     let page = dictionary_pages(&db)[0];
     let db = after_power_cut(db);
-    // As if it had been damaged: the page is not a dictionary.
+    // Simulates damage: the page is not a dictionary.
     plant(&db, page, pids[0]);
     for expected in [true, false] {
         let new = add(&db, TREE, &text(5, 400));
@@ -61,7 +61,7 @@ fn nothing_more_is_written_with_a_damaged_dictionary() {
     assert_eq!(db.pool.dictionaries().len(), 1, "it stays the tree's");
 }
 
-/// Writes an image of a page that names another one as its dictionary.
+/// Writes an image of a page that names another page as its dictionary.
 fn plant(db: &Database, pid: PageId, named: PageId) {
     let mut bytes = PageBuf::new(512);
     let mut page = build_content(&mut bytes, PageKind::Blob, TREE, PageId::NONE, 0);
@@ -83,7 +83,7 @@ fn plant(db: &Database, pid: PageId, named: PageId) {
     db.pool.install(&mut db.pool.table.entry(pid), pid, location, mtr.epoch());
 }
 
-/// The named page is in memory, and somebody changes it: perhaps who reads.
+/// The named page is in memory, and a thread is changing it: possibly the reader itself.
 #[test]
 fn a_reader_does_not_wait_for_the_latch_of_what_an_image_names() {
     let db = database();
@@ -98,8 +98,8 @@ fn a_reader_does_not_wait_for_the_latch_of_what_an_image_names() {
     drop(latched);
 }
 
-/// Images name themselves, each other, and a page that is no dictionary; read one by one and by
-/// several threads.
+/// Images name themselves, each other, and a page that is no dictionary. One thread and several
+/// threads read them.
 #[test]
 fn whatever_an_image_names_its_reader_ends() {
     for round in 0..3 {
