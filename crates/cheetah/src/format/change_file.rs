@@ -197,7 +197,8 @@ pub fn open_block(
     let raw = Reader::new(head).u32()? as usize;
     ensure(raw <= BLOCK_BYTES_MAX, "impossible length of a block")?;
     if let Some(key) = key {
-        let (nonce, closed) = stored.split_first_chunk_mut().ok_or(Defect::new("an encrypted block without a nonce"))?;
+        let (nonce, closed) =
+            stored.split_first_chunk_mut().ok_or(Defect::new("an encrypted block without a nonce"))?;
         key.apply(nonce, closed);
         stored = closed;
     }

@@ -78,7 +78,10 @@ impl FormatChange {
             let Some(was) = was else { continue };
             ensure(from.fixed.get(usize::from(*was)) == Some(width), "fixed column that gets another width")?;
         }
-        ensure(self.vars.iter().flatten().all(|was| *was < from.var_count), "variable column that does not exist")?;
+        ensure(
+            self.vars.iter().flatten().all(|was| *was < from.var_count),
+            "variable column that does not exist",
+        )?;
         ensure(are_distinct(&self.fixed) && are_distinct(&self.vars), "column that is kept twice")?;
         let fits = |at: u32, count: u32, bytes: u16| u64::from(at) + u64::from(count) <= 8 * u64::from(bytes);
         let run_fits = |run: &BitRun| {
