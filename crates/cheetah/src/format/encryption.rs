@@ -8,7 +8,7 @@
 //!   I3  Secrets are wiped when they are dropped, and never printed.
 //! Layout    docs/developers/format.md, "Encryption".
 //! Sources   AES-256 (FIPS 197) in counter mode (NIST SP 800-38A); HMAC-SHA-256 (RFC 2104) as the
-//! key derivation function.
+//!           key derivation function.
 
 use super::bytes::{Defect, Reader};
 use aes::cipher::{InnerIvInit, KeyInit, StreamCipher, StreamCipherCoreWrapper, StreamCipherSeek};

@@ -7,7 +7,7 @@
 //!   knows was durable. Only damage to the last synced bytes, with neither of them, looks like a
 //!   torn end.
 //! Errors    Corruption, which names the file; Unsupported for a newer format; errors of the
-//! callback.
+//!           callback.
 
 use super::files::{path_of, read_header, sequences, LiveFile, DIR};
 use super::frames::{Frame, FrameReader};

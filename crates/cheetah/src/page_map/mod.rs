@@ -22,7 +22,7 @@
 //!       damaged, the other is read. Once something is in one file only, a new base is due.
 //!
 //! Errors    Corruption if bytes that CONTROL names are in neither file as written; DiskFull and Io
-//! leave the committed epoch unchanged; Fatal after a failed sync.
+//!           leave the committed epoch unchanged; Fatal after a failed sync.
 
 mod control_file;
 mod load;

@@ -2,16 +2,16 @@
 //!
 //! The steps, in order:
 //! 1. If there is a MANIFEST, compare the files with it. Read CONTROL, and get the keys. Remove
-//!    1. If there is a MANIFEST, compare the files with it. Read CONTROL, and get the keys. Remove
-//!       MANIFEST, durably; then write a new incarnation, durably. The caller has locked the
-//!       directory.
+//!    MANIFEST, durably; then write a new incarnation, durably. The caller has locked the
+//!    directory.
 //! 2. Open the segments, the pool and the state of the last epoch, with the saved changes of
 //!    leaves.
 //! 3. Redo; then the log continues in a new file.
-//!    4. Give unfinished transactions owners, and lock their tables. Drop shadow tables of those
-//!       that are not prepared, and posting tables that no definition names.
-//!    5. Roll back the unprepared ones, purge the history of the others, and make a checkpoint; or
-//!       leave all of that to the background.
+//! 4. Give unfinished transactions owners, and lock their tables. Drop shadow tables of those that
+//!    are not prepared, and posting tables that no definition names.
+//! 5. Roll back the unprepared ones, purge the history of the others, and make a checkpoint; or
+//!    leave all of that to the background.
+//!
 //! No session is served before step 4 is done. So no session changes a row that is still to be
 //! rolled back, and consistent reads do not see such a row (S7).
 

@@ -10,7 +10,7 @@
 //!   O4  If a file system reports free space and then refuses a write (a quota), its reports are
 //!       not trusted until the whole reserve could be allocated.
 //! Locks     `known`, a leaf, taken under those of the log's files; held while the file system is
-//! queried, and while the file of the reserve grows or shrinks.
+//!           queried, and while the file of the reserve grows or shrinks.
 
 #[cfg(test)]
 mod tests;
