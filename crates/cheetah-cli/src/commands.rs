@@ -39,9 +39,9 @@ fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     Ok(Db::open(env, config(keys))?)
 }
 
-/// With keys, everything written to an encrypted database is encrypted, except for tables that must
-/// not be. For tables without a setting the server's default is unknown here, and the log has rows
-/// of all tables.
+/// With keys, everything written to an encrypted database is encrypted, except for tables whose
+/// setting forbids it. The server's default for tables without a setting is not known here, and the
+/// log has rows of all tables.
 fn config(keys: &KeySource) -> Config {
     let encrypts = keys.is_there();
     Config {

@@ -1,5 +1,5 @@
 //! Buffers for I/O that start at a multiple of [`ALIGN_BYTES`]. Devices and the page cache work in
-//! blocks of that size, and I/O that bypasses the page cache requires them.
+//! blocks of that size, and I/O that bypasses the page cache requires such buffers.
 //!
 //! Invariants
 //!   A1  A buffer with a capacity of at least [`ALIGN_BYTES`] is aligned. A smaller one need not

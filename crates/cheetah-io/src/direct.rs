@@ -86,8 +86,8 @@ impl DirectFile {
         }
     }
 
-    /// The error of a short read that ended at `end`. Only at the end of the file it means that the
-    /// file is too short.
+    /// The error of a short read that ended at `end`: only at the end of the file does it mean that
+    /// the file is too short.
     fn too_few(&self, end: u64) -> io::Error {
         match self.len() {
             Ok(len) if end < len => io::Error::other(format!("a read ended at {end} of {len} bytes")),

@@ -1,10 +1,10 @@
 //! The heap of the process: the memory of `malloc`.
 
-/// Returns the pages of freed memory that the allocator keeps between blocks in use to the system.
-/// The allocator itself does so only at the end of the heap. This searches the freed memory of all
-/// threads of the process, and meanwhile no thread can allocate from the arena being searched:
-/// about a millisecond with 30 MB of heap, 60 with 2 GB in 100,000 holes (decision 21). Does
-/// nothing with a C library other than glibc.
+/// Returns freed memory that the allocator keeps between blocks in use to the system, in whole
+/// pages. The allocator itself does so only at the end of the heap. This searches the freed memory
+/// of all threads of the process, and meanwhile no thread can allocate from the arena being
+/// searched: about a millisecond with 30 MB of heap, 60 with 2 GB in 100,000 holes (decision 21).
+/// Does nothing with a C library other than glibc.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "a function of the C library")]

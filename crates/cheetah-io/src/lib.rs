@@ -7,7 +7,7 @@
 //!
 //! There are two implementations of [`Disk`]: [`posix`], the real one, and [`sim`], which knows for
 //! each file which bytes are durable and which a power cut may still lose. [`overlay`] wraps a disk
-//! that must only be read.
+//! that must not change.
 
 pub mod aligned;
 pub mod blocks;

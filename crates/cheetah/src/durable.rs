@@ -5,8 +5,8 @@
 //!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
 //!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
 //!       would succeed and prove nothing.)
-//!   D3  docs/developers/durability.md lists which barrier is between which writes; it is changed
-//!       before the code.
+//!   D3  docs/developers/durability.md lists the barriers between writes; it is updated before the
+//!       code.
 //!
 //! This module also has the only function that unlinks files which a pinned snapshot may name
 //! ([`pins`]), and owns the free space ([`space`]).

@@ -22,7 +22,7 @@ pub enum CrashPolicy {
     SyncedOnly,
     /// All of it.
     Everything,
-    /// Only this one of the written sectors; lengths and entries are all kept or all lost, by seed.
+    /// Of the written sectors only this one; lengths and entries are all kept or all lost, by seed.
     OneWriteAlone(usize),
     /// All units except this one.
     AllButOne(usize),

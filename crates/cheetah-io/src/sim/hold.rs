@@ -54,7 +54,7 @@ impl Held {
         !state.is_reached && !state.is_over
     }
 
-    /// Returns whether it holds this operation; then it holds no other.
+    /// Returns whether it holds this operation. It holds at most one.
     pub(super) fn takes(&self, op: Op, path: &str) -> bool {
         if self.op != op || !path.contains(&self.path) {
             return false;

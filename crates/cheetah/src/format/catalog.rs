@@ -10,8 +10,8 @@
 //!   I4  A definition is written in the oldest version that can express it, so that older engines
 //!       read it: version 2 if its rows have one row-format version, 3 with several, 4 with
 //!       described columns or constraints, 5 with full-text indexes, 6 with encryption settings.
-//!       The table of removed words is always version 7, so that no engine opens the database which
-//!       would return removed words.
+//!       The table of removed words is always version 7, so that an older engine, whose queries
+//!       would find removed words, refuses to open the database.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/developers/format.md, "Catalog rows".

@@ -1,8 +1,8 @@
 //! Encryption: encrypted blocks, and key streams of log files and runs.
 //!
 //! Invariants
-//!   I1  The key of an encrypted block and that of a log file are derived from the server's key for
-//!       that use and this database alone, so they are never the key of another use.
+//!   I1  The key for encrypted blocks and the key of each log file are derived from the server's
+//!       key for one use and one database, so no other use of the server's key has the same key.
 //!   I2  The name of a key identifies its bytes: a key with the same ID and version but other bytes
 //!       has another name.
 //!   I3  Secrets are wiped when they are dropped, and never printed.

@@ -34,7 +34,7 @@ impl Parity {
     }
 
     /// XORs this parity into the file's bytes at position `at`. If this is the XOR of the file's
-    /// parity and the parity of the damaged file, that repairs the bytes.
+    /// parity and the parity of the damaged file, the bytes are repaired.
     pub fn apply(&self, at: u64, bytes: &mut [u8]) {
         each_piece(at, bytes.len(), |place, piece| {
             let wrong = self.0.get(place..).unwrap_or_default();

@@ -320,8 +320,8 @@ pub fn put_marked<E>(
     Ok(1..end)
 }
 
-/// The row-format version of the bytes of stored rows that are written from now on, including the
-/// number: for compression by column.
+/// The row-format version, including the number in front, of rows that are stored from now on. Used
+/// for compression by column.
 pub fn marked_format(older: &[OlderFormatVersion], newest: &RowFormatVersion) -> RowFormatVersion {
     let mark = u16::from(!older.is_empty());
     RowFormatVersion { null_bytes: newest.null_bytes.saturating_add(mark), ..newest.clone() }

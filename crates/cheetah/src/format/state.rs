@@ -49,12 +49,13 @@ pub struct TxnState {
 pub struct PurgeState {
     /// All finish records before this position of the undo log were processed.
     pub at: UndoPtr,
-    /// The newest unpurged undo record of the transaction whose finish record is the next; 0 if
-    /// purge has not begun with it.
+    /// The newest unpurged undo record of the transaction whose finish record is next; 0 if purge
+    /// has not begun with it.
     pub head: UndoPtr,
     /// Number of the record at `head`.
     pub undo_no: u64,
-    /// The number of pages already freed of the large values that the record at `head` freed.
+    /// The number of pages that are already free, among the pages of the large values that the
+    /// record at `head` freed.
     pub freed_pages: u64,
 }
 

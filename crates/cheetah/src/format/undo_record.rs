@@ -80,7 +80,7 @@ pub struct UndoRow<'a> {
     /// The delete-marked row that was at the new key, if that differs from the old key: for
     /// inserts, and for updates that change the key.
     pub marked: Option<Before<'a>>,
-    /// Locators of the large values to free after commit, without gaps.
+    /// Concatenated locators of the large values to free after commit.
     pub freed: &'a [u8],
     /// Secondary entries.
     pub entries: Vec<UndoEntry<'a>>,

@@ -81,7 +81,7 @@ pub(super) struct Files {
     durable: Arc<Durable>,
     keys: Arc<Keys>,
     limits: FileLimits,
-    /// The most old files to keep for reuse while files are longer than the shortest.
+    /// Most old files to keep for reuse while files are longer than the shortest.
     reserve_max: usize,
     /// The length that files should have now.
     usual_bytes: u64,
@@ -330,8 +330,8 @@ impl Files {
         trimmed
     }
 
-    /// The files with the log from `from` to `end`, both of which must be in files, each with the
-    /// end of the requested part.
+    /// The files with the log from `from` to `end`, each with the end of its needed part. Both
+    /// positions must be in files.
     pub(super) fn with_range(&self, from: Lsn, end: Lsn) -> Vec<(LiveFile, Lsn)> {
         let first = self.live.iter().rposition(|file| file.start <= from).unwrap_or(0);
         let files = self.live.range(first..).enumerate();

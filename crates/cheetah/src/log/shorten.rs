@@ -27,8 +27,8 @@ impl Log {
         }
     }
 
-    /// Continues in a new file if the current one is not encrypted with the key that is current
-    /// now, or is encrypted and should not be. Blocks for I/O.
+    /// Continues in a new file if the encryption of the current file is out of date. Blocks for
+    /// I/O.
     pub fn close_as_wanted(&self) -> Result<()> {
         while self.tail.lock().is_closed_otherwise() {
             // So that every taken ready file is started.

@@ -58,9 +58,9 @@ impl Log {
     /// Waits until there is space. Must be called before entering the gate, never inside.
     ///
     /// Returns `DiskFull` if there is no disk space for the next file, or if less of the reserve
-    /// than `stays` remains while it waits: then no checkpoint may succeed. Returns `Interrupted`
-    /// if `interrupted` returns true. A single-threaded caller must check [`Log::space`] first and
-    /// make a checkpoint itself, because no other thread would.
+    /// than `stays` remains while it waits, because then a checkpoint might fail. Returns
+    /// `Interrupted` if `interrupted` returns true. A single-threaded caller must check
+    /// [`Log::space`] first and make a checkpoint itself, because no other thread would.
     pub fn wait_for_space(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {

@@ -290,8 +290,8 @@ impl Tail {
         (std::mem::take(&mut self.pieces), self.end)
     }
 
-    /// Takes a buffer for reuse. A buffer that grew for a long frame is shrunk, and a smaller one,
-    /// for a short piece at the end of a file, is not kept.
+    /// Takes a buffer for reuse. A buffer that grew for a long frame is shrunk first. A buffer that
+    /// is too small, from a short piece at the end of a file, is not kept.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         let size = self.buffer_bytes + BUFFER_MARGIN_BYTES;
         if buffer.capacity() < size || self.spare.len() >= BUFFERS_COUNT {

@@ -14,7 +14,7 @@ pub struct Loaded {
     pub state: Vec<u8>,
     /// Whether something was damaged in one of two files, and read from the other.
     pub is_damaged: bool,
-    /// IDs of the files that have no copy, or whose copy only exists.
+    /// IDs of the map files for which the file or its copy is missing.
     pub without_copy: Vec<u64>,
 }
 

@@ -86,7 +86,7 @@ struct Inner {
     state_bytes: u64,
     /// The newest epoch that a copy of CONTROL may name since the database was opened.
     may_be_named: Epoch,
-    /// IDs of files that CONTROL names and that have no copy, or whose copy alone exists.
+    /// IDs of files that CONTROL names and for which the file or its copy is missing.
     without_copy: Vec<u64>,
     /// Whether something that CONTROL names is damaged in one of two files.
     is_damaged: bool,
@@ -222,7 +222,7 @@ impl MapStore {
 
     /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller must
     /// have made durable everything that the changes and the state rely on. After `Ok` the epoch is
-    /// committed. After DiskFull or Io the previous epoch must still be taken for the committed
+    /// committed. After DiskFull or Io the previous epoch must still be treated as the committed
     /// one; the changes must be part of a later commit.
     ///
     /// # Panics

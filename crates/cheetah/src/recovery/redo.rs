@@ -136,8 +136,8 @@ impl<'l> Redo<'l> {
             LogRecord::Commit(txn, stamp) => self.note_transition(txn, Transition::Commit(stamp)),
             LogRecord::Abort(txn) => self.note_transition(txn, Transition::Abort),
             record => {
-                // UNDO and AUTO_INCREMENT do not affect sorted changes: no transaction that rolls
-                // back has any.
+                // No changes of a rolling-back transaction's rows have been sorted since it locked
+                // them.
                 let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
                 if !keeps_sorted && !planted::is_on("redo: change the catalog before what is sorted") {
                     self.apply_sorted()?;

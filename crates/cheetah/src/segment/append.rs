@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// A segment ID has 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
-/// While space is short, new segments are this part of the reserve long, but at least
-/// [`SHORT_BYTES_MIN`].
+/// While space is short, a new segment has at most this part of the reserve, or [`SHORT_BYTES_MIN`]
+/// if that is more.
 const SHORT_PART: u64 = 8;
 const SHORT_BYTES_MIN: u64 = 1 << 20;
 
@@ -196,7 +196,7 @@ impl Segments {
         }
     }
 
-    /// Writes everything to the files that was appended to the stream before the call.
+    /// Writes to the files everything that was appended to the stream before the call.
     pub(super) fn write_tail(&self, stream: Stream) -> Result<()> {
         let tail = &self.stream(stream).tail;
         let goal = tail.goal();

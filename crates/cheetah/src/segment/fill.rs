@@ -6,9 +6,9 @@ const FILL_BUSY: u64 = 560;
 const FILL_IDLE: u64 = 920;
 
 /// Returns the fill (live bytes per 1000 bytes of file) that garbage collection aims at. It depends
-/// on the bytes that users write, the bytes that the device can write, and the space. Under load,
-/// copying competes with users; when idle, only space matters. When less than a tenth of the live
-/// bytes is free on the disk, space matters under load too.
+/// on the bytes per second that users write and that the device can write, and on the space. Under
+/// load, copying competes with users; when idle, only space matters. When less than a tenth of the
+/// live bytes is free on the disk, space matters under load too.
 pub fn fill_target(
     user_bytes_per_s: u64,
     device_bytes_per_s: u64,

@@ -8,14 +8,14 @@ use crate::base::{planted, Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The live bytes are spread over at least this number of segments, by starting shorter ones. But a
-/// segment is not full below the second number of bytes, if the full size allows that.
+/// Segments are made shorter so that the live bytes are spread over at least this number of them.
+/// But a segment is not full below the second number of bytes, unless the configured size is less.
 const SEGMENTS_MIN: u64 = 32;
 const FULL_BYTES_MIN: u64 = 4 << 20;
 /// Sealed segments shorter than this part of the least size of full segments are worth merging when
 /// there are many.
 const SMALL_PART: u64 = 4;
-/// If less than this part of a segment is dead, moving the rest is not worth it; gaps between
+/// If less than this part of a segment is dead, moving the live bytes is not worth it; gaps between
 /// images are about half of that part.
 const GAIN_PART: u64 = 16;
 /// With less garbage than this, an open segment is not ended early, unless segments are small

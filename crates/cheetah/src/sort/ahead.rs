@@ -1,8 +1,8 @@
 //! Sorted records that a thread merges while its caller uses the previous ones.
 //!
 //! Invariants
-//!   A1  The thread has ended when this value was dropped, when it has returned the end of the
-//!       records, or an error.
+//!   A1  The thread has ended once this value is dropped, or has returned the end of the records or
+//!       an error.
 
 use super::batch::{Batch, Position};
 use super::Merge;

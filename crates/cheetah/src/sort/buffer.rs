@@ -179,7 +179,7 @@ impl Buffer {
         self.places.get(no).map_or((&[], &[]), |place| record_of(&self.pieces, place))
     }
 
-    /// Takes over the guaranteed piece, if `gone`, another buffer of the sorter, had it.
+    /// Takes over the guaranteed piece if `gone`, another buffer of the same sorter, had it.
     pub(super) fn replace(&mut self, gone: Self) {
         self.has_certain_piece |= gone.has_certain_piece;
     }

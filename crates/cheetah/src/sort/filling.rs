@@ -2,8 +2,7 @@
 //!
 //! Invariants
 //!   F1  Each sorter gets its records in the order in which they were pushed.
-//!   F2  When this value has been dropped, the thread has ended, for whatever reason it was
-//!       dropped.
+//!   F2  Once this value is dropped, for whatever reason, the thread has ended.
 //!   F3  Few records need no thread: it starts once there are enough. It ends when memory is full:
 //!       from then on sorters have threads of their own that write.
 //! Blocking  [`Filling::push`] waits while two batches are queued.
@@ -165,7 +164,7 @@ fn fill_all(
             has_spilled.store(true, Relaxed);
         }
         batch.clear();
-        // This fails if no thread needs it any more.
+        // This fails if the caller has dropped its end.
         let _ = empty.send(batch);
     }
     Ok(sorters)

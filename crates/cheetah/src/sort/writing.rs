@@ -1,8 +1,7 @@
 //! A full buffer that a thread sorts and writes as a run while its sorter fills another one.
 //!
 //! Invariants
-//!   W1  When this value has been dropped, the thread has ended, for whatever reason it was
-//!       dropped.
+//!   W1  Once this value is dropped, for whatever reason, the thread has ended.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Writer;

@@ -1,8 +1,8 @@
 //! Free disk space: the single owner, which decides what may begin while little space is left.
 //!
 //! Invariants (O1 to O5 of docs/developers/durability.md)
-//!   O1  Work begins only if its bytes fit in addition to those promised, and if the part of the
-//!       reserve remains that other work needs to free space.
+//!   O1  Work begins only if its bytes and all promised bytes fit, without the part of the reserve
+//!       that other work needs to free space.
 //!   O2  Appended bytes count as written at once, not when they reach their file.
 //!   O3  While little space is left, the reserve is allocated in a file, which shrinks to make way
 //!       for bytes to be written. The length of the file has no meaning: a startup accepts any
@@ -34,13 +34,13 @@ const SHORT_BELOW: u64 = 3;
 const MARGIN_PART: u64 = 8;
 /// The file of the reserve grows and shrinks in steps of this part of the reserve.
 const STEP_PART: u64 = 16;
-/// The least reserve, in log files of the shortest length, so that one fits into each of its parts;
-/// and the largest part of a disk that it may take for that.
+/// The minimum of the reserve, as a number of log files of the shortest length, so that each part
+/// of the reserve can hold one; and the largest part of a disk that this minimum may be.
 const RESERVE_LOG_FILES: u64 = 16;
 const RESERVE_PART_MAX: u64 = 2;
 /// Otherwise the reserve is a sixteenth of the disk, but at most two segments, so that garbage
-/// collection has one to copy and one to fill; or eight short segments, if these take at most the
-/// last number of bytes.
+/// collection has one to copy and one to fill. If segments are short, the maximum is eight segments
+/// or the last number of bytes, whichever is less.
 const RESERVE_PART: u64 = 16;
 const RESERVE_SEGMENTS: u64 = 2;
 const RESERVE_SHORT_SEGMENTS: u64 = 8;
@@ -263,7 +263,7 @@ impl Space {
         self.decide(Wish { promised: Promised::AsTold, bytes, stays, takes: true })
     }
 
-    /// Counts bytes as written that the caller must write regardless of promises, and shrinks the
+    /// Counts bytes that the caller must write regardless of promises as written, and shrinks the
     /// file of the reserve to make way for them. The write shows whether there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();

@@ -100,7 +100,7 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
-        // A byte that hardly varies before one that varies is not the last byte of a number.
+        // A number does not end between a byte that hardly varies and one that varies.
         if plain.get(delta_width).is_some_and(|&next| next > 2 * plain[delta_width - 1]) {
             continue;
         }

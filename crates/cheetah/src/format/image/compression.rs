@@ -241,8 +241,7 @@ mod tests {
     use super::*;
     use crate::base::PageId;
 
-    /// Levels share a compressor. Contents that it compressed before, even incompressible ones,
-    /// must not matter.
+    /// Levels share a compressor. Earlier contents, even incompressible ones, must not matter.
     #[test]
     fn a_level_gives_the_same_whatever_was_compressed_before() {
         let text: Vec<u8> =

@@ -118,8 +118,8 @@ impl Primer {
         compression.codec == Codec::Zstd
     }
 
-    /// Returns whether a dictionary is of use for pages of this kind: most trees have many of them,
-    /// and they are alike.
+    /// Returns whether a dictionary is of use for pages of this kind: most trees have many such
+    /// pages, which are alike.
     pub fn serves(kind: PageKind) -> bool {
         matches!(kind, PageKind::Leaf | PageKind::Blob)
     }

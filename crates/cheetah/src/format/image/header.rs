@@ -246,7 +246,7 @@ pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     is_image.then_some((length, pid, crc))
 }
 
-/// Returns whether this is, intact, the image that was sealed with this address and checksum.
+/// Returns whether this is the intact image that was sealed with this address and checksum.
 pub fn is_intact(image: &[u8], address: u64, crc: u32) -> bool {
     image.len() >= HEADER_BYTES
         && image[ADDRESS] == address.to_le_bytes()
