@@ -292,7 +292,7 @@ impl TableDef {
             if version >= VERSION_OF_ENCRYPTION {
                 def.encryption = TableEncryption::decode(fields)?;
             }
-            ensure(def.version() == version, "a description of nothing")?;
+            ensure(def.version() == version, "a later version than the definition needs")?;
         }
         fields.finish()?;
         if is_old {
@@ -326,7 +326,7 @@ impl TableDef {
         let are_given_out = numbers.last().is_none_or(|&last| last < self.next_number);
         match numbers.len() == self.indexes.len() && are_given_out {
             true => Ok(()),
-            false => Err(Defect::new("indexes whose numbers were not given out to them")),
+            false => Err(Defect::new("indexes with duplicate or unassigned numbers")),
         }
     }
 }

@@ -237,7 +237,7 @@ impl ControlBlock {
         ensure(parts_count <= PARTS_MAX, "too many parts")?;
         for number in 0..parts_count {
             let part = decode_part(reader)?;
-            ensure(part.file < block.next_map_file, "a map file with a number not given out yet")?;
+            ensure(part.file < block.next_map_file, "a map file with an unassigned ID")?;
             match number < base_count {
                 true => block.base = Some(part),
                 false => block.logs.push(part),

@@ -292,8 +292,8 @@ impl State {
 
 fn unfinished_in_old(txns_count: usize) -> Error {
     let detail = format!(
-        "written by an older version of Cheetah (epoch state format {OLD_VERSION}), which has left {txns_count} \
-         transactions to be finished; open the database with that version and close it once, then open it with this one"
+        "written by an older version of Cheetah (epoch state format {OLD_VERSION}) with {txns_count} \
+         transactions that have not ended; open the database with that version and close it once, then open it with this one"
     );
     Error::Unsupported { place: PLACE.into(), detail }
 }

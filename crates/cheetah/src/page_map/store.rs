@@ -27,7 +27,7 @@ const LOG_FILES_MAX: usize = 16;
 /// With at most this number of free entries in the list of files, a merge takes precedence.
 const PARTS_SPARE: usize = 4;
 /// The remedy if a file and its copy are damaged while the database is open.
-const WHILE_IT_RUNS: &str = "until it is closed the database knows all pages: dump its tables now";
+const WHILE_IT_RUNS: &str = "all pages are known until the database is closed: dump its tables now";
 /// The approximate memory of a change during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
 

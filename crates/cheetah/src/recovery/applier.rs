@@ -170,7 +170,7 @@ impl Applier {
 
 /// The table with the ID that the log names.
 pub(super) fn table_of(core: &Core, id: TableId) -> Result<Arc<Table>> {
-    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
+    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist"));
     core.catalog.by_id(id).ok_or_else(unknown)
 }
 

@@ -87,7 +87,7 @@ impl Parts {
 fn note_promised(core: &Core) {
     let Some(losses) = &core.losses else { return };
     for xid in core.transactions.active.slots().iter().filter_map(|slot| slot.state().xid) {
-        losses.note(format!("transaction {xid} was prepared and waited for its end: it is left out"));
+        losses.note(format!("transaction {xid} was prepared and had not ended: it is left out"));
     }
 }
 

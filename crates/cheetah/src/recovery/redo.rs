@@ -297,7 +297,8 @@ impl<'l> Redo<'l> {
         let left = slot.state().undo_no;
         if left != 0 {
             let txn = slot.txn();
-            let detail = format!("transaction {txn} ends as rolled back with {left} steps not rolled back");
+            let detail =
+                format!("transaction {txn} ends as rolled back, but {left} steps were not rolled back");
             return Err(Error::corrupt("log", detail));
         }
         self.end(slot, Outcome::Aborted)

@@ -158,7 +158,7 @@ impl<'c> Workers<'c> {
     }
 
     fn worker(&self, no: usize) -> &Worker {
-        self.workers.get(no).expect("there is a worker of that number")
+        self.workers.get(no).expect("a worker with that number exists")
     }
 
     /// Returns whether an operation has been applied.
@@ -233,7 +233,7 @@ impl<'c> Workers<'c> {
             return Ok(());
         }
         let error = self.failure.lock().take();
-        Err(error.unwrap_or_else(|| self.core.health.stop("a thread that repeats the log has ended")))
+        Err(error.unwrap_or_else(|| self.core.health.stop("a redo thread has ended")))
     }
 
     /// No more batches will be added: ends all waits.

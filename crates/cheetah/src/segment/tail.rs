@@ -76,7 +76,7 @@ impl<F: TailFile> Half<F> {
     }
 
     fn bytes_mut(&mut self) -> &mut AlignedBytes {
-        Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while nobody writes it")
+        Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while no thread writes it")
     }
 
     /// Adds bytes at `offset`, at or after the end; the gap is filled with zeros.

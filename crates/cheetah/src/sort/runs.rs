@@ -189,7 +189,7 @@ impl RunFile {
         let packed = lz4_flex::block::compress_into(&self.block, body).unwrap_or(self.block.len());
         let stored = packed.min(self.block.len());
         if stored == self.block.len() {
-            body.get_mut(..stored).expect("there is room for more").copy_from_slice(&self.block);
+            body.get_mut(..stored).expect("the buffer has space for more").copy_from_slice(&self.block);
         }
         let (number, body) = (self.next_block, body.get_mut(..stored).unwrap_or_default());
         if !planted::is_on("encryption: keep the number of a block that failed") {

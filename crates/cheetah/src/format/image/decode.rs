@@ -18,7 +18,7 @@ use crate::format::ImageRef;
 pub fn check(image: &[u8], expected: &ImageRef) -> Result<ImageHeader> {
     let corrupt = |defect: Defect| defect.in_place(expected.to_string());
     let intact = is_intact(image, expected.location.address(), expected.location.crc);
-    ensure(intact, "not the image that was written there").map_err(corrupt)?;
+    ensure(intact, "not the image that the map names").map_err(corrupt)?;
     match claimed_version(image).filter(|&version| version > FORMAT_VERSION) {
         Some(version) => Err(Error::newer(expected.to_string(), format!("image format {version}"))),
         None => read_header(image, expected).map_err(corrupt),
