@@ -122,7 +122,7 @@ pub struct ControlBlock {
     pub keys: Vec<KeyName>,
 }
 
-/// Why a copy cannot be used.
+/// The reason why a copy cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// Torn, or damaged later.

@@ -101,7 +101,7 @@ pub(super) fn load_epoch(
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
         closes_any &= !(config.stays_plain && control.keys.is_empty());
-        // Before anything is written (E12).
+        // This comes before anything is written (E12).
         if closes_any && opened.system().is_none() {
             opened.fetch_newest(SYSTEM_KEY)?;
         }

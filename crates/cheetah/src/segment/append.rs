@@ -206,8 +206,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Ends open segments that are full of garbage, so that they can become victims. For times of
-    /// rest, when they would not fill up. Writes their tails to the files.
+    /// Ends open segments that are full of garbage, so that they can become victims. Called in
+    /// times of rest, when segments would not fill up. Writes their tails to the files.
     pub fn seal_sparse(&self) -> Result<()> {
         for stream in Stream::ALL {
             let mut open = self.stream(stream).open.lock();

@@ -263,8 +263,9 @@ impl Space {
         self.decide(Wish { promised: Promised::AsTold, bytes, stays, takes: true })
     }
 
-    /// Counts bytes that the caller must write regardless of promises as written, and shrinks the
-    /// file of the reserve to make way for them. The write shows whether there is space.
+    /// Notes `bytes` bytes that the caller must write regardless of promises: they count as
+    /// written, and the file of the reserve shrinks to make way for them. The write shows whether
+    /// there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();
         let _the_write_shows_it = self.ask(&mut known, bytes);
