@@ -1,6 +1,6 @@
-//! A definition of a table: refused, or read again as it was when it is written again.
+//! The definition of a table: refused, or unchanged when written and read again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

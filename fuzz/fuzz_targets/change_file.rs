@@ -1,7 +1,7 @@
-//! A change file, or the records of one of its blocks: refused, or read again as they were when
-//! they are written again.
+//! A change file, or the records of one of its blocks: refused, or unchanged when written and read
+//! again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

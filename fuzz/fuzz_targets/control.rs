@@ -1,6 +1,6 @@
-//! A copy of CONTROL with right checksums: refused, or the same when written again.
+//! A copy of CONTROL with right checksums: refused, or the same bytes when written again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

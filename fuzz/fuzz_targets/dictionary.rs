@@ -1,6 +1,6 @@
-//! The content of a dictionary: refused, or good to compress with.
+//! The content of a dictionary: refused, or usable to compress with.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

@@ -1,7 +1,7 @@
-//! The headers of segments, map files and log files with right checksums: refused, or the same when
-//! written again.
+//! The headers of segments, map files and log files with right checksums: refused, or the same
+//! bytes when written again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

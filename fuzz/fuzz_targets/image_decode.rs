@@ -1,5 +1,5 @@
-//! Any bytes, given length, checksum and a small header, are an error or a page that passes
-//! verification; looking into them for a record never panics.
+//! Any bytes, given length, checksum and a small header, decode to an error or a page that passes
+//! verification; searching them for a record never panics.
 #![no_main]
 
 use cheetah::testing::base::{PageId, TreeId};
@@ -16,7 +16,7 @@ const TREE: u32 = 16;
 /// The page of the dictionary that images with codec 3 name.
 const DICTIONARY: u64 = 9;
 
-/// An image around `content`: the fuzzer chooses kind, codec, page size and the length before
+/// An image around `content`. The fuzzer chooses kind, codec, page size and the length before
 /// compression.
 fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> Vec<u8> {
     let mut image = vec![0; HEADER_BYTES];
@@ -42,7 +42,7 @@ fn image_around(choices: &[u8; 6], content: &[u8], dictionary: &Dictionary) -> V
 fuzz_target!(|bytes: &[u8]| {
     let Some((choices, content)) = bytes.split_first_chunk() else { return };
     let like_all = b"what all pages are like ".repeat(20);
-    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("any such bytes are one");
+    let dictionary = Dictionary::new(PageId(DICTIONARY), &like_all).expect("not like a trained dictionary");
     let mut image = image_around(choices, content, &dictionary);
     let crc = seal(&mut image, 64);
     let location = Location::of_address(64, image.len() as u32, crc);

@@ -1,7 +1,7 @@
-//! The reference to a large value, and a number of variable length: refused, or read again as it
-//! was when it is written again.
+//! A locator of a large value, and a variable-length number: refused, or unchanged when written and
+//! read again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

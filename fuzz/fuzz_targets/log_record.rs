@@ -1,6 +1,6 @@
-//! A log record: its kind and its body: refused, or read again as it was when it is written again.
+//! The kind and body of a log record: refused, or unchanged when written and read again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

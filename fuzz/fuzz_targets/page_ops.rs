@@ -1,4 +1,4 @@
-//! A page does what a `BTreeMap` does, for any sequence of inserts, replacements and removals.
+//! A page behaves like a `BTreeMap`, for any sequence of inserts, replacements and removals.
 #![no_main]
 
 use cheetah::testing::base::{PageId, TreeId};

@@ -1,6 +1,6 @@
-//! Positions of a word in a full-text index: refused, or these bytes when they are written again.
+//! Positions of a word in a full-text index: refused, or the same bytes when written again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

@@ -1,5 +1,5 @@
-//! A row-format version and a row from any bytes: refused, or a row that can be taken apart and put
-//! together again.
+//! A row-format version and a row from any bytes: refused, or a row that can be split into its
+//! parts and rebuilt.
 #![no_main]
 
 use cheetah::testing::format::row::{RowFormatVersion, RowView};

@@ -1,6 +1,6 @@
 //! A full-text query: refused, or answered with rows in the order of their ranks.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

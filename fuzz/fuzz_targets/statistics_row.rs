@@ -1,6 +1,6 @@
-//! A row of the statistics table: refused, or read again as it was when it is written again.
+//! A row of the statistics table: refused, or unchanged when written and read again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

@@ -1,6 +1,6 @@
-//! An undo record: refused, or read again as it was when it is written again.
+//! An undo record: refused, or unchanged when written and read again.
 #![no_main]
-#![allow(dead_code, reason = "the checks of all decoders stand together")]
+#![allow(dead_code, reason = "the checks of all decoders are in one file")]
 
 #[path = "../../crates/cheetah/tests/common/decoded.rs"]
 mod decoded;

@@ -1,4 +1,4 @@
-//! The commands. Each prints to standard output and answers whether all is well.
+//! The commands. Each prints to standard output and returns whether all is well.
 
 use cheetah::server::{Db, Env, Locator};
 use cheetah::{Config, KeySource, Read, RowView, SeekMode, Table};
@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why a command could not run, for a person.
+/// The reason why a command could not run, for users.
 pub(crate) struct Failure(pub(crate) String);
 
 impl From<cheetah::Error> for Failure {
@@ -32,15 +32,16 @@ pub(crate) type Outcome = std::result::Result<bool, Failure>;
 /// Refuses a folder without a control file: startup would create an empty database there.
 fn open(dir: &Path, keys: &KeySource) -> std::result::Result<Db, Failure> {
     if !dir.join("CONTROL").is_file() {
-        return Err(Failure(format!("{} holds no Cheetah database (no file CONTROL)", dir.display())));
+        return Err(Failure(format!("{} has no Cheetah database (no file CONTROL)", dir.display())));
     }
     let disk = PosixDisk::open(dir).map_err(|error| Failure(format!("{}: {error}", dir.display())))?;
     let env = Env { disk: Arc::new(disk), clock: Arc::new(RealClock::default()) };
     Ok(Db::open(env, config(keys))?)
 }
 
-/// With keys all that is written to an encrypted database is encrypted, but for tables that say no:
-/// which of the others the server encrypts is one of its settings, and the log has rows of all.
+/// With keys, everything written to an encrypted database is encrypted, except for tables whose
+/// setting forbids it. The server's default for tables without a setting is not known here, and the
+/// log has rows of all tables.
 fn config(keys: &KeySource) -> Config {
     let encrypts = keys.is_there();
     Config {
@@ -122,7 +123,7 @@ pub(crate) fn check(dir: &Path, keys: &KeySource, only: Option<&str>) -> Outcome
     Ok(sound)
 }
 
-/// Keys and rows of a table in key order.
+/// Prints keys and rows of a table in key order.
 pub(crate) fn dump(dir: &Path, keys: &KeySource, name: &str, rows_max: u64) -> Outcome {
     let db = open(dir, keys)?;
     let table = db.table(name)?;
@@ -148,8 +149,8 @@ pub(crate) fn dump(dir: &Path, keys: &KeySource, name: &str, rows_max: u64) -> O
     Ok(true)
 }
 
-/// A stored row on one line: null bitmap and fixed part as hex, then each variable column; large
-/// values as what and where they are.
+/// Prints a stored row on one line: null bitmap and fixed part as hex, then each variable column;
+/// for large values their length and page.
 fn write_row(out: &mut impl Write, row: &RowView<'_>) -> io::Result<()> {
     write!(out, "  nulls {}  fixed {}", hex(row.nulls()), hex(row.fixed()))?;
     for value in row.values() {

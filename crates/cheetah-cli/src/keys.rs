@@ -1,6 +1,6 @@
-//! Keys out of a file, as the server's plugin `file_key_management` reads it when the file is not
-//! encrypted itself: a line `number;key` for each key, the key in hexadecimal digits. Lines that
-//! begin with `#` say nothing. Such keys have version 1; for those of other plugins a line may be
+//! Keys from a file in the format of the server's plugin `file_key_management`, if the file itself
+//! is not encrypted: a line `number;key` for each key, the key in hexadecimal digits. Lines that
+//! begin with `#` are comments. Such keys have version 1; for keys of other plugins a line may be
 //! `number:version;key`.
 
 use crate::commands::Failure;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Secret = Zeroizing<Vec<u8>>;
 
-/// Keys by number and version.
+/// Keys by ID and version.
 struct FileOfKeys(BTreeMap<(u32, u32), Secret>);
 
 impl KeyService for FileOfKeys {
@@ -25,7 +25,7 @@ impl KeyService for FileOfKeys {
     }
 }
 
-/// Reads the file. No error shows what stands in it.
+/// Reads the file. No error shows the file's content.
 pub(crate) fn read(path: &Path) -> Result<KeySource, Failure> {
     let wrong = |what: String| Failure(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;

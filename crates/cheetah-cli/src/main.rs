@@ -1,8 +1,8 @@
-//! `cheetah-cli`: looks at a Cheetah data directory while no server has it open.
+//! `cheetah-cli`: inspects a Cheetah data directory while no server has it open.
 //!
-//! Opening recovers first, exactly as a server does, so what is shown is what a server would serve.
-//! The directory is locked meanwhile; a running server is never disturbed, the tool refuses
-//! instead. `salvage` writes nothing to the directory.
+//! Opening recovers first, exactly as in a server, so the output shows what a server would serve.
+//! The directory is locked meanwhile. The tool refuses to run if a server has it open. `salvage`
+//! writes nothing to the directory.
 
 mod commands;
 mod keys;
@@ -14,14 +14,14 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cheetah-cli [--keys FILE] COMMAND ..
   cheetah-cli describe DIR              tables, indexes and their sizes
-  cheetah-cli check DIR [TABLE]         walks every index and cross-checks them; exit status 1 when a problem is found
+  cheetah-cli check DIR [TABLE]         walks every index and cross-checks them; exit status 1 if a problem is found
   cheetah-cli dump DIR TABLE [ROWS]     keys and rows of a table, in key order, as the engine stores them
-  cheetah-cli salvage DIR NEW           copies what can be read of a damaged database into a new one, and tells what is
-                                        lost; exit status 1 when something is; DIR is only read
+  cheetah-cli salvage DIR NEW           copies the readable part of a damaged database into a new one, and reports what
+                                        is lost; exit status 1 if data is lost; DIR is only read
 
 --keys FILE is needed for a database with anything encrypted: a line 'number;key' for each key, the key in hexadecimal
-digits, as the server's plugin file_key_management reads it. Output is encrypted then: the copy that salvage makes,
-and the changes that the other commands repeat from a log that a crash has left.
+digits, as the server's plugin file_key_management reads it. Written data is encrypted then: the copy that salvage makes,
+and the changes that the other commands redo from the log after a crash.
 
 DIR is the folder that holds CONTROL; with MariaDB that is '<datadir>/#cheetah'. Stop the server first.
 TABLE is a name that describe shows; with MariaDB that is DATABASE/TABLE.";
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command; `None` when there is no such.
+/// Runs a command; `None` if there is no such command.
 fn run(words: &[&str], keys: &KeySource) -> Option<commands::Outcome> {
     Some(match words {
         ["describe", dir] => commands::describe(Path::new(dir), keys),

@@ -11,10 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Ranges of keys that are named, of each table; the rest are counted.
+/// Most ranges of keys to print for each table; the rest are counted.
 const GAPS_MAX: usize = 20;
 
-/// Copies what can be read of the database in `damaged` into a new one in `new`, which does not
+/// Copies the readable part of the database in `damaged` into a new one in `new`, which must not
 /// exist yet.
 pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     if !damaged.is_dir() {
@@ -32,7 +32,7 @@ pub(crate) fn salvage(damaged: &Path, keys: &KeySource, new: &Path) -> Outcome {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::default());
     let copied = copy(&disks, &clock, &Config { keys: keys.clone(), ..Config::default() }, &mut tell_table);
     drop(disks);
-    // It is empty now; if not, the next salvage says so.
+    // It is empty now; if not, the next salvage reports it.
     let _ = fs::remove_dir(&scratch);
     match copied {
         Ok(report) => Ok(tell_all(&report, new)),
@@ -71,19 +71,19 @@ fn tell_table(table: &TableReport) {
     }
     if table.changes_lost > 0 {
         println!(
-            "  lost: {} or more changes that were not in their pages yet, some rows may be as before; the first: {}",
+            "  lost: {} or more changes that were not in their pages yet, so some rows may be older versions; the first: {}",
             table.changes_lost, table.change_lost_why
         );
     }
     if let Some(why) = &table.quarantine {
         println!("  lost: changes committed since the table was quarantined, because of {why}");
-        println!("  rows may be older ones, or of transactions that were rolled back then");
+        println!("  some rows may be older versions, or of transactions that were rolled back since");
     }
     if let Some(why) = &table.failure {
-        println!("  lost: the table is not copied: {why}");
+        println!("  lost: the table was not copied: {why}");
     }
     if table.lacks_postings {
-        println!("  lost: a part of its full-text indexes; drop and add them");
+        println!("  lost: a part of its full-text indexes; drop and recreate them");
     }
 }
 
@@ -95,7 +95,8 @@ fn low_of(low: &[u8]) -> String {
     }
 }
 
-/// Tells of the database as a whole, and the next steps; whether nothing is lost.
+/// Prints the notes on the database as a whole, and the next steps; returns whether nothing is
+/// lost.
 fn tell_all(report: &Report, new: &Path) -> bool {
     for note in &report.notes {
         println!("lost: {note}");
@@ -105,14 +106,16 @@ fn tell_all(report: &Report, new: &Path) -> bool {
     println!("{} tables with {rows} rows are in {}", report.tables.len(), new.display());
     match report.is_whole() {
         true => println!("nothing is lost"),
-        false if damaged == 0 => println!("something is lost, see above"),
-        false => println!("{damaged} tables have lost something"),
+        false if damaged == 0 => println!("some data is lost, see above"),
+        false => println!("{damaged} tables have lost data"),
     }
     if report.tables.iter().any(|table| table.disabled_indexes > 0) {
         println!(
-            "next: put the folder in the place of the damaged one, start the server, and for each table with"
+            "next: replace the damaged folder with the new one, start the server, and for each table with"
         );
-        println!("secondary indexes: ALTER TABLE .. ENABLE KEYS; until then unique keys refuse nothing");
+        println!(
+            "secondary indexes: ALTER TABLE .. ENABLE KEYS; until then unique keys do not refuse duplicates"
+        );
     }
     report.is_whole()
 }

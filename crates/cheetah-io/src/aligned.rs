@@ -1,27 +1,27 @@
-//! Buffers for I/O whose first byte lies at a multiple of [`ALIGN_BYTES`]: devices and the page
-//! cache work in such blocks, and I/O past the page cache asks for them.
+//! Buffers for I/O that start at a multiple of [`ALIGN_BYTES`]. Devices and the page cache work in
+//! blocks of that size, and I/O that bypasses the page cache requires such buffers.
 //!
 //! Invariants
-//!   A1  A buffer with room for at least [`ALIGN_BYTES`] is aligned. A smaller one need not be: no
-//!       aligned I/O fits into it.
-//!   A2  It moves only when it has to grow beyond its capacity, or is shrunk.
+//!   A1  A buffer with a capacity of at least [`ALIGN_BYTES`] is aligned. A smaller one need not
+//!       be: it is too short for aligned I/O.
+//!   A2  A buffer moves only when it grows beyond its capacity, or is shrunk.
 
 use std::ops::{Deref, DerefMut};
 
 /// Multiple at which buffers start.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// Bytes that are aligned. A vector in all else; taken from the heap with enough more bytes that an
-/// aligned place is among them.
+/// Aligned bytes; otherwise like a vector. The heap allocation is larger by as much as alignment
+/// needs.
 #[derive(Default, Debug)]
 pub struct AlignedBytes {
-    /// `start` bytes that nobody uses, and the content.
+    /// `start` unused bytes, then the content.
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBytes {
-    /// Empty, with room for `capacity` bytes.
+    /// An empty buffer with a capacity of `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut bytes = Vec::<u8>::with_capacity(Self::memory_bytes(capacity));
         let address = bytes.as_ptr().addr();
@@ -30,12 +30,12 @@ impl AlignedBytes {
         Self { bytes, start }
     }
 
-    /// Memory that a buffer with such a capacity takes.
+    /// The memory of a buffer with that capacity.
     pub fn memory_bytes(capacity: usize) -> usize {
         capacity + if capacity < ALIGN_BYTES { 0 } else { ALIGN_BYTES - 1 }
     }
 
-    /// Bytes that there is room for.
+    /// The number of bytes that fit without moving.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() - self.start
     }
@@ -45,7 +45,7 @@ impl AlignedBytes {
         self.bytes.truncate(self.start);
     }
 
-    /// Cuts it to `len` bytes, or adds zeros.
+    /// Truncates it to `len` bytes, or appends zeros.
     pub fn resize(&mut self, len: usize) {
         self.reserve(len);
         self.bytes.resize(self.start + len, 0);
@@ -57,14 +57,14 @@ impl AlignedBytes {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Makes room for `capacity` bytes, or twice as many as before if that is more.
+    /// Makes the capacity at least `capacity` bytes; if it grows, at least doubles it.
     pub fn reserve(&mut self, capacity: usize) {
         if capacity > self.capacity() {
             self.move_to(capacity.max(2 * self.capacity()));
         }
     }
 
-    /// Gives memory back that is not needed for `capacity` bytes, nor for the content.
+    /// Frees memory beyond `capacity` bytes and the content.
     pub fn shrink_to(&mut self, capacity: usize) {
         let capacity = capacity.max(self.len());
         if Self::memory_bytes(capacity) < self.bytes.capacity() {

@@ -1,16 +1,17 @@
-//! Blocks of memory of one size that go back to the operating system at once when they are dropped.
+//! Memory blocks of one size, whose memory is returned to the operating system when they are
+//! dropped.
 //!
-//! An allocator for everything keeps freed memory for later: buffers of several sizes that are
-//! traded for one another leave holes between those in use, which count as memory of the process.
-//! Here each size has a range of addresses of its own, reserved when its first block is taken, and
-//! a block that is dropped keeps its addresses only.
+//! A general allocator keeps freed memory for later. When buffers of several sizes replace one
+//! another, holes remain between those in use, and the holes count as memory of the process. Here
+//! each size has an address range of its own, reserved when its first block is taken, and a dropped
+//! block keeps only its addresses.
 //!
 //! Invariants
-//!   B1  A block number below `usable` belongs to exactly one [`Block`], or is in `free`, or is at
-//!       or above `fresh`.
-//!   B2  The range stays mapped as long as any of its blocks lives: each holds a reference to it.
-//! Errors    none: a range that cannot be had, or is used up, says so, and the caller takes a block
-//!           from the heap.
+//!   B1  A block number below `usable` belongs to exactly one [`Block`], is in `free`, or is at
+//!       least `fresh`.
+//!   B2  The range stays mapped as long as any of its blocks exists: each holds a reference to it.
+//! Errors    None: if a range cannot be reserved or is used up, the result is `None`, and the
+//!           caller takes a block from the heap.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -18,12 +19,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses are made usable in steps of this size, and start at a multiple of it: only usable
-/// memory counts where the system promises memory strictly, or locks all mapped memory. It is the
-/// size of a huge page where those are common.
+/// Addresses are made usable in steps of this size, and the range starts at a multiple of it. Only
+/// usable memory counts on systems that do not overcommit memory, or that lock all mapped memory.
+/// This is the usual size of a huge page.
 const STEP_BYTES: usize = 2 << 20;
-/// From this size on a range gets the memory of a whole step at once, as a huge page if there is
-/// one: a step is then less than 1 % of the range.
+/// From this size on, a range gets the memory of a whole step at once, as a huge page if possible:
+/// a step is then less than 1 % of the range.
 const FILL_BYTES_MIN: usize = 256 << 20;
 
 /// A range of addresses for blocks of one size.
@@ -31,20 +32,20 @@ const FILL_BYTES_MIN: usize = 256 << 20;
 pub struct Blocks {
     block_bytes: usize,
     count: usize,
-    /// Whether a block that was never given out has its memory already.
+    /// Whether a block that was never taken has its memory already.
     fills_steps: bool,
     numbers: Mutex<Numbers>,
 }
 
 #[derive(Default, Debug)]
 struct Numbers {
-    /// Of the range, once it is reserved.
+    /// The start of the range, once it is reserved.
     start: Option<NonNull<u8>>,
-    /// Given back.
+    /// Returned blocks.
     free: Vec<u32>,
-    /// From here on, never given out.
+    /// Blocks from this number on were never taken.
     fresh: usize,
-    /// From here on, not usable yet.
+    /// Blocks from this number on are not usable yet.
     usable: usize,
 }
 
@@ -57,8 +58,8 @@ unsafe impl Send for Blocks {}
 unsafe impl Sync for Blocks {}
 
 impl Blocks {
-    /// A range of addresses, but no memory, for `count` blocks. `None` when there can be none for
-    /// blocks of this size.
+    /// Creates a range for `count` blocks, without memory. Returns `None` if ranges of blocks of
+    /// this size are impossible.
     pub fn reserve(block_bytes: usize, count: usize) -> Option<Arc<Self>> {
         let bytes = block_bytes.checked_mul(count).filter(|bytes| *bytes > 0)?;
         if block_bytes % system::page_bytes()? != 0 || count > u32::MAX as usize {
@@ -68,7 +69,7 @@ impl Blocks {
         Some(Arc::new(Self { block_bytes, count, fills_steps, numbers: Mutex::default() }))
     }
 
-    /// A block with arbitrary content; `None` when all are in use, or the system has no addresses.
+    /// A block with arbitrary content; `None` if all are in use, or the system has no addresses.
     pub fn take(self: &Arc<Self>) -> Option<Block> {
         let (range, number, is_filled) = self.take_number()?;
         #[expect(unsafe_code, reason = "from a number to its address")]
@@ -81,7 +82,7 @@ impl Blocks {
         Some(Block { bytes, home: Some(Arc::clone(self)) })
     }
 
-    /// The start of the range, a block's number, and whether it has its memory already.
+    /// The start of the range, a block's number, and whether the block has its memory already.
     fn take_number(&self) -> Option<(NonNull<u8>, usize, bool)> {
         let mut numbers = self.numbers.lock();
         if numbers.start.is_none() {
@@ -98,7 +99,7 @@ impl Blocks {
         Some((start, numbers.fresh - 1, self.fills_steps))
     }
 
-    /// Makes blocks from `first` on usable; returns where they end.
+    /// Makes blocks from `first` on usable; returns the number after the last of them.
     fn make_usable(&self, start: NonNull<u8>, first: usize) -> Option<usize> {
         let step = (STEP_BYTES / self.block_bytes).max(1);
         let end = (first + step).min(self.count);
@@ -131,14 +132,14 @@ impl Drop for Blocks {
     }
 }
 
-/// Bytes that belong to their owner alone: one of [`Blocks`], or memory of the heap.
+/// Bytes with a single owner: one of [`Blocks`], or memory of the heap.
 pub struct Block {
     bytes: NonNull<[u8]>,
     home: Option<Arc<Blocks>>,
 }
 
 #[expect(unsafe_code, reason = "a block holds a pointer")]
-// SAFETY: a block is the only owner of its bytes, as a `Box<[u8]>` is (B1).
+// SAFETY: a block is the only owner of its bytes, like a `Box<[u8]>` (B1).
 unsafe impl Send for Block {}
 #[expect(unsafe_code, reason = "a block holds a pointer")]
 // SAFETY: as above; shared references only read.
@@ -154,8 +155,8 @@ impl Deref for Block {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         #[expect(unsafe_code, reason = "the bytes of the block")]
-        // SAFETY: the bytes are this block's alone (B1), mapped (B2) or allocated until it is
-        // dropped, and initialised: the system hands out zeros.
+        // SAFETY: only this block refers to the bytes (B1); they are mapped (B2) or allocated until
+        // it is dropped, and initialised, because the system provides zeros.
         unsafe {
             self.bytes.as_ref()
         }
@@ -177,7 +178,7 @@ impl Drop for Block {
         match &self.home {
             Some(home) => home.roll_back(self.bytes),
             #[expect(unsafe_code, reason = "back from a pointer to the box that it was")]
-            // SAFETY: a block without a home was made from such a box, and nobody else has freed
+            // SAFETY: a block without a home was made from such a box, and nothing else has freed
             // it.
             None => drop(unsafe { Box::from_raw(self.bytes.as_ptr()) }),
         }
@@ -201,7 +202,7 @@ mod system {
         Some(rustix::param::page_size())
     }
 
-    /// New addresses that cannot be used yet, from a multiple of [`STEP_BYTES`] on.
+    /// Reserves new addresses that cannot be used yet, starting at a multiple of [`STEP_BYTES`].
     pub(super) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
         let more = bytes.checked_add(STEP_BYTES)?;
         // SAFETY: the system chooses addresses that nothing uses.
@@ -210,39 +211,38 @@ mod system {
         };
         let mapped = NonNull::new(mapped.ok()?.cast::<u8>())?;
         let before = mapped.as_ptr().align_offset(STEP_BYTES);
-        // SAFETY: `before < STEP_BYTES`, so the start, and the end `bytes` behind it, lie inside
-        // the mapping.
+        // SAFETY: `before < STEP_BYTES`, so the start, and the end `bytes` after it, are inside the
+        // mapping.
         let (start, end) = unsafe { (mapped.add(before), mapped.add(before + bytes)) };
         unmap(mapped, before);
         unmap(end, STEP_BYTES - before);
-        // Memory that is kept to a limit comes and goes in blocks, not in pages of megabytes. A
-        // system without such pages refuses, which changes nothing. SAFETY: the advice changes no
-        // content and concerns the new mapping only.
+        // Memory with a limit is allocated and freed in blocks, not in pages of megabytes. A system
+        // without huge pages refuses the advice, which does no harm. SAFETY: the advice changes no
+        // content and affects only the new mapping.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
         Some(start)
     }
 
     pub(super) fn make_usable(start: NonNull<u8>, offset: usize, bytes: usize) -> bool {
-        // SAFETY: the part lies inside the range, and nobody uses it yet.
+        // SAFETY: the part is inside the range, and nothing uses it yet.
         let part = unsafe { start.add(offset) };
         // SAFETY: as above.
         unsafe { mprotect(part.as_ptr().cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }.is_ok()
     }
 
-    /// Brings memory under a block in one go: a thread that takes a block writes all of it, and
-    /// would ask for each page of the system by a fault. A system that does not know how leaves it
-    /// to the faults.
+    /// Allocates the memory of a block at once: a thread that takes a block writes all of it, and
+    /// would otherwise cause a page fault for each system page. If the system does not support
+    /// this, page faults do it.
     pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
-        // SAFETY: the block lies inside the range, is usable, and has just been taken; its content
-        // may be anything.
+        // SAFETY: the block is inside the range, is usable, and has just been taken; it may have
+        // any content.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
-    /// Brings memory under a step, as a huge page if the system has one: zeroing it takes a
-    /// fraction of the time. No huge page is made there later, so what is given back of it does not
-    /// come back by itself.
+    /// Allocates the memory of a step, as a huge page if the system has one: zeroing it takes a
+    /// fraction of the time. Later no huge page is made there, so returned memory stays returned.
     pub(super) fn fill(start: NonNull<u8>, offset: usize, bytes: usize) {
-        // SAFETY: the step lies inside the range, is usable, and nobody uses it yet; the advice
+        // SAFETY: the step is inside the range, is usable, and nothing uses it yet; the advice
         // changes no content.
         let part = unsafe { start.add(offset) };
         let advise = |advice| {
@@ -254,9 +254,9 @@ mod system {
         advise(Advice::LinuxNoHugepage);
     }
 
-    /// The content is lost. Memory that is locked stays, and is used again with the block.
+    /// The content is lost. Locked memory stays, and is reused with the block.
     pub(super) fn give_back(start: NonNull<u8>, bytes: usize) {
-        // SAFETY: the block lies inside the range, and its owner has just given it up: nobody reads
+        // SAFETY: the block is inside the range, and its owner has just released it: nothing reads
         // or writes it.
         let _ = unsafe { madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
     }
@@ -265,13 +265,12 @@ mod system {
         if bytes == 0 {
             return;
         }
-        // SAFETY: these addresses were mapped by `reserve`, and no block of them lives, yet or any
-        // more (B2).
+        // SAFETY: these addresses were mapped by `reserve`, and no block in them exists (B2).
         let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
     }
 }
 
-/// Elsewhere blocks come from the heap.
+/// On other systems blocks come from the heap.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
     use std::ptr::NonNull;

@@ -1,14 +1,13 @@
-//! Reads past the page cache of the system (`O_DIRECT`).
+//! Reads that bypass the page cache of the system (`O_DIRECT`).
 //!
-//! The system reads whole blocks only, into memory that begins at a multiple of a number of its
-//! own. Callers ask for any bytes: parts that are no whole blocks of aligned memory go through a
-//! buffer.
+//! The system reads only whole blocks, into memory with a certain alignment. Callers request any
+//! bytes: parts that are not whole blocks in aligned memory are read through a buffer.
 //!
 //! Invariants
-//!   I1  The file is only read. The bytes asked for should have been synced: a read that meets
-//!       bytes which are in the page cache alone waits for them to be written.
-//!   I2  A read that the system ends too early is the end of the file (`UnexpectedEof`) only if the
-//!       file does end there.
+//!   I1  The file is only read. The requested bytes should have been synced: a read of bytes that
+//!       are only in the page cache waits until they are written.
+//!   I2  A short read means the end of the file (`UnexpectedEof`) only if the file really ends
+//!       there.
 
 use crate::aligned::{AlignedBytes, ALIGN_BYTES};
 use crate::disk::File;
@@ -19,17 +18,17 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Length of a buffer: room for the image of a page.
+/// Length of a buffer; the image of a page fits.
 const BUFFER_BYTES: usize = 32 << 10;
-/// Buffers that are kept while nobody uses them.
+/// Most unused buffers to keep.
 const BUFFERS_KEPT: usize = 16;
 
-/// Buffers for the files of a disk.
+/// The buffers for the files of a disk.
 #[derive(Default, Debug)]
 pub(crate) struct Buffers(Mutex<Vec<AlignedBytes>>);
 
 impl Buffers {
-    /// Runs `f` with [`BUFFER_BYTES`] aligned bytes of any content.
+    /// Runs `f` with [`BUFFER_BYTES`] aligned bytes, whose content is arbitrary.
     fn with<T>(&self, f: impl FnOnce(&mut [u8]) -> T) -> T {
         let kept = self.0.lock().pop();
         let mut buffer = kept.unwrap_or_else(|| {
@@ -46,16 +45,16 @@ impl Buffers {
     }
 }
 
-/// A file that is read past the page cache.
+/// A file whose reads bypass the page cache.
 pub(crate) struct DirectFile {
     file: fs::File,
-    /// Reads begin and end at multiples of it. A power of two, at most [`ALIGN_BYTES`].
+    /// Reads begin and end at multiples of this. A power of two, at most [`ALIGN_BYTES`].
     block_bytes: usize,
     buffers: Arc<Buffers>,
 }
 
 impl DirectFile {
-    /// Opens a file. `None` where the file system has no such reads.
+    /// Opens a file. Returns `None` if the file system does not support such reads.
     pub(crate) fn open(path: &Path, buffers: &Arc<Buffers>) -> io::Result<Option<Self>> {
         let file = match open_direct(path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
@@ -65,8 +64,8 @@ impl DirectFile {
         Ok(block_bytes.map(|block_bytes| Self { file, block_bytes, buffers: buffers.clone() }))
     }
 
-    /// Reads from the beginning of a block into aligned memory of whole blocks; `needed` bytes at
-    /// least, which the file must have.
+    /// Reads from the beginning of a block into aligned memory of whole blocks. At least `needed`
+    /// bytes must be in the file.
     fn read_blocks(&self, offset: u64, bytes: &mut [u8], needed: usize) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {
@@ -87,8 +86,8 @@ impl DirectFile {
         }
     }
 
-    /// The error of a read that ended at `end`. Only the end of the file may mean that it is too
-    /// short.
+    /// The error of a short read that ended at `end`: only at the end of the file does it mean that
+    /// the file is too short.
     fn too_few(&self, end: u64) -> io::Error {
         match self.len() {
             Ok(len) if end < len => io::Error::other(format!("a read ended at {end} of {len} bytes")),
@@ -97,7 +96,7 @@ impl DirectFile {
         }
     }
 
-    /// How many bytes from the first on can be read without a buffer.
+    /// The number of bytes, from the first on, that can be read without a buffer.
     fn aligned_bytes(&self, offset: u64, buf: &[u8]) -> usize {
         let is_aligned = offset % self.block_bytes as u64 == 0 && buf.as_ptr().addr() % ALIGN_BYTES == 0;
         if is_aligned {
@@ -107,7 +106,7 @@ impl DirectFile {
         }
     }
 
-    /// Reads what fits into a buffer through one; returns how many bytes of `buf` are there.
+    /// Reads at most one buffer of bytes; returns how many bytes of `buf` were filled.
     fn read_through_buffer(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let skipped = (offset % self.block_bytes as u64) as usize;
         self.buffers.with(|buffer| {
@@ -156,7 +155,7 @@ impl File for DirectFile {
 }
 
 fn only_read() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "the file was opened to be read only")
+    io::Error::new(io::ErrorKind::Unsupported, "the file was opened for reading only")
 }
 
 #[cfg(target_os = "linux")]
@@ -170,9 +169,9 @@ fn open_direct(_path: &Path) -> io::Result<fs::File> {
     Err(io::ErrorKind::InvalidInput.into())
 }
 
-/// The multiple at which reads of the file begin and end. `None` when it has no reads past the page
-/// cache, or wants memory that is aligned further than ours. Systems that do not say get
-/// [`ALIGN_BYTES`].
+/// Reads of the file begin and end at multiples of this. `None` if the file does not support reads
+/// that bypass the page cache, or needs memory with a larger alignment than ours. If the system
+/// does not say, [`ALIGN_BYTES`].
 #[cfg(target_os = "linux")]
 fn block_bytes(file: &fs::File) -> Option<usize> {
     use rustix::fs::{statx, AtFlags, StatxFlags};
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Where the file system has no such reads there is nothing to test.
+    /// If the file system has no such reads, there is nothing to test.
     #[test]
     fn any_bytes_of_a_file_are_read() {
         let path = std::env::temp_dir().join(format!("cheetah-direct-{}", std::process::id()));

@@ -1,33 +1,33 @@
-//! Files and directories as the engine sees them.
+//! Files and directories for the engine.
 //!
 //! Paths are relative to the root of the disk, with `/` between their parts and without `.` or
 //! `..`. Durability follows POSIX strictly: the contents and length of a file are durable after
-//! [`File::sync_data`]; that a file *exists* under a name is durable only after [`Disk::sync_dir`]
-//! of its directory.
+//! [`File::sync_data`], but that a file *exists* under a name is durable only after
+//! [`Disk::sync_dir`] of its directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The one directory of a disk that may have other disks in it.
+/// The only directory of a disk in which other disks may be created.
 pub const SNAPSHOTS: &str = "snapshots";
 
-/// A disk fails to read whole sectors of this size, or smaller ones.
+/// The largest unit that a disk fails to read.
 const SECTOR_BYTES: u64 = 4096;
 
 /// One of several reads.
 #[derive(Debug)]
 pub struct ReadRequest<'b> {
-    /// Where in the file.
+    /// The position in the file.
     pub offset: u64,
-    /// The buffer to be filled.
+    /// The buffer to fill.
     pub bytes: &'b mut [u8],
-    /// The result, as that of [`File::read_at`].
+    /// The result, like that of [`File::read_at`].
     pub result: io::Result<()>,
 }
 
 impl<'b> ReadRequest<'b> {
-    /// A read that is still to come.
+    /// A read that was not done yet.
     pub fn new(offset: u64, bytes: &'b mut [u8]) -> Self {
         Self { offset, bytes, result: Ok(()) }
     }
@@ -36,24 +36,23 @@ impl<'b> ReadRequest<'b> {
 /// An open file. All methods block for the I/O that they do.
 #[expect(clippy::len_without_is_empty, reason = "a length that can fail has no use for it")]
 pub trait File: Send + Sync {
-    /// Fills `buf` from `offset`. Fails with `UnexpectedEof` when the file ends before that.
+    /// Fills `buf` from `offset`. Fails with `UnexpectedEof` if the file ends before that.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()>;
-    /// Does several reads, in any order, and returns when all have ended. Each has a result of its
-    /// own: one that fails keeps none of the others from its bytes.
+    /// Does several reads, in any order, and returns when all have ended. Each has its own result;
+    /// a failed read does not affect the others.
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) {
         for read in reads {
             read.result = self.read_at(read.offset, read.bytes);
         }
     }
-    /// Writes all of `buf` at `offset`, growing the file when needed. Not durable until
+    /// Writes all of `buf` at `offset`, growing the file if necessary. Not durable until
     /// [`File::sync_data`].
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<()>;
-    /// Makes contents and length durable. A failure means that neither is known any more: never
-    /// retry.
+    /// Makes contents and length durable. After a failure, what is durable is unknown: never retry.
     fn sync_data(&self) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Cuts or extends (with zeroes) the file to `len` bytes.
+    /// Truncates the file to `len` bytes, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Reserves disk blocks for bytes `0..len` and grows the file to at least `len` bytes.
     fn allocate(&self, len: u64) -> io::Result<()>;
@@ -62,12 +61,12 @@ pub trait File: Send + Sync {
     /// Starts writing back dirty bytes of the range without waiting for it; a hint that never
     /// fails.
     fn start_writeback(&self, _offset: u64, _len: u64) {}
-    /// Lets the system's page cache forget what is durable of the file; a hint that never fails.
+    /// Drops the durable bytes of the file from the system's page cache; a hint that never fails.
     fn leave_cache(&self) {}
 }
 
-/// Fills `bytes` from `offset` of a file with what can be read, and with zeros for the sectors that
-/// cannot. The user of the bytes has checksums.
+/// Fills `bytes` from `offset` of a file; sectors that cannot be read become zeros. The caller must
+/// check the bytes with checksums.
 pub fn read_sectors(file: &dyn File, offset: u64, bytes: &mut [u8]) {
     if file.read_at(offset, bytes).is_ok() {
         return;
@@ -94,57 +93,57 @@ pub trait Disk: Send + Sync {
     fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file (`NotFound` otherwise) for reading and writing.
     fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
-    /// As [`Disk::open`], for a file that is durable and only read from now on. Reads go past the
-    /// system's page cache where they can.
+    /// Like [`Disk::open`], for a file that is durable and only read from now on. Reads bypass the
+    /// system's page cache if possible.
     fn open_uncached(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
-    /// As [`Disk::open`], for a file that must not change: it is opened for reading only where that
-    /// is possible.
+    /// Like [`Disk::open`], for a file that must not change: it is opened for reading only, if
+    /// possible.
     fn open_to_read(&self, path: &str) -> io::Result<Arc<dyn File>> {
         self.open(path)
     }
-    /// Renames a file, replacing what stands under the new name. Durable after `sync_dir` of the
+    /// Renames a file, replacing a file with the new name. Durable after `sync_dir` of the
     /// directory.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Open handles stay usable.
     fn unlink(&self, path: &str) -> io::Result<()>;
     /// Names (without the directory) of the entries of a directory, sorted.
     fn list(&self, dir: &str) -> io::Result<Vec<String>>;
-    /// Creates a directory; an existing one is no error.
+    /// Creates a directory; an existing directory is not an error.
     fn create_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes creations, renames and removals inside `dir` durable. `""` is the root.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
-    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` when another
-    /// holds it.
+    /// Takes the exclusive lock of the disk through the file `path`; `WouldBlock` if another
+    /// process holds it.
     fn lock(&self, path: &str) -> io::Result<Box<dyn DirLock>>;
     /// Bytes that can still be written.
     fn free_bytes(&self) -> io::Result<u64>;
-    /// Bytes of the whole disk, used or not.
+    /// Bytes of the disk, used or not.
     fn total_bytes(&self) -> io::Result<u64>;
-    /// Has files that are created in `dir` from now on written in place, where a file system would
-    /// write each change elsewhere: allocated space is then enough. A hint that never fails.
+    /// Files created in `dir` from now on are written in place, even if the file system normally
+    /// writes each change elsewhere: allocated space is then sufficient. A hint that never fails.
     fn write_in_place(&self, _dir: &str) {}
-    /// Whether the file system gives the space of removed files back later.
+    /// Returns whether the file system frees the space of removed files later.
     fn frees_later(&self) -> bool {
         false
     }
-    /// Has it give that back now.
+    /// Makes the file system free that space now.
     fn free_now(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Creates the directory `path`, durably, as the root of another disk: for copies of files.
-    /// `AlreadyExists` when there is something, `InvalidInput` when the path is not absolute, or
-    /// leads into this disk or into `outside_of`. Into this disk's directory `snapshots` it may
-    /// lead.
+    /// Creates the directory `path`, durably, as the root of another disk, for copies of files.
+    /// Fails with `AlreadyExists` if the path exists, and with `InvalidInput` if the path is not
+    /// absolute, or is inside this disk or inside `outside_of`. It may be inside this disk's
+    /// directory `snapshots`.
     fn create_disk(&self, path: &Path, outside_of: &Path) -> io::Result<Arc<dyn Disk>>;
-    /// Where the system finds the file `path`; the directory of the disk itself for `""`.
+    /// The path of the file `path` for the system; the directory of the disk itself for `""`.
     fn system_path(&self, path: &str) -> io::Result<PathBuf>;
     /// Gives the file `path` a second name, in a disk that [`create_disk`](Self::create_disk) made.
-    /// Fails where that cannot be, for one when it is another file system.
+    /// Fails if that is impossible, for example on another file system.
     fn link(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<()>;
     /// Creates a file in `target` that shares its blocks with the file `path` until one of them is
-    /// written. Fails where the file system cannot do that.
+    /// written. Fails if the file system does not support that.
     fn clone_file(&self, path: &str, target: &dyn Disk, target_path: &str) -> io::Result<Arc<dyn File>>;
     /// Removes an empty directory; `""` is the root itself.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;

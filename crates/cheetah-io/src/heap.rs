@@ -1,10 +1,10 @@
 //! The heap of the process: the memory of `malloc`.
 
-/// Returns to the system the pages of freed memory that the allocator keeps between what is in use.
-/// The allocator does so by itself at the end of the heap only. It looks through what all threads
-/// of the process have freed, and nobody allocates from an arena meanwhile: about a millisecond
-/// with 30 MB of heap, 60 with 2 GB in 100,000 holes (decision 21). Does nothing with another C
-/// library than glibc.
+/// Returns freed memory that the allocator keeps between blocks in use to the system, in whole
+/// pages. The allocator itself does so only at the end of the heap. This searches the freed memory
+/// of all threads of the process, and meanwhile no thread can allocate from the arena being
+/// searched: about a millisecond with 30 MB of heap, 60 with 2 GB in 100,000 holes (decision 21).
+/// Does nothing with a C library other than glibc.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "a function of the C library")]
@@ -21,7 +21,8 @@ mod tests {
         statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).map_or(0, |pages| pages * 4096)
     }
 
-    /// Blocks are too small to be given back one by one, and the last keeps the end of the heap.
+    /// The blocks are too small to be returned one by one, and the last one keeps the end of the
+    /// heap.
     #[test]
     fn holes_between_what_is_in_use_are_given_back() {
         const BLOCKS: usize = 2000;

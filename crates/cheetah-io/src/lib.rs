@@ -1,13 +1,13 @@
-//! The outside world of the engine: files and time behind traits, randomness that can be repeated,
-//! and memory that goes back to the system.
+//! The outside world of the engine: files and time behind traits, reproducible randomness, and
+//! memory that is returned to the system.
 //!
 //! Invariants
-//!   I1  No other crate of the engine touches files, clocks or randomness.
+//!   I1  No other crate of the engine uses files, clocks or randomness directly.
 //!   I2  Every fault that the tests inject is an implementation or a wrapper of [`Disk`].
 //!
-//! Two implementations of [`Disk`] exist: [`posix`], the real one, and [`sim`], which knows for
-//! each file which bytes are durable and which a power cut may still take away. [`overlay`] wraps
-//! one that is only to be read.
+//! There are two implementations of [`Disk`]: [`posix`], the real one, and [`sim`], which knows for
+//! each file which bytes are durable and which a power cut may still lose. [`overlay`] wraps a disk
+//! that must not change.
 
 pub mod aligned;
 pub mod blocks;

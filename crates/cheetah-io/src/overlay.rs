@@ -1,14 +1,14 @@
-//! A disk over another one that is only read: all writes go to a third.
+//! A disk over another one that is only read: all writes go to a third disk.
 //!
 //! Invariants
-//!   I1  Nothing on the disk below changes: its files are opened for reading only, and no directory
-//!       of it is touched. A file that is written is copied to the disk above first; sectors that
-//!       cannot be read are zeros there.
-//!   I2  Handles of one file see the same bytes, those opened before it was copied too.
-//!   I3  Nothing is durable: a user of the disk above starts over after a crash.
-//!   I4  A file that nobody has written is closed with its last handle: there may be more of them
-//!       than a process may have open.
-//! Locks     that of the names, then that of one file, then that of those written.
+//!   I1  Nothing changes on the disk below: its files are opened for reading only, and its
+//!       directories are not touched. A file that is written is copied to the disk above first;
+//!       sectors that cannot be read are zeros in the copy.
+//!   I2  All handles of a file see the same bytes, even those opened before it was copied.
+//!   I3  Nothing is durable: after a crash the user starts again.
+//!   I4  A file that was not written is closed with its last handle: there may be more files than a
+//!       process may have open.
+//! Locks     that of the names, then that of one file, then that of the written files.
 
 use crate::disk::{read_sectors, DirLock, Disk, File};
 use parking_lot::{Mutex, RwLock};
@@ -28,10 +28,10 @@ pub struct OverlayDisk {
     written: Arc<Written>,
 }
 
-/// Files below that were written: they stay, though nobody has them open.
+/// Files below that were written: they stay even if they are not open.
 type Written = Mutex<Vec<Arc<OverlayFile>>>;
 
-/// The disk above, with the names of the files made there, which go at the end.
+/// The disk above, with the names of the files made there, which are removed at the end.
 struct Above {
     disk: Arc<dyn Disk>,
     made: Mutex<Vec<String>>,
@@ -58,9 +58,9 @@ impl Drop for Above {
 
 #[derive(Default)]
 struct Names {
-    /// Files that were made or renamed; none for those that are gone.
+    /// Files that were created or renamed; `None` for removed files.
     files: BTreeMap<String, Option<Arc<OverlayFile>>>,
-    /// Files below that somebody has open, or has written.
+    /// Files below that are open, or were written.
     open: BTreeMap<String, Weak<OverlayFile>>,
     directories: BTreeSet<String>,
 }
@@ -72,8 +72,8 @@ impl std::fmt::Debug for OverlayDisk {
 }
 
 impl OverlayDisk {
-    /// Reads from `below`, and writes to files in the root of `above`, which is empty, and is so
-    /// again when the disk and its files are dropped.
+    /// Reads from `below`, and writes to files in the root of `above`, which must be empty, and is
+    /// empty again when the disk and its files have been dropped.
     pub fn new(below: Arc<dyn Disk>, above: Arc<dyn Disk>) -> Self {
         let above = Arc::new(Above { disk: above, made: Mutex::default() });
         Self { below, above, names: Mutex::default(), written: Arc::default() }
@@ -173,7 +173,7 @@ impl Disk for OverlayDisk {
         Ok(())
     }
 
-    /// Keeps nobody out: a lock of the disk below is the way to have that to oneself.
+    /// Locks nothing: to exclude other processes, lock the disk below.
     fn lock(&self, _path: &str) -> io::Result<Box<dyn DirLock>> {
         Ok(Box::new(Unlocked))
     }
@@ -202,16 +202,16 @@ impl Disk for OverlayDisk {
         Err(no_copies(path))
     }
 
-    /// One of the disk below stays (I1); without its files it is in nobody's way.
+    /// A directory of the disk below stays (I1), but without files it does no harm.
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         self.names.lock().directories.remove(dir);
         Ok(())
     }
 }
 
-/// A file of this disk may be in two places: the system has no name for it.
+/// A file of this disk may be on either disk: the system has no path for it.
 fn no_copies(path: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("{path}: no copies of a disk over another one"))
+    io::Error::new(io::ErrorKind::Unsupported, format!("{path}: a file of an overlay disk cannot be copied"))
 }
 
 struct Unlocked;
@@ -235,7 +235,7 @@ impl OverlayFile {
         Arc::clone(&self.now.read().file)
     }
 
-    /// The file above, to be written.
+    /// The file above, for writing.
     fn to_write(self: &Arc<Self>) -> io::Result<Arc<dyn File>> {
         let mut now = self.now.write();
         if !now.is_above {

@@ -1,11 +1,11 @@
-//! The real disk: files under a root directory, through the system calls of a POSIX system.
+//! The real disk: files under a root directory, accessed by POSIX system calls.
 //!
 //! Invariants
-//!   I1  A path given by the engine never leaves the root: no empty part, no `.`, no `..`, not
-//!       absolute. (Symbolic links that an administrator made are followed: a log directory may
-//!       live on another device.)
+//!   I1  A path given by the engine never leaves the root: it has no empty part, no `.` and no
+//!       `..`, and is not absolute. (Symbolic links that an administrator made are followed: a log
+//!       directory may be on another device.)
 //!   I2  `sync_data` and `sync_dir` return only after the kernel reports the data as stable; errors
-//!       are handed up and never retried here.
+//!       are returned and never retried here.
 //! Errors    those of the system, unchanged, so that "no space" and "not found" keep their kind.
 
 use crate::direct::{Buffers, DirectFile};
@@ -18,11 +18,10 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files may be read by the group of the server, as those of other engines.
+/// Files are readable by the group of the server, like those of other engines.
 const FILE_MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
-/// File systems that free removed files when they commit, which is seconds later: btrfs, bcachefs,
-/// ZFS.
+/// File systems that free removed files only when they commit, seconds later: btrfs, bcachefs, ZFS.
 const FREES_LATER: [u64; 3] = [0x9123_683e, 0xca45_1a4e, 0x2fc1_2fc1];
 
 /// A directory of the real file system.
@@ -33,14 +32,14 @@ pub struct PosixDisk {
 }
 
 impl PosixDisk {
-    /// The disk whose root is `root`, which is created with its missing parents, durably, when it
-    /// does not exist.
+    /// The disk whose root is `root`. If `root` does not exist, it is created with its missing
+    /// parents, durably.
     pub fn open(root: &Path) -> io::Result<Self> {
         create_directory(root)?;
         Ok(Self { root: root.canonicalize()?, buffers: Arc::default() })
     }
 
-    /// The real path of `path`, or `InvalidInput` when it would leave the root (I1).
+    /// The real path of `path`, or `InvalidInput` if it would leave the root (I1).
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
             return Err(invalid(&format!("not a path inside the disk: {path:?}")));
@@ -110,7 +109,7 @@ impl Disk for PosixDisk {
     fn list(&self, dir: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.resolve_dir(dir)?)? {
-            // A name that is not UTF-8 is not one of the engine's: nothing can ask for it.
+            // A name that is not UTF-8 is not one of the engine's: the engine cannot use it.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -158,7 +157,7 @@ impl Disk for PosixDisk {
 
     fn write_in_place(&self, dir: &str) {
         let Ok(dir) = self.resolve_dir(dir).and_then(fs::File::open) else { return };
-        // Of the file systems in use, btrfs has it.
+        // Among the common file systems, only btrfs supports this flag.
         if let Ok(flags) = rustix::fs::ioctl_getflags(&dir) {
             let _ = rustix::fs::ioctl_setflags(&dir, flags | IFlags::NOCOW);
         }
@@ -292,14 +291,14 @@ impl File for PosixFile {
     }
 }
 
-/// As [`File::allocated_bytes`].
+/// See [`File::allocated_bytes`].
 pub(crate) fn allocated_bytes(file: &fs::File) -> io::Result<u64> {
     // `st_blocks` counts 512-byte units on every system, whatever the block size.
     Ok(file.metadata()?.blocks().saturating_mul(512))
 }
 
 impl PosixFile {
-    /// For file systems that cannot reserve blocks: the length at least is right.
+    /// For file systems that cannot reserve blocks: at least the length is right.
     fn grow_to(&self, len: u64) -> io::Result<()> {
         if self.len()? < len {
             self.0.set_len(len)?;
@@ -325,14 +324,14 @@ fn start_writeback(_file: &fs::File, _offset: u64, _len: u64) {}
 
 #[cfg(target_os = "linux")]
 fn leave_cache(file: &fs::File) {
-    // Its result does not matter: the memory goes at the latest when somebody needs it.
+    // The result does not matter: the system frees the memory anyway when it is needed.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 #[cfg(not(target_os = "linux"))]
 fn leave_cache(_file: &fs::File) {}
 
-/// The lock lives as long as the open file.
+/// The lock is held as long as the file is open.
 struct PosixLock {
     _file: fs::File,
 }
@@ -343,7 +342,7 @@ impl DirLock for PosixLock {}
 mod tests {
     use super::*;
 
-    /// A folder that goes with its test, a failing one too.
+    /// A folder that is removed when its test ends, even if the test fails.
     struct Folder(PathBuf);
 
     impl Drop for Folder {

@@ -1,8 +1,9 @@
-//! Small deterministic randomness: the same seed gives the same numbers on every machine and in
-//! every version.
+//! Small deterministic random number generator: the same seed gives the same numbers on every
+//! machine and in every version.
 //!
 //! Invariants
-//!   I1  The sequence of a seed never changes: failures are reproduced by seed. (A test pins it.)
+//!   I1  The sequence of a seed never changes, so that failures can be reproduced by seed. (A test
+//!       pins it.)
 //! Source    Blackman and Vigna, xoshiro256** 1.0, seeded through splitmix64 as they advise. Not
 //!           for secrets.
 
@@ -11,7 +12,7 @@
 pub struct Rng([u64; 4]);
 
 impl Rng {
-    /// The generator of `seed`; every seed is fine.
+    /// The generator of `seed`; every seed is valid.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self(std::array::from_fn(|_| splitmix64(&mut state)))
@@ -42,7 +43,7 @@ impl Rng {
         ((self.next_u64() >> 11) as f64) < p * (1u64 << 53) as f64
     }
 
-    /// Puts `items` into random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);

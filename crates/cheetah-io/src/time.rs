@@ -1,5 +1,4 @@
-//! Time, and the random bytes that make one moment different from all others, as the engine sees
-//! them.
+//! Time, and random bytes, for the engine.
 
 use std::io::{self, Read};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -8,11 +7,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Nanoseconds since an arbitrary start.
     fn now_ns(&self) -> u64;
-    /// Sleeps for about `ns` nanoseconds; a simulated clock moves forward instead.
+    /// Sleeps for about `ns` nanoseconds; a simulated clock advances instead.
     fn sleep_ns(&self, ns: u64);
-    /// Bytes that no other call returns, here or elsewhere: the identity of a new database.
+    /// Bytes that no other call returns, here or on another machine: the identity of a new
+    /// database.
     fn unique(&self) -> [u8; 16];
-    /// Bytes that nobody can foretell, for secrets. There is no other source when this one fails.
+    /// Unpredictable bytes, for secrets. If this fails, there is no other source.
     fn random(&self) -> io::Result<[u8; 16]>;
 }
 
@@ -33,7 +33,7 @@ impl Clock for RealClock {
     fn sleep_ns(&self, ns: u64) {
         std::thread::sleep(std::time::Duration::from_nanos(ns));
     }
-    /// Random bytes of the operating system; where it has none, the time of day and the process.
+    /// Random bytes of the operating system; if it has none, the time of day and the process ID.
     fn unique(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         let random = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
@@ -43,7 +43,7 @@ impl Clock for RealClock {
         }
         bytes
     }
-    /// Of the operating system, asked each time.
+    /// Random bytes of the operating system, requested each time.
     fn random(&self) -> io::Result<[u8; 16]> {
         let mut bytes = [0; 16];
         let count = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;

@@ -1,9 +1,10 @@
-//! Measures page images: how small, how fast. `cargo bench --bench codec [-- LEVEL]`, of Zstandard
+//! Measures the size and speed of page images: `cargo bench --bench codec [-- LEVEL]`, with the
+//! level of Zstandard.
 //!
-//! Four kinds of synthetic leaves, filled completely: rows of sysbench, of Linkbench's link table,
-//! of an orders table of eleven columns, entries of a secondary index. Prints for each the ratio
-//! image / page (before padding to 64 bytes) and the time to encode and to decode one page, for no
-//! compression (the regrouping alone), LZ4 and Zstandard.
+//! There are four kinds of synthetic leaves, completely filled: rows of sysbench, rows of
+//! Linkbench's link table, rows of an orders table with eleven columns, and entries of a secondary
+//! index. Prints for each kind the ratio image / page (before padding to 64 bytes) and the time to
+//! encode and to decode one page, for no compression (only regrouping), LZ4 and Zstandard.
 
 use cheetah::testing::base::{Epoch, PageId, TreeId, TxnId};
 use cheetah::testing::format::image::{seal, Codec, Compression, Encoding, ImageHeader, Workspace};
@@ -31,7 +32,7 @@ fn digits(rng: &mut Rng, groups: usize) -> Vec<u8> {
     (0..groups).map(|_| group(rng)).collect::<Vec<_>>().join(&b'-')
 }
 
-/// A word of English-like syllables, common ones more often.
+/// Text of English-like syllables, common ones more often.
 fn words(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     const SYLLABLES: &[&str] = &[
         "the ", "of ", "an", "er", "in", "tion ", "re", "on", "at", "en", "ly ", "st", "or", "ing ", "al",
@@ -120,7 +121,8 @@ fn row(nulls: &[u8], fixed: &[u8], values: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// Fills pages with the records that `make` gives, in key order; their fences are their first keys.
+/// Fills pages with the records that `make` returns, in key order; the fences of pages are their
+/// first keys.
 fn leaves(
     name: &'static str,
     row_format: RowFormatVersion,

@@ -1,11 +1,11 @@
-//! What levels of compression make of the pages of a database, and what they cost.
+//! Measures the size and cost of a database's pages at several levels of compression.
 //!
 //! `cargo bench --bench densities -- DIRECTORY [LEVEL ..]`
 //!
-//! DIRECTORY is the `#cheetah` of a server that is stopped. For each index, and for the large
-//! values of each table, a sample of at most 400 pages is encoded and decoded again at each level
-//! (-1: LZ4). Bytes are those of the images, headers and padding included, as parts of the first
-//! level's; times are of the processor, for one page. The last lines are the sums of each database.
+//! DIRECTORY is the `#cheetah` of a stopped server. For each index, and for the large values of
+//! each table, a sample of at most 400 pages is encoded and decoded again at each level (-1: LZ4).
+//! Bytes are those of the images, including headers and padding, relative to the first level; times
+//! are processor times for one page. The last lines are the totals of each database.
 
 use cheetah::testing::base::{Config, Epoch, PageId, Result, TreeId, TxnId};
 use cheetah::testing::db::{Db, Env};
@@ -40,8 +40,8 @@ struct Group {
 }
 
 type Groups = BTreeMap<(TreeId, bool), Group>;
-/// Contents of dictionaries by tree and page. The newest one of a tree has the highest number, as a
-/// rule.
+/// Contents of dictionaries by tree and page. The newest one of a tree usually has the highest page
+/// number.
 type Dictionaries = BTreeMap<(TreeId, PageId), Vec<u8>>;
 
 fn main() -> Result<()> {
@@ -76,7 +76,7 @@ fn print_line(name: &str, levels: &[i32], measured: &[Measured]) {
     println!("  ({:.3} of {:.1} MB)", first.bytes / first.page_bytes, first.page_bytes / 1e6);
 }
 
-/// The trees of all tables. Opening also writes everything to its place.
+/// The trees of all tables. Opening the database also writes all changes to segment files.
 fn groups(directory: &Path) -> Result<Groups> {
     let disk = PosixDisk::open(directory).expect("the directory can be opened");
     let db =
@@ -96,7 +96,7 @@ fn groups(directory: &Path) -> Result<Groups> {
     Ok(groups)
 }
 
-/// Finds the images in the segment files; of several of a page the newest stays.
+/// Finds the images in the segment files; keeps the newest of each page.
 fn collect(directory: &Path, groups: &mut Groups, dictionaries: &mut Dictionaries) {
     for file in segment_files(directory) {
         let bytes = std::fs::read(&file).expect("a segment can be read");
@@ -147,7 +147,7 @@ fn keep(image: &[u8], groups: &mut Groups, dictionaries: &mut Dictionaries) {
 }
 
 impl Group {
-    /// The figures of a sample, as those of all its pages.
+    /// The results of a sample, scaled to all pages of the group.
     fn measure(&self, levels: &[i32], dictionaries: &Dictionaries) -> Vec<Measured> {
         let every = self.images.len().div_ceil(SAMPLE_PAGES);
         let mut workspace = Workspace::default();
@@ -260,8 +260,8 @@ fn measure(
     }
 }
 
-/// Processor time of `call` for all numbers below `count`, repeated until there is enough of it to
-/// be told.
+/// Processor time of `call` for all numbers below `count`, repeated until it is long enough to
+/// measure.
 fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
     let (start, mut rounds) = (processor_us(), 0.0);
     loop {
@@ -274,7 +274,7 @@ fn processor_us_of(count: usize, mut call: impl FnMut(usize)) -> f64 {
     }
 }
 
-/// What this thread has used: the clock would count what else the machine does.
+/// Processor time of this thread: the clock would also count other work of the machine.
 fn processor_us() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux kernel tells");
     let ns: f64 = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("the first number");

@@ -1,12 +1,12 @@
-//! Times a whole engine on a real directory, through its public interface.
+//! Times a complete engine on a real directory, through its public interface.
 //!
 //! `cargo bench --bench engine -- DIR [rows=300000] [texts=2000] [pool_mb=512] [log_mb=1024]
 //! [text_file=PATH]`
 //!
-//! Rows are like sysbench's: a number, a number under a secondary index, 120 and 60 characters of
-//! random digits. Texts are pieces of 2 to 60 KB: of a file when one is given, otherwise of
-//! generated words. Figures of processor time are those to compare: of the clock, they depend on
-//! what else the machine does. DIR/cheetah-bench is removed first.
+//! Rows are like sysbench's: a number, a number with a secondary index, 120 and 60 characters of
+//! random digits. Texts are pieces of 2 to 60 KB, of a file if one is given, otherwise of generated
+//! words. Compare processor times: clock times depend on the other load of the machine.
+//! DIR/cheetah-bench is removed first.
 
 use cheetah::testing::base::{Config, Error, Result};
 use cheetah::testing::db::{Db, Env, Read, SeekMode, Transaction};
@@ -74,7 +74,7 @@ fn open(options: &Options) -> Result<Db> {
     Ok(db)
 }
 
-/// Prints what `run` took per row, by thread.
+/// Prints the time that `run` took per row, by thread.
 fn time<T>(what: &str, rows: u64, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let (start, before) = (Instant::now(), cpu_ns());
     let result = run()?;
@@ -95,7 +95,7 @@ fn time<T>(what: &str, rows: u64, run: impl FnOnce() -> Result<T>) -> Result<T> 
     Ok(result)
 }
 
-/// How evenly a workload goes on.
+/// Measures how evenly a workload proceeds.
 struct Progress {
     start: Instant,
     last: Instant,
@@ -109,7 +109,7 @@ impl Progress {
         Self { start: now, last: now, longest: Duration::ZERO, rows_by_second: Vec::new() }
     }
 
-    /// A transaction of `rows` rows has ended.
+    /// Notes the end of a transaction with `rows` rows.
     fn note(&mut self, rows: u64) {
         let now = Instant::now();
         self.longest = self.longest.max(now - self.last);
@@ -169,7 +169,7 @@ const WRITES: [&str; 13] = [
     "pool_reads",
 ];
 
-/// A row like sysbench's, built into buffers that are used again.
+/// A row like sysbench's, built in reused buffers.
 #[derive(Default)]
 struct Sysbench {
     key: [u8; 4],
@@ -305,7 +305,7 @@ fn scan(db: &Db, table: &Arc<Table>, rows: u64, index_no: usize, what: &str) -> 
     })
 }
 
-/// Changes a column without index in random rows, a transaction each hundred.
+/// Changes a column without index in random rows, a hundred rows per transaction.
 fn update(db: &Db, table: &Arc<Table>, rows: u64, what: &str) -> Result<()> {
     let mut rng = Rng::new(3);
     let mut bytes = Vec::new();
@@ -417,7 +417,7 @@ fn read_texts(db: &Db, table: &Arc<Table>, texts: u64, what: &str) -> Result<()>
     })
 }
 
-/// Text of invented words, the frequent ones far more frequent than the others, as in a language.
+/// Text of invented words, some far more frequent than others, as in a natural language.
 fn words(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     let word = |rng: &mut Rng| -> Vec<u8> {
         (0..2 + rng.below(9))

@@ -1,7 +1,7 @@
-//! What a record lock costs: nanoseconds for a request with its release, and bytes.
+//! Measures the cost of a record lock: nanoseconds for a request with its release, and bytes.
 //!
-//! `cargo bench --bench locks`; keys of 8 bytes. Times are of the processor, which other programs
-//! disturb less; bytes are those of the process, beside those that the lock table counts.
+//! `cargo bench --bench locks`; keys of 8 bytes. Compare processor times, which other programs
+//! disturb less. Printed bytes are those of the process, and those that the lock table counts.
 
 use cheetah::testing::base::{Result, TreeId};
 use cheetah::testing::txn::{Lock, LockLimits, LockMode, LockTable, Owner, TableMode, Wait};
@@ -55,7 +55,8 @@ fn lock(locks: &LockTable, owner: Owner, n: u64) -> Result<()> {
     locks.request(owner, lock, QUEUE).map(drop)
 }
 
-/// Prints the time of one lock when `threads` run `transaction`, which says how many it has taken.
+/// Prints the time of one lock when `threads` threads run `transaction`, which returns the number
+/// of its locks.
 fn time_threads(
     what: &str,
     threads: u64,

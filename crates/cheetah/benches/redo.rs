@@ -1,14 +1,14 @@
-//! Times a startup that has a long log to repeat, on a real directory.
+//! Times a startup that has to redo a long log, on a real directory.
 //!
-//! `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]
-//! [random=0]`, then as often as wanted `cargo bench --bench redo -- DIR open [threads=0]
-//! [pool_mb=2048]`
+//! Run `cargo bench --bench redo -- DIR write [rows=100000] [changes=1000000] [pool_mb=2048]
+//! [random=0]` first, then `cargo bench --bench redo -- DIR open [threads=0] [pool_mb=2048]` as
+//! often as needed.
 //!
-//! Four threads write, each to a table of its own, what `make bench ARGS="--sets recovery"` writes:
-//! updates of 500 neighbours that move their entries in a secondary index a little, inserts of 500
-//! rows, deletes of 100. With `random=1` they update single rows all over their tables, by 100 in a
-//! transaction. The process then ends as in a crash. A startup changes nothing that the
-//! next one would not repeat. DIR/cheetah-redo is removed first by `write`.
+//! Four threads, each with a table of its own, write the same as `make bench ARGS="--sets
+//! recovery"`: updates of 500 neighbours that move their entries in a secondary index a little,
+//! inserts of 500 rows, deletes of 100. With `random=1` they update single rows all over their
+//! tables, 100 in a transaction. The process then ends as in a crash. A startup changes nothing
+//! that the next one would not redo. `write` removes DIR/cheetah-redo first.
 
 use cheetah::testing::base::{Config, Error, Result};
 use cheetah::testing::db::{Db, Env, Transaction};
@@ -58,7 +58,7 @@ struct Writer {
     table: Arc<Table>,
     txn: Transaction,
     rng: Rng,
-    /// The secondary keys of the rows.
+    /// The secondary key of each row.
     keys: BTreeMap<u32, u32>,
     next: u32,
 }

@@ -1,9 +1,10 @@
-//! The engine without a server: a table with two indexes, a crash, a recovery, and the sizes.
+//! The engine without a server: a table with two indexes, a crash, a recovery, and the sizes on
+//! disk.
 //!
-//! `cargo run --release --example embedded [directory [rows]]` loads the table in a process of its
-//! own, which exits in the middle of a transaction without closing anything. Then it opens the
-//! database again, reads by both indexes, shows that exactly the committed rows are there, and
-//! prints what they occupy.
+//! `cargo run --release --example embedded [directory [rows]]` loads the table in a separate
+//! process, which exits in the middle of a transaction without closing anything. Then it opens the
+//! database again, reads through both indexes, shows that exactly the committed rows exist, and
+//! prints their size.
 
 use cheetah::{
     build_row, Config, Database, Error, IndexSpec, Key, NewRow, Read, Result, RowFormatVersion, RowView,
@@ -31,12 +32,12 @@ fn main() -> Result<()> {
     }
 }
 
-/// Opens the database of a directory, with 64 MiB of memory.
+/// Opens the database in a directory, with 64 MiB of memory.
 fn open(directory: &Path) -> Result<Database> {
     Database::open_with(directory, Config { buffer_pool_bytes: 64 << 20, ..Config::default() })
 }
 
-/// People with a number, a year of birth and a name; one index by number, one by name.
+/// People with a number, a year of birth and a name; an index by number, and one by name.
 fn people() -> TableSpec {
     let columns = RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 };
     TableSpec::new("people")
@@ -52,7 +53,7 @@ fn name_of(number: u64) -> String {
     format!("{} {} {}", first[mixed as usize % 8], last[mixed as usize / 8 % 8], mixed % 10_000)
 }
 
-/// Loads the table and dies in the middle of the last transaction.
+/// Loads the table and exits in the middle of the last transaction.
 fn load(directory: &Path, rows: u64) -> Result<()> {
     let db = open(directory)?;
     let table = db.create_table(&people())?;
@@ -73,7 +74,7 @@ fn load(directory: &Path, rows: u64) -> Result<()> {
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "loaded {rows} rows in {seconds:.2} s, {:.0} a second; now the process dies",
+        "loaded {rows} rows in {seconds:.2} s, {:.0} a second; now the process exits",
         rows as f64 / seconds
     );
     std::process::exit(0);
@@ -86,7 +87,7 @@ fn demonstrate(directory: &Path, rows: u64) -> Result<()> {
     let db = open(directory)?;
     println!("recovered in {:.2} s", started.elapsed().as_secs_f64());
     let table = db.table("people")?;
-    println!("{} rows are there, {rows} were committed", table.row_count());
+    println!("{} rows exist, {rows} were committed", table.row_count());
     let mut txn = db.begin();
     let mut row = Vec::new();
     if txn.get(&table, &Key::from(42_u64), Read::Consistent, &mut row)? {

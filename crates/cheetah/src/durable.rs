@@ -1,18 +1,17 @@
-//! The barriers: the only caller of `sync_data` and `sync_dir` in the engine.
+//! The barriers: the only code in the engine that calls `sync_data` and `sync_dir`.
 //!
 //! Invariants
-//!   D1  All that a barrier covers is durable when it returns `Ok`, whatever the power does
-//!   afterwards.
+//!   D1  When a barrier returns `Ok`, everything that it covers is durable, even after a power cut.
 //!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
 //!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
-//!       would succeed and mean nothing.)
-//!   D3  Which barrier stands between which writes is listed in docs/developers/durability.md,
-//!       before it is coded.
+//!       would succeed and prove nothing.)
+//!   D3  docs/developers/durability.md lists the barriers between writes; it is updated before the
+//!       code.
 //!
-//! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]), and
-//! the owner of free space ([`space`]).
+//! This module also has the only function that unlinks files which a pinned snapshot may name
+//! ([`pins`]), and owns the free space ([`space`]).
 //!
-//! Errors    Fatal only, of the barriers.
+//! Errors    Barriers return Fatal only.
 
 pub mod pins;
 pub mod space;
@@ -26,7 +25,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The barriers by name. docs/developers/durability.md says what each makes durable, and which
+/// The kinds of barriers. docs/developers/durability.md says what each makes durable, and which
 /// steps rely on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
@@ -34,7 +33,7 @@ pub enum Barrier {
     Segment,
     /// Blocks in a file of the page map, before CONTROL names them.
     Map,
-    /// Changes that waited for leaves, before a page map names their file.
+    /// Pending changes of leaves, before a page map names their file.
     ChangeFile,
     /// One copy of CONTROL.
     Control,
@@ -60,7 +59,7 @@ impl fmt::Display for Barrier {
     }
 }
 
-/// A disk with its barriers. Shared by all layers that write files.
+/// A disk with its barriers. All layers that write files share it.
 pub struct Durable {
     disk: Arc<dyn Disk>,
     health: Arc<Health>,
@@ -70,7 +69,7 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// The barriers of `disk`; a failed one closes `health`.
+    /// The barriers of `disk`; a failed barrier stops `health`.
     pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
         let space = Space::new(Arc::clone(&disk));
         Self { disk, health, trace: Mutex::new(None), pins: Pins::default(), space }
@@ -86,7 +85,7 @@ impl Durable {
         &self.space
     }
 
-    /// The latch that a failed barrier closes.
+    /// The latch that a failed barrier sets.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
@@ -122,20 +121,20 @@ impl Durable {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
     }
 
-    /// Makes a file of a snapshot durable. Of a disk with a health of its own: the fate of a
-    /// snapshot does not stop the engine (Z7).
+    /// Makes a file of a snapshot durable. `self` must be of another disk, with a health of its
+    /// own: a failure of the snapshot must not stop the engine (Z7).
     pub fn snapshot_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
         self.pass(Barrier::Snapshot, path, || file.sync_data())
     }
 
     /// Pins files (Z2): from now on [`let_go`](Self::let_go) holds them, until the pin is dropped.
-    /// `Limit` when there are too many pins.
+    /// Returns `Limit` if there are too many pins.
     pub fn pin(self: &Arc<Self>, paths: impl IntoIterator<Item = String>) -> Result<Pin> {
         Pin::new(self, paths)
     }
 
-    /// Unlinks a file that the database needs no more; or, when a pin names it, holds it until none
-    /// does. Whether it is gone.
+    /// Unlinks a file that the database no longer needs; if a pin names it, holds it until no pin
+    /// does. Returns whether it was unlinked.
     pub fn let_go(&self, path: &str) -> io::Result<bool> {
         self.pins.let_go(self.disk(), path).inspect(|is_gone| {
             if *is_gone {
@@ -144,17 +143,17 @@ impl Durable {
         })
     }
 
-    /// Whether a pin names the file.
+    /// Returns whether a pin names the file.
     pub fn is_pinned(&self, path: &str) -> bool {
         self.pins.names(path)
     }
 
-    /// How many pins there are, and the bytes of the files that are there for them alone.
+    /// The number of pins, and the total bytes of the files that are kept only for pins.
     pub fn pinned(&self) -> (usize, u64) {
         self.pins.counts()
     }
 
-    /// Ends all pins: the disk is full (Z8).
+    /// Ends all pins because the disk is full (Z8).
     pub fn give_up_pins(&self) {
         self.pins.give_up(self);
     }
@@ -164,8 +163,8 @@ impl Durable {
         *self.trace.lock() = Some(Vec::new());
     }
 
-    /// The barriers passed since the trace was started or last taken, with the file or directory of
-    /// each.
+    /// The barriers passed since the trace was started or last taken, each with its file or
+    /// directory.
     pub fn take_trace(&self) -> Vec<(Barrier, String)> {
         self.trace.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }

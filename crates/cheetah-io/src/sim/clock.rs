@@ -1,4 +1,4 @@
-//! A clock that only moves when told.
+//! A clock that advances only on request.
 
 use crate::Clock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct SimClock(Arc<AtomicU64>);
 
 impl SimClock {
-    /// Moves time forward.
+    /// Advances the time.
     pub fn advance_ns(&self, ns: u64) {
         self.0.fetch_add(ns, Ordering::SeqCst);
     }
@@ -22,12 +22,12 @@ impl Clock for SimClock {
     fn sleep_ns(&self, ns: u64) {
         self.advance_ns(ns);
     }
-    /// The time, which moves on: the same again when everything is run again.
+    /// The time, which then advances by one: a repeated run gives the same bytes.
     fn unique(&self) -> [u8; 16] {
         let now = self.0.fetch_add(1, Ordering::SeqCst);
         u128::from(now).to_be_bytes()
     }
-    /// Those of [`unique`](Clock::unique), scattered.
+    /// Random bytes derived from the time: a repeated run gives the same bytes.
     fn random(&self) -> std::io::Result<[u8; 16]> {
         let now = self.0.fetch_add(1, Ordering::SeqCst);
         let mut rng = crate::Rng::new(now);

@@ -25,7 +25,7 @@ impl Content {
         self.len
     }
 
-    /// Whether block `index` takes space.
+    /// Returns whether block `index` takes space.
     pub(super) fn has_block(&self, index: u64) -> bool {
         self.blocks.contains_key(&index)
     }
@@ -57,7 +57,7 @@ impl Content {
         self.len = self.len.max(offset + bytes.len() as u64);
     }
 
-    /// Cuts, or extends with zeroes.
+    /// Truncates, or extends with zeros.
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let blocks = Arc::make_mut(&mut self.blocks);
@@ -77,7 +77,7 @@ impl Content {
     }
 }
 
-/// Splits `len` bytes at `offset` at block borders: (block, offset in it, range of the buffer).
+/// Splits `len` bytes at `offset` at block boundaries: (block, offset in it, range of the buffer).
 pub(super) fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// A write is atomic per sector of this size, aligned in the file.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// The part of the unsynced changes that survives. They are numbered as *units*: first every sector
-/// of every unsynced write, then one length outcome for every file whose length has changed, then
+/// The unsynced changes that survive. The changes are numbered as *units*: first every sector of
+/// every unsynced write, then one length outcome for every file whose length has changed, then
 /// every change of a directory entry.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum CrashPolicy {
@@ -24,7 +24,7 @@ pub enum CrashPolicy {
     Everything,
     /// Of the written sectors only this one; lengths and entries are all kept or all lost, by seed.
     OneWriteAlone(usize),
-    /// All units but this one.
+    /// All units except this one.
     AllButOne(usize),
     /// Each unit with this probability.
     Random(f64),
@@ -32,7 +32,7 @@ pub enum CrashPolicy {
     Subset(u64),
 }
 
-/// Decides unit by unit.
+/// Decides for each unit.
 struct Verdict {
     policy: CrashPolicy,
     rng: Rng,
@@ -73,7 +73,7 @@ impl Verdict {
         }
     }
 
-    /// The length that stays when the newest is lost (F2).
+    /// The length that remains when the newest is lost (F2).
     fn lost_length(&mut self, synced: u64, newest: u64) -> u64 {
         let (low, high) = (synced.min(newest), synced.max(newest));
         let between = low.next_multiple_of(SECTOR_BYTES);
@@ -98,7 +98,7 @@ impl World {
         self.files.values().map(sector_count).sum()
     }
 
-    /// The disk after power comes back.
+    /// The disk after a power cut.
     pub(super) fn crash(&self, policy: CrashPolicy, seed: u64) -> World {
         let mut verdict = Verdict::new(policy, seed);
         let sectors: Vec<Vec<bool>> = self
@@ -128,8 +128,8 @@ impl World {
         world
     }
 
-    /// Takes over a directory and, through its entries, those below; files that no entry names are
-    /// gone (F3).
+    /// Takes over a directory and, recursively, the directories below it. Files that no entry names
+    /// are removed (F3).
     fn adopt(&mut self, path: &str, survived: &mut BTreeMap<&str, Entries>) {
         let entries = survived.remove(path).unwrap_or_default();
         for (name, node) in entries.iter() {
@@ -183,7 +183,7 @@ fn surviving_content(file: &FileState, kept: &[bool], length_kept: bool, verdict
     content
 }
 
-/// The parts of a write of `len` bytes at `offset` that lie in one sector each.
+/// Splits a write of `len` bytes at `offset` into parts that are in one sector each.
 pub(super) fn sectors(offset: u64, len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut done = 0;
     std::iter::from_fn(move || {

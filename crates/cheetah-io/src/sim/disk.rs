@@ -2,9 +2,9 @@
 //!
 //! Invariants
 //!   I1  Operations that change something are numbered from 0; power is cut between two of them.
-//!   I2  After the power cut every operation fails, with an error that [`is_power_cut`] knows.
-//! Locks     one mutex for the whole disk, held for one operation and never across a call to the
-//!           outside, nor while an operation is held ([`Hold`]).
+//!   I2  After the power cut every operation fails, with an error that [`is_power_cut`] recognises.
+//! Locks     one mutex for the whole disk, held for one operation and never across a call to other
+//!           code, nor while an operation is held ([`Hold`]).
 
 use super::content::Content;
 use super::crash::{sectors, CrashPolicy};
@@ -20,16 +20,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] make
-/// others.
+/// A disk in memory. Clones are the same disk; [`SimDisk::snapshot`] and [`SimDisk::crash`] create
+/// independent disks.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
-    /// The directory that is its root; empty in a disk that is whole.
+    /// The directory that is its root; empty if that is the whole disk.
     root: String,
 }
 
-/// A moment at which power might be cut: just before the operation it names, or at the end.
+/// A possible moment of a power cut: just before the operation that it names, or at the end.
 pub(super) struct CrashPoint {
     pub(super) operation: u64,
     pub(super) before: String,
@@ -69,7 +69,7 @@ impl std::fmt::Display for PowerCut {
 
 impl std::error::Error for PowerCut {}
 
-/// Whether an error comes from a disk whose power has been cut.
+/// Returns whether an error comes from a disk whose power was cut.
 pub fn is_power_cut(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<PowerCut>())
 }
@@ -104,20 +104,20 @@ impl SimDisk {
         Self { state: Arc::new(Mutex::new(state)), root: String::new() }
     }
 
-    /// The disk after a power cut now, as a disk of its own without faults, locks or limits. The
+    /// The disk after a power cut now, as an independent disk without faults, locks or limits. The
     /// same policy and seed give the same image.
     pub fn crash(&self, policy: CrashPolicy, seed: u64) -> SimDisk {
         Self::of(self.state.lock().world.crash(policy, seed))
     }
 
-    /// An independent copy, unsynced state included; cheap. Open files stay with the original.
+    /// An independent copy including unsynced state; cheap. Open files stay with the original.
     pub fn snapshot(&self) -> SimDisk {
         let mut world = self.state.lock().world.clone();
         world.files.values_mut().for_each(|file| file.open_count = 0);
         Self::of(world)
     }
 
-    /// The directory `dir` of this disk as a disk of its own, with the same files.
+    /// The directory `dir` of this disk as a disk with the same files.
     pub fn at(&self, dir: &str) -> SimDisk {
         Self { state: Arc::clone(&self.state), root: self.full(dir) }
     }
@@ -130,7 +130,7 @@ impl SimDisk {
         }
     }
 
-    /// How many units (see [`CrashPolicy`]) are not synced.
+    /// The number of unsynced units (see [`CrashPolicy`]).
     pub fn crash_units(&self) -> usize {
         self.state.lock().world.unit_count()
     }
@@ -140,26 +140,26 @@ impl SimDisk {
         self.state.lock().faults.add(fault);
     }
 
-    /// From now on reads fail that touch these bytes of a file whose path contains `path`, until
+    /// From now on, reads that touch these bytes of a file whose path contains `path` fail, until
     /// faults are cleared: bad sectors.
     pub fn make_unreadable(&self, path: &str, bytes: Range<u64>) {
         self.state.lock().faults.add_unreadable(path, bytes);
     }
 
-    /// Removes all faults; their damage stays.
+    /// Removes all faults; their damage remains.
     pub fn clear_faults(&self) {
         self.state.lock().faults.clear();
     }
 
     /// Holds the next operation of this kind on a path that contains `path`, before it takes
-    /// effect; others go on.
+    /// effect; other operations continue.
     pub fn hold(&self, op: Op, path: &str) -> Hold {
         let (hold, held) = Hold::new(op, path);
         self.state.lock().holds.push(held);
         hold
     }
 
-    /// How many operations have met a fault.
+    /// The number of operations that have met a fault.
     pub fn faults_met(&self) -> u64 {
         self.state.lock().faults.met()
     }
@@ -169,33 +169,33 @@ impl SimDisk {
         self.state.lock().space_bytes = bytes;
     }
 
-    /// Space that files take.
+    /// Space that files use.
     pub fn used_bytes(&self) -> u64 {
         self.state.lock().world.used_bytes()
     }
 
-    /// Cuts power before the changing operation of this number.
+    /// Cuts power before the changing operation with this number.
     pub fn power_cut_at(&self, operation: u64) {
         self.state.lock().cut_at = operation;
     }
 
-    /// How many changing operations there have been.
+    /// The number of changing operations so far.
     pub fn operations(&self) -> u64 {
         self.state.lock().changes
     }
 
-    /// How many operations of any kind there have been.
+    /// The number of operations of any kind so far.
     pub fn calls(&self) -> u64 {
         self.state.lock().calls
     }
 
-    /// How many calls of `read_many` there have been. Each read of these is an operation as well.
+    /// The number of calls of `read_many` so far. Each of their reads counts as an operation too.
     pub fn read_batches(&self) -> u64 {
         self.state.lock().batches
     }
 
-    /// The workload tells what it has been promised, such as the number of its last acknowledged
-    /// commit. Crash images carry it (see [`super::explore`]).
+    /// Stores what has been promised to the workload, such as the number of its last acknowledged
+    /// commit. Crash images contain it (see [`super::explore`]).
     pub fn acknowledge(&self, what: u64) {
         self.state.lock().acknowledged = what;
     }
@@ -205,18 +205,18 @@ impl SimDisk {
         self.state.lock().acknowledged
     }
 
-    /// Starts (or stops) writing down every operation.
+    /// Starts (or stops) recording every operation.
     pub fn set_trace(&self, on: bool) {
         self.state.lock().trace = on.then(Vec::new);
     }
 
-    /// The operations written down since tracing started or since the last call, one a line:
-    /// number of changes before, operation, path, arguments.
+    /// The operations recorded since tracing started or since the last call, one per line: number
+    /// of earlier changes, operation, path, arguments.
     pub fn take_trace(&self) -> Vec<String> {
         self.state.lock().trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Flips a bit at rest, in what is read now and in what is durable.
+    /// Flips a bit at rest, both in the current and in the durable content.
     pub fn flip(&self, path: &str, offset: u64, bit: u8) -> io::Result<()> {
         self.edit_at_rest(path, |content| {
             let mut byte = [0];
@@ -225,7 +225,7 @@ impl SimDisk {
         })
     }
 
-    /// Overwrites bytes at rest, in what is read now and in what is durable.
+    /// Overwrites bytes at rest, both in the current and in the durable content.
     pub fn overwrite(&self, path: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.edit_at_rest(path, |content| content.write(offset, bytes))
     }
@@ -246,7 +246,7 @@ impl SimDisk {
         Ok(state.world.file(inode)?.current.to_vec())
     }
 
-    /// Puts a durable file there, replacing another.
+    /// Creates a durable file, replacing an existing one.
     pub fn put(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let mut content = Content::default();
         content.write(0, bytes);
@@ -268,8 +268,8 @@ impl SimDisk {
         inside.map(str::to_owned).collect()
     }
 
-    /// From now on keeps a copy of the disk before every changing operation, but of writes only
-    /// before every `write_every`-th (0: none).
+    /// From now on keeps a copy of the disk before every changing operation; before writes, only
+    /// for every `write_every`-th (0: none).
     pub(super) fn start_recording(&self, write_every: u64) {
         self.state.lock().recorder = Some(Recorder { write_every, writes: 0, points: Vec::new() });
     }
@@ -291,7 +291,7 @@ impl SimDisk {
         Ok(state)
     }
 
-    /// Starts an operation: counts it, writes it down, and decides whether it may go on and which
+    /// Starts an operation: counts it, records it, and decides whether it may proceed and which
     /// fault it meets.
     fn begin(&self, op: Op, path: &str, args: std::fmt::Arguments<'_>) -> io::Result<Begun<'_>> {
         let mut state = self.powered()?;
@@ -323,7 +323,7 @@ impl SimDisk {
     }
 }
 
-/// An operation under way.
+/// An operation in progress.
 struct Begun<'a> {
     state: parking_lot::MutexGuard<'a, State>,
     ignored: bool,
@@ -548,7 +548,7 @@ impl File for SimFile {
         Ok(())
     }
 
-    /// One after the other, so that the same calls meet the same faults.
+    /// Does one read after the other, so that the same calls meet the same faults.
     fn read_many(&self, reads: &mut [ReadRequest<'_>]) {
         self.disk.state.lock().batches += 1;
         for read in reads {

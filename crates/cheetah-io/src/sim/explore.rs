@@ -1,11 +1,11 @@
-//! Exploration of crashes: run a workload once, cut power at every moment that matters, and check
+//! Exploration of crashes: runs a workload once, cuts power at every relevant moment, and checks
 //! every image.
 //!
-//! A moment lies before each changing operation other than a write (so: at every sync boundary,
+//! Moments are: before each changing operation other than a write (so at every sync boundary,
 //! before and after every create, rename and unlink), before some of the writes, and at the end.
-//! For each moment images are made under all policies of [`CrashPolicy`]; the check opens the image
-//! and compares it with a model. The workload tells with [`SimDisk::acknowledge`] what it has been
-//! promised; the check gets the value of that moment.
+//! For each moment, images are made under all policies of [`CrashPolicy`]; the check opens the
+//! image and compares it with a model. The workload records with [`SimDisk::acknowledge`] what it
+//! has been promised; the check gets the value at that moment.
 //!
 //! To cut power during recovery too, call [`explore`] from the check, with the image as the start
 //! and the recovery as the workload.
@@ -18,15 +18,15 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 /// How much to explore.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Decides everything random.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// Moments before every `write_every`-th write, besides all others; 0 for none.
+    /// Also explore the moment before every `write_every`-th write; 0 for none.
     pub write_every: u64,
-    /// Moments at most; a random choice of them when there are more. The end is always among them.
+    /// Most moments; if there are more, a random choice that includes the end.
     pub points_max: usize,
-    /// When a moment has at most this many unsynced units, all their subsets are tried.
+    /// If a moment has at most this many unsynced units, all their subsets are tried.
     pub exhaustive_units: usize,
-    /// Otherwise: the number of images with a single unit kept, and of those with a single one
+    /// Otherwise: the number of images with only one unit kept, and of images with only one unit
     /// lost.
     pub single_images: usize,
     /// Otherwise: the number of images with random subsets.
@@ -55,7 +55,7 @@ impl Plan {
 
 /// The disk after a power cut.
 pub struct Image {
-    /// The disk; the check may write on it.
+    /// The disk; the check may write to it.
     pub disk: SimDisk,
     /// The number that the workload had acknowledged.
     pub acknowledged: u64,
@@ -86,11 +86,11 @@ impl std::ops::AddAssign for Report {
 /// An image that the check refused.
 #[derive(Debug)]
 pub struct Failure {
-    /// The moment and how the image was made; with the seed of the plan it can be made again.
+    /// The moment, and how the image was made; with the seed of the plan it can be made again.
     pub place: String,
     /// The message of the check.
     pub message: String,
-    /// The extent of the exploration before.
+    /// The extent of the exploration up to this failure.
     pub before: Report,
 }
 
@@ -100,11 +100,10 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Runs `workload` on a copy of `start` and `check` on every image of a power cut during it, or
-/// after it. Stops at the first image that `check` refuses or panics on.
+/// Runs `workload` on a copy of `start` and `check` on every image of a power cut during or after
+/// it. Stops at the first image that `check` refuses or panics on.
 ///
-/// The workload may fail half-way (it decides whether that is an error); a panic of it is handed
-/// on.
+/// The workload may fail half-way (it decides whether that is an error); its panics are passed on.
 pub fn explore(
     plan: &Plan,
     start: &SimDisk,
@@ -177,7 +176,7 @@ fn policies(plan: &Plan, point: &CrashPoint, rng: &mut Rng) -> Vec<CrashPolicy> 
 fn check_one(image: &Image, check: &mut impl FnMut(&Image) -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(|| check(image))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("not a text");
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("not a string");
         Err(format!("panic: {text}"))
     })
 }

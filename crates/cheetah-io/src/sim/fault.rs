@@ -27,12 +27,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether it changes the contents of the disk, or the durable part of them.
+    /// Returns whether it changes the contents of the disk, or the durable part of them.
     pub fn is_change(self) -> bool {
         !matches!(self, Op::Open | Op::Read | Op::List | Op::Lock)
     }
 
-    /// Whether it makes something durable.
+    /// Returns whether it makes something durable.
     pub fn is_sync(self) -> bool {
         matches!(self, Op::SyncData | Op::SyncDir)
     }
@@ -45,19 +45,20 @@ pub enum Effect {
     Fail(io::ErrorKind),
     /// Only this many bytes of a write are written, then it fails.
     ShortWrite(usize),
-    /// It succeeds and does nothing: a lost write, a sync that lies. Operations that return a file
-    /// fail instead.
+    /// It succeeds and does nothing: a lost write, or a sync that makes nothing durable. Operations
+    /// that return a file fail instead.
     Ignore,
-    /// A write succeeds, but the sector of this number (counted within the write) keeps what it
-    /// had.
+    /// A write succeeds, but the sector with this number (counted within the write) keeps its old
+    /// content.
     StaleSector(usize),
-    /// A write succeeds, but lands this many bytes further on (or back, but not before the file).
+    /// A write succeeds, but at a position that is higher by this many bytes (or lower, but not
+    /// below 0).
     Misdirect(i64),
-    /// A read succeeds with one bit flipped: of this byte (modulo the length), this bit.
+    /// A read succeeds with one bit flipped: the byte (modulo the length) and the bit.
     FlipRead(usize, u8),
 }
 
-/// A rule: the `nth` operation that matches, counted from the moment of injection, meets `effect`.
+/// A rule: the `nth` matching operation since the injection meets `effect`.
 #[derive(Clone, Debug)]
 pub struct Fault {
     op: Option<Op>,
@@ -90,7 +91,7 @@ impl Fault {
         Self { path: Some(part.to_owned()), ..self }
     }
 
-    /// Every later match meets the effect too.
+    /// All later matching operations meet the effect too.
     pub fn forever(self) -> Self {
         Self { forever: true, ..self }
     }
@@ -113,7 +114,7 @@ impl Fault {
 #[derive(Default)]
 pub(super) struct Faults {
     rules: Vec<Fault>,
-    /// Part of the path of a file, and bytes of it.
+    /// A part of the path of a file, and the unreadable bytes.
     unreadable: Vec<(String, Range<u64>)>,
     met: u64,
 }
@@ -132,19 +133,20 @@ impl Faults {
         self.unreadable.clear();
     }
 
-    /// Whether a read of these bytes touches any that cannot be read.
+    /// Returns whether a read of these bytes touches unreadable ones.
     pub(super) fn touches_unreadable(&self, path: &str, read: &Range<u64>) -> bool {
         self.unreadable
             .iter()
             .any(|(part, bytes)| path.contains(part) && bytes.start < read.end && read.start < bytes.end)
     }
 
-    /// How many operations have met a fault.
+    /// The number of operations that have met a fault.
     pub(super) fn met(&self) -> u64 {
         self.met
     }
 
-    /// The effect for this operation. All rules count it; the first that matches decides.
+    /// The effect for this operation. All matching rules count it; the first rule that takes effect
+    /// decides.
     pub(super) fn next(&mut self, op: Op, path: &str) -> Option<Effect> {
         let mut effect = None;
         for rule in &mut self.rules {

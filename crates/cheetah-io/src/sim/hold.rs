@@ -1,15 +1,15 @@
-//! Operations that are held under way, so that a test can see what goes on beside them.
+//! Holds operations in progress, so that a test can see what continues meanwhile.
 
 use super::fault::Op;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// The next operation of a kind on a path waits before it takes effect, until this is dropped. Made
-/// by [`SimDisk::hold`](super::SimDisk::hold).
+/// The next operation of a kind on a path waits before it takes effect, until this is dropped.
+/// Created by [`SimDisk::hold`](super::SimDisk::hold).
 #[derive(Debug)]
 pub struct Hold(Arc<Held>);
 
-/// The same, as the disk sees it.
+/// The disk's side of a [`Hold`].
 #[derive(Debug)]
 pub(super) struct Held {
     op: Op,
@@ -31,7 +31,7 @@ impl Hold {
         (Self(Arc::clone(&held)), held)
     }
 
-    /// Waits until an operation waits here.
+    /// Waits until an operation is held.
     pub fn wait_until_reached(&self) {
         let mut state = self.0.state.lock();
         while !state.is_reached {
@@ -48,13 +48,13 @@ impl Drop for Hold {
 }
 
 impl Held {
-    /// Whether it still waits for an operation.
+    /// Returns whether it still waits for an operation.
     pub(super) fn is_pending(&self) -> bool {
         let state = self.state.lock();
         !state.is_reached && !state.is_over
     }
 
-    /// Whether it is for this operation; if so, for no other one.
+    /// Returns whether it holds this operation. It holds at most one.
     pub(super) fn takes(&self, op: Op, path: &str) -> bool {
         if self.op != op || !path.contains(&self.path) {
             return false;

@@ -1,28 +1,27 @@
-//! The simulated disk, and the exploration of what a power cut may leave of it.
+//! The simulated disk, and the exploration of the possible results of a power cut.
 //!
 //! Fault model: the effects of a power cut
 //!   F1  Data. Writes since the last `sync_data` of a file are lost or kept *per 512-byte sector*,
-//!       each on its own and in any combination; a sector itself never tears. Of several unsynced
+//!       independently and in any combination; a sector itself never tears. Of several unsynced
 //!       writes to a sector any may be the last that survives.
-//!   F2  Length. The length of a file is an outcome of its own: the synced one, the newest, or one
-//!       between. Bytes that a kept length covers and no kept write filled are zero.
+//!   F2  Length. The length of a file is a separate outcome: the synced length, the newest, or one
+//!       between. Bytes within a kept length that no kept write filled are zero.
 //!   F3  Names. Creating, renaming and removing a file is lost or kept *per entry* until `sync_dir`
-//!       of its directory, whatever happened to the contents. A rename inside a directory is
-//!       atomic; one between directories is two changes. A new directory is an entry of its parent.
-//!   F4  There is no order between files, or between data, length and names, other than through the
-//!       syncs.
-//!   F5  After a failed `sync_data` the writes it was for stay lost or kept per sector for ever,
-//!       although later syncs succeed, unless their 4 KiB block is written again (the kernel
-//!       reports a lost page once and marks it clean). After a failed `sync_dir` no later change of
-//!       that directory becomes durable.
+//!       of its directory, whatever happens to the contents. A rename within a directory is atomic;
+//!       a rename between directories is two changes. A new directory is an entry of its parent.
+//!   F4  Only syncs order changes between files, or between data, length and names.
+//!   F5  After a failed `sync_data` its writes stay lost or kept per sector forever, although later
+//!       syncs succeed, unless their 4 KiB block is written again (the kernel reports a lost page
+//!       once and marks it clean). After a failed `sync_dir` no later change of that directory
+//!       becomes durable.
 //!
 //! Fault model: the other faults of a device ([`Fault`], [`SimDisk::flip`], [`SimDisk::set_space`])
-//!   fail an operation once or for ever; write a part and fail; run out of space; acknowledge a
-//!   write and not do it, leave one sector of it as it was, or put it elsewhere; flip a bit at rest
-//!   or on the way.
+//!   fail an operation once or forever; write a part and fail; run out of space; acknowledge a
+//!   write and lose it, leave one sector of it unchanged, or write it elsewhere; flip a bit at rest
+//!   or in transit.
 //!
-//! Not modelled: sectors that tear, a sync that lies unless asked to ([`Effect::Ignore`]), file
-//! systems that expose the former contents of blocks.
+//! Not modelled: torn sectors, a successful sync that makes nothing durable, unless requested
+//! ([`Effect::Ignore`]), file systems that expose the former contents of blocks.
 //!
 //! Everything is deterministic: the same calls and seeds give the same disk.
 

@@ -1,8 +1,9 @@
-//! State of a simulated disk: files with their synced and unsynced parts, directories likewise.
+//! State of a simulated disk: files with their synced and unsynced parts, and directories likewise.
 //!
 //! Invariants
-//!   I1  `current` = `synced` with all of `pending` applied in order, unless a sync failed or lied.
-//!   I2  A file stays as long as it has a current or durable name, a pending name, or an open
+//!   I1  `current` = `synced` with all of `pending` applied in order, unless a sync failed or was
+//!       ignored.
+//!   I2  A file exists as long as it has a current or durable name, a pending name, or an open
 //!       handle.
 //!   I3  `used_bytes` counts the files with a current name or an open handle.
 
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-/// Number of a file, independent of its names.
+/// ID of a file, independent of its names.
 pub(super) type Inode = u64;
 
 /// A change of contents or length that is not synced yet.
@@ -27,14 +28,14 @@ pub(super) struct FileState {
     pub(super) current: Content,
     pub(super) synced: Content,
     pub(super) pending: Arc<Vec<Change>>,
-    /// Writes whose sync failed: they may be on the disk or not, whatever is synced later (F5).
+    /// Writes whose sync failed: they may or may not be on the disk, whatever is synced later (F5).
     pub(super) limbo: Arc<Vec<Change>>,
     /// Blocks reserved from the start of the file.
     pub(super) reserved_blocks: u64,
     pub(super) open_count: u32,
 }
 
-/// The object that a name stands for.
+/// The object with a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(Inode),
@@ -49,7 +50,7 @@ pub(super) enum EntryChange {
     Rename { to: String, inode: Inode },
 }
 
-/// The objects that the names in a directory stand for. Copies share it until one of them changes.
+/// The objects in a directory by name. Copies share the map until one of them changes.
 pub(super) type Entries = Arc<BTreeMap<String, Node>>;
 
 /// A directory.
@@ -67,7 +68,7 @@ pub(super) struct World {
     pub(super) files: BTreeMap<Inode, FileState>,
     pub(super) dirs: BTreeMap<String, DirState>,
     pub(super) next_inode: Inode,
-    /// Whether a file may have lost its last name: most files are closed without.
+    /// Whether a file may have lost its last name: most files are closed without losing one.
     pub(super) may_have_nameless: bool,
 }
 
@@ -99,8 +100,8 @@ impl FileState {
         self.pending = Arc::default();
     }
 
-    /// The durable content after a sync that follows a failed one: of the blocks in limbo only
-    /// those that were written again, since only they are dirty again. They leave the limbo.
+    /// The durable content after a sync that follows a failed one. Of the blocks in limbo, only
+    /// those that were written again are dirty again and become durable. They leave the limbo.
     fn synced_around_limbo(&mut self) -> Content {
         let dirty = blocks(&self.pending);
         let lost = |change: &Change| blocks(std::slice::from_ref(change)).is_disjoint(&dirty);
@@ -115,8 +116,8 @@ impl FileState {
         synced
     }
 
-    /// The sync failed: the kernel has marked the blocks clean, and nobody knows what of them is on
-    /// the disk.
+    /// The sync failed: the kernel has marked the blocks clean, and it is unknown which of them are
+    /// on the disk.
     pub(super) fn fail_sync(&mut self) {
         let limbo = Arc::make_mut(&mut self.limbo);
         for change in self.pending.iter() {
@@ -136,12 +137,13 @@ impl FileState {
         self.limbo.iter().chain(self.pending.iter())
     }
 
-    /// Bytes of space that the file takes.
+    /// Bytes of space that the file uses.
     pub(super) fn used_bytes(&self) -> u64 {
         (self.reserved_blocks + self.current.blocks_from(self.reserved_blocks)) * BLOCK_BYTES
     }
 
-    /// How many of `len` bytes at `offset` can be written with `free_blocks` more blocks.
+    /// The number of bytes, of `len` at `offset`, that can be written with `free_blocks` more
+    /// blocks.
     pub(super) fn room_for(&self, offset: u64, len: usize, mut free_blocks: u64) -> usize {
         let end = offset + len as u64;
         for index in offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES) {
@@ -176,8 +178,8 @@ impl DirState {
             EntryChange::Unlink { name } => {
                 entries.remove(name);
             }
-            // Every former name goes, also one whose own rename was lost: a file never has two
-            // names.
+            // All earlier names are removed, even one whose own rename was lost: a file never has
+            // two names.
             EntryChange::Rename { to, inode } => {
                 entries.retain(|_, node| *node != Node::File(*inode));
                 entries.insert(to.clone(), Node::File(*inode));
@@ -215,7 +217,7 @@ impl World {
         self.dirs.get(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
     }
 
-    /// For a change of its names.
+    /// The directory, for a change of its names.
     fn dir_mut(&mut self, dir: &str) -> io::Result<&mut DirState> {
         self.may_have_nameless = true;
         self.dirs.get_mut(dir).ok_or_else(|| error(io::ErrorKind::NotFound, dir))
@@ -276,7 +278,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives a file another name.
+    /// Gives a file a second name.
     pub(super) fn link(&mut self, from: &str, to: &str) -> io::Result<()> {
         let inode = self.find(from)?;
         let (dir, name) = split(to)?;
@@ -314,7 +316,7 @@ impl World {
         }
     }
 
-    /// Forgets files that nothing can reach any more (I2).
+    /// Removes files that can no longer be reached (I2).
     pub(super) fn drop_nameless(&mut self) {
         let mut kept: BTreeSet<Inode> = BTreeSet::new();
         for dir in self.dirs.values() {
@@ -330,7 +332,7 @@ impl World {
         self.may_have_nameless = self.files.keys().any(|inode| !kept.contains(inode));
     }
 
-    /// Puts a durable file under a durable name, replacing what stands there.
+    /// Creates a durable file with a durable name, replacing an existing one.
     pub(super) fn put(&mut self, path: &str, content: Content) -> io::Result<()> {
         let (dir, name) = split(path)?;
         let inode = self.next_inode;
@@ -367,7 +369,7 @@ impl World {
     }
 }
 
-/// Numbers of the blocks that the writes among `changes` touch.
+/// The indexes of the blocks that the writes among `changes` touch.
 fn blocks(changes: &[Change]) -> BTreeSet<u64> {
     let mut blocks = BTreeSet::new();
     for change in changes {
@@ -385,7 +387,7 @@ fn inodes(entries: &BTreeMap<String, Node>) -> impl Iterator<Item = Inode> + '_ 
     })
 }
 
-/// `dir/name` without a leading slash for the root.
+/// `dir/name`, without a leading slash for the root.
 pub(super) fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() {
         return name.to_owned();
@@ -393,7 +395,7 @@ pub(super) fn join(dir: &str, name: &str) -> String {
     format!("{dir}/{name}")
 }
 
-/// (directory, name); refuses what the real disk refuses.
+/// (directory, name); refuses the paths that the real disk refuses.
 fn split(path: &str) -> io::Result<(&str, &str)> {
     if path.split('/').any(|part| part.is_empty() || part == "." || part == "..") || path.contains('\0') {
         return Err(error(io::ErrorKind::InvalidInput, path));

@@ -1,4 +1,4 @@
-//! What the benches share: their arguments, what the kernel says of the process, and tables.
+//! Shared by the benches: arguments, process statistics of the kernel, and tables.
 #![allow(dead_code, reason = "each bench uses a part")]
 
 use cheetah::testing::base::{Error, Result};
@@ -13,12 +13,12 @@ pub(crate) fn arguments() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|argument| argument != "--bench")
 }
 
-/// The first argument, which is a directory.
+/// The first argument, which must be a directory.
 pub(crate) fn directory(arguments: &mut impl Iterator<Item = String>) -> PathBuf {
     arguments.next().expect("the first argument is a directory").into()
 }
 
-/// Arguments like name=value, by name.
+/// Arguments of the form name=value, by name.
 pub(crate) fn options(arguments: impl Iterator<Item = String>) -> BTreeMap<String, String> {
     let pair = |argument: String| {
         let (name, value) = argument.split_once('=').expect("arguments look like name=value");
@@ -27,18 +27,19 @@ pub(crate) fn options(arguments: impl Iterator<Item = String>) -> BTreeMap<Strin
     arguments.map(pair).collect()
 }
 
-/// One of the options as a number.
+/// An option as a number.
 pub(crate) fn number(options: &BTreeMap<String, String>, name: &str, default: u64) -> u64 {
     options.get(name).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Makes a directory, empty.
+/// Creates an empty directory, removing an existing one.
 pub(crate) fn empty(directory: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(directory);
     std::fs::create_dir_all(directory).map_err(|e| Error::io("create", "the directory", e))
 }
 
-/// Processor time of the threads of this process in nanoseconds, by name. Empty if not on Linux.
+/// Processor time of the threads of this process in nanoseconds, by thread name. Empty if not on
+/// Linux.
 pub(crate) fn cpu_ns() -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
@@ -49,14 +50,14 @@ pub(crate) fn cpu_ns() -> BTreeMap<String, u64> {
     all
 }
 
-/// Memory of this process in KiB, by its name in /proc/self/status. 0 if not on Linux.
+/// Memory of this process in KiB, from the line `field` of /proc/self/status. 0 if not on Linux.
 pub(crate) fn memory_kib(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or(0)
 }
 
-/// An index on opaque entries.
+/// An index with opaque entries.
 pub(crate) fn index(name: &str, unique: bool, max_key_bytes: u32) -> IndexSpec {
     IndexSpec { name: name.into(), unique, max_key_bytes, row_format: RowFormatVersion::opaque() }
 }

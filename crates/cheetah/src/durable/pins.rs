@@ -1,11 +1,10 @@
-//! Which files pinned snapshots name, by path, and which of these are there for them alone.
+//! The files that pinned snapshots name, by path, and the files that are kept only for snapshots.
 //!
 //! Invariants (docs/developers/durability.md)
-//!   Z2  A file that a pin names is not unlinked. Files that are let go meanwhile are *held*, and
-//!       go when the last pin that names them has ended.
-//!   Z8  The pins may all be ended at once, by somebody else than who has them: then
-//!       [`Pin::check`] fails.
-//!   Z9  Nothing of this is on disk: a startup removes what was held.
+//!   Z2  A file that a pin names is not unlinked. If the database no longer needs it, it is *held*,
+//!       and unlinked when the last pin that names it has ended.
+//!   Z8  Another thread may end all pins at once: then [`Pin::check`] fails.
+//!   Z9  None of this is on disk: a startup removes held files.
 //! Locks     `named`, never across I/O.
 
 use super::Durable;
@@ -16,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-/// Pins at a time, at most: each keeps files that the database needs no more.
+/// Most pins at a time: each keeps files that the database no longer needs.
 const PINS_MAX: usize = 8;
 
 /// The pins of a database.
@@ -27,10 +26,10 @@ pub(super) struct Pins {
 
 #[derive(Default)]
 struct Named {
-    /// The paths that each pin names, by its number.
+    /// The paths that each pin names, by the pin's number.
     by_pin: BTreeMap<u64, HashSet<String>>,
     next_pin: u64,
-    /// Files that are there for pins alone, with their lengths.
+    /// Files that are kept only for pins, with their lengths.
     held: BTreeMap<String, u64>,
 }
 
@@ -39,7 +38,8 @@ impl Named {
         self.by_pin.values().any(|paths| paths.contains(path))
     }
 
-    /// Takes the held files out that no pin names any more, or that `ended` did.
+    /// Takes out the held files that no pin names any more; with the planted bug, all that `ended`
+    /// named.
     fn take_free(&mut self, ended: &HashSet<String>) -> Vec<String> {
         let takes_all = planted::is_on("backup: release what another pin names");
         let is_free = |path: &String| !self.has(path) || takes_all && ended.contains(path);
@@ -52,7 +52,7 @@ impl Named {
 }
 
 impl Pins {
-    /// As [`Durable::let_go`].
+    /// See [`Durable::let_go`].
     pub(super) fn let_go(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
         if !self.names(path) || planted::is_on("backup: unlink what is pinned") {
             return disk.unlink(path).map(|()| true);
@@ -67,18 +67,18 @@ impl Pins {
         disk.unlink(path).map(|()| true)
     }
 
-    /// As [`Durable::is_pinned`].
+    /// See [`Durable::is_pinned`].
     pub(super) fn names(&self, path: &str) -> bool {
         self.named.lock().has(path)
     }
 
-    /// As [`Durable::pinned`].
+    /// See [`Durable::pinned`].
     pub(super) fn counts(&self) -> (usize, u64) {
         let named = self.named.lock();
         (named.by_pin.len(), named.held.values().sum())
     }
 
-    /// As [`Durable::give_up_pins`].
+    /// See [`Durable::give_up_pins`].
     pub(super) fn give_up(&self, durable: &Durable) {
         let pins = self.named.lock().by_pin.keys().copied().collect::<Vec<_>>();
         pins.into_iter().for_each(|pin| self.end(durable, pin));
@@ -90,16 +90,17 @@ impl Pins {
             let Some(paths) = named.by_pin.remove(&pin) else { return };
             named.take_free(&paths)
         };
-        // After a stop the next startup removes them.
+        // After the engine has stopped, the next startup removes the files.
         if durable.health().check().is_err() || planted::is_on("backup: keep what was released") {
             return;
         }
-        // So it does with what is left here.
+        // If this fails, the next startup removes the files.
         free.iter().for_each(|path| drop(durable.disk().unlink(path)));
     }
 }
 
-/// Files that stay as long as this does. Dropping it unlinks those that are there for it alone.
+/// Files that exist as long as this pin. Dropping the pin unlinks the files that are kept only for
+/// it.
 pub struct Pin {
     durable: Arc<Durable>,
     number: u64,
@@ -118,17 +119,17 @@ impl Pin {
         Ok(Self { durable: Arc::clone(durable), number })
     }
 
-    /// The disk of the files, and its barriers.
+    /// The disk of the files, with its barriers.
     pub fn durable(&self) -> &Durable {
         &self.durable
     }
 
-    /// `DiskFull` when the pin had to be given up.
+    /// Returns `DiskFull` if the pin had to be ended.
     pub fn check(&self) -> Result<()> {
         match self.durable.pins.named.lock().by_pin.contains_key(&self.number) {
             true => Ok(()),
             false => Err(Error::DiskFull(
-                "the snapshot was given up: the disk was full, and it kept files that the database no longer \
+                "the snapshot was abandoned: the disk was full, and it kept files that the database no longer \
                  needs"
                     .into(),
             )),

@@ -4,8 +4,8 @@ use super::varint;
 use crate::base::Error;
 use std::fmt;
 
-/// The fault of bytes that were to be decoded. The caller knows where they are from and adds the
-/// place.
+/// The fault that a decoder found. It says nothing of the place: the caller knows the place and
+/// adds it ([`Defect::in_place`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Defect {
     what: &'static str,
@@ -14,7 +14,7 @@ pub struct Defect {
 }
 
 impl Defect {
-    /// A defect of the whole.
+    /// A defect of all the bytes.
     pub const fn new(what: &'static str) -> Self {
         Self { what, at: None, is_newer: false }
     }
@@ -24,7 +24,7 @@ impl Defect {
         Self { what, at: Some(at), is_newer: false }
     }
 
-    /// Intact bytes in a layout of a later version: `what` it is the version of, and which.
+    /// Intact bytes whose layout is of a later version: `what` names the layout.
     pub const fn newer(what: &'static str, version: usize) -> Self {
         Self { what, at: Some(version), is_newer: true }
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// `Err` with `what` unless `condition` holds.
+/// Returns an error with `what` unless `condition` holds.
 pub fn ensure(condition: bool, what: &'static str) -> Result<(), Defect> {
     if condition {
         Ok(())
@@ -59,7 +59,7 @@ pub fn ensure(condition: bool, what: &'static str) -> Result<(), Defect> {
 const ENDS_EARLY: Defect = Defect::new("ends early");
 const BAD_VARINT: Defect = Defect::new("bad variable-length number");
 
-/// `Err` unless `version` of `what` is the one that this version of the engine writes.
+/// Returns an error unless `version` of `what` is the version that this engine writes.
 pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(), Defect> {
     match version {
         _ if version == known => Ok(()),
@@ -68,7 +68,7 @@ pub fn check_version(what: &'static str, version: u32, known: u32) -> Result<(),
     }
 }
 
-/// Takes values off the front of a byte string that may hold anything.
+/// Takes values off the front of a byte string, whatever bytes it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -85,12 +85,12 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Whether everything has been read.
+    /// Returns whether everything has been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// `Err` unless everything has been read.
+    /// Returns an error unless everything has been read.
     pub fn finish(self) -> Result<(), Defect> {
         ensure(self.rest.is_empty(), "bytes after the end")
     }
@@ -126,12 +126,12 @@ impl<'a> Reader<'a> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// Five bytes, as for page numbers.
+    /// Five bytes: a page number.
     pub fn u40(&mut self) -> Result<u64, Defect> {
         Ok(from_low_bytes(self.array::<5>()?))
     }
 
-    /// Six bytes, as for transaction numbers and undo positions.
+    /// Six bytes: a transaction ID or an undo position.
     pub fn u48(&mut self) -> Result<u64, Defect> {
         Ok(from_low_bytes(self.array::<6>()?))
     }
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A variable-length number that is a length or count of at most `limit`.
+    /// A variable-length number that is a length or count, at most `limit`.
     #[inline]
     pub fn length(&mut self, limit: usize) -> Result<usize, Defect> {
         let value = self.varint()?;
@@ -186,7 +186,7 @@ pub fn u48_bytes(value: u64) -> [u8; 6] {
     [b[0], b[1], b[2], b[3], b[4], b[5]]
 }
 
-/// The number whose lowest `N` bytes these are.
+/// The number whose low bytes are `low`.
 #[inline]
 pub fn from_low_bytes<const N: usize>(low: [u8; N]) -> u64 {
     let mut all = [0; 8];

@@ -4,14 +4,14 @@
 //!   I1  A definition names its trees and their roots; both are fixed for the life of the table
 //!       (H9).
 //!   I2  The first byte is the version of the layout; a newer one is refused with a clear error.
-//!   I3  Log records, undo records and statistics name an index by its number, which it keeps for
-//!       life and which no other index of the table ever gets. Its position among the indexes may
-//!       change.
-//!   I4  A definition whose rows have one row-format version is written as version 2: only those
-//!       with several need a reader that knows of them; those that describe their columns or have
-//!       constraints, version 4; those with full-text indexes, version 5; those that say something
-//!       about encryption, version 6. That of the table of removed words is version 7, so that
-//!       nobody opens the database who would find those words.
+//!   I3  Log records, undo records and statistics refer to an index by its number. An index keeps
+//!       its number for life, and no other index of the table ever gets it. The position of an
+//!       index among the others may change.
+//!   I4  A definition is written in the oldest version that can express it, so that older engines
+//!       read it: version 2 if its rows have one row-format version, 3 with several, 4 with
+//!       described columns or constraints, 5 with full-text indexes, 6 with encryption settings.
+//!       The table of removed words is always version 7, so that an older engine, whose queries
+//!       would find removed words, refuses to open the database.
 //!   I5  A definition that does not fit one row is cut into pieces under consecutive keys
 //!       ([`piece_key`]).
 //! Layout    docs/developers/format.md, "Catalog rows".
@@ -29,25 +29,24 @@ use crate::base::{Error, PageId, Result, TableId, TreeId};
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const VERSION: u8 = 7;
-/// Rows of this version have all that a definition tells, and are not of the table of removed
-/// words.
+/// This version has every field, but is not used for the table of removed words.
 const VERSION_OF_ENCRYPTION: u8 = 6;
-/// Rows of this version tell of full-text indexes, and not of encryption.
+/// This version has full-text indexes and no encryption settings.
 const VERSION_OF_FULLTEXT: u8 = 5;
-/// Rows of this version tell of columns and constraints, and not of full-text indexes.
+/// This version has columns and constraints, and no full-text indexes.
 const VERSION_OF_CONSTRAINTS: u8 = 4;
-/// Rows of this version tell of several row-format versions, and not of columns and constraints.
+/// This version has several row-format versions, and no columns or constraints.
 const VERSION_OF_FORMATS: u8 = 3;
-/// Rows of this version tell of one row-format version.
+/// This version has one row-format version.
 const VERSION_OF_ONE_FORMAT: u8 = 2;
-/// Rows of this version have indexes numbered by their positions, and nothing about changes.
+/// In this version the number of an index is its position, and changes are not counted.
 const VERSION_BEFORE_CHANGES: u8 = 1;
 
 /// Flags of an index.
 const UNIQUE: u8 = 1;
 const DISABLED: u8 = 2;
 
-/// Most indexes of a table, the clustered one included.
+/// Most indexes of a table, including the clustered one.
 pub const INDEXES_MAX: usize = 65;
 
 /// An index of a table.
@@ -59,11 +58,11 @@ pub struct IndexDef {
     pub number: u32,
     /// Whether two rows may not have the same key.
     pub unique: bool,
-    /// Whether its entries are not kept for now; never of a clustered or a unique one.
+    /// Whether its entries are not maintained for now; never set for a clustered or a unique index.
     pub disabled: bool,
-    /// Longest key in bytes, without the clustered key that a secondary entry carries too.
+    /// Longest key in bytes, without the clustered key that a secondary entry also has.
     pub max_key_bytes: u32,
-    /// How the stored row (clustered) or the caller's payload (secondary) is built.
+    /// The format of the stored row (clustered) or of the caller's payload (secondary).
     pub row_format: RowFormatVersion,
     /// Its tree.
     pub tree: TreeId,
@@ -71,24 +70,24 @@ pub struct IndexDef {
     pub root: PageId,
 }
 
-/// Whether pages of a table are encrypted.
+/// The encryption setting of a table's pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Encryption {
-    /// As those of all tables that do not say.
+    /// The default of the database applies.
     #[default]
     Default,
-    /// They are.
+    /// Encrypted.
     Yes,
-    /// They are not.
+    /// Not encrypted.
     No,
 }
 
-/// Whether pages of a table are encrypted, and with which key of the server.
+/// Whether the pages of a table are encrypted, and with which key of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableEncryption {
-    /// Whether they are encrypted.
+    /// The setting.
     pub wish: Encryption,
-    /// The number of the key; it is kept when they are not encrypted, too.
+    /// The ID of the key; it is kept even if the pages are not encrypted.
     pub key_id: u32,
 }
 
@@ -99,8 +98,8 @@ impl Default for TableEncryption {
 }
 
 impl TableEncryption {
-    /// Whether pages that are written now are encrypted; `by_default` where tables are that do not
-    /// say.
+    /// Returns whether new images of the table's pages are encrypted. `by_default` is the default
+    /// of the database.
     pub fn is_on(&self, by_default: bool) -> bool {
         match self.wish {
             Encryption::Default => by_default,
@@ -143,35 +142,34 @@ pub struct FulltextDef {
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableDef {
-    /// Its number, never reused.
+    /// Its ID, never reused.
     pub id: TableId,
     /// Its name, unique among tables.
     pub name: String,
     /// How images of its pages are compressed.
     pub compression: Compression,
-    /// Whether clustered keys are numbers that the engine gives out.
+    /// Whether clustered keys are numbers that the engine assigns.
     pub hidden_key: bool,
     /// The first auto-increment value.
     pub auto_increment: u64,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
-    /// The bytes that the caller has given to the last change of the definition.
+    /// The bytes that the caller passed with the last change of the definition.
     pub mark: Vec<u8>,
-    /// How often the definition has been changed.
+    /// The number of changes of the definition.
     pub changes: u32,
-    /// The number of the next index (I3).
+    /// The number that the next index will get (I3).
     pub next_number: u32,
-    /// Its indexes; the first is the clustered one, whose row-format version is the newest one of
-    /// rows.
+    /// Its indexes; the first is the clustered one, whose row-format version is the newest.
     pub indexes: Vec<IndexDef>,
-    /// The row-format versions that older rows may have, each with its position as its number.
+    /// The row-format versions that older rows may have; the position in the list is the version's
+    /// number.
     pub older_formats: Vec<OlderFormatVersion>,
-    /// Its columns and keys, as far as the caller has described them.
+    /// Its columns and keys, if the caller has described them.
     pub description: Description,
-    /// Constraints whose child it is.
+    /// Constraints of which it is the child.
     pub foreign_keys: Vec<ForeignKeyDef>,
-    /// The table whose rows are copied into it and whose place it will take; empty if it is no
-    /// copy.
+    /// The table that this one is a copy of and will replace; empty if this table is not a copy.
     pub copy_of: String,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextDef>,
@@ -180,7 +178,7 @@ pub struct TableDef {
 }
 
 impl TableDef {
-    /// The version that has room for all of it.
+    /// The oldest version that can express all of it (I4).
     fn version(&self) -> u8 {
         let is_plain = self.description.is_empty() && self.foreign_keys.is_empty() && self.copy_of.is_empty();
         match (is_plain, self.older_formats.is_empty()) {
@@ -294,7 +292,7 @@ impl TableDef {
             if version >= VERSION_OF_ENCRYPTION {
                 def.encryption = TableEncryption::decode(fields)?;
             }
-            ensure(def.version() == version, "a description of nothing")?;
+            ensure(def.version() == version, "a later version than the definition needs")?;
         }
         fields.finish()?;
         if is_old {
@@ -309,7 +307,7 @@ impl TableDef {
 }
 
 impl TableDef {
-    /// `some`: whether there is one at least.
+    /// `some`: whether there must be at least one.
     fn read_older_formats(&mut self, fields: &mut Reader<'_>, some: bool) -> Parsed<()> {
         let newest =
             self.indexes.first().map(|index| &index.row_format).ok_or(Defect::new("no clustered index"))?;
@@ -320,7 +318,7 @@ impl TableDef {
         Ok(())
     }
 
-    /// Every index has a number of its own, below the next one.
+    /// Checks that the indexes have distinct numbers, all below the next one.
     fn check_numbers(&self) -> Parsed<()> {
         let mut numbers: Vec<_> = self.indexes.iter().map(|index| index.number).collect();
         numbers.sort_unstable();
@@ -328,19 +326,19 @@ impl TableDef {
         let are_given_out = numbers.last().is_none_or(|&last| last < self.next_number);
         match numbers.len() == self.indexes.len() && are_given_out {
             true => Ok(()),
-            false => Err(Defect::new("indexes whose numbers were not given out to them")),
+            false => Err(Defect::new("indexes with duplicate or unassigned numbers")),
         }
     }
 }
 
-/// Key of piece `piece_no` of a table's definition: big-endian table number, then piece number.
+/// Key of piece `piece_no` of a table's definition: big-endian table ID, then piece number.
 pub fn piece_key(table: TableId, piece_no: u16) -> [u8; 6] {
     let [a, b, c, d] = table.0.to_be_bytes();
     let [e, f] = piece_no.to_be_bytes();
     [a, b, c, d, e, f]
 }
 
-/// The table and piece number of a catalog key.
+/// Returns the table ID and piece number of a catalog key.
 pub fn parse_piece_key(key: &[u8]) -> Result<(TableId, u16)> {
     match *key {
         [a, b, c, d, e, f] => Ok((TableId(u32::from_be_bytes([a, b, c, d])), u16::from_be_bytes([e, f]))),

@@ -1,23 +1,23 @@
-//! Change files: changes of leaves that waited in memory at a checkpoint.
+//! Change files: pending changes of leaves that a checkpoint saved.
 //!
 //! Invariants
-//!   I1  The checksum of a block goes on from that of the block before, the first one's from that
-//!       of the header. A reference to a file has its length and its last checksum: so no block is
-//!       missing, or of another file.
-//!   I2  Blocks of a closed file are closed with the key that its header names; checksums are over
-//!       what is stored (E8).
-//!   I3  A record holds as long as the page map has that location for the page.
+//!   I1  The checksum of a block continues that of the previous block; the first block's continues
+//!       that of the header. A reference to a file has its length and its last checksum, so a
+//!       missing block or a block of another file is detected.
+//!   I2  Blocks of an encrypted file are encrypted with the key that its header names; checksums
+//!       cover the stored bytes (E8).
+//!   I3  A record is valid as long as the page map has that location for the page.
 //! Layout    docs/developers/format.md, "Change files".
 //!
 //! ```text
 //! header (64 bytes)                    block
 //!   0  8  magic "CHEETCHG"               0  4  bytes of its records
 //!   8  4  format version                 4  4  bytes stored
-//!  12  4  zero                           8  4  crc32c: the one before, bytes 0..8, what is stored
-//!  16 16  database                      12  .  the records, compressed with lz4; as they are if
-//!  32  8  epoch                                that makes them no shorter
-//!  40 16  of a closed file: name of the     in a closed file what is stored is a nonce of
-//!         key                                  16 bytes, and then that, closed
+//!  12  4  zero                           8  4  crc32c: previous one, bytes 0..8, stored bytes
+//!  16 16  database                      12  .  the records, compressed with lz4, or as
+//!  32  8  epoch                                they are if lz4 does not shorten them
+//!  40 16  name of the key, if encrypted    if encrypted: a nonce of 16 bytes, then
+//!                                              the encrypted records
 //!  56  .  zero
 //!  60  4  crc32c of bytes 0..60
 //!
@@ -33,31 +33,32 @@ use crate::base::{Epoch, PageId, TreeId};
 
 /// Length of the header.
 pub const HEADER_BYTES: usize = 64;
-/// Length of a block without what is stored.
+/// Length of a block without its stored bytes.
 pub const BLOCK_HEAD_BYTES: usize = 12;
 /// Most bytes of the records of a block.
 pub const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"CHEETCHG";
 const VERSION: u32 = 2;
-/// Of files that are not closed.
+/// The version of unencrypted files.
 const PLAIN_VERSION: u32 = 1;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
-/// All that waits for the page begins here.
+/// The record has all pending changes of the page.
 const BEGINS: u8 = 1;
 
-/// The changes that waited for a page, or a later part of them.
+/// The changes that were pending for a page, or a later part of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SavedChanges<'a> {
-    /// The page and its image, without these changes.
+    /// The page and its image; the image does not have these changes.
     pub image: ImageRef,
-    /// Whether it is all that waited then, and not what came since the file before.
+    /// Whether these are all changes pending at the checkpoint, and not only those since the
+    /// previous file.
     pub begins: bool,
-    /// Bytes that are free in the leaf of the image.
+    /// Free bytes in the leaf of the image.
     pub room: usize,
-    /// By how many bytes the changes make it grow at most.
+    /// The most bytes by which the changes make the leaf grow.
     pub growth_bytes: usize,
-    /// The changes, as [`encode_buffered`](super::page::encode_buffered) has them.
+    /// The changes, encoded by [`encode_buffered`](super::page::encode_buffered).
     pub changes: &'a [u8],
 }
 
@@ -90,7 +91,7 @@ impl<'a> SavedChanges<'a> {
     }
 }
 
-/// The header of the file of an epoch.
+/// The header of the file of `epoch`.
 pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);
@@ -106,8 +107,8 @@ pub fn encode_header(database: &[u8; 16], epoch: Epoch, key: Option<KeyName>) ->
     header
 }
 
-/// The checksum that the first block goes on from, if that is the header of the file of the epoch,
-/// and the key that closes it.
+/// Checks that this is the header of the file of `epoch`. Returns the checksum that the first block
+/// continues, and the name of the key that the file is encrypted with.
 pub fn check_header(
     header: &[u8; HEADER_BYTES],
     database: &[u8; 16],
@@ -128,13 +129,14 @@ pub fn check_header(
     Ok((chain_of(header), key))
 }
 
-/// The checksum that the first block behind a header goes on from.
+/// The checksum that the first block after a header continues.
 pub fn chain_of(header: &[u8; HEADER_BYTES]) -> u32 {
     crc32c::crc32c(header)
 }
 
-/// Makes `block` a block with these records, and returns its checksum; `chain` is that of the block
-/// before. `lock` is the key of the file, with a nonce that nothing else is closed with.
+/// Replaces `block` by a block with these records, and returns its checksum. `chain` is the
+/// checksum of the previous block. `lock` is the key of the file, with a nonce that is used for
+/// nothing else.
 pub fn encode_block(
     records: &[u8],
     chain: u32,
@@ -163,7 +165,8 @@ pub fn encode_block(
     crc
 }
 
-/// How many bytes are stored of a block with that head; `limit` is what is left of the file.
+/// The number of stored bytes of the block with this head. `limit` is the number of bytes left in
+/// the file.
 pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, Defect> {
     let mut reader = Reader::new(head);
     let (raw, stored) = (reader.u32()?, reader.u32()?);
@@ -175,7 +178,7 @@ pub fn stored_bytes(head: &[u8; BLOCK_HEAD_BYTES], limit: u64) -> Result<usize, 
     Ok(stored as usize)
 }
 
-/// The checksum of a block, if that is right and goes on from `chain`. Needs no key.
+/// Returns the checksum of a block if it is right and continues `chain`. Needs no key.
 pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> Result<u32, Defect> {
     let mut reader = Reader::new(&head[8..]);
     let crc = reader.u32()?;
@@ -183,8 +186,8 @@ pub fn check_block(head: &[u8; BLOCK_HEAD_BYTES], stored: &[u8], chain: u32) -> 
     Ok(crc)
 }
 
-/// Unpacks the records of a block that has been checked. `key` is the key of the file, and opens
-/// the stored bytes.
+/// Unpacks the records of a block that was checked before. `key`, the key of the file, decrypts the
+/// stored bytes in place.
 pub fn open_block(
     head: &[u8; BLOCK_HEAD_BYTES],
     mut stored: &mut [u8],
@@ -194,7 +197,8 @@ pub fn open_block(
     let raw = Reader::new(head).u32()? as usize;
     ensure(raw <= BLOCK_BYTES_MAX, "impossible length of a block")?;
     if let Some(key) = key {
-        let (nonce, closed) = stored.split_first_chunk_mut().ok_or(Defect::new("a box without a nonce"))?;
+        let (nonce, closed) =
+            stored.split_first_chunk_mut().ok_or(Defect::new("an encrypted block without a nonce"))?;
         key.apply(nonce, closed);
         stored = closed;
     }

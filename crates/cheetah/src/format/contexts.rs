@@ -1,14 +1,14 @@
-//! Contexts of Zstandard that wait for whoever needs one next, in the whole process.
+//! Idle contexts of Zstandard, shared by the whole process.
 //!
-//! A new context asks the processor what it can do, which takes ten microseconds in a virtual
-//! machine: more than to read a small page. So what is done with one leaves it here.
+//! Creating a context queries the processor's features. In a virtual machine that takes ten
+//! microseconds, more than reading a small page. So a context is put here after use.
 
 use parking_lot::Mutex;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::DCtx;
 
-/// Contexts of each kind that wait at most, and the memory of a waiting compressor: nobody's memory
-/// limit counts them.
+/// Most idle contexts of each kind, and the most memory of an idle compressor. No memory budget
+/// counts idle contexts.
 const IDLE_MAX: usize = 4;
 const IDLE_BYTES_MAX: usize = 512 << 10;
 
@@ -22,7 +22,7 @@ impl<T> Idle<T> {
         self.0.lock().pop()
     }
 
-    /// Keeps `context`, unless enough of them wait.
+    /// Keeps `context`, unless there are enough idle ones.
     fn put(&self, context: T) {
         let mut idle = self.0.lock();
         if idle.len() < IDLE_MAX {
@@ -31,24 +31,24 @@ impl<T> Idle<T> {
     }
 }
 
-/// A compressor whose level and other parameters may be anything.
+/// A compressor; its level and other parameters are unspecified.
 pub(super) fn take_compressor() -> Compressor<'static> {
     COMPRESSORS.take().unwrap_or_default()
 }
 
-/// Leaves a compressor for others, unless its level has made it large.
+/// Puts a compressor back, unless its level made it large.
 pub(super) fn give_compressor(mut compressor: Compressor<'static>) {
     if compressor.context_mut().sizeof() <= IDLE_BYTES_MAX {
         COMPRESSORS.put(compressor);
     }
 }
 
-/// A decompressor, if there is memory for one.
+/// A decompressor; `None` if there is no memory for one.
 pub(super) fn take_decompressor() -> Option<DCtx<'static>> {
     DECOMPRESSORS.take().or_else(DCtx::try_create)
 }
 
-/// Leaves a decompressor for others.
+/// Puts a decompressor back.
 pub(super) fn give_decompressor(decompressor: DCtx<'static>) {
     DECOMPRESSORS.put(decompressor);
 }

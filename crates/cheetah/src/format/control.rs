@@ -1,5 +1,5 @@
-//! The control block: the identity of a database, and exactly which bytes are its page map. Two
-//! copies stand in CONTROL.
+//! The control block: the identity of a database, and exactly which bytes are its page map. The
+//! file CONTROL has two copies of it.
 //!
 //! ```text
 //! offset size
@@ -12,20 +12,20 @@
 //!     40   16  uuid of the database
 //!     56    8  sequence: which copy is newer
 //!     64    8  incarnation: number of startups of the database
-//!     72    8  epoch that these map files hold
+//!     72    8  epoch of the page map
 //!     80    8  start of the log: LSN at which redo begins
-//!     88    8  next number of a map file
+//!     88    8  next map file ID
 //!     96    4  page_bytes
 //!    100    4  segment_bytes
-//!    104    4  next number of a segment file
+//!    104    4  next segment file ID
 //!    108    2  1 if the first part is a base, else 0
 //!    110    2  number of parts
 //!    112  n*32 parts of the map: file 8, start 8, end 8, crc before start 4, crc at end 4
 //!         ...  zero
 //!   4092    4  CRC-32C of bytes 0..4092
 //! ```
-//! The place of the magic, the version, the feature bits, the sequence and the checksum never
-//! changes, so that an old engine can tell a newer format from damage.
+//! The positions of the magic, the version, the feature bits, the sequence and the checksum never
+//! change, so that an old engine can tell a newer format from damage.
 
 use super::bytes::{ensure, Defect, Reader};
 use super::encryption::KeyName;
@@ -37,20 +37,20 @@ pub const COPY_BYTES: usize = 4096;
 pub const COPIES_COUNT: usize = 2;
 /// Parts of a map at most; a new base is written well before that.
 pub const PARTS_MAX: usize = 64;
-/// The format version that this engine writes, and the newest that it reads.
+/// The format version that this engine writes; it reads no newer one.
 pub const VERSION: u32 = 1;
 /// The features that this engine knows.
 const KNOWN_FEATURES: Features = Features { compatible: 0, write: 0, read: ENCRYPTED };
-/// Needed to read: something is closed with keys, whose names stand behind the parts.
+/// Needed to read: something is encrypted; the names of the keys follow the parts.
 const ENCRYPTED: u64 = 1;
-/// Most names of keys.
+/// Most key names in a block.
 pub const KEYS_MAX: usize = 100;
 
 const MAGIC: &[u8; 8] = b"CHEETCTL";
 const PARTS_AT: usize = 112;
 const CRC_AT: usize = COPY_BYTES - 4;
 
-/// Sets of features by what an engine that does not know one may still do.
+/// Sets of features, by what an engine that does not know a feature may still do.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Features {
     /// Everything.
@@ -70,11 +70,11 @@ pub struct Identity {
     pub incarnation: u64,
 }
 
-/// A run of whole blocks in a map file. The checksums are those of the chain of chunks (see
+/// A run of complete blocks in a map file. The checksums are those of the chain of chunks (see
 /// `map_block`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapPart {
-    /// Number in the file's name.
+    /// ID in the file's name.
     pub file: u64,
     /// Position of the first block.
     pub start: u64,
@@ -100,38 +100,38 @@ pub struct ControlBlock {
     pub features: Features,
     /// The database and its startup.
     pub identity: Identity,
-    /// Grows with every write of CONTROL.
+    /// Increases with every write of CONTROL.
     pub sequence: u64,
     /// The committed epoch.
     pub epoch: Epoch,
     /// Where redo of the log begins.
     pub log_start: Lsn,
-    /// Numbers from here on have never been a map file.
+    /// No map file has had this ID or a higher one.
     pub next_map_file: u64,
-    /// Numbers from here on have never been a segment that the map names.
+    /// No segment in the page map has had this ID or a higher one.
     pub next_segment: SegmentId,
     /// See `Config`.
     pub page_bytes: u32,
     /// See `Config`.
     pub segment_bytes: u32,
-    /// The complete map of an earlier epoch; without it that map was empty.
+    /// The complete map of an earlier epoch; without a base, the log parts begin with an empty map.
     pub base: Option<MapPart>,
-    /// The changes since, oldest first.
+    /// The changes since the base, oldest first.
     pub logs: Vec<MapPart>,
-    /// The keys that anything is closed with.
+    /// The keys that anything is encrypted with.
     pub keys: Vec<KeyName>,
 }
 
-/// Why a copy cannot be used.
+/// The reason why a copy cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// Torn, or damaged later.
     Damaged(Defect),
-    /// Intact, but written by a newer engine; the sequence tells whether it matters.
+    /// Intact, but written by a newer engine; the sequence says whether it matters.
     Newer {
         /// Sequence of the copy.
         sequence: u64,
-        /// The part that this engine does not know.
+        /// The version or feature that this engine does not know.
         detail: String,
     },
 }
@@ -143,7 +143,7 @@ impl From<Defect> for Refusal {
 }
 
 impl ControlBlock {
-    /// All parts of the map in the order of reading.
+    /// All parts of the map, in the order in which they are read.
     pub fn parts(&self) -> impl Iterator<Item = &MapPart> {
         self.base.iter().chain(&self.logs)
     }
@@ -205,7 +205,7 @@ impl ControlBlock {
             block.keys = (0..count).map(|_| KeyName::decode(&mut reader)).collect::<Result<_, _>>()?;
             block.features.read &= !ENCRYPTED;
         }
-        // Not `all`, which looks at one byte after the other.
+        // Not `all`, which would check one byte at a time.
         let any = reader.rest().iter().fold(0, |any, byte| any | byte);
         ensure(any == 0, "bytes after the parts are not zero")?;
         Ok(block)
@@ -237,7 +237,7 @@ impl ControlBlock {
         ensure(parts_count <= PARTS_MAX, "too many parts")?;
         for number in 0..parts_count {
             let part = decode_part(reader)?;
-            ensure(part.file < block.next_map_file, "a map file with a number not given out yet")?;
+            ensure(part.file < block.next_map_file, "a map file with an unassigned ID")?;
             match number < base_count {
                 true => block.base = Some(part),
                 false => block.logs.push(part),

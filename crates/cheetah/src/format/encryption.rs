@@ -1,14 +1,14 @@
-//! The forms that a key encrypts: boxes, and streams of log files and of runs.
+//! Encryption: encrypted blocks, and key streams of log files and runs.
 //!
 //! Invariants
-//!   I1  The key of a box, and that of a log file, are made of the server's key for that use and
-//!       this database alone: no other use of the server's key can meet them.
-//!   I2  A name of a key says which bytes it has: a key of that number and version with other bytes
+//!   I1  The key for encrypted blocks and the key of each log file are derived from the server's
+//!       key for one use and one database, so no other use of the server's key has the same key.
+//!   I2  The name of a key identifies its bytes: a key with the same ID and version but other bytes
 //!       has another name.
-//!   I3  Secrets are wiped when they are dropped, and are in no output.
+//!   I3  Secrets are wiped when they are dropped, and never printed.
 //! Layout    docs/developers/format.md, "Encryption".
 //! Sources   AES-256 (FIPS 197) in counter mode (NIST SP 800-38A); HMAC-SHA-256 (RFC 2104) as the
-//!           function that makes keys of a key.
+//!           key derivation function.
 
 use super::bytes::{Defect, Reader};
 use aes::cipher::{InnerIvInit, KeyInit, StreamCipher, StreamCipherCoreWrapper, StreamCipherSeek};
@@ -21,20 +21,20 @@ use zeroize::Zeroizing;
 pub const KEY_NAME_BYTES: usize = 16;
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 16;
-/// Bytes that a box has before its content.
+/// Bytes of an encrypted block before its content.
 pub const BOX_HEAD_BYTES: usize = KEY_NAME_BYTES + NONCE_BYTES;
 
 /// 128-bit counter, big-endian.
 type Counting<'a> = StreamCipherCoreWrapper<ctr::CtrCore<&'a Aes256, ctr::flavors::Ctr128BE>>;
 
-/// Which key of the server: its number, one of its versions, and a check of its bytes.
+/// Names a key of the server: its ID, one of its versions, and a check of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KeyName {
-    /// Its number, as the server has it.
+    /// The ID that the server gave it.
     pub id: u32,
     /// The version.
     pub version: u32,
-    /// The check that only this key gives for this database.
+    /// A check value that only this key has in this database.
     pub check: [u8; 8],
 }
 
@@ -48,7 +48,7 @@ impl KeyName {
         bytes
     }
 
-    /// Reads it back.
+    /// Decodes a name.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         Ok(Self { id: reader.u32()?, version: reader.u32()?, check: reader.array()? })
     }
@@ -60,12 +60,12 @@ impl std::fmt::Display for KeyName {
     }
 }
 
-/// The fields before the content of a box.
+/// The fields before the content of an encrypted block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoxHead {
-    /// The key that opens it.
+    /// The key that decrypts it.
     pub key: KeyName,
-    /// Random, and of this box alone.
+    /// Random, used for this block alone.
     pub nonce: [u8; NONCE_BYTES],
 }
 
@@ -78,13 +78,13 @@ impl BoxHead {
         bytes
     }
 
-    /// Reads it back.
+    /// Decodes a head.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         Ok(Self { key: KeyName::decode(reader)?, nonce: reader.array()? })
     }
 }
 
-/// A version of a key of the server, ready for use in one database.
+/// A version of a key of the server, prepared for one database.
 pub struct Key {
     name: KeyName,
     boxes: Aes256,
@@ -99,7 +99,7 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key of that number and version with these bytes.
+    /// The key with that ID and version and these bytes.
     pub fn new(id: u32, version: u32, secret: Zeroizing<Vec<u8>>, database: &[u8; 16]) -> Self {
         let made = |purpose: &[u8]| derive(&secret, &[purpose, &[0], database]);
         let boxes = Aes256::new((&*made(b"cheetah box")).into());
@@ -113,19 +113,19 @@ impl Key {
         self.name
     }
 
-    /// Closes or opens the content of a box.
+    /// Encrypts or decrypts the content of a block.
     pub fn apply(&self, nonce: &[u8; NONCE_BYTES], content: &mut [u8]) {
         counting(&self.boxes, nonce).apply_keystream(content);
     }
 
-    /// The stream of the log file with these random bytes in its header.
+    /// The key stream of the log file with these random bytes in its header.
     pub fn log_stream(&self, salt: &[u8; NONCE_BYTES]) -> KeyStream {
         let key = derive(&self.secret, &[b"cheetah log", &[0], &self.database, salt]);
         KeyStream::new(&key)
     }
 }
 
-/// A stream of key bytes, one for each place.
+/// A stream of key bytes, one for each position.
 pub struct KeyStream(Aes256);
 
 impl std::fmt::Debug for KeyStream {
@@ -135,19 +135,19 @@ impl std::fmt::Debug for KeyStream {
 }
 
 impl KeyStream {
-    /// Of a key that nobody else has.
+    /// The stream of a key that is used for nothing else.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(Aes256::new(key.into()))
     }
 
-    /// Closes or opens bytes that stand at this place.
+    /// Encrypts or decrypts bytes at position `at`.
     pub fn apply(&self, at: u64, bytes: &mut [u8]) {
         let mut stream = counting(&self.0, &[0; NONCE_BYTES]);
         stream.seek(at);
         stream.apply_keystream(bytes);
     }
 
-    /// Closes or opens a block that has a number of its own, of at most 2^68 bytes.
+    /// Encrypts or decrypts a block of at most 2^68 bytes, which has a number of its own.
     pub fn apply_block(&self, number: u64, bytes: &mut [u8]) {
         let first = u128::from(number) << 64;
         counting(&self.0, &first.to_be_bytes()).apply_keystream(bytes);

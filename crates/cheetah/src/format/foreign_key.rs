@@ -1,12 +1,12 @@
-//! The description of a table's columns and keys, and of the constraints that tie its rows to those
+//! The description of a table's columns and keys, and of the constraints between its rows and those
 //! of other tables.
 //!
 //! Invariants
-//!   I1  A description is of one definition: it is written anew with each change of that one. It
-//!       has as many keys as the definition has indexes, in the same order.
-//!   I2  Two columns of the same kind have equal keys for equal values, but for what a key part
+//!   I1  A description belongs to one version of a definition and is written again with each change
+//!       of it. It has as many keys as the definition has indexes, in the same order.
+//!   I2  Two columns of the same kind have equal keys for equal values, except for what a key part
 //!       adds (the flag of a column that may be NULL, the direction).
-//!   I3  A constraint has as many columns as its parent's side, and at least one.
+//!   I3  Both sides of a constraint have the same number of columns, at least one.
 //! Layout    docs/developers/format.md, "Catalog rows".
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
@@ -36,7 +36,7 @@ pub struct ColumnDef {
 pub struct KeyPartDef {
     /// The column, by its position.
     pub column: u32,
-    /// Whether the part sorts the other way round.
+    /// Whether the part sorts in descending order.
     pub descending: bool,
     /// Whether it holds only the beginning of the column's value.
     pub is_prefix: bool,
@@ -45,20 +45,20 @@ pub struct KeyPartDef {
 /// Columns and keys of a definition.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Description {
-    /// Its columns; none for a table that nobody has described.
+    /// Its columns; empty for a table that was not described.
     pub columns: Vec<ColumnDef>,
     /// The parts of the key of each index.
     pub keys: Vec<Vec<KeyPartDef>>,
 }
 
-/// The action on child rows.
+/// What becomes of child rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForeignKeyAction {
-    /// They keep the parent row as it is.
+    /// The parent row must not change.
     Restrict = 0,
-    /// The same, by its other name.
+    /// The same, by another name.
     NoAction = 1,
-    /// They go, or change, with it.
+    /// The child rows are deleted or changed too.
     Cascade = 2,
     /// Their columns become NULL.
     SetNull = 3,
@@ -77,10 +77,10 @@ impl ForeignKeyAction {
     }
 }
 
-/// A constraint, as its child has it.
+/// A constraint, as the child's definition has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForeignKeyDef {
-    /// Its name, unique in the database of the child but for case.
+    /// Its name, unique in the database of the child, ignoring case.
     pub name: String,
     /// The child's columns.
     pub columns: Vec<String>,
@@ -88,16 +88,16 @@ pub struct ForeignKeyDef {
     pub parent: String,
     /// The parent's columns.
     pub parent_columns: Vec<String>,
-    /// When the parent row is deleted.
+    /// The action when the parent row is deleted.
     pub on_delete: ForeignKeyAction,
-    /// When the parent's columns change.
+    /// The action when the parent's columns change.
     pub on_update: ForeignKeyAction,
     /// Whether the table is a copy of another one that has the constraint.
     pub inherited: bool,
 }
 
 impl Description {
-    /// Whether nobody has described the table.
+    /// Returns whether the table was not described.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
@@ -121,7 +121,7 @@ impl Description {
         }
     }
 
-    /// Reads what [`encode`](Self::encode) has written, for a definition with `indexes` indexes.
+    /// Reads what [`encode`](Self::encode) wrote, for a definition with `indexes` indexes.
     pub(super) fn decode(fields: &mut Reader<'_>, indexes: usize) -> Parsed<Self> {
         let mut description = Description::default();
         for _ in 0..count(fields)? {
@@ -141,7 +141,7 @@ impl Description {
 
 fn part(fields: &mut Reader<'_>, columns: usize) -> Parsed<KeyPartDef> {
     let column = number_u32(fields)?;
-    ensure((column as usize) < columns, "a key of a column that is not there")?;
+    ensure((column as usize) < columns, "a key of a column that does not exist")?;
     let flags = flags(fields, DESCENDING | PREFIX)?;
     Ok(KeyPartDef { column, descending: flags & DESCENDING != 0, is_prefix: flags & PREFIX != 0 })
 }

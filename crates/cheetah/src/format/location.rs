@@ -6,7 +6,7 @@ use crate::base::{PageId, SegmentId, TreeId};
 pub const ALIGN_BYTES: u32 = 64;
 
 /// A place in a segment file, written once and never reused, and the checksum of what was written
-/// there: a lost, stale or misdirected write shows when it is read.
+/// there. A lost, stale or misdirected write is detected when the image is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Location {
     /// The file.
@@ -20,7 +20,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// The position as one number, unique in the life of a database; an image carries it.
+    /// The position as one number, unique in the life of a database; the image contains it.
     pub fn address(&self) -> u64 {
         address(self.segment, self.offset)
     }
@@ -47,14 +47,14 @@ pub fn address(segment: SegmentId, offset: u32) -> u64 {
     u64::from(segment.0) << 32 | u64::from(offset)
 }
 
-/// An image by name: its place, and its identity in the page map. A reader of it checks both.
+/// An image: its location, and its identity in the page map. A reader of the image checks both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ImageRef {
     /// The page whose content it is.
     pub pid: PageId,
     /// The tree that owns the page.
     pub tree: TreeId,
-    /// Where it lies, its length and its checksum.
+    /// Its location, length and checksum.
     pub location: Location,
 }
 
@@ -75,7 +75,7 @@ pub struct MapEntry {
 }
 
 impl MapEntry {
-    /// The newest image of page `pid`, whose entry this is.
+    /// The newest image of page `pid`; this must be the entry of that page.
     pub fn image(&self, pid: PageId) -> ImageRef {
         ImageRef { pid, tree: self.tree, location: self.location }
     }

@@ -1,16 +1,17 @@
 //! The log on disk: file headers, frames, and sync marks.
 //!
 //! Invariants
-//!   I1  Every frame's checksum goes on from that of the frame before (the *chain*), and the first
-//!       frame's from the checksum of the file's header. So a frame is valid only after exactly the
-//!       frames that it was written after: old bytes of a recycled file, or bytes behind a torn
-//!       frame, never join the chain again.
-//!   I2  The header names the end and the chain of the file before: two files join only where the
-//!       first was left.
-//!   I3  Bodies of a closed file are closed by their place in the file, which is written once (E4);
-//!       checksums are over what stands there. Sync marks, and records that say how a transaction
-//!       is prepared, are not closed: a snapshot has others in their places than the database.
-//!   I4  The first 12 and the last 4 bytes of a header mean the same in all versions.
+//!   I1  Every frame's checksum continues that of the previous frame (the *chain*); the first
+//!       frame's continues the checksum of the file's header. So a frame is valid only after
+//!       exactly the frames that preceded it when it was written. Old bytes of a recycled file, or
+//!       bytes after a torn frame, never join the chain again.
+//!   I2  The header names the end and the chain of the previous file, so two files join only where
+//!       writing moved from the first to the second.
+//!   I3  In an encrypted file each body is encrypted by its position in the file, which is written
+//!       once (E4); checksums cover the stored bytes. Sync marks, and records that say how a
+//!       transaction is prepared, are not encrypted: a snapshot of the database has other ones at
+//!       the same positions.
+//!   I4  The meaning of the first 12 and the last 4 bytes of a header is the same in all versions.
 //! Layout    docs/developers/format.md, "Log files".
 //!
 //! ```text
@@ -22,9 +23,9 @@
 //!  32  8  incarnation                         sync mark (24 bytes of body)
 //!  40  8  sequence                              0  8  position of this frame
 //!  48  8  start: position of the first frame    8  8  position up to which the log was durable
-//!  56  4  chain of the file before             16  4  chain of the file's header
-//!  60 16  of a closed file: name of its key    20  4  crc32c of bytes 0..20
-//!  76 16  of a closed file: random bytes
+//!  56  4  chain of the previous file           16  4  chain of the file's header
+//!  60 16  name of the key, if encrypted        20  4  crc32c of bytes 0..20
+//!  76 16  random bytes, if encrypted
 //!  92  .  zero
 //! 508  4  crc32c of bytes 0..508
 //! ```
@@ -42,15 +43,15 @@ pub const FRAME_HEADER_BYTES: usize = 9;
 pub const BODY_BYTES_MAX: usize = 1 << 30;
 /// Kind of a sync mark; other frames have kinds from 1 to 254.
 pub const KIND_SYNC_MARK: u8 = 255;
-/// Length of a whole sync mark frame.
+/// Length of a sync mark frame.
 pub const MARK_BYTES: usize = FRAME_HEADER_BYTES + MARK_BODY_BYTES;
 
 const MAGIC: [u8; 8] = *b"CHEETLOG";
-/// The newest version: of closed files.
+/// The newest version: encrypted files.
 pub const VERSION: u32 = 3;
-/// The version of files that are not closed.
+/// The version of unencrypted files.
 pub const PLAIN_VERSION: u32 = 2;
-/// Files of this version have no records of kind 14.
+/// Files of this version have no records of kind 14 or 15.
 const OLD_VERSION: u32 = 1;
 const MARK_BODY_BYTES: usize = 24;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
@@ -58,7 +59,7 @@ const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 /// The head of a log file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileHeader {
-    /// Version of the format of its records.
+    /// Version of the file's format.
     pub version: u32,
     /// Identity of the database.
     pub database: [u8; 16],
@@ -66,20 +67,20 @@ pub struct FileHeader {
     pub incarnation: u64,
     /// Number of the file, also in its name.
     pub sequence: u64,
-    /// Position of its first frame, which is the end of the file before.
+    /// Position of its first frame, which is the end of the previous file.
     pub start: Lsn,
-    /// Chain at the end of the file before; 0 in the first.
+    /// Chain at the end of the previous file; 0 in the first.
     pub previous_chain: u32,
-    /// How its frames are closed.
+    /// How its frames are encrypted.
     pub closed: Option<Salt>,
 }
 
-/// How the frames of a file are closed.
+/// How the frames of a file are encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Salt {
     /// The key.
     pub key: KeyName,
-    /// Random bytes, of this file alone.
+    /// Random bytes that no other file has.
     pub bytes: [u8; NONCE_BYTES],
 }
 
@@ -106,13 +107,13 @@ impl FileHeader {
         header
     }
 
-    /// The chain that the first frame goes on from: the checksum of the header itself.
+    /// The chain that the first frame continues: the checksum of the header itself.
     pub fn chain(&self) -> u32 {
         crc32c::crc32c(&self.encode()[..HEADER_CRC_AT])
     }
 
-    /// Reads the header of the file `place`. A file of a newer version is `Unsupported`, anything
-    /// else wrong is `Corruption`.
+    /// Reads the header of the file `place`. Returns `Unsupported` for a file of a newer version,
+    /// and `Corruption` for anything else that is wrong.
     pub fn decode(bytes: &[u8; HEADER_BYTES], place: &str) -> Result<Self, Error> {
         let (covered, crc) = bytes.split_at(HEADER_CRC_AT);
         let damaged = |defect: Defect| defect.in_place(format!("{place}, header"));
@@ -157,7 +158,7 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Splits the head; `None` when no frame can start like this.
+    /// Parses the head; `None` if no frame can start with it.
     pub fn parse(bytes: &[u8; FRAME_HEADER_BYTES]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let (len, crc, kind) = (reader.u32().ok()?, reader.u32().ok()?, reader.u8().ok()?);
@@ -165,7 +166,7 @@ impl FrameHead {
         (kind != 0 && body_bytes <= BODY_BYTES_MAX).then_some(Self { body_bytes, kind, crc })
     }
 
-    /// The chain after this frame if it follows on `chain`, `None` if it does not.
+    /// Returns the chain after this frame if it continues `chain`, `None` if it does not.
     pub fn verify(&self, chain: u32, body: &[u8]) -> Option<u32> {
         (body.len() == self.body_bytes && checksum(chain, self.kind, body) == self.crc).then_some(self.crc)
     }
@@ -178,7 +179,7 @@ fn checksum(chain: u32, kind: u8, body: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, body)
 }
 
-/// Appends a frame that follows on `chain`; returns the chain after it.
+/// Appends a frame that continues `chain`; returns the chain after it.
 pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     debug_assert!(kind != 0 && body.len() <= BODY_BYTES_MAX);
     let crc = checksum(chain, kind, body);
@@ -189,7 +190,7 @@ pub fn put_frame(out: &mut Vec<u8>, chain: u32, kind: u8, body: &[u8]) -> u32 {
     crc
 }
 
-/// As [`put_frame`] in a closed file, at `offset` of it.
+/// Like [`put_frame`], for an encrypted file; `offset` is the frame's position in the file.
 pub fn put_closed_frame(
     out: &mut Vec<u8>,
     chain: u32,
@@ -213,18 +214,18 @@ pub fn put_closed_frame(
     crc
 }
 
-/// Whether bodies of frames of that kind are closed in a closed file (I3).
+/// Returns whether bodies of frames of that kind are encrypted in an encrypted file (I3).
 pub fn is_closed(kind: u8) -> bool {
     kind != KIND_SYNC_MARK && kind != KIND_PREPARE
 }
 
-/// A statement in the log about the log: up to where it was durable when this was written. When the
-/// chain breaks before that position, it is damage and not the torn end of a crash.
+/// A frame that says up to which position the log was durable when it was written. If the chain
+/// breaks before that position, the cause is damage and not the torn end of a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncMark {
-    /// Position of the frame itself, by which a mark is recognised without the chain.
+    /// Position of the frame itself, which identifies a mark where the chain is broken.
     pub position: Lsn,
-    /// Everything before this was durable.
+    /// Everything before this position was durable.
     pub durable: Lsn,
     /// [`FileHeader::chain`] of the file.
     pub file_chain: u32,
@@ -243,12 +244,12 @@ impl SyncMark {
     }
 
     /// Finds the marks of the file with this header chain in bytes whose chain is broken. `at` is
-    /// the position of `bytes[0]`. Returns the highest position that they say was durable.
+    /// the position of `bytes[0]`. Returns the highest position that the marks say was durable.
     pub fn search(bytes: &[u8], at: Lsn, file_chain: u32) -> Option<Lsn> {
         let bodies = bytes.windows(MARK_BODY_BYTES).enumerate().skip(FRAME_HEADER_BYTES);
         let marks = bodies.filter_map(|(offset, body)| {
             let position = Lsn(at.0 + (offset - FRAME_HEADER_BYTES) as u64);
-            // The first comparison rejects almost every window; the checksum is for the rest.
+            // The first comparison rejects almost every window; only the others need the checksum.
             let (own, rest) = body.split_first_chunk::<8>()?;
             if u64::from_le_bytes(*own) != position.0 {
                 return None;

@@ -2,11 +2,11 @@
 //! table.
 //!
 //! Invariants
-//!   I1  A record is logical: it names tables and keys, never pages. Replay decides where bytes go
-//!       (C3, C4).
+//!   I1  A record is logical: it names tables and keys, never pages. Replay decides where the bytes
+//!       are stored (C3, C4).
 //!   I2  Secondary keys are logged as the caller encoded them (H1): redo never computes a key.
-//!   I3  Every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and `Blob`)
-//!       is answered by at most one [`LogRecord::Undo`], with the number of that push (C5).
+//!   I3  For every record that pushes onto a transaction's undo chain ([`LogRecord::Row`] and
+//!       `Blob`) there is at most one [`LogRecord::Undo`], with the number of that push (C5).
 //! Layout    docs/developers/format.md, "Log records".
 
 use super::bytes::{put_prefixed, Defect, Reader};
@@ -26,11 +26,11 @@ pub enum LargeSource {
 /// The operation on a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowOp {
-    /// It is new.
+    /// The row is new.
     Insert,
-    /// It changes, perhaps its key too.
+    /// The row changes, perhaps its key too.
     Update,
-    /// It goes.
+    /// The row is deleted.
     Delete,
 }
 
@@ -39,11 +39,11 @@ pub enum RowOp {
 pub struct LoggedEntry<'a> {
     /// Number of the index in its table.
     pub index: u32,
-    /// Key of the entry that goes, without the clustered key. Empty in an insert.
+    /// Key of the removed entry, without the clustered key. Empty in an insert.
     pub old_key: &'a [u8],
-    /// Key of the entry that comes, without the clustered key. Empty in a delete.
+    /// Key of the added entry, without the clustered key. Empty in a delete.
     pub new_key: &'a [u8],
-    /// The caller's payload of the entry that comes.
+    /// The caller's payload of the added entry.
     pub payload: &'a [u8],
 }
 
@@ -54,12 +54,12 @@ pub struct LoggedRow<'a> {
     pub table: TableId,
     /// Clustered key before the operation; empty in an insert.
     pub old_key: &'a [u8],
-    /// Clustered key after the operation; in a log record empty when equal to `old_key`, and in a
-    /// delete.
+    /// Clustered key after the operation; empty in a delete. A log record also leaves it empty if
+    /// it equals `old_key`.
     pub new_key: &'a [u8],
-    /// The stored row after the operation, large values as references; empty in a delete.
+    /// The stored row after the operation, with references to large values; empty in a delete.
     pub row: &'a [u8],
-    /// The next auto-increment value of the table, 0 when this operation did not move it.
+    /// The next auto-increment value of the table; 0 if this operation did not change it.
     pub auto_increment: u64,
 }
 
@@ -92,48 +92,47 @@ pub enum LogRecord<'a> {
         /// The piece.
         bytes: &'a [u8],
     },
-    /// The transaction's undo record of this number was rolled back.
+    /// The transaction's undo record with this number was rolled back.
     Undo(TxnId, u64),
-    /// The transaction is prepared under that name; without one it is not any more, and will be
-    /// rolled back.
+    /// The transaction is prepared under this XID. Without an XID it is no longer prepared and will
+    /// be rolled back.
     Prepare(TxnId, Option<Xid>),
-    /// The transaction is committed; its place in the order of commits.
+    /// The transaction is committed; the number is its place in the order of commits.
     Commit(TxnId, u64),
     /// The transaction is rolled back completely.
     Abort(TxnId),
-    /// A table was created; the bytes of its catalog row.
+    /// A table was created; its catalog row.
     CreateTable(&'a [u8]),
     /// A table was dropped.
     DropTable(TableId),
-    /// A table got another name, and no constraint changed with it.
+    /// A table was renamed; no constraint changed with it.
     RenameTable(TableId, &'a str),
-    /// A table got another name, and tables other constraints with it; each with the bytes of its
-    /// new catalog row, the renamed one first.
+    /// A table was renamed, and tables got other constraints with it; each table with its new
+    /// catalog row, the renamed one first.
     RenameWithConstraints(Vec<(TableId, &'a [u8])>),
-    /// A table was replaced by an empty one; the bytes of the new catalog row.
+    /// A table was replaced by an empty one; the new catalog row.
     TruncateTable(TableId, &'a [u8]),
-    /// Definitions of tables were changed, all at once; each table with the bytes of its new
-    /// catalog row.
+    /// Definitions of tables were changed, all at once; each table with its new catalog row.
     AlterTables(Vec<(TableId, &'a [u8])>),
     /// The next auto-increment value of a table was set.
     AutoIncrement(TableId, u64),
 }
 
-/// The content of the front of a record that pushes onto a transaction's undo chain.
+/// The first fields of a record that pushes onto a transaction's undo chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Front<'a> {
     /// The transaction.
     pub txn: TxnId,
     /// The table.
     pub table: TableId,
-    /// The clustered keys that a row operation touches: one, and the new one of an update that
+    /// The clustered keys that a row operation changes: one, and the new key of an update that
     /// changes it.
     pub keys: [Option<&'a [u8]>; 2],
 }
 
 impl<'a> Front<'a> {
-    /// Reads the front of a record of that kind; `None` if it pushes nothing. Total on any bytes:
-    /// those behind the front are not looked at.
+    /// Reads the first fields of a record of that kind; `None` if it pushes nothing. Total on any
+    /// bytes: the bytes after these fields are not read.
     pub fn decode(kind: u8, body: &'a [u8]) -> Result<Option<Self>> {
         Self::read(kind, &mut Reader::new(body)).map_err(|defect| defect.in_place("log record"))
     }
@@ -215,8 +214,8 @@ impl LogRecord<'_> {
 }
 
 impl<'a> LogRecord<'a> {
-    /// Whether records of that kind push onto a transaction's undo chain; [`Front`] reads what they
-    /// are about.
+    /// Returns whether records of that kind push onto a transaction's undo chain; [`Front`] reads
+    /// their table and keys.
     pub fn is_operation(kind: u8) -> bool {
         matches!(kind, INSERT | UPDATE | DELETE | BLOB)
     }

@@ -1,9 +1,9 @@
-//! The manifest of a snapshot of the database: its files, and their lengths and checksums. Text, so
-//! that programs without this library can read it.
+//! The manifest of a snapshot of the database: its files, with their lengths and checksums. It is
+//! text, so that programs without this library can read it.
 //!
 //! Invariants
-//!   I1  The last line has the CRC-32C of all lines before it: a manifest that was written in part
-//!       is refused.
+//!   I1  The last line has the CRC-32C of all lines before it, so a partly written manifest is
+//!       refused.
 //! Layout    docs/developers/format.md, "MANIFEST".
 
 use super::bytes::{check_version, ensure, Defect};
@@ -11,7 +11,7 @@ use crate::base::{Epoch, Lsn};
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-/// Its path.
+/// The path of the manifest in the snapshot.
 pub const PATH: &str = "MANIFEST";
 /// The first line, without the version.
 const TITLE: &str = "cheetah snapshot";
@@ -19,10 +19,10 @@ const VERSION: u32 = 1;
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-/// How a file of a snapshot came to be.
+/// How a file of a snapshot was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Made {
-    /// It is another name of a file of the database.
+    /// It is a hard link to a file of the database.
     Linked,
     /// It shares blocks with a file of the database.
     Cloned,
@@ -55,7 +55,7 @@ pub struct ManifestFile {
     pub bytes: u64,
     /// CRC-32C of its bytes, if they were read.
     pub crc: Option<u32>,
-    /// How it came to be.
+    /// How it was made.
     pub made: Made,
 }
 
@@ -64,17 +64,17 @@ pub struct ManifestFile {
 pub struct Manifest {
     /// The database.
     pub database: [u8; 16],
-    /// The epoch that redo begins with.
+    /// The epoch from which redo starts.
     pub epoch: Epoch,
-    /// Where in the log redo begins.
+    /// The position in the log at which redo starts.
     pub log_start: Lsn,
-    /// The position in the log up to which the snapshot goes.
+    /// The position in the log at which the snapshot ends.
     pub log_end: Lsn,
-    /// Prepared transactions that are rolled back in it.
+    /// The number of prepared transactions that are rolled back in the snapshot.
     pub withdrawn_count: u64,
-    /// The notes of the caller: a word, and a text on one line.
+    /// The caller's notes: a word, and a text on one line.
     pub notes: Vec<(String, String)>,
-    /// All files but the manifest.
+    /// All files except the manifest.
     pub files: Vec<ManifestFile>,
 }
 
@@ -101,14 +101,15 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Reads the bytes; total on any.
+    /// Reads a manifest; total on any bytes.
     pub fn decode(bytes: &[u8]) -> Parsed<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| NOT_TEXT)?;
         ensure(text.chars().all(|c| c == '\n' || !c.is_control()), "not text")?;
         let end = text.trim_end_matches('\n').rfind('\n').map_or(0, |at| at + 1);
         let (covered, last) = text.split_at(end);
         let mut lines = Lines(covered.lines());
-        // The version comes before the checksum, so that a newer one is told from damage.
+        // The version is checked before the checksum, so that a newer version is not reported as
+        // damage.
         let version = number(lines.values(TITLE)?.first())?;
         check_version("manifest", u32::try_from(version).unwrap_or(u32::MAX), VERSION)?;
         let crc = last.strip_prefix("end ").map(str::trim_end).map(hex);
@@ -156,7 +157,7 @@ const ENDS_EARLY: Defect = Defect::new("a line ends early");
 struct Lines<'t>(std::str::Lines<'t>);
 
 impl<'t> Lines<'t> {
-    /// The values behind `name` in the next line, which must begin so.
+    /// The values after `name` in the next line, which must begin with `name`.
     fn values(&mut self, name: &'static str) -> Parsed<Vec<&'t str>> {
         let line = self.0.next().ok_or(Defect::new("ends early"))?;
         let rest = line.strip_prefix(name).ok_or(Defect::new(name))?;
@@ -214,7 +215,7 @@ mod tests {
         for bit in 0..(bytes.len() - 1) * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            // Letters of the checksum may be of the other case.
+            // A letter of the checksum may be in the other case.
             let same = Manifest::decode(&damaged).is_ok_and(|read| read == Manifest::decode(&bytes).unwrap());
             assert!(same || Manifest::decode(&damaged).is_err(), "bit {bit}");
         }

@@ -7,19 +7,19 @@
 //!      8    4  format version                   2    1  kind: 1 begin, 2 entries, 3 state, 4 end
 //!     12    4  kind: 1 base, 2 log              3    1  codec: 0 as is, 1 zstd
 //!     16   16  uuid of the database             4    4  number of entries (kind 2), else 0
-//!     32    8  number of the file               8    4  bytes of the content
+//!     32    8  ID of the file                    8    4  bytes of the content
 //!     40    8  incarnation that created it     12    4  bytes stored after this header
 //!     48   12  zero                            16    4  CRC-32C of: the preceding chunk's CRC,
 //!     60    4  CRC-32C of bytes 0..60                   bytes 0..16, the stored bytes
 //! ```
 //! A block is: begin, entries.., state.., end. The CRC of the file header precedes that of the
-//! first chunk, so the CRC of an end vouches for every byte of the file before it. Contents:
+//! first chunk, so the CRC of an end chunk covers every byte of the file before it. Contents:
 //!
 //! ```text
 //! begin    epoch 8, incarnation 8
-//! entries  for each entry varint (page - page before; the first: page); for each varint (tree; 0:
-//!          the page is gone); for each that is not gone: varint segment; varint offset / 64;
-//!          varint stored bytes; crc 4
+//! entries  for each entry varint (page - previous page; the first: page); for each varint
+//!          (tree; 0: deleted); for each page that is not deleted: varint segment; varint
+//!          offset / 64; varint stored bytes; crc 4
 //!          (each a column of its own, in this order; pages ascend)
 //! state    opaque bytes of the layers above; the states of a block's chunks are one string
 //! end      epoch 8, number of entries 8, bytes of state 8
@@ -36,9 +36,9 @@ use zstd::zstd_safe::CParameter;
 pub const FILE_HEADER_BYTES: usize = 64;
 /// Bytes of a chunk header.
 pub const CHUNK_HEADER_BYTES: usize = 20;
-/// Content of a chunk at most: the size that a reader must be ready to hold.
+/// Longest content of a chunk: a reader needs a buffer of this size.
 pub const CONTENT_BYTES_MAX: usize = 128 << 10;
-/// Entries of a chunk at most; the longest takes 29 bytes.
+/// Most entries of a chunk; the longest entry takes 29 bytes.
 pub const CHUNK_ENTRIES_MAX: usize = 4096;
 /// The version of map files that this engine writes.
 pub const VERSION: u32 = 1;
@@ -47,15 +47,15 @@ const FILE_MAGIC: &[u8; 8] = b"CHEETMAP";
 const CHUNK_MAGIC: &[u8; 2] = b"MC";
 const CRC_AT: usize = CHUNK_HEADER_BYTES - 4;
 
-/// A change of the map: the page's new entry, or that the page is gone.
+/// A change of the map: the page's new entry, or `None` if the page was deleted.
 pub type Change = (PageId, Option<MapEntry>);
 
 /// The kind of a map file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileKind {
-    /// One block: all pages of an epoch.
+    /// One block, with all pages of an epoch.
     Base = 1,
-    /// A block for each checkpoint: the pages that it changed.
+    /// A block for each checkpoint, with the pages that it changed.
     Log = 2,
 }
 
@@ -64,11 +64,11 @@ pub enum FileKind {
 pub struct FileHeader {
     /// Base or log.
     pub kind: FileKind,
-    /// The database it belongs to.
+    /// The database that the file belongs to.
     pub uuid: [u8; 16],
-    /// Number in its name.
+    /// The ID in its name.
     pub number: u64,
-    /// The startup of the database during which it was created.
+    /// The startup of the database that created it.
     pub incarnation: u64,
 }
 
@@ -107,7 +107,7 @@ impl FileHeader {
         Ok(Self { kind, uuid, number, incarnation })
     }
 
-    /// The checksum with which the chain of chunks starts.
+    /// The checksum at which the chain of chunks starts.
     pub fn crc(&self) -> u32 {
         crc32c::crc32c(&self.encode())
     }
@@ -169,8 +169,8 @@ impl ChunkHeader {
         self.stored_bytes as usize
     }
 
-    /// Checks the whole chunk (`chunk` starts with the header that was parsed) against the chain,
-    /// and returns what it holds in `content`.
+    /// Checks a chunk against the chain and decompresses it into `content`. `chunk` starts with the
+    /// header that was parsed.
     pub fn open(&self, chunk: &[u8], crc_before: u32, content: &mut Vec<u8>) -> Result<(), Defect> {
         let (header, stored) = chunk.split_at_checked(CHUNK_HEADER_BYTES).ok_or(Defect::new("ends early"))?;
         ensure(stored.len() == self.stored_bytes(), "ends early")?;
@@ -189,7 +189,7 @@ impl ChunkHeader {
         ensure(got == content.len(), "a chunk decompresses to another length")
     }
 
-    /// The entries in the content of an entries chunk, in `entries`.
+    /// Decodes the content of an entries chunk into `entries`.
     pub fn entries(&self, content: &[u8], entries: &mut Vec<Change>) -> Result<(), Defect> {
         decode_entries(content, self.entries_count as usize, entries)
     }
@@ -226,7 +226,7 @@ pub fn put_chunk(
     crc
 }
 
-/// The content compressed at level 1.
+/// Compresses content at level 1.
 fn packed(content: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = contexts::take_compressor();
     // 0 is the level's own choice.
@@ -242,12 +242,12 @@ fn packed(content: &[u8]) -> Option<Vec<u8>> {
 pub struct Begin {
     /// The epoch that the block holds.
     pub epoch: Epoch,
-    /// The startup of the database during which it was written.
+    /// The startup of the database that wrote the block.
     pub incarnation: u64,
 }
 
 impl Begin {
-    /// As bytes.
+    /// Encodes it.
     pub fn encode(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.epoch.0.to_le_bytes());
@@ -255,7 +255,7 @@ impl Begin {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes it.
     pub fn decode(content: &[u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(content);
         let begin = Self { epoch: Epoch(reader.u64()?), incarnation: reader.u64()? };
@@ -264,7 +264,7 @@ impl Begin {
     }
 }
 
-/// The content of an end chunk: the counts that must have been read by then.
+/// The content of an end chunk, with the totals of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct End {
     /// The epoch that the block holds.
@@ -276,7 +276,7 @@ pub struct End {
 }
 
 impl End {
-    /// As bytes.
+    /// Encodes it.
     pub fn encode(&self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.epoch.0.to_le_bytes());
@@ -285,7 +285,7 @@ impl End {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes it.
     pub fn decode(content: &[u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(content);
         let epoch = Epoch(reader.u64()?);
@@ -295,7 +295,7 @@ impl End {
     }
 }
 
-/// The content of an entries chunk for `entries`, which ascend by page.
+/// Encodes `entries`, which ascend by page, as the content of an entries chunk.
 pub fn encode_entries(entries: &[Change], out: &mut Vec<u8>) {
     debug_assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
     let mut before = 0;

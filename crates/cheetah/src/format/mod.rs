@@ -1,12 +1,12 @@
 //! Byte formats: pages in memory, rows, page images, and the records of the other files.
 //!
-//! Pure functions: no I/O, no locks, no clocks. A decoder accepts any bytes whatever and answers
-//! with a value or a [`Defect`]; it never panics and never allocates by a length that it has not
-//! checked. The views of a page ([`page::PageView`]) are no decoders: they trust bytes that
+//! Pure functions: no I/O, no locks, no clocks. A decoder accepts any bytes and returns a value or
+//! a [`Defect`]; it never panics and never allocates by a length that it has not checked. The views
+//! of a page ([`page::PageView`]) are not decoders: they trust bytes that
 //! [`page::PageView::verify`] accepted or the engine built, and may panic on others.
 //! docs/developers/format.md has every layout, byte by byte.
 //!
-//! Many files: one for each thing that has bytes of its own.
+//! Many files: one for each thing that has a byte format of its own.
 
 pub mod bytes;
 pub mod catalog;

@@ -1,17 +1,17 @@
-//! Parity of a file: the XOR of its bytes whose places are alike modulo [`PARITY_BYTES`].
+//! Parity of a file: the XOR of its bytes whose positions are equal modulo [`PARITY_BYTES`].
 //!
 //! Invariants
-//!   I1  Bytes that are lost within [`PARITY_BYTES`] of each other are the XOR of parity and all
-//!       others: no two of them share a byte of it.
+//!   I1  Lost bytes within [`PARITY_BYTES`] of each other are the XOR of the parity and all other
+//!       bytes: no two of the lost bytes share a byte of the parity.
 //! Source    Patterson, Gibson and Katz, "A Case for Redundant Arrays of Inexpensive Disks", 1988.
 
-/// Length of the parity of a file that is not shorter: more than a block and a bad sector.
+/// Length of the parity of a file that is at least as long. It exceeds a block plus a bad sector.
 pub const PARITY_BYTES: usize = 128 << 10;
 
-/// A disk fails to read whole sectors of this size, or smaller ones.
+/// The largest unit that a disk fails to read.
 pub const SECTOR_BYTES: u64 = 4096;
 
-/// The place of the parity of a file of `bytes` bytes: in no sector that has any of them.
+/// The position of the parity of a file of `bytes` bytes: no sector has both file bytes and parity.
 pub fn parity_at(bytes: u64) -> u64 {
     bytes.next_multiple_of(SECTOR_BYTES)
 }
@@ -21,20 +21,20 @@ pub fn parity_bytes_of(bytes: u64) -> usize {
     bytes.min(PARITY_BYTES as u64) as usize
 }
 
-/// The parity of what has been added.
+/// The parity of the bytes added so far.
 #[derive(Default, Debug)]
 pub struct Parity(Vec<u8>);
 
 impl Parity {
-    /// Adds the bytes at that place of the file.
+    /// Adds the file's bytes at position `at`.
     pub fn add(&mut self, at: u64, bytes: &[u8]) {
         let length = parity_bytes_of(at + bytes.len() as u64).max(self.0.len());
         self.0.resize(length, 0);
         each_piece(at, bytes.len(), |place, piece| xor(&mut self.0[place..], &bytes[piece]));
     }
 
-    /// Changes the bytes at that place by it: where it is of the whole file and of what was its
-    /// parity, by what is wrong with them.
+    /// XORs this parity into the file's bytes at position `at`. If this is the XOR of the file's
+    /// parity and the parity of the damaged file, the bytes are repaired.
     pub fn apply(&self, at: u64, bytes: &mut [u8]) {
         each_piece(at, bytes.len(), |place, piece| {
             let wrong = self.0.get(place..).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Parity {
     }
 }
 
-/// Cuts bytes at that place of a file where their places in the parity begin anew.
+/// Cuts file bytes at position `at` into pieces, each contiguous in the parity.
 fn each_piece(at: u64, length: usize, mut visit: impl FnMut(usize, std::ops::Range<usize>)) {
     let mut begin = 0;
     while begin < length {
@@ -59,7 +59,7 @@ fn each_piece(at: u64, length: usize, mut visit: impl FnMut(usize, std::ops::Ran
     }
 }
 
-/// As far as both reach.
+/// XORs up to the shorter length.
 fn xor(into: &mut [u8], from: &[u8]) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into ^= from);
 }

@@ -8,7 +8,7 @@ pub(super) fn number_u32(fields: &mut Reader<'_>) -> Result<u32, Defect> {
     u32::try_from(fields.varint()?).map_err(|_| Defect::new("number beyond 32 bits"))
 }
 
-/// A count of things that take at least one byte each, so it is bounded by what is left.
+/// A count of things that take at least one byte each, so the unread bytes bound it.
 pub(super) fn count(fields: &mut Reader<'_>) -> Result<usize, Defect> {
     fields.length(fields.rest().len())
 }
@@ -19,8 +19,8 @@ pub(super) fn text<'a>(fields: &mut Reader<'a>) -> Result<&'a str, Defect> {
     std::str::from_utf8(bytes).map_err(|_| Defect::new("text is not UTF-8"))
 }
 
-/// Appends the bytes of an XID behind their length, which is 0 for none: format u64, length of the
-/// global part u8, both parts.
+/// Appends the length of an XID's bytes, 0 for `None`, and then the bytes: format u64, length of
+/// the global part u8, both parts.
 pub(super) fn put_xid(out: &mut Vec<u8>, xid: Option<&Xid>) {
     let mut bytes = Vec::new();
     if let Some(xid) = xid {
@@ -32,7 +32,7 @@ pub(super) fn put_xid(out: &mut Vec<u8>, xid: Option<&Xid>) {
     put_prefixed(out, &bytes);
 }
 
-/// An XID, or none.
+/// Reads an XID or `None`.
 pub(super) fn xid(fields: &mut Reader<'_>) -> Result<Option<Xid>, Defect> {
     let mut fields = Reader::new(fields.prefixed(usize::MAX)?);
     if fields.is_empty() {

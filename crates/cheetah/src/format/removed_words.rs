@@ -1,9 +1,10 @@
-//! Rows of the table of removed words, as bytes: a row of a table with a full-text index that has
-//! gone, and the words whose postings are still to be deleted.
+//! Rows of the table of removed words, as bytes. Each is for a deleted row of a table with a
+//! full-text index, and has the words whose postings are still to be deleted.
 //!
 //! Invariants
-//!   I1  Words come in ascending order, each once; each names as much of the one before as it can.
-//!       So equal lists are equal bytes, and a reader needs room for one word.
+//!   I1  Words are in ascending order without duplicates, and each omits all bytes that it shares
+//!       with the previous one. So equal lists are equal bytes, and a reader needs memory for one
+//!       word only.
 //!
 //! Layout    docs/developers/format.md, "Removed words".
 
@@ -12,36 +13,36 @@ use super::row::{build_row, RowFormatVersion, VarValue};
 use super::varint;
 use crate::base::{Error, Result, TableId};
 
-/// Name of the table; no database of the server can be called so.
+/// Name of the table; no database of the server can have this name.
 pub const REMOVED_WORDS: &str = "#removed_words";
 
 const VERSION: u8 = 1;
-/// Bytes of the table's number, at the beginning of a key.
+/// Bytes of the table ID at the beginning of a key.
 const TABLE_BYTES: usize = 4;
 
 type Parsed<T> = std::result::Result<T, Defect>;
 
-/// How its rows are built: the version of the layout, and the words.
+/// The format of its rows: the version of the layout, and the words.
 pub fn row_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![1], var_count: 1 }
 }
 
-/// How keys begin of rows whose words are in that posting table.
+/// The prefix of the keys of all rows whose words are in the posting table `postings`.
 pub fn key_prefix(postings: TableId) -> [u8; TABLE_BYTES] {
     postings.0.to_be_bytes()
 }
 
-/// Appends the key of a row of clustered key `row_key`.
+/// Appends the key for the row whose clustered key is `row_key`.
 pub fn put_key(postings: TableId, row_key: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&key_prefix(postings));
     out.extend_from_slice(row_key);
 }
 
-/// The posting table and the clustered key of a key.
+/// Returns the posting table and the clustered key that a key has.
 pub fn parse_key(key: &[u8]) -> Result<(TableId, &[u8])> {
     match key.split_first_chunk() {
         Some((table, row_key)) => Ok((TableId(u32::from_be_bytes(*table)), row_key)),
-        None => Err(damaged(Defect::new("a key without the number of a table"))),
+        None => Err(damaged(Defect::new("a key without the ID of a table"))),
     }
 }
 
@@ -50,13 +51,13 @@ pub fn put_row(words: &[u8], out: &mut Vec<u8>) {
     build_row(&[], &[VERSION], &[VarValue::inline(words)], out);
 }
 
-/// Refuses what another version has written. `fixed`: the fixed columns of a row.
+/// Refuses a row of another layout version. `fixed`: the fixed columns of the row.
 pub fn check_fixed(fixed: &[u8]) -> Result<()> {
     let version = fixed.first().copied().unwrap_or(0);
     check_version("row format of removed words", version.into(), VERSION.into()).map_err(damaged)
 }
 
-/// Appends a word that comes after `last`, or the first one, where that is empty (I1).
+/// Appends a word that is greater than `last`; `last` is empty for the first word (I1).
 pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
     debug_assert!(last < word, "I1");
     let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
@@ -66,8 +67,8 @@ pub fn put_word(last: &[u8], word: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Calls `each` for every word, in order, until it gives an error. Total on any bytes: the words
-/// before damage have been handed out.
+/// Calls `each` for every word, in order, until it returns an error. Total on any bytes: `each` is
+/// called for the words before a damaged one.
 pub fn each_word(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (mut fields, mut word) = (Reader::new(bytes), Vec::new());
     while !fields.is_empty() {
@@ -77,11 +78,11 @@ pub fn each_word(bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Res
     Ok(())
 }
 
-/// Puts the next word in place of `word` (I1).
+/// Replaces `word` by the next word (I1).
 fn read_word(fields: &mut Reader<'_>, word: &mut Vec<u8>) -> Parsed<()> {
     let shared = fields.length(word.len())?;
     let rest = fields.prefixed(usize::MAX)?;
-    // The first byte that differs is larger.
+    // The first byte that differs must be larger.
     let grows = match (word.get(shared), rest.first()) {
         (_, None) => false,
         (None, Some(_)) => true,

@@ -1,13 +1,13 @@
 //! The stored row: `[null bitmap][fixed columns][V lengths][V values]`, and the description of its
 //! columns.
 //!
-//! A length is a varint of `bytes << 1 | external`. An external value is not in the row: a
-//! [`Locator`] is, which tells its root page. The engine does not know types or names of columns,
-//! only their places, which is what compression by column and large values need.
+//! A length is a varint of `bytes << 1 | external`. Instead of an external value the row has a
+//! [`Locator`], which names the value's root page. The engine does not know types or names of
+//! columns, only their positions, which is enough for compression by column and for large values.
 //!
 //! Invariants
-//!   I1  A row parses completely: no byte is left over.
-//!   I2  An external value has [`LOCATOR_BYTES`] bytes, a locator.
+//!   I1  A row is parsed to its last byte; no byte is left over.
+//!   I2  An external value is stored as a locator of [`LOCATOR_BYTES`] bytes.
 
 use super::bytes::{ensure, u40_bytes, Defect, Reader};
 use super::varint;
@@ -15,14 +15,15 @@ use crate::base::PageId;
 
 /// Bytes of an encoded [`Locator`].
 pub const LOCATOR_BYTES: usize = 20;
-/// Most columns of a row-format version, fixed and variable each; MariaDB allows 4096 in all.
+/// Most fixed columns, and most variable columns, of a row-format version; MariaDB allows 4096 in
+/// all.
 pub const COLUMNS_MAX: usize = 4096;
 /// Most bytes of a row's null bitmap and fixed columns together.
 pub const FIXED_BYTES_MAX: usize = 65535;
-/// Longest value; MariaDB's LONGBLOB ends here too.
+/// Longest value, the limit of MariaDB's LONGBLOB.
 pub const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
-/// Where the columns of a stored row are.
+/// The positions of the columns of a stored row.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct RowFormatVersion {
     /// Bytes of the null bitmap.
@@ -34,12 +35,12 @@ pub struct RowFormatVersion {
 }
 
 impl RowFormatVersion {
-    /// Bytes without columns, as in secondary entries.
+    /// A format without known columns, as in secondary entries.
     pub fn opaque() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is known of the columns; any bytes are a row then.
+    /// Returns whether the columns are unknown; any bytes are a row then.
     pub fn is_opaque(&self) -> bool {
         self.null_bytes == 0 && self.fixed.is_empty() && self.var_count == 0
     }
@@ -60,8 +61,8 @@ impl RowFormatVersion {
         varint::put(out, self.var_count.into());
     }
 
-    /// Reads what [`Self::encode`] wrote. Refuses row-format versions beyond the limits of this
-    /// module.
+    /// Reads what [`Self::encode`] wrote. Refuses row-format versions that exceed the limits of
+    /// this module.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Defect> {
         let null_bytes = reader.length(FIXED_BYTES_MAX)? as u16;
         let count = reader.length(COLUMNS_MAX)?;
@@ -78,7 +79,7 @@ impl RowFormatVersion {
     }
 }
 
-/// Where an external value is: in blob pages, one of which leads to the others.
+/// The location of an external value: in blob pages, one of which leads to the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Locator {
     /// Length of the value.
@@ -117,18 +118,18 @@ pub struct VarValue<'a> {
 }
 
 impl<'a> VarValue<'a> {
-    /// A value in the row.
+    /// A value in the row itself.
     pub fn inline(bytes: &'a [u8]) -> Self {
         Self { bytes, external: false }
     }
 
-    /// A value elsewhere.
+    /// A value outside the row.
     pub fn external(locator: &'a [u8; LOCATOR_BYTES]) -> Self {
         Self { bytes: locator, external: true }
     }
 }
 
-/// A row that has been found well formed.
+/// A row that was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RowView<'a> {
     nulls: &'a [u8],
@@ -138,8 +139,8 @@ pub struct RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
-    /// Checks `row` against `row_format`. With an opaque row-format version any bytes are a row,
-    /// without columns.
+    /// Checks `row` against `row_format`. If `row_format` is opaque, any bytes are a row without
+    /// columns.
     pub fn parse(row_format: &RowFormatVersion, row: &'a [u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(row);
         if row_format.is_opaque() {
@@ -167,7 +168,7 @@ impl<'a> RowView<'a> {
         self.nulls
     }
 
-    /// The fixed columns, one after the other.
+    /// The fixed columns, in order and without gaps.
     pub fn fixed(&self) -> &'a [u8] {
         self.fixed
     }
@@ -177,7 +178,7 @@ impl<'a> RowView<'a> {
         self.lengths
     }
 
-    /// The variable columns one after the other.
+    /// The bytes of the variable columns, in order and without gaps.
     pub fn value_bytes(&self) -> &'a [u8] {
         self.values
     }
@@ -187,19 +188,19 @@ impl<'a> RowView<'a> {
         VarValues { lengths: Reader::new(self.lengths), values: self.values }
     }
 
-    /// Number and locator of each external value. A locator that is not well formed is an `Err`.
+    /// Column number and locator of each external value; an `Err` for a malformed locator.
     pub fn externals(&self) -> impl Iterator<Item = Result<(usize, Locator), Defect>> + 'a {
         let external = self.values().enumerate().filter(|(_, value)| value.external);
         external.map(|(i, value)| Ok((i, Locator::decode(value.bytes)?)))
     }
 
-    /// Whether any value is external.
+    /// Returns whether any value is external.
     pub fn has_externals(&self) -> bool {
         self.values().any(|value| value.external)
     }
 
-    /// Appends to `out` the row with other variable values: `replace(i, old)` names the new one, or
-    /// `None` to keep the old. Moves values out of the row and back in.
+    /// Appends the row to `out` with other variable values: `replace(i, old)` returns the new
+    /// value, or `None` to keep the old one. Used to move values out of the row and back.
     pub fn rewrite<'b>(
         &self,
         out: &mut Vec<u8>,
@@ -239,7 +240,7 @@ impl<'a> Iterator for VarValues<'a> {
     }
 }
 
-/// Bytes of the value, and whether it is external.
+/// Returns the length of the value, and whether it is external.
 #[inline]
 pub(super) fn split_length(encoded: u64) -> (u64, bool) {
     (encoded >> 1, encoded & 1 != 0)
@@ -251,7 +252,7 @@ pub(super) fn join_length(value: VarValue<'_>) -> u64 {
     (value.bytes.len() as u64) << 1 | u64::from(value.external)
 }
 
-/// Appends a row made of its parts. `fixed` holds all fixed columns.
+/// Appends a row with these parts. `fixed` holds all fixed columns.
 pub fn build_row(nulls: &[u8], fixed: &[u8], values: &[VarValue<'_>], out: &mut Vec<u8>) {
     out.extend_from_slice(nulls);
     out.extend_from_slice(fixed);

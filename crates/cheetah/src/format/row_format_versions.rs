@@ -1,20 +1,20 @@
-//! Row-format versions that the rows of a table have had: rows stay as they were written when
-//! columns come and go, and are put into the newest row-format version when they are read.
+//! The row-format versions of a table: rows stay as they were written when columns are added or
+//! dropped, and are converted to the newest row-format version when they are read.
 //!
-//! A row of the first row-format version is stored as it is. One of a later row-format version has
-//! the number of its row-format version in front, in one byte, and if the two together happen to be
-//! a row of the first row-format version too, a zero behind. So rows of before the first change
-//! need no mark. They are told apart as rows of the first row-format version: a row parses
-//! completely, that is, no row is the beginning of another one, so of some bytes and the same bytes
-//! with one more at most one is a row.
+//! A row of the first row-format version is stored as it is. A row of a later version begins with
+//! the number of its version, in one byte; if these bytes happen to be a row of the first version
+//! too, a zero is appended. So rows written before the first change need no mark: they are
+//! recognised because they parse as rows of the first version. The zero always helps: a row is
+//! parsed to its last byte, so no row is a prefix of another one, and bytes that are a row are no
+//! row with a zero appended.
 //!
 //! Invariants
 //!   S1  A stored row is a row of the first row-format version, or begins with the number of
 //!       another one, never both.
-//!   S2  The number of a row-format version and the row-format version stay what they are as long
-//!       as the table has them.
-//!   S3  No column of an older row-format version becomes two of the newest one, so no large value
-//!       gets two owners; the values that new columns have in older rows are in the row.
+//!   S2  The number of a row-format version and its definition do not change as long as the table
+//!       has that version.
+//!   S3  No column of an older row-format version becomes two columns of the newest one, so no
+//!       large value gets two owners. The values of new columns in older rows are never external.
 //!   S4  No row-format version is opaque.
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
@@ -24,55 +24,52 @@ use std::ops::Range;
 
 type Parsed<T> = Result<T, Defect>;
 
-/// Most row-format versions of a table, the newest one included: their number has to fit a byte,
+/// Most row-format versions of a table, including the newest: their number has to fit in a byte,
 /// and a read may have to try them.
 pub const FORMAT_VERSIONS_MAX: usize = 64;
 
-/// Most bytes that a row of a later row-format version has besides its columns.
+/// Most bytes of a row of a later row-format version in addition to its columns.
 pub const FORMAT_MARK_BYTES: usize = 2;
 
-/// Behind a row whose bytes would be one of the first row-format version too.
+/// Appended to a row whose bytes would also be a row of the first row-format version.
 const PAD: u8 = 0;
 
-/// Neighbouring bits of a null bitmap, and where they get.
+/// Adjacent bits of a null bitmap, and their new position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BitRun {
     /// The first bit; bit 0 is the lowest one of the first byte.
     pub from: u32,
-    /// Where it gets.
+    /// The new position of the first bit.
     pub to: u32,
-    /// How many follow each other.
+    /// The number of bits.
     pub count: u32,
 }
 
-/// How rows of one row-format version become rows of another.
+/// Converts rows of one row-format version to another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FormatChange {
     /// Bits of the null bitmap that are kept.
     pub bits: Vec<BitRun>,
-    /// For each fixed column of the other row-format version the one that it was; `None` for one
-    /// that has come.
+    /// For each fixed column of the target version: the source column, `None` if the column is new.
     pub fixed: Vec<Option<u16>>,
-    /// For each variable column of the other row-format version the one that it was; `None` for one
-    /// that has come.
+    /// For each variable column of the target version: the source column, `None` if the column is
+    /// new.
     pub vars: Vec<Option<u16>>,
-    /// A row of the other row-format version without external values: columns that are not kept
-    /// have its values.
+    /// A row of the target version without external values; columns that are new have its values.
     pub defaults: Vec<u8>,
 }
 
-/// A row-format version that rows of a table may have besides the newest one.
+/// A row-format version that rows of a table may have in addition to the newest one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OlderFormatVersion {
     /// The row-format version.
     pub row_format: RowFormatVersion,
-    /// How its rows become rows of the newest row-format version.
+    /// Converts its rows to the newest row-format version.
     pub change: FormatChange,
 }
 
 impl FormatChange {
-    /// Whether this is a change of rows of row-format version `from` into rows of row-format
-    /// version `to` (S3).
+    /// Checks that this converts rows of row-format version `from` to row-format version `to` (S3).
     pub fn check(&self, from: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<()> {
         ensure(!from.is_opaque() && !to.is_opaque(), "opaque row-format version among several")?;
         let suits = self.fixed.len() == to.fixed.len() && self.vars.len() == usize::from(to.var_count);
@@ -81,7 +78,10 @@ impl FormatChange {
             let Some(was) = was else { continue };
             ensure(from.fixed.get(usize::from(*was)) == Some(width), "fixed column that gets another width")?;
         }
-        ensure(self.vars.iter().flatten().all(|was| *was < from.var_count), "variable column of nowhere")?;
+        ensure(
+            self.vars.iter().flatten().all(|was| *was < from.var_count),
+            "variable column that does not exist",
+        )?;
         ensure(are_distinct(&self.fixed) && are_distinct(&self.vars), "column that is kept twice")?;
         let fits = |at: u32, count: u32, bytes: u16| u64::from(at) + u64::from(count) <= 8 * u64::from(bytes);
         let run_fits = |run: &BitRun| {
@@ -91,17 +91,17 @@ impl FormatChange {
         let mut runs: Vec<&BitRun> = self.bits.iter().collect();
         runs.sort_unstable_by_key(|run| run.to);
         let ends_before = |(run, next): (&&BitRun, &&BitRun)| run.to + run.count <= next.to;
-        ensure(runs.iter().zip(runs.iter().skip(1)).all(ends_before), "bits that get to one place")?;
+        ensure(runs.iter().zip(runs.iter().skip(1)).all(ends_before), "bits that are moved to one place")?;
         ensure(!RowView::parse(to, &self.defaults)?.has_externals(), "default value out of line")
     }
 
-    /// The same change, told with as few runs of bits as there can be.
+    /// The same change with as few runs of bits as possible.
     pub fn joined(self) -> Self {
         Self { bits: join(self.bits), ..self }
     }
 
-    /// Appends the row of row-format version `to` that `row` of row-format version `from` becomes.
-    /// The change must suit them.
+    /// Converts `row` from row-format version `from` to `to` and appends it to `out`. The change
+    /// must be between these versions.
     pub fn apply(
         &self,
         from: &RowFormatVersion,
@@ -112,7 +112,7 @@ impl FormatChange {
         self.apply_to(from, to, &RowView::parse(from, row)?, out)
     }
 
-    /// As [`apply`](Self::apply), for a row that has been found well formed.
+    /// Like [`apply`](Self::apply), for a row that was checked.
     pub fn apply_to(
         &self,
         from: &RowFormatVersion,
@@ -142,7 +142,7 @@ impl FormatChange {
         self.each_value(old, &new, |value| out.extend_from_slice(value.bytes))
     }
 
-    /// Appends the fixed columns: those that follow each other in both rows with one copy.
+    /// Appends the fixed columns; columns that are adjacent in both rows are copied together.
     fn put_fixed(
         &self,
         (from, old): (&RowFormatVersion, &[u8]),
@@ -167,7 +167,7 @@ impl FormatChange {
         }
     }
 
-    /// The variable values of the row that `old` becomes, in order.
+    /// Calls `each` with the variable values of the row that `old` becomes, in order.
     fn each_value<'r>(
         &self,
         old: &RowView<'r>,
@@ -183,7 +183,7 @@ impl FormatChange {
         Ok(())
     }
 
-    /// This change, of `from` into `between`, and `next` behind it, of `between` into `to`, as one.
+    /// Combines this change, from some version to `between`, with `next`, from `between` to `to`.
     pub fn then(&self, next: &Self, between: &RowFormatVersion, to: &RowFormatVersion) -> Parsed<Self> {
         let through = |was: &[Option<u16>], next: &[Option<u16>]| {
             let of = |no: &Option<u16>| no.and_then(|no| was.get(usize::from(no)).copied().flatten());
@@ -224,14 +224,15 @@ impl FormatChange {
 
 impl OlderFormatVersion {
     /// Appends `[row_format][number of runs][from, to, count ..][fixed columns][column + 1, or 0
-    /// ..][variable columns][column + 1, or 0
-    /// ..]`, all varints, and the defaults behind their length.
+    /// ..][variable columns][column + 1, or 0 ..]`, all varints, and the length of the defaults and
+    /// the defaults.
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.row_format.encode(out);
         self.change.encode(out);
     }
 
-    /// Reads what [`Self::encode`] wrote; `newest` is the row-format version that its rows become.
+    /// Reads what [`Self::encode`] wrote; `newest` is the row-format version that its rows are
+    /// converted to.
     pub fn decode(reader: &mut Reader<'_>, newest: &RowFormatVersion) -> Parsed<Self> {
         let older =
             Self { row_format: RowFormatVersion::decode(reader)?, change: FormatChange::decode(reader)? };
@@ -240,8 +241,8 @@ impl OlderFormatVersion {
     }
 }
 
-/// Which row-format version a stored row has: its place in `older`, or `None` for the newest one;
-/// and where the row is in the stored bytes.
+/// Returns the row-format version of a stored row (its position in `older`, or `None` for the
+/// newest one), and the position of the row in the stored bytes.
 pub fn format_of(
     older: &[OlderFormatVersion],
     newest: &RowFormatVersion,
@@ -253,8 +254,8 @@ pub fn format_of(
     }
 }
 
-/// Puts a stored row into the newest row-format version: where it is in the stored bytes, or `None`
-/// if it is of an older one, and was appended to `out`.
+/// Converts a stored row to the newest row-format version. Returns the row's position in the stored
+/// bytes, or `None` if it is of an older version and was appended to `out`.
 pub fn put_in_newest(
     older: &[OlderFormatVersion],
     newest: &RowFormatVersion,
@@ -269,7 +270,7 @@ pub fn put_in_newest(
     }
 }
 
-/// As [`format_of`], with the row, where there are several row-format versions.
+/// Like [`format_of`], for several row-format versions; also returns the row.
 fn format_among<'r>(
     older: &[OlderFormatVersion],
     first: &OlderFormatVersion,
@@ -291,16 +292,15 @@ fn format_among<'r>(
         Ok(row) => return Ok((known, 1..stored.len(), row)),
         Err(defect) => defect,
     };
-    // The zero is there only for bytes that would be a row of the first row-format version without
-    // it.
+    // Only bytes that would otherwise be a row of the first row-format version have the zero.
     let unpadded =
         stored.strip_suffix(&[PAD]).filter(|stored| RowView::parse(&first.row_format, stored).is_ok());
     let row = unpadded.and_then(|stored| stored.get(1..)).ok_or(defect)?;
     RowView::parse(row_format, row).map(|row| (known, 1..stored.len() - 1, row))
 }
 
-/// Appends a row of the newest row-format version as it is stored, which `f` appends; where the row
-/// is among the appended bytes (S1).
+/// Appends a row of the newest row-format version in its stored form; `f` appends the row itself.
+/// Returns the row's position in the appended bytes (S1).
 pub fn put_marked<E>(
     older: &[OlderFormatVersion],
     out: &mut Vec<u8>,
@@ -320,8 +320,8 @@ pub fn put_marked<E>(
     Ok(1..end)
 }
 
-/// The row-format version that the bytes of stored rows have which are written from now on, number
-/// included: for compression by column.
+/// The row-format version, including the number in front, of rows that are stored from now on. Used
+/// for compression by column.
 pub fn marked_format(older: &[OlderFormatVersion], newest: &RowFormatVersion) -> RowFormatVersion {
     let mark = u16::from(!older.is_empty());
     RowFormatVersion { null_bytes: newest.null_bytes.saturating_add(mark), ..newest.clone() }
@@ -340,8 +340,8 @@ fn are_distinct(columns: &[Option<u16>]) -> bool {
     kept.len() == count
 }
 
-/// Places of fixed columns: one behind another costs what lies between, as columns are mostly asked
-/// for in order.
+/// Finds the positions of fixed columns. Columns are mostly requested in order, so each search
+/// continues at the previous column.
 struct Places<'w> {
     widths: &'w [u16],
     no: usize,
@@ -353,7 +353,7 @@ impl<'w> Places<'w> {
         Self { widths, no: 0, at: 0 }
     }
 
-    /// Where `count` columns from `no` on are.
+    /// The position of `count` columns starting with `no`.
     fn find(&mut self, no: usize, count: usize) -> Range<usize> {
         if no < self.no {
             (self.no, self.at) = (0, 0);
@@ -367,7 +367,7 @@ impl<'w> Places<'w> {
     }
 }
 
-/// Variable values of a row, found as [`Places`] are.
+/// Finds the variable values of a row, like [`Places`] finds fixed columns.
 struct Values<'r> {
     all: VarValues<'r>,
     rest: VarValues<'r>,
@@ -389,12 +389,12 @@ impl<'r> Values<'r> {
     }
 }
 
-/// Whether each column is kept where it was.
+/// Returns whether each column keeps its position.
 fn are_in_place(columns: &[Option<u16>]) -> bool {
     columns.iter().enumerate().all(|(no, was)| was.is_some_and(|was| usize::from(was) == no))
 }
 
-/// Copies the bits of a run: byte by byte where they stay in their place.
+/// Copies the bits of a run: byte by byte if their position does not change.
 fn copy_bits(from: &[u8], to: &mut [u8], run: &BitRun) {
     if run.from != run.to {
         return (0..run.count).for_each(|no| copy_bit(from, run.from + no, to, run.to + no));
@@ -414,7 +414,7 @@ fn copy_bit(from: &[u8], at: u32, to: &mut [u8], place: u32) {
     }
 }
 
-/// Where bits get that `first` and then `next` moves; those that have come in between are in the
+/// The moves of bits by `first` and then `next`. Bits that were added in between are in the
 /// defaults.
 fn bits_through(first: &[BitRun], next: &[BitRun]) -> Vec<BitRun> {
     let mut runs: Vec<BitRun> = Vec::new();
@@ -432,7 +432,7 @@ fn bits_through(first: &[BitRun], next: &[BitRun]) -> Vec<BitRun> {
     join(runs)
 }
 
-/// The same bits, sorted by where they get, with runs that go on in both bitmaps joined.
+/// The same bits, sorted by target position; runs that are adjacent in both bitmaps are joined.
 fn join(mut bits: Vec<BitRun>) -> Vec<BitRun> {
     bits.sort_unstable_by_key(|run| run.to);
     bits.dedup_by(|next, run| {
@@ -449,7 +449,8 @@ mod tests {
     use super::*;
     use cheetah_io::rng::Rng;
 
-    /// Null bytes, widths of fixed columns, and number of variable columns.
+    /// A row format from its null bytes, the widths of its fixed columns, and its number of
+    /// variable columns.
     fn row_format(null_bytes: u16, fixed: &[u16], var_count: u16) -> RowFormatVersion {
         RowFormatVersion { null_bytes, fixed: fixed.to_vec(), var_count }
     }
@@ -475,7 +476,7 @@ mod tests {
         row_format(1 + rng.below(2) as u16, &fixed, rng.below(3) as u16)
     }
 
-    /// A change that keeps what it can of some columns.
+    /// A random change that keeps columns where possible.
     fn random_change(from: &RowFormatVersion, to: &RowFormatVersion, rng: &mut Rng) -> FormatChange {
         let mut left: Vec<u16> = (0..from.fixed.len() as u16).collect();
         let mut fixed = Vec::new();

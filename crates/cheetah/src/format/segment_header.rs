@@ -24,13 +24,13 @@ pub const VERSION: u32 = 1;
 /// The header of a segment file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SegmentHeader {
-    /// The database it belongs to.
+    /// The database that the file belongs to.
     pub uuid: [u8; 16],
-    /// Its own number.
+    /// Its own ID.
     pub segment: SegmentId,
-    /// The startup of the database during which it was created.
+    /// The startup of the database that created it.
     pub incarnation: u64,
-    /// The kind of images in it, as a number.
+    /// The stream that the file belongs to.
     pub stream: u8,
 }
 

@@ -1,13 +1,14 @@
-//! The state that an epoch of the page map carries: all that recovery needs beside the pages (H2).
+//! The state that an epoch of the page map contains: all that recovery needs in addition to the
+//! pages (H2).
 //!
 //! Invariants
-//!   I1  It is taken at the epoch switch, while no mini-transaction runs: it matches the pages of
-//!       its epoch and the log before `lsn` exactly, and nothing behind.
-//!   I2  The first byte is the version of the layout; a newer one is refused with a clear error. So
-//!       is version 1 with transactions in it: their undo records are of a layout that is not read
-//!       any more.
-//!   I3  Without change files it is written as version 3, and without dictionaries too as version
-//!       2, which older engines read.
+//!   I1  It is taken at the epoch switch, while no mini-transaction runs. It matches exactly the
+//!       pages of its epoch and the log before `lsn`, and nothing after `lsn`.
+//!   I2  The first byte is the version of the layout; a newer version is refused with a clear
+//!       error. Version 1 is refused too if there are transactions in it: the layout of their undo
+//!       records is no longer supported.
+//!   I3  A state without change files is written as version 3, and one without dictionaries too as
+//!       version 2; older engines read these versions.
 //! Layout    docs/developers/format.md, "Epoch state".
 
 use super::bytes::{check_version, put_prefixed, Defect, Reader};
@@ -18,11 +19,11 @@ use crate::base::{Epoch, Error, Lsn, PageId, Result, TableId, TreeId, TxnId, Und
 type Parsed<T> = std::result::Result<T, Defect>;
 
 const VERSION: u8 = 4;
-/// Without change files.
+/// The version without change files.
 const WRITTEN_OUT_VERSION: u8 = 3;
-/// Without dictionaries and change files.
+/// The version without dictionaries and change files.
 const PLAIN_VERSION: u8 = 2;
-/// Without live counts and a place of purge; transactions in it were of three more fields.
+/// The version without live counts and purge position; its transactions had three more fields.
 const OLD_VERSION: u8 = 1;
 
 const PLACE: &str = "epoch state";
@@ -33,27 +34,28 @@ const PLACE: &str = "epoch state";
 pub struct TxnState {
     /// The transaction.
     pub txn: TxnId,
-    /// Its newest undo record that has not been rolled back; 0 when it has none.
+    /// Its newest undo record that was not rolled back; 0 if there is none.
     pub head: UndoPtr,
-    /// The oldest undo record that it has appended, rolled back or not; 0 when it has none.
+    /// The oldest undo record that it appended, rolled back or not; 0 if there is none.
     pub first: UndoPtr,
-    /// Number of the record at `head`, 0 when it has none.
+    /// Number of the record at `head`; 0 if there is none.
     pub undo_no: u64,
-    /// Its name, when it is prepared: somebody else decides how it ends (H2).
+    /// Its XID, if it is prepared: a coordinator decides how it ends (H2).
     pub xid: Option<Xid>,
 }
 
-/// How far purge is.
+/// The progress of purge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PurgeState {
-    /// All finish records before this place of the undo log are done with.
+    /// All finish records before this position of the undo log were processed.
     pub at: UndoPtr,
-    /// Of the transaction whose finish record is the next: its newest undo record that is not
-    /// purged. 0 when purge has not begun with it.
+    /// The newest unpurged undo record of the transaction whose finish record is next; 0 if purge
+    /// has not begun with it.
     pub head: UndoPtr,
     /// Number of the record at `head`.
     pub undo_no: u64,
-    /// Pages of the large values freed by the record at `head` that are free already.
+    /// The number of pages that are already free, among the pages of the large values that the
+    /// record at `head` freed.
     pub freed_pages: u64,
 }
 
@@ -62,7 +64,7 @@ pub struct PurgeState {
 pub struct UndoPage {
     /// The page.
     pub page: PageId,
-    /// Transactions whose oldest record begins in it, and that are not purged.
+    /// The number of unpurged transactions whose oldest record begins in it.
     pub live: u64,
 }
 
@@ -79,19 +81,19 @@ pub struct TableState {
     pub hidden_key: u64,
 }
 
-/// A table that met damage when the database was opened (N3).
+/// A table in which recovery found damage when the database was opened (N3).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QuarantinedTable {
     /// The table.
     pub table: TableId,
-    /// The damage, for people.
+    /// A description of the damage for users.
     pub reason: String,
 }
 
 /// A change file that belongs to an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListedFile {
-    /// The epoch that has written it.
+    /// The epoch that wrote it.
     pub epoch: Epoch,
     /// Its length.
     pub bytes: u64,
@@ -104,15 +106,15 @@ pub struct ListedFile {
 /// The state of an epoch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct State {
-    /// Redo starts here.
+    /// The position at which redo starts.
     pub lsn: Lsn,
-    /// The next transaction.
+    /// The ID of the next transaction.
     pub next_txn: TxnId,
-    /// The next place in the order of commits.
+    /// The next stamp in the order of commits.
     pub next_commit: u64,
-    /// The next table.
+    /// The ID of the next table.
     pub next_table: TableId,
-    /// The next tree.
+    /// The ID of the next tree.
     pub next_tree: TreeId,
     /// Root of the catalog tree.
     pub catalog_root: PageId,
@@ -122,7 +124,7 @@ pub struct State {
     pub undo_end: UndoPtr,
     /// The pages of the undo log, oldest first.
     pub undo_pages: Vec<UndoPage>,
-    /// How far purge is.
+    /// The progress of purge.
     pub purge: PurgeState,
     /// Transactions with undo records that have not ended.
     pub txns: Vec<TxnState>,
@@ -130,12 +132,12 @@ pub struct State {
     pub tables: Vec<TableState>,
     /// Trees of dropped tables whose pages are still to be freed (M10).
     pub dropped_trees: Vec<TreeId>,
-    /// Tables that nothing may be done to but dropping and emptying.
+    /// Tables that can only be dropped or emptied.
     pub quarantined: Vec<QuarantinedTable>,
-    /// Dictionaries of trees, each one's from the oldest to the newest. A dropped tree may have
-    /// lost its own.
+    /// Dictionaries of trees, for each tree from oldest to newest. A dropped tree may have lost its
+    /// dictionaries.
     pub dictionaries: Vec<(TreeId, PageId)>,
-    /// The files of the changes that waited for leaves at the epoch switch, oldest first.
+    /// The files with the changes pending at the epoch switch, oldest first.
     pub change_files: Vec<ListedFile>,
 }
 
@@ -195,8 +197,8 @@ impl State {
         out
     }
 
-    /// Reads a state; total on any bytes. `Unsupported` for a newer version, and for an older one
-    /// with transactions.
+    /// Reads a state; total on any bytes. Returns `Unsupported` for a newer version, and for an
+    /// older one with transactions.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let (state, left) = Self::read(&mut Reader::new(bytes)).map_err(|defect| defect.in_place(PLACE))?;
         match left {
@@ -205,7 +207,7 @@ impl State {
         }
     }
 
-    /// The state, and how many transactions an older version has left to be finished.
+    /// Reads a state; also returns the number of unfinished transactions of an older version.
     fn read(fields: &mut Reader<'_>) -> Parsed<(Self, usize)> {
         let version = fields.u8()?;
         if ![OLD_VERSION, PLAIN_VERSION, WRITTEN_OUT_VERSION].contains(&version) {
@@ -273,8 +275,8 @@ impl State {
         Ok(0)
     }
 
-    /// Without transactions nothing in the undo log is needed: purge is at its end. How many there
-    /// are.
+    /// Without transactions nothing in the undo log is needed, so purge is at its end. Returns the
+    /// number of transactions.
     fn read_old_undo(&mut self, fields: &mut Reader<'_>) -> Parsed<usize> {
         for _ in 0..count(fields)? {
             self.undo_pages.push(UndoPage { page: PageId(fields.varint()?), live: 0 });
@@ -290,8 +292,8 @@ impl State {
 
 fn unfinished_in_old(txns_count: usize) -> Error {
     let detail = format!(
-        "written by an older version of Cheetah (epoch state format {OLD_VERSION}), which has left {txns_count} \
-         transactions to be finished; open the database with that version and close it once, then open it with this one"
+        "written by an older version of Cheetah (epoch state format {OLD_VERSION}) with {txns_count} \
+         transactions that have not ended; open the database with that version and close it once, then open it with this one"
     );
     Error::Unsupported { place: PLACE.into(), detail }
 }
@@ -384,10 +386,10 @@ mod tests {
         assert!(matches!(State::decode(&newer), Err(Error::Unsupported { .. })));
     }
 
-    /// A state as version 1 wrote it, with that many transactions.
+    /// A state in the layout of version 1, with `txns_count` transactions.
     fn old(txns_count: usize) -> Vec<u8> {
         let mut out = vec![OLD_VERSION];
-        // Up to the end of the undo log, at 6000; two pages.
+        // The fields up to the end of the undo log, at 6000; two pages.
         put_all(&mut out, [1 << 40, 12, 11, 3, 20, 1, 5, 6000, 2, 9, 10]);
         varint::put(&mut out, txns_count as u64);
         (0..txns_count).for_each(|_| put_all(&mut out, [7, 1, 900, 8, 3, 2]));

@@ -1,5 +1,5 @@
-//! Rows of the statistics table, as bytes: how many different keys an index has, for each number of
-//! leading parts.
+//! Rows of the statistics table, as bytes: the number of different keys of an index, for each
+//! number of leading parts.
 //!
 //! Layout    docs/developers/format.md, "Statistics".
 
@@ -13,13 +13,12 @@ const VERSION: u8 = 1;
 /// Bytes of a key of the statistics table.
 pub const KEY_BYTES: usize = 6;
 
-/// The findings of the last analysis of an index.
+/// The results of the last analysis of an index.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IndexStatistics {
-    /// Rows of the table then.
+    /// The number of rows of the table at that time.
     pub rows: u64,
-    /// How many different keys there are, judged by the first part alone, by the first two, and so
-    /// on.
+    /// The number of different keys, by the first part alone, by the first two, and so on.
     pub distinct: Vec<u64>,
 }
 
@@ -47,7 +46,7 @@ impl IndexStatistics {
     }
 }
 
-/// Key of an index: table as u32 and number of the index as u16, both big-endian.
+/// Key of an index: table ID as u32 and number of the index as u16, both big-endian.
 pub fn statistics_key(table: TableId, index_no: u16) -> [u8; KEY_BYTES] {
     super::catalog::piece_key(table, index_no)
 }

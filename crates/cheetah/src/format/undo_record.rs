@@ -1,18 +1,18 @@
-//! Records of the undo log, as bytes: how to take one step of a transaction back, the version that
-//! older snapshots see, and that a transaction has ended.
+//! Records of the undo log, as bytes: how to roll back one step of a transaction, the version that
+//! older snapshots see, and the end of a transaction.
 //!
 //! Invariants
 //!   I1  A record names its transaction and number; a reader that follows a pointer checks both
-//!   (C6).
-//!   I2  A row record has what every place in the trees that it is about held before, to the bit,
-//!       with versions: taking it back restores just that. Its secondary keys are the caller's
-//!       (H1).
-//!   I3  `freed` lists the large values that die when the transaction commits; the pages of a blob
-//!       record die when it rolls back. No large value is on both sides (H6).
-//!   I4  A finish record belongs to no chain: its number and its previous record are 0, and no
+//!       (C6).
+//!   I2  A row record has the exact previous content, including versions, of every place in the
+//!       trees that the operation changed, so rolling back restores exactly that. Its secondary
+//!       keys are the caller's (H1).
+//!   I3  `freed` lists the large values to free after the transaction commits; the pages of a blob
+//!       record are freed when it rolls back. No large value is in both sets (H6).
+//!   I4  A finish record is not part of a chain: its number and its previous record are 0, and no
 //!       record points to it.
-//! Layout, little-endian: length u32 of the whole record, transaction u64, number u64, previous
-//! record of the transaction u64 (0 = none), then the body; docs/developers/format.md, "Undo log".
+//! Layout, little-endian: length u32 of the record, transaction u64, number u64, previous record of
+//! the transaction u64 (0 = none), then the body; docs/developers/format.md, "Undo log".
 
 use super::bytes::{ensure, put_prefixed, Defect, Reader};
 use super::log_record::RowOp;
@@ -35,20 +35,20 @@ pub struct UndoHead {
     pub txn: TxnId,
     /// Number of the record in its transaction, from 1; 0 in a finish record.
     pub undo_no: u64,
-    /// The transaction's record before this one.
+    /// The transaction's previous record.
     pub prev: UndoPtr,
 }
 
 /// The content of a place in a tree before an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Before<'a> {
-    /// Its writer, and the undo record that tells of it; `None` when everybody saw it.
+    /// Its writer and the undo record of the previous version; `None` if all snapshots saw it.
     pub version: Option<(TxnId, UndoPtr)>,
     /// The stored payload.
     pub payload: &'a [u8],
 }
 
-/// The change that a row operation made to one secondary entry. Keys are the caller's, without the
+/// The change of a row operation to one secondary entry. Keys are the caller's, without the
 /// clustered key.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoEntry<'a> {
@@ -58,9 +58,9 @@ pub struct UndoEntry<'a> {
     pub old_key: &'a [u8],
     /// Key after; empty for a delete.
     pub new_key: &'a [u8],
-    /// The live entry that was at `old_key`; nothing for an insert.
+    /// The live entry that was at `old_key`; empty for an insert.
     pub old: Before<'a>,
-    /// The delete-marked entry that was at the new key, when that is not the old one.
+    /// The delete-marked entry that was at the new key, if that differs from the old key.
     pub marked: Option<Before<'a>>,
 }
 
@@ -73,14 +73,14 @@ pub struct UndoRow<'a> {
     pub table: TableId,
     /// Clustered key before; empty for an insert.
     pub old_key: &'a [u8],
-    /// Clustered key after; empty for a delete, and when equal to `old_key`.
+    /// Clustered key after; empty for a delete, and if equal to `old_key`.
     pub new_key: &'a [u8],
-    /// The live row that was at `old_key`; nothing for an insert.
+    /// The live row that was at `old_key`; empty for an insert.
     pub old: Before<'a>,
-    /// The delete-marked row that was at the new key, when that is not the old one: inserts, and
-    /// updates that move.
+    /// The delete-marked row that was at the new key, if that differs from the old key: for
+    /// inserts, and for updates that change the key.
     pub marked: Option<Before<'a>>,
-    /// Locators, one behind the other, of the large values that die at commit.
+    /// Concatenated locators of the large values to free after commit.
     pub freed: &'a [u8],
     /// Secondary entries.
     pub entries: Vec<UndoEntry<'a>>,
@@ -93,29 +93,29 @@ pub struct UndoBlob<'a> {
     pub table: TableId,
     /// Length of the whole value in bytes.
     pub total_bytes: u64,
-    /// Bytes of the value that are in pages after this record.
+    /// Bytes of the value written by the end of this step.
     pub end: u64,
-    /// Locator of the value, once complete; empty before.
+    /// Locator of the value once it is complete; empty before that.
     pub locator: &'a [u8],
-    /// Pages with the value's bytes that this step wrote.
+    /// Pages with bytes of the value that this step wrote.
     pub pages: Vec<PageId>,
     /// Pages with page numbers that this step wrote.
     pub index_pages: Vec<PageId>,
 }
 
-/// The end of a transaction that had undo records; in the order of stamps, these are the history
-/// list.
+/// The end of a transaction that had undo records. In the order of stamps, these records are the
+/// history list.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct UndoFinish {
     /// Its place in the order of ends, commits and aborts alike.
     pub stamp: u64,
-    /// Whether it committed; otherwise all its records have been rolled back.
+    /// Whether it committed; if not, all its records were rolled back.
     pub committed: bool,
-    /// Its newest record; 0 of one that was rolled back, and of one that left purge nothing to do.
+    /// Its newest record; 0 if the transaction was rolled back or left purge nothing to do.
     pub head: UndoPtr,
-    /// The oldest record that it has appended.
+    /// The oldest record that it appended.
     pub first: UndoPtr,
-    /// Number of the record at `head`; 0 when it has none.
+    /// Number of the record at `head`; 0 if there is none.
     pub undo_no: u64,
 }
 
@@ -131,7 +131,7 @@ pub enum UndoBody<'a> {
 }
 
 impl UndoBody<'_> {
-    /// The table that it is about; a finish record is about none.
+    /// The table that it belongs to; `None` for a finish record.
     pub fn table(&self) -> Option<TableId> {
         match self {
             UndoBody::Row(row) => Some(row.table),
@@ -149,10 +149,10 @@ const DELETE: u8 = 3;
 const BLOB: u8 = 4;
 const FINISH: u8 = 5;
 
-/// Transactions and undo pointers have 48 bits in a page.
+/// Transaction IDs and undo pointers have 48 bits in a page.
 const IN_PAGE_MAX: u64 = (1 << 48) - 1;
 
-/// Starts a record in `out`, which is cleared; [`finish`] completes it once the body is appended.
+/// Clears `out` and starts a record in it; the caller appends the body and calls [`finish`].
 pub fn start(out: &mut Vec<u8>, txn: TxnId, undo_no: u64, prev: UndoPtr) {
     out.clear();
     out.extend_from_slice(&[0; 4]);
@@ -228,7 +228,7 @@ pub fn put_row<'e>(
     }
 }
 
-/// Old key and new key, and the old content.
+/// Appends the old and new key, the old content, and the marked content.
 fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Option<Before<'_>>) {
     keys.into_iter().for_each(|key| put_prefixed(out, key));
     put_before(out, 0, old);
@@ -238,8 +238,8 @@ fn put_place(out: &mut Vec<u8>, keys: [&[u8]; 2], old: Before<'_>, marked: Optio
     }
 }
 
-/// Twice the length of the payload, and 1 more when there is a version; the version; the payload.
-/// `shift` is added to the number, to keep 0 free.
+/// Appends twice the length of the payload, plus 1 if there is a version; then the version and the
+/// payload. `shift` is added to the first number, so that 0 means no content.
 fn put_before(out: &mut Vec<u8>, shift: u64, before: Before<'_>) {
     let versioned = u64::from(before.version.is_some());
     varint::put(out, shift + 2 * before.payload.len() as u64 + versioned);
@@ -288,7 +288,7 @@ pub fn put_finish(out: &mut Vec<u8>, end: &UndoFinish) {
     }
 }
 
-/// Reads the body behind the head; total on any bytes.
+/// Reads the body, which follows the head; total on any bytes.
 pub fn decode_body(bytes: &[u8]) -> Result<UndoBody<'_>> {
     read_body(&mut Reader::new(bytes)).map_err(|defect| defect.in_place("undo record"))
 }
@@ -383,7 +383,7 @@ mod tests {
 
     const VERSION: Option<(TxnId, UndoPtr)> = Some((TxnId(IN_PAGE_MAX), UndoPtr(1)));
 
-    /// A record with versions and without, marked places and none.
+    /// A record with and without versions and marked places.
     fn row() -> UndoRow<'static> {
         let old = Before { version: VERSION, payload: b"row" };
         let marked = Some(Before { version: None, payload: b"" });

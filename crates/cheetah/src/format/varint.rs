@@ -1,9 +1,9 @@
-//! Unsigned integers in 1 to 10 bytes: seven bits a byte, lowest first, the top bit says "more
-//! follows".
+//! Unsigned integers in 1 to 10 bytes: seven bits per byte, lowest first; the top bit means that
+//! more bytes follow.
 //!
 //! Invariants
-//!   I1  Each number has exactly one encoding; a longer one is refused, so equal values mean equal
-//!       bytes.
+//!   I1  Each number has exactly one encoding, and a longer one is refused, so equal values mean
+//!       equal bytes.
 
 /// The longest encoding of a `u64`.
 pub const MAX_BYTES: usize = 10;
@@ -30,7 +30,7 @@ pub fn write(out: &mut [u8], mut value: u64) -> usize {
     at + 1
 }
 
-/// Bytes that `value` takes.
+/// The number of bytes that `value` takes.
 #[inline]
 pub const fn len(value: u64) -> usize {
     if value < 0x80 {
@@ -40,14 +40,14 @@ pub const fn len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// The bytes of a value, in a buffer of the caller.
+/// Encodes a value in a buffer of the caller.
 pub fn bytes_of(value: u64, buffer: &mut [u8; MAX_BYTES]) -> &[u8] {
     let used = write(buffer, value);
     buffer.get(..used).unwrap_or_default()
 }
 
-/// The number at the start of `bytes` and the bytes it takes; `None` if it ends early, is not in
-/// its shortest form or exceeds 64 bits.
+/// Returns the number at the start of `bytes` and the number of bytes it takes; `None` if it ends
+/// early, is not in its shortest form or exceeds 64 bits.
 #[inline]
 pub fn get(bytes: &[u8]) -> Option<(u64, usize)> {
     match bytes.first() {

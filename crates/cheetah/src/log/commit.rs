@@ -4,20 +4,21 @@ use super::writer::Log;
 use crate::base::{planted, Lsn, Result};
 use std::sync::atomic::Ordering;
 
-/// The event for which a commit waits: the values of `innodb_flush_log_at_trx_commit`.
+/// The event for which a commit waits, as `innodb_flush_log_at_trx_commit` selects it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum FlushMode {
-    /// Nothing. A crash of the process loses up to a second.
+    /// Nothing. A crash of the process loses up to a second of commits.
     None,
-    /// That its records are durable.
+    /// Its records are durable.
     #[default]
     Sync,
-    /// That its records are with the operating system. A power cut loses up to a second.
+    /// Its records are written to the operating system. A power cut loses up to a second of
+    /// commits.
     Write,
 }
 
 impl Log {
-    /// Waits as a commit whose record ends at `lsn` has to in this mode.
+    /// Waits as this mode requires, for a commit whose record ends at `lsn`.
     pub fn commit(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
         let waits = |wait: &dyn Fn() -> Result<()>| self.counters.commit_waits.time(&*self.clock, wait);
         match mode {
@@ -27,12 +28,12 @@ impl Log {
         }
     }
 
-    /// Returns when everything before `lsn` is durable. Blocks for I/O. Fatal when a sync fails.
+    /// Returns when everything before `lsn` is durable. Blocks for I/O. A failed sync is fatal.
     pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
         self.group.sync_to(lsn, || self.health().check(), || self.write_and_sync())
     }
 
-    /// Returns when everything before `lsn` is with the operating system.
+    /// Returns when everything before `lsn` is written to the operating system.
     fn write_to(&self, lsn: Lsn) -> Result<()> {
         self.health().check()?;
         if self.written_end() < lsn {
@@ -51,9 +52,9 @@ impl Log {
         Ok(end)
     }
 
-    /// Called about once a second: makes everything durable that modes 0 and 2 have left, says in
-    /// the log that it is, and prepares a file for when the current one is full. Errors other than
-    /// Fatal only mean that the disk is full.
+    /// Called about once a second. Makes the commits of modes 0 and 2 durable, appends a sync mark,
+    /// and prepares the next file. Any error other than a fatal one only means that the disk is
+    /// full.
     pub fn background_flush(&self) -> Result<()> {
         self.sync_to(self.end())?;
         if self.mark_idle() {

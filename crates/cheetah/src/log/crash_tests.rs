@@ -1,5 +1,5 @@
-//! Power cuts: after each of them the acknowledged frames are replayed, without holes, and all
-//! replayed frames were appended in this history. With the planted bugs that must be caught.
+//! Power cuts. After each power cut all acknowledged frames are replayed without holes, and only
+//! frames that this history appended are replayed. Includes the planted bugs that must be caught.
 
 use super::tests::{body, read};
 use super::*;
@@ -8,13 +8,13 @@ use crate::base::{ErrorKind, Lsn};
 use cheetah_io::sim::{explore, CrashPolicy, Failure, Fault, Image, Op, Plan, Report, SimDisk};
 use cheetah_io::{Disk, Rng};
 
-/// Files that grow and shrink by one and two steps.
+/// Small files, whose length grows and shrinks by one or two steps.
 fn setup(disk: &SimDisk, incarnation: u64) -> LogSetup {
     LogSetup { file_bytes_min: 1024, file_bytes: 4096, ..super::tests::setup(disk, incarnation) }
 }
 
-/// Appends frames `from..`, commits after some of them, and acknowledges how many are durable. Time
-/// passes now and then.
+/// Appends frames `from..`, commits after some of them, and acknowledges how many are durable. The
+/// clock advances now and then.
 fn write(log: &Log, disk: &SimDisk, from: u64, count: u64, seed: u64) {
     let mut rng = Rng::new(seed);
     for number in from..from + count {
@@ -33,7 +33,7 @@ fn write(log: &Log, disk: &SimDisk, from: u64, count: u64, seed: u64) {
     }
 }
 
-/// The frames in the image: those from 0 on, at least the acknowledged ones, and at most
+/// Checks that the image has frames from 0 on: at least the acknowledged ones, and at most
 /// `appended`.
 fn check(image: &Image, appended: u64) -> Result<Recovered, String> {
     let (bodies, recovered) = read(&image.disk, Lsn(0), Lsn(0)).map_err(|e| e.to_string())?;
@@ -50,9 +50,9 @@ fn check(image: &Image, appended: u64) -> Result<Recovered, String> {
     }
 }
 
-/// Two lives: one that is cut off anywhere, and one that goes on from there and is cut off again.
-/// The second appends the same frames that the first may have lost, so that a dead frame that comes
-/// back looks as it should.
+/// Two lives: one is cut off anywhere, and the next continues from there and is cut off again. The
+/// second life appends the same frames that the first may have lost, so that a stale frame that
+/// reappears has the expected content.
 fn two_lives(seed: u64) -> Result<Report, Failure> {
     let plan = Plan::quick(seed, 25);
     let mut second_lives = Report::default();
@@ -81,7 +81,7 @@ fn two_lives(seed: u64) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A disk on which the log has just been created: only from then on a database exists.
+/// A disk on which the log has just been created: a database exists only from then on.
 fn created() -> SimDisk {
     let disk = SimDisk::new();
     Log::create(&setup(&disk, 1)).unwrap();
@@ -129,7 +129,7 @@ fn planted_letting_go_of_what_no_checkpoint_covers_is_caught() {
     catches("log: let go of what no checkpoint covers");
 }
 
-/// A log whose files are recycled by checkpoints; the position of the last one stands in files of
+/// A log whose files are recycled by checkpoints; each checkpoint's position is stored in a file of
 /// its own.
 fn recycling(seed: u64) -> Result<Report, Failure> {
     let workload = |disk: &SimDisk| {
@@ -207,7 +207,7 @@ fn what_was_read_from_the_cache_after_a_failed_sync_is_made_durable_before_servi
     disk.inject(Fault::on(Op::SyncData));
     let end = log.append(1, b"believed").unwrap().end;
     assert_eq!(log.sync_to(end).unwrap_err().kind(), ErrorKind::Stopped);
-    // The process restarts without a power cut and sees the frame in the cache.
+    // The process restarts without a power cut and sees the frame in the page cache.
     let (bodies, recovered) = read(&disk, Lsn(0), Lsn(0)).unwrap();
     assert_eq!(bodies, [b"believed".to_vec()]);
     let log = Log::open(&setup(&disk, 2), &recovered, Lsn(0)).unwrap();
@@ -216,7 +216,7 @@ fn what_was_read_from_the_cache_after_a_failed_sync_is_made_durable_before_servi
     assert_eq!(read(&image, Lsn(0), end).unwrap().0, bodies);
 }
 
-/// For bugs that need one particular history: the test of that history must fail.
+/// For bugs that need one particular history: the test with that history must fail.
 pub(super) fn fails(bug: &'static str, test: fn()) {
     let guard = plant(bug);
     let failed = std::panic::catch_unwind(test).is_err();

@@ -1,16 +1,16 @@
-//! How long log files should be: short ones while little is logged, so that a small database is
-//! small on disk, and long ones for a busy server, so that it seldom changes files.
+//! The length of log files: short while little is logged, so that a small database is small on
+//! disk, and long for a busy server, so that it seldom changes files.
 //!
-//! Every startup begins with the shortest. A file that fills up between two looks at the log, which
-//! are a minute apart, doubles those that come after it. A look that finds less than a quarter of a
-//! file logged since the one before halves them. Between filling one file and a quarter of one,
-//! nothing changes, so that an even load does not go to and fro.
+//! Every startup begins with the shortest length. The log is checked once a minute. A file that
+//! fills up between two checks doubles the length of the next files. A check that finds less than a
+//! quarter of a file logged since the previous check halves it. In between, the length does not
+//! change, so that it does not oscillate under an even load.
 //!
-//! Nobody who reads a log relies on the length of its files.
+//! No reader of a log relies on the length of its files.
 
 use crate::base::Lsn;
 
-/// A look that finds less than this part of a file logged halves the next ones.
+/// A check that finds less than this part of a file logged halves the length of the next files.
 const LITTLE_PART: u64 = 4;
 
 /// See the module.
@@ -19,18 +19,18 @@ pub(super) struct FileSizes {
     least_bytes: u64,
     most_bytes: u64,
     bytes: u64,
-    /// The end of the log at the last look.
+    /// The end of the log at the last check.
     looked_at: Lsn,
 }
 
 impl FileSizes {
-    /// The shortest files, of at least `least_bytes` and at most `most_bytes`, for a log that goes
-    /// on at `end`.
+    /// Starts with the shortest length. Files have at least `least_bytes` and at most `most_bytes`;
+    /// `end` is the end of the log.
     pub(super) fn new(least_bytes: u64, most_bytes: u64, end: Lsn) -> Self {
         Self { least_bytes, most_bytes, bytes: least_bytes, looked_at: end }
     }
 
-    /// Length of the files that come next.
+    /// Length of the next files.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -40,14 +40,14 @@ impl FileSizes {
         self.least_bytes
     }
 
-    /// The file that began at `start` is full.
+    /// Notes that the file that began at `start` is full.
     pub(super) fn note_full(&mut self, start: Lsn) {
         if start >= self.looked_at {
             self.bytes = (2 * self.bytes).min(self.most_bytes);
         }
     }
 
-    /// A look: the log ends at `end`.
+    /// The check: the log ends at `end`.
     pub(super) fn look(&mut self, end: Lsn) {
         let logged = end.0 - self.looked_at.0;
         self.looked_at = end;
@@ -61,7 +61,7 @@ impl FileSizes {
 mod tests {
     use super::*;
 
-    /// Lengths of files after each minute, with the bytes that were logged in it.
+    /// Checks the file length after each minute, given the bytes logged in that minute.
     fn check(logged: &[u64], expected: &[u64]) {
         let mut sizes = FileSizes::new(2, 64, Lsn(0));
         let (mut end, mut file_start, mut file_bytes) = (0, 0, sizes.bytes());
@@ -107,7 +107,7 @@ mod tests {
                 seen.push(sizes.bytes());
             }
             assert!(seen[50..].iter().all(|length| *length == seen[50]), "{bytes}: {seen:?}");
-            // At most a change of files in half a minute, or the longest ones.
+            // At most one change of files in half a minute, or the longest files.
             assert!(seen[50] == 64 || bytes <= 2 * seen[50], "{bytes}: {seen:?}");
         }
     }

@@ -1,17 +1,16 @@
-//! Log files: their names, how one comes to be, and where old ones go.
+//! Log files: their names, and how they are created, recycled and removed.
 //!
 //! Invariants
 //!   I1  A file named `<sequence>.log` has a durable header of that sequence. New and recycled
 //!       files are prepared under a reserve name and renamed when their header is durable.
-//!   I2  Letting go of a file needs no sync. A crash may bring it back under its old name, even
-//!       with the header of the file that it became; but its sequence is lower than that of the
-//!       file with the oldest position needed, where reading stops to look, and the next startup
-//!       lets it go again.
-//!   I3  A file is *ready* before an operation begins: it is there, as long as the tail will take
-//!       it for, and no frame that was appended before goes to it. So a full disk refuses
-//!       statements and not commits (`make_ready`).
-//!   I4  Files that are ready are begun in the order in which they were made ready. Those that the
-//!       tail has taken stay, however long files should be by now: frames for them exist.
+//!   I2  Retiring a file needs no sync. A crash may restore its old name, even with the header of
+//!       the file that it became. But its sequence is lower than that of the file with the oldest
+//!       needed position, at which a reader stops, and the next startup retires it again.
+//!   I3  A file is *ready* before an operation begins: it exists, is as long as the tail assumes,
+//!       and no frame appended so far is for it. So a full disk refuses statements but not commits
+//!       (`make_ready`).
+//!   I4  Ready files are started in the order in which they were made ready. A file that the tail
+//!       has taken stays, even if files should have another length by now: there are frames for it.
 
 use super::tail::Opening;
 use crate::base::{planted, reach, Error, Lsn, Result};
@@ -29,7 +28,7 @@ pub(super) const DIR: &str = "wal";
 
 const RESERVE_PREFIX: &str = "reserve-";
 
-/// Zeros that are written at once.
+/// Bytes of zeros in one write.
 const ZEROS_BYTES: u64 = 1 << 18;
 
 /// Path of a log file.
@@ -51,15 +50,15 @@ pub(super) fn sequences(disk: &dyn Disk) -> Result<Vec<u64>> {
 pub(super) struct LiveFile {
     pub(super) sequence: u64,
     pub(super) start: Lsn,
-    /// The key that closes it.
+    /// The key that encrypts it.
     pub(super) key: Option<KeyName>,
 }
 
-/// A file that waits to be used.
+/// A file for future use.
 pub(super) struct ReserveFile {
     path: String,
     bytes: u64,
-    /// Whether frames may stand in it that are not closed.
+    /// Whether there may be unencrypted frames in it.
     may_be_plain: bool,
 }
 
@@ -70,7 +69,7 @@ impl LiveFile {
     }
 }
 
-/// How long files may be, header included.
+/// The limits of a file's length, including the header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileLimits {
     pub(super) least_bytes: u64,
@@ -82,21 +81,21 @@ pub(super) struct Files {
     durable: Arc<Durable>,
     keys: Arc<Keys>,
     limits: FileLimits,
-    /// Old files that wait for their next use, at most, while files are longer than the shortest.
+    /// Most old files to keep for reuse while files are longer than the shortest.
     reserve_max: usize,
-    /// How long files should be now.
+    /// The length that files should have now.
     usual_bytes: u64,
     live: VecDeque<LiveFile>,
-    /// The files that come next (I3): those that the tail has taken, and perhaps one more.
+    /// The next files (I3): those that the tail has taken, and perhaps one more.
     ready: VecDeque<ReserveFile>,
-    /// How many files that were ready have been begun.
+    /// The number of ready files that were started.
     begun_count: u64,
     reserve: Vec<ReserveFile>,
     reserve_next: u64,
 }
 
 impl Files {
-    /// Takes over the directory as it stands.
+    /// Takes over the files in the directory.
     pub(super) fn adopt(
         durable: Arc<Durable>,
         keys: Arc<Keys>,
@@ -108,7 +107,7 @@ impl Files {
             durable,
             keys,
             limits,
-            // A checkpoint lets go of about a quarter of the log at once.
+            // A checkpoint retires about a quarter of the log at once.
             reserve_max: (bytes_max / 4 / limits.most_bytes.max(1)).clamp(1, 16) as usize,
             usual_bytes: limits.least_bytes,
             live: live.into(),
@@ -137,7 +136,7 @@ impl Files {
         Ok(())
     }
 
-    /// Lets go of files older than the oldest in use, which a crash has brought back.
+    /// Retires files older than the oldest in use, which a crash has restored.
     fn retire_older(&mut self) -> Result<()> {
         let Some(oldest) = self.live.front().map(|file| file.sequence) else { return Ok(()) };
         for sequence in sequences(self.disk())?.into_iter().filter(|sequence| *sequence < oldest) {
@@ -150,8 +149,8 @@ impl Files {
         self.durable.disk()
     }
 
-    /// Whether a file with frames that may not be closed is one too many: rows would stand behind
-    /// the end of a closed file, or in the reserve (E6).
+    /// Returns whether a file that may have unencrypted frames must be removed: its rows would
+    /// remain after the end of an encrypted file, or in the reserve (E6).
     fn must_go(&self, may_be_plain: bool) -> bool {
         may_be_plain
             && self.keys.of_log().is_some()
@@ -163,13 +162,13 @@ impl Files {
         self.live.iter().filter_map(|file| file.key)
     }
 
-    /// Whether one more file of this length is to be kept.
+    /// Returns whether to keep one more file of this length.
     fn has_use_for(&self, bytes: u64) -> bool {
         let FileLimits { least_bytes, most_bytes } = self.limits;
         if self.durable.space().is_short() {
             return self.reserve.is_empty() && bytes <= 2 * least_bytes;
         }
-        // With little to log, an old file at a time is let go.
+        // While little is logged, only one old file is kept.
         let is_small = self.usual_bytes <= least_bytes && least_bytes < most_bytes;
         fits(bytes, self.usual_bytes) && self.reserve.len() < if is_small { 1 } else { self.reserve_max }
     }
@@ -193,14 +192,15 @@ impl Files {
         self.live.back().copied()
     }
 
-    /// Number of files in use and of those that wait.
+    /// The number of files in use, and of ready and reserve files.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.live.len(), self.ready.len() + self.reserve.len())
     }
 
-    /// Makes sure that a file is ready beside those `taken_count` that have been taken, of `bytes`,
-    /// or on a full disk at least of `least_bytes`. Returns what it has room for, at most `bytes`.
-    /// `DiskFull` when there is no space for one beside the part of the reserve that `stays`.
+    /// Makes sure that a file is ready in addition to the `taken_count` files that were taken. Its
+    /// length is `bytes`, or on a full disk at least `least_bytes`. Returns its usable length, at
+    /// most `bytes`. Returns `DiskFull` if there is no space for it besides the part of the reserve
+    /// that `stays`.
     pub(super) fn make_ready(
         &mut self,
         taken_count: u64,
@@ -216,9 +216,9 @@ impl Files {
         Ok(self.ready.back().map_or(0, |file| file.bytes.min(bytes)))
     }
 
-    /// Makes `file` ready, with room for `bytes`, instead of the one that is, which goes into the
-    /// reserve. Not while one that has been taken is not begun: then `file` goes there, and the
-    /// answer is false (I4).
+    /// Makes `file` ready, with `bytes` usable, in place of the current ready file, which goes into
+    /// the reserve. If a taken file was not started yet, `file` goes into the reserve instead, and
+    /// the result is false (I4).
     pub(super) fn exchange_ready(&mut self, taken_count: u64, file: ReserveFile, bytes: u64) -> bool {
         let exchanges = taken_count == self.begun_count;
         if exchanges {
@@ -231,8 +231,8 @@ impl Files {
         exchanges
     }
 
-    /// A file of the reserve for `bytes`, or a new one. On a full disk any that is long enough, or
-    /// one of half that length and so on, down to `least_bytes`.
+    /// Takes a file for `bytes` from the reserve, or creates one. On a full disk takes any file
+    /// that is long enough, or one of half that length and so on, down to `least_bytes`.
     pub(super) fn find(&mut self, mut bytes: u64, least_bytes: u64, stays: Reserve) -> Result<ReserveFile> {
         loop {
             if let Some(file) = self.take_reserve(|file| fits(file.bytes, bytes)) {
@@ -259,7 +259,7 @@ impl Files {
 
     fn create_reserve(&mut self, bytes: u64, stays: Reserve) -> Result<ReserveFile> {
         match stays {
-            // Frames that are written need it, whatever else is promised.
+            // Written frames need this space, even if it is promised to others.
             Reserve::Nothing => self.durable.space().make_way(bytes),
             _ => self.durable.space().take(bytes, stays)?,
         }
@@ -267,7 +267,8 @@ impl Files {
         self.reserve_next += 1;
         let file = self.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
         if let Err(error) = file.allocate(bytes) {
-            // Nothing relies on the file; if it cannot even be removed, the next startup does it.
+            // Nothing relies on the file. If it cannot be removed either, the next startup removes
+            // it.
             let _ = self.disk().unlink(&path);
             let error = Error::io("allocate", path, error);
             if matches!(error, Error::DiskFull(_)) {
@@ -278,7 +279,7 @@ impl Files {
         Ok(ReserveFile { path, bytes, may_be_plain: false })
     }
 
-    /// Starts the file of `opening`. The caller has made the file before durable (L3).
+    /// Starts the file of `opening`. The caller has made the previous file durable (L3).
     pub(super) fn start(&mut self, opening: &Opening) -> Result<Arc<dyn File>> {
         let Opening { header, bytes, is_ready } = opening;
         let reserve = match is_ready {
@@ -305,8 +306,8 @@ impl Files {
         self.ready.pop_front().expect("a file that was taken is ready (I4)")
     }
 
-    /// Lets go of the files that end at or before `before`; the last one always stays. Returns how
-    /// many went.
+    /// Retires the files that end at or before `before`, except the last file. Returns the number
+    /// of retired files.
     pub(super) fn recycle(&mut self, before: Lsn) -> Result<usize> {
         let mut gone_count = 0;
         while self.live.get(1).is_some_and(|next| next.start <= before) {
@@ -319,18 +320,18 @@ impl Files {
         Ok(gone_count)
     }
 
-    /// Removes files of the reserve for which there is no use any more.
+    /// Removes reserve files that are no longer of use.
     pub(super) fn trim(&mut self) -> Result<()> {
         let mut files = std::mem::take(&mut self.reserve).into_iter();
         let mut keep = |file: ReserveFile| self.keep_or_remove(file.path, file.bytes, file.may_be_plain);
         let trimmed = files.by_ref().try_for_each(&mut keep);
-        // One that failed is left to the next startup; the others stay.
+        // If removing a file failed, the next startup removes it; the others stay.
         self.reserve.extend(files);
         trimmed
     }
 
-    /// The files with the log from `from` to `end`, both of which are in files, and where what is
-    /// wanted of each ends.
+    /// The files with the log from `from` to `end`, each with the end of its needed part. Both
+    /// positions must be in files.
     pub(super) fn with_range(&self, from: Lsn, end: Lsn) -> Vec<(LiveFile, Lsn)> {
         let first = self.live.iter().rposition(|file| file.start <= from).unwrap_or(0);
         let files = self.live.range(first..).enumerate();
@@ -339,7 +340,7 @@ impl Files {
         files.map(|(number, file)| (*file, next_start(number).min(end))).collect()
     }
 
-    /// Renames a file into the reserve, or removes it; one that a snapshot needs is held.
+    /// Renames a file into the reserve, or removes it. If a snapshot needs it, it is held.
     fn retire(&mut self, path: &str, may_be_plain: bool) -> Result<()> {
         if self.durable.is_pinned(path) && !planted::is_on("backup: recycle a pinned log file") {
             return self.durable.let_go(path).map(drop).map_err(|e| Error::io("unlink", path, e));
@@ -356,8 +357,8 @@ impl Files {
     }
 }
 
-/// Writes zeros over all that stands in a file. Its blocks stay its own: on a full disk it might
-/// get no others (I3).
+/// Overwrites a file with zeros. It keeps its blocks: on a full disk it might not get new ones
+/// (I3).
 fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
     if planted::is_on("encryption: recycle a plain log file") {
         return Ok(());
@@ -374,13 +375,12 @@ fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
     })
 }
 
-/// Whether a file of this length is one for `wanted` bytes: a longer one would hold space for
-/// nothing.
+/// Returns whether a file of this length suits `wanted` bytes: a longer file would waste space.
 fn fits(bytes: u64, wanted: u64) -> bool {
     (wanted..2 * wanted).contains(&bytes)
 }
 
-/// Reads the header of a log file and checks that it belongs there.
+/// Reads the header of a log file and checks that it is the right file.
 pub(super) fn read_header(file: &dyn File, sequence: u64, database: &[u8; 16]) -> Result<FileHeader> {
     let path = path_of(sequence);
     let mut bytes = [0; HEADER_BYTES];

@@ -10,23 +10,23 @@ use crate::keys::Keys;
 use cheetah_io::File;
 use std::sync::Arc;
 
-/// Bytes read at a time; a longer frame is read whole.
+/// Bytes per read; a longer frame is read at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// A frame of the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
-    /// Where it starts.
+    /// The position at which it starts.
     pub start: Lsn,
-    /// Where the next one starts.
+    /// The position at which the next frame starts.
     pub end: Lsn,
-    /// The kind that its writer gave it.
+    /// The kind that the writer passed.
     pub kind: u8,
-    /// The bytes that its writer put into it.
+    /// The body that the writer passed.
     pub body: &'a [u8],
 }
 
-/// The frames of a file, one after the other while the chain holds.
+/// Reads the frames of a file in order, as long as the chain is valid.
 pub(super) struct FrameReader {
     file: Arc<dyn File>,
     pub(super) header: FileHeader,
@@ -34,7 +34,7 @@ pub(super) struct FrameReader {
     file_len: u64,
     buffer: Vec<u8>,
     buffer_at: u64,
-    /// The key stream that opens the bodies.
+    /// The key stream that decrypts the bodies.
     stream: Option<KeyStream>,
     opened: Vec<u8>,
     pub(super) end: Lsn,
@@ -42,7 +42,7 @@ pub(super) struct FrameReader {
 }
 
 impl FrameReader {
-    /// `Key` when the key of the file is not there.
+    /// Fails with `Key` if the key of the file is missing.
     pub(super) fn new(file: Arc<dyn File>, header: FileHeader, keys: &Keys) -> Result<Self> {
         let path = path_of(header.sequence);
         let file_len = file.len().map_err(|e| Error::io("read", &path, e))?;
@@ -99,7 +99,7 @@ impl FrameReader {
         Ok(Some(Frame { start, end, kind: head.kind, body: &self.opened }))
     }
 
-    /// `len` bytes of the file at `offset`, or `None` when the file ends before.
+    /// Returns `len` bytes of the file at `offset`, or `None` if the file ends before that.
     fn bytes(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
         let available = self.file_len.saturating_sub(offset);
         if (len as u64) > available {
@@ -116,7 +116,8 @@ impl FrameReader {
         Ok(self.buffer.get(from..from + len))
     }
 
-    /// Whether a sync mark behind the end of the chain proves that more was durable: up to where.
+    /// Returns the highest position that a sync mark after the end of the chain proves durable, if
+    /// that is beyond the end of the chain.
     pub(super) fn proof_of_damage(&mut self) -> Result<Option<Lsn>> {
         let file_chain = self.header.chain();
         let (start, header_bytes, end) = (self.header.start.0, HEADER_BYTES as u64, self.end);
@@ -126,11 +127,11 @@ impl FrameReader {
             let count = (self.file_len - offset).min(READ_BYTES as u64);
             let at = Lsn(start + offset - header_bytes);
             let bytes = self.bytes(offset, count as usize)?.unwrap_or_default();
-            // Most of it is preallocated and was never written.
+            // Most of these bytes are preallocated and were never written.
             if bytes.iter().any(|byte| *byte != 0) {
                 proven = proven.max(SyncMark::search(bytes, at, file_chain));
             }
-            // The parts overlap, so that a mark across their border is seen.
+            // The parts overlap, so that a mark across a boundary is found.
             offset += count.saturating_sub(MARK_BYTES as u64).max(1);
             if count < READ_BYTES as u64 {
                 break;

@@ -1,29 +1,28 @@
-//! Group commit: many wait, one syncs for all.
+//! Group commit: one thread syncs for many that wait.
 //!
-//! The first to come syncs (the leader); threads that come meanwhile wait for it, and the first of
-//! those then syncs for all of them. No timers: a group is what arrived while the sync before was
-//! under way.
+//! The first thread syncs (the leader). Threads that arrive meanwhile wait; then the first of them
+//! syncs for all of them. There are no timers: a group is the threads that arrived during the
+//! previous sync.
 //!
 //! Invariants
-//!   G1  One thread at a time leads.
-//!   G2  A waiter is woken when a leadership has ended, also by an error or a panic; then it finds
-//!       its position durable, or leads itself, or fails.
-//!   G3  Nobody is told that a position is durable before all that comes before it is.
-//! `interleaving_tests.rs` compiles this file again over loom.
+//!   G1  At most one thread leads at a time.
+//!   G2  A waiter is woken when a leader finishes, even by an error or a panic. It then finds its
+//!       position durable, or leads itself, or fails.
+//!   G3  A position is reported durable only when everything before it is durable.
+//! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
 use super::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{planted, Lsn, Result};
 
 /// See the module.
 pub(super) struct Group {
-    /// Whether somebody leads.
+    /// Whether a thread leads.
     led: Mutex<bool>,
     done: Condvar,
     durable_end: AtomicU64,
 }
 
-/// Ends the leadership also when the leader panics, so that the others find out instead of waiting
-/// for ever.
+/// Ends the leadership even if the leader panics, so that the other threads do not wait forever.
 struct Leadership<'a>(&'a Group);
 
 impl Drop for Leadership<'_> {
@@ -40,13 +39,13 @@ impl Drop for Leadership<'_> {
 }
 
 impl Group {
-    /// Everything before `durable_end` is durable.
+    /// A group for a log that is durable up to `durable_end`.
     pub(super) fn new(durable_end: Lsn) -> Self {
         let durable_end = AtomicU64::new(durable_end.0);
         Self { led: Mutex::default(), done: Condvar::default(), durable_end }
     }
 
-    /// Everything before is durable.
+    /// Everything before this position is durable.
     pub(super) fn durable_end(&self) -> Lsn {
         Lsn(self.durable_end.load(Ordering::Acquire))
     }
@@ -56,8 +55,8 @@ impl Group {
         self.durable_end.fetch_max(end.0, Ordering::AcqRel);
     }
 
-    /// Returns when everything before `lsn` is durable. `check` says whether there is any hope;
-    /// `sync` makes all durable that there is, `lsn` included, and returns its end.
+    /// Returns when everything before `lsn` is durable. `check` fails if the log has stopped.
+    /// `sync` makes everything appended so far durable, including `lsn`, and returns its end.
     pub(super) fn sync_to(
         &self,
         lsn: Lsn,

@@ -1,4 +1,4 @@
-//! Group commit by the model checker: threads append, and commit what they have appended.
+//! Group commit under the model checker: threads append and commit.
 
 use crate::base::model as sync;
 use crate::base::{Error, Lsn, Result};
@@ -11,7 +11,7 @@ mod group;
 
 use group::Group;
 
-/// A log of which only the lengths are known.
+/// A log reduced to lengths.
 struct World {
     group: Group,
     end: AtomicU64,
@@ -59,7 +59,7 @@ impl World {
     }
 }
 
-/// Three commit at a time.
+/// Three threads commit concurrently.
 fn commit_together(lead: fn(&World) -> Result<Lsn>) {
     let world = World::new();
     let others = [0, 1].map(|_| {

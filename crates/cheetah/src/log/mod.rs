@@ -1,23 +1,23 @@
-//! The log: one logical stream of frames, whose durable prefix is what survives. Knows frames, not
-//! their meaning.
+//! The log: one logical stream of frames, whose durable prefix survives a crash. This module does
+//! not know the meaning of frames.
 //!
 //! Invariants
 //!   L1  An [`Lsn`](crate::base::Lsn) is a byte position in the stream of frames since the creation
 //!       of the database; headers of files do not count, and there are no gaps.
-//!   L2  A position that `sync_to` has confirmed is read after any crash, and everything before it:
-//!   no holes.
-//!   L3  A file gets the name of a log file only after the file before it is durable to its end,
-//!       and its own header is. So a log file that ends before its successor starts is damaged, not
-//!       torn.
-//!   L4  Every startup goes on in a new file, whose header names where the old one ended and its
-//!       chain. Bytes behind that end in the old file are dead for ever, whatever they look like.
-//!   L5  Before anything is served, the used bytes of the file that the last crash ended in are
+//!   L2  If `sync_to` has confirmed a position, everything before it is read after any crash,
+//!       without holes.
+//!   L3  A file gets the name of a log file only after the previous file is durable to its end, and
+//!       its own header is durable. So a log file that ends before its successor starts is damaged,
+//!       not torn.
+//!   L4  Every startup continues in a new file, whose header names the end and the chain of the old
+//!       file. Bytes after that end in the old file are never read again, whatever they look like.
+//!   L5  Before the database accepts work, the used bytes of the last file before the crash are
 //!       written and synced again: they may have been read from a cache whose sync had failed.
 //!   L6  Appending never waits for a checkpoint, only for I/O when the buffer is full.
 //! Locks     writer < files; writer < tail. Only `writer` and `files` are held across I/O.
 //! Errors    A failed write or sync of the log stops the engine.
 //!
-//! Many files: one for each thing that the log does, and each is read alone.
+//! Many files: one for each task of the log, each readable on its own.
 
 mod commit;
 mod file_sizes;

@@ -1,4 +1,4 @@
-//! The log that a snapshot of the database needs: from where its epoch's redo begins to the
+//! The log that a snapshot of the database needs: from the start of its epoch's redo to the
 //! position of the snapshot.
 
 use super::files::{path_of, read_header, LiveFile};
@@ -10,7 +10,7 @@ use crate::format::log_frame::{is_closed, put_frame, HEADER_BYTES, KIND_SYNC_MAR
 use crate::keys::Keys;
 use cheetah_io::Disk;
 
-/// A file of the log, and how much of it is wanted.
+/// A log file, and the part of it that is needed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PinnedFile {
     /// Its path.
@@ -25,7 +25,7 @@ impl PinnedFile {
         Self { path: path_of(file.sequence), sequence: file.sequence, start: file.start, end }
     }
 
-    /// Its bytes from the beginning to the end of what is wanted.
+    /// The length of the file up to the end of the needed part.
     pub fn bytes(&self) -> u64 {
         HEADER_BYTES as u64 + (self.end.0 - self.start.0)
     }
@@ -34,18 +34,18 @@ impl PinnedFile {
 /// A range of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PinnedLog {
-    /// Where redo begins.
+    /// The position at which redo starts.
     pub from: Lsn,
-    /// Where the log ends, at the end of a frame.
+    /// The end of the log, which is the end of a frame.
     pub end: Lsn,
     /// The files, oldest first.
     pub files: Vec<PinnedFile>,
 }
 
 impl Log {
-    /// The log from `from`, where a committed epoch begins, to where it is durable. The files are
-    /// there now; a reader of them has to pin them before the next epoch commits (Z2). Waits for
-    /// files that are being created, and does no I/O itself.
+    /// The log from `from`, where redo of a committed epoch starts, to its durable end. The files
+    /// exist now; a reader has to pin them before the next epoch commits (Z2). Waits for files that
+    /// are being created, and does no I/O itself.
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
         let is_cut = planted::is_on("backup: cut the log at the checkpoint");
         let end = if is_cut { from } else { self.durable_end() };
@@ -60,8 +60,8 @@ impl Log {
 }
 
 impl PinnedLog {
-    /// Hands the frames to `apply`, in order; returns the chain at the end. `Corruption` when they
-    /// are not all there. Blocks for I/O.
+    /// Passes the frames to `apply`, in order; returns the chain at the end. Returns `Corruption`
+    /// if a frame is missing. Blocks for I/O.
     pub fn read(
         &self,
         disk: &dyn Disk,
@@ -90,8 +90,8 @@ impl PinnedLog {
     }
 }
 
-/// The frames of records, each with its kind in front, that go on from `chain`. They are of kinds
-/// that no file closes: they stand where the database has other frames (E5).
+/// Encodes `records`, each of which begins with its kind, as frames that continue `chain`. Their
+/// kinds are never encrypted, because the database has other frames at the same positions (E5).
 pub fn frames_behind(mut chain: u32, records: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut frames = Vec::new();
     for record in records {

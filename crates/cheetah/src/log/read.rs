@@ -1,11 +1,11 @@
-//! Reading the log after a restart: which frames there are, and whether some are missing that must
-//! be there.
+//! Reading the log after a restart: finding its frames, and detecting missing ones.
 //!
 //! Proof
-//!   A log file that ends before its successor starts is damaged (L3). A file missing between two
-//!   others, or before the first, is missed. In the last file, damage is told from the torn end of
-//!   a crash by a sync mark behind it, and by `reach`, the position that the caller knows was
-//!   durable. Only damage to what was synced last, with neither behind it, looks like a torn end.
+//!   A log file that ends before its successor starts is damaged (L3). A missing file is noticed if
+//!   it is between two others or before the first. In the last file, damage is distinguished from
+//!   the torn end of a crash by a later sync mark, and by `reach`, the position that the caller
+//!   knows was durable. Only damage to the last synced bytes, with neither of them, looks like a
+//!   torn end.
 //! Errors    Corruption, which names the file; Unsupported for a newer format; errors of the
 //!           callback.
 
@@ -17,22 +17,22 @@ use crate::keys::Keys;
 use cheetah_io::{Disk, File};
 use std::sync::Arc;
 
-/// The findings of [`read_from`]; [`super::Log::open`] goes on from there.
+/// The result of [`read_from`], from which [`super::Log::open`] continues.
 #[derive(Debug)]
 pub struct Recovered {
     /// The end of the log.
     pub end: Lsn,
-    /// How many frames were handed out.
+    /// The number of frames passed to the callback.
     pub frames_count: u64,
     pub(super) chain: u32,
     pub(super) incarnation: u64,
-    /// Used bytes of the last file, header included.
+    /// Used bytes of the last file, including the header.
     pub(super) last_file_bytes: u64,
     /// Files in use, oldest first.
     pub(super) live: Vec<LiveFile>,
 }
 
-/// Hands the frames from position `from` on to `apply`, in order, and finds the end of the log.
+/// Passes the frames from position `from` on to `apply`, in order, and finds the end of the log.
 ///
 /// `reach` is a position up to which the caller knows the log was durable (at least `from`); a log
 /// that ends before it is damaged. Blocks for I/O.
@@ -71,8 +71,8 @@ pub fn read_from(
     Ok(recovered)
 }
 
-/// As [`read_from`], for a copy of what is left of a database: hands out the frames before the
-/// first damage, and tells of that. Errors are those of `apply`, and of a newer format.
+/// Like [`read_from`], for salvaging a damaged database: passes the frames before the first damage
+/// to `apply`, and returns the damage. Errors are those of `apply`, and a newer format.
 pub fn read_undamaged(
     disk: &dyn Disk,
     keys: &Keys,
@@ -111,8 +111,8 @@ pub fn read_undamaged(
     Ok(missing)
 }
 
-/// Headers and files from the one with `from` in it on, as far as none is missing or has a damaged
-/// header; and the fault that ends the list.
+/// The headers and files from the one that contains `from`, up to the first that is missing or has
+/// a damaged header; and the fault that ends the list.
 #[expect(clippy::type_complexity, reason = "a list, and what ends it")]
 fn undamaged_files(
     disk: &dyn Disk,
@@ -140,12 +140,12 @@ fn undamaged_files(
         }
     }
     if files.is_empty() && damage.is_none() {
-        damage = Some(Error::corrupt(DIR, format!("the log file with position {from} is not there")));
+        damage = Some(Error::corrupt(DIR, format!("the log file with position {from} is missing")));
     }
     Ok((files, damage))
 }
 
-/// The headers and files from the one with `from` in it to the last, oldest first.
+/// The headers and files from the one that contains `from` to the last, oldest first.
 fn needed_files(disk: &dyn Disk, keys: &Keys, from: Lsn) -> Result<Vec<(FileHeader, Arc<dyn File>)>> {
     let mut needed: Vec<(FileHeader, Arc<dyn File>)> = Vec::new();
     let mut missing = None;
@@ -166,7 +166,7 @@ fn needed_files(disk: &dyn Disk, keys: &Keys, from: Lsn) -> Result<Vec<(FileHead
     match missing {
         Some(missing) => Err(missing_file(missing, from)),
         None => {
-            Err(Error::corrupt(DIR, format!("no log file is there; the one with position {from} is needed")))
+            Err(Error::corrupt(DIR, format!("there is no log file; the one with position {from} is needed")))
         }
     }
 }
@@ -177,7 +177,7 @@ fn missing_file(sequence: u64, from: Lsn) -> Error {
     Error::corrupt(path_of(sequence), detail)
 }
 
-/// A file must start where the one before was left, with its chain.
+/// Checks that a file starts where the previous one ended, with its chain.
 fn joins(before: &Recovered, header: &FileHeader) -> Result<()> {
     if header.start == before.end
         && header.previous_chain == before.chain
@@ -214,7 +214,8 @@ fn read_file(
     Ok(())
 }
 
-/// A file must be whole up to its successor, and the last one up to what its marks say was durable.
+/// Checks that a file is complete up to its successor, and the last file up to the position that
+/// its marks say was durable.
 fn complete(reader: &mut FrameReader, stop: Option<Lsn>) -> Result<()> {
     let proven = match stop {
         Some(stop) if stop == reader.end => None,

@@ -5,13 +5,13 @@ use crate::base::{planted, Error, Result};
 use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 
-/// How often the log looks how much has been logged.
+/// The time between two checks of how much was logged.
 const LOOK_EVERY_NS: u64 = 60_000_000_000;
 
 impl Log {
-    /// Called by the background now and then: once a minute looks how much has been logged, and
-    /// goes on in a shorter file when that was little. Files that are too long then are let go.
-    /// Blocks for I/O. Does without on a full disk.
+    /// Called by the background now and then. Once a minute, checks how much was logged, and
+    /// continues in a shorter file if that was little. Files that are too long are then retired.
+    /// Blocks for I/O. Does nothing on a full disk.
     pub fn shorten_files(&self, now_ns: u64) -> Result<()> {
         let looked_at_ns = self.looked_at_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(looked_at_ns) < LOOK_EVERY_NS {
@@ -27,11 +27,11 @@ impl Log {
         }
     }
 
-    /// Goes on in a new file if the one in use is not closed as files should be now. Blocks for
+    /// Continues in a new file if the encryption of the current file is out of date. Blocks for
     /// I/O.
     pub fn close_as_wanted(&self) -> Result<()> {
         while self.tail.lock().is_closed_otherwise() {
-            // So that no file that was ready waits to be begun.
+            // So that every taken ready file is started.
             self.write_out()?;
             self.go_on_in_shorter_file()?;
         }
@@ -43,7 +43,7 @@ impl Log {
             return Ok(());
         }
         self.write_out()?;
-        // The release of files at the last checkpoint could not let go of the one in use.
+        // The last checkpoint could not retire the file that was in use until now.
         let needed = match planted::is_on("log: let go of what no checkpoint covers") {
             true => self.end(),
             false => self.oldest_needed(),
@@ -52,13 +52,13 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes a shorter file ready instead of the one that is, and begins it if the one in use is
-    /// longer too, or not closed as files should be. Whether it has: not while a file that was
-    /// ready waits to be begun, as frames for it may be appended already (I4).
+    /// Makes a shorter file ready in place of the current ready file, and starts it if the file in
+    /// use is also longer, or its encryption is out of date. Returns false and does not start a
+    /// file if a taken ready file was not started yet, because there may be frames for it (I4).
     fn exchange_ready_file(&self) -> Result<bool> {
         let mut files = self.files.lock();
         let bytes = self.tail.lock().wanted_bytes();
-        // A plain file of the reserve must not be made ready (E6).
+        // An unencrypted file of the reserve must not be made ready (E6).
         files.trim()?;
         let shorter = files.find(bytes, bytes, Reserve::Whole)?;
         {

@@ -1,5 +1,6 @@
-//! How long files are: they grow with what is logged, shrink when it is little, and are there
-//! before they are needed, also when the disk is full. With the planted bugs that must be caught.
+//! The length of files: it grows with the load and shrinks when little is logged, and files exist
+//! before they are needed, even when the disk is full. Includes the planted bugs that must be
+//! caught.
 
 use super::crash_tests::fails;
 use super::tests::{body, read, setup};
@@ -13,7 +14,7 @@ const MINUTE_NS: u64 = 60_000_000_000;
 const LEAST_BYTES: u64 = 4096;
 const MOST_BYTES: u64 = 32 << 10;
 
-/// Files from 4 to 32 KiB, of which the buffer holds several.
+/// Files from 4 to 32 KiB; the buffer can hold several short ones.
 fn sizes(disk: &SimDisk) -> LogSetup {
     LogSetup {
         file_bytes_min: LEAST_BYTES,
@@ -34,7 +35,7 @@ fn log_bytes(disk: &SimDisk) -> u64 {
     lengths(disk, "wal/").iter().sum()
 }
 
-/// Operations that log `bytes` bytes, in frames of 400.
+/// Operations that log `bytes` bytes, in frames of 400 bytes.
 fn log(log: &Log, bytes: u64) {
     for _ in 0..bytes / 409 {
         log.wait_for_space(Reserve::Whole, &|| false).unwrap();
@@ -129,8 +130,8 @@ fn what_is_logged_by_files_that_were_long_before_is_read_and_they_go() {
     assert_eq!(log_bytes(&disk), 2 * LEAST_BYTES);
 }
 
-/// Several operations find room, then all of them log: their frames have a file, with any amount
-/// buffered.
+/// Several operations get space in the log, then all of them log: there is a file for their frames,
+/// however much is buffered.
 #[test]
 fn what_is_under_way_when_the_disk_is_full_has_a_file() {
     for before in 0..60 {
@@ -203,7 +204,7 @@ fn the_order_of_going_on_in_a_shorter_file_is_as_documented() {
     log(&busy, 10 << 10);
     busy.recycle(busy.end()).unwrap();
     busy.prepare_reserve().unwrap();
-    // The file that is ready comes first, then the one in use.
+    // The ready file is replaced first, then the file in use.
     (1..3).for_each(|minute| busy.shorten_files(minute * MINUTE_NS).unwrap());
     disk.set_trace(true);
     busy.shorten_files(3 * MINUTE_NS).unwrap();

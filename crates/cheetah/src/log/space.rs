@@ -1,5 +1,5 @@
-//! Room in the log: writers slow down, then wait, before the log outgrows its bound. They do so
-//! outside the gate, where nothing that a checkpoint needs is held.
+//! Space in the log: writers are slowed down, then wait, before the log exceeds its limit. They
+//! wait outside the gate, where they hold nothing that a checkpoint needs.
 
 use super::writer::Log;
 use crate::base::stages::Stage;
@@ -9,19 +9,20 @@ use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// From here on writers are slowed, so that a checkpoint keeps ahead of them and nobody has to
-/// stop.
+/// From this fill level on writers are slowed, so that a checkpoint keeps up with them and no
+/// writer has to stop.
 const SLOW_PERCENT: u64 = 75;
-/// From here on writers wait. The rest is for those who are past the check already.
+/// From this fill level on writers wait. The rest is for writers that have passed the check
+/// already.
 const FULL_PERCENT: u64 = 95;
 /// Delay of one operation just before the log is full.
 const DELAY_NS_MAX: u64 = 1_000_000;
-/// How often a waiting writer looks whether it has been interrupted.
+/// The time between a waiting writer's checks for an interruption.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Where space is short, a file takes this part of what is left above the reserve.
+/// When disk space is short, a file takes this part of the space above the reserve.
 const SHORT_PART: u64 = 8;
 
-/// The step that a writer has to take before it may log something.
+/// The action that a writer has to take before it may log something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
     /// Nothing.
@@ -54,12 +55,12 @@ impl Log {
         Space::Slow { delay_ns: DELAY_NS_MAX * (used - slow) / (full - slow).max(1) }
     }
 
-    /// Waits until there is room. To be called before the gate is entered, never inside.
+    /// Waits until there is space. Must be called before entering the gate, never inside.
     ///
-    /// `DiskFull` when there is no space for the file that comes next, or less of the reserve than
-    /// `stays` while it waits: then no checkpoint may succeed. `Interrupted` when `interrupted`
-    /// says so. A single-threaded caller looks at [`Log::space`] first and makes a checkpoint
-    /// itself: nobody else would.
+    /// Returns `DiskFull` if there is no disk space for the next file, or if less of the reserve
+    /// than `stays` remains while it waits, because then a checkpoint might fail. Returns
+    /// `Interrupted` if `interrupted` returns true. A single-threaded caller must check
+    /// [`Log::space`] first and make a checkpoint itself, because no other thread would.
     pub fn wait_for_space(&self, stays: Reserve, interrupted: &dyn Fn() -> bool) -> Result<()> {
         self.health().check()?;
         match self.space() {
@@ -75,16 +76,16 @@ impl Log {
         self.prepare_reserve()
     }
 
-    /// Makes sure that a file waits for when the current one is full; `DiskFull` when there is no
-    /// space for it beside the reserve. Outside the gate; [`wait_for_space`](Self::wait_for_space)
-    /// does it too.
+    /// Makes sure that the next file is ready before the current one is full. Returns `DiskFull` if
+    /// there is no space for it besides the reserve. Must be called outside the gate;
+    /// [`wait_for_space`](Self::wait_for_space) also does this.
     pub fn prepare_reserve(&self) -> Result<()> {
         self.make_ready(Reserve::Whole)
     }
 
-    /// As [`prepare_reserve`](Self::prepare_reserve), but makes do with a shorter file where there
-    /// is no space for one of the usual length, and takes it from the reserve, down to `stays`: for
-    /// work that must go on when the disk is full.
+    /// Like [`prepare_reserve`](Self::prepare_reserve), but if there is no space for a file of the
+    /// usual length, makes do with a shorter one and takes it from the reserve, down to `stays`.
+    /// For work that must go on when the disk is full.
     pub fn prepare_short_reserve(&self, stays: Reserve) -> Result<()> {
         self.make_ready(stays)
     }
@@ -103,7 +104,7 @@ impl Log {
             let least = if stays == Reserve::Whole { wanted } else { least };
             let bytes = files.make_ready(taken_count, wanted, least, stays)?;
             let mut tail = self.tail.lock();
-            // Otherwise somebody else had made it ready before, and it has been taken meanwhile.
+            // Otherwise another thread made it ready before, and it was taken meanwhile.
             if tail.taken_count() == taken_count {
                 tail.set_ready(bytes);
                 self.reserve_is_ready.store(true, Ordering::Release);
@@ -112,8 +113,8 @@ impl Log {
         }
     }
 
-    /// Length of the next file: where space is short, little of what is left; the least one doubled
-    /// some times.
+    /// Length of the next file. If space is short, it is a small part of the remaining space: the
+    /// least length, doubled some number of times.
     fn length_for_space(&self, wanted: u64, least: u64) -> u64 {
         let space = self.durable.space();
         match space.is_short() {
@@ -133,7 +134,7 @@ impl Log {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            // No checkpoint may succeed, and nobody would make room.
+            // If no checkpoint can succeed, nothing would free log space.
             self.durable.space().check_beside_promised(stays)?;
             self.recycled.wait_for(&mut waiting, LOOK_EVERY);
         }
@@ -144,9 +145,9 @@ impl Log {
         self.health().stalls().begin(Stage::LogSpace, &*self.clock)
     }
 
-    /// Nothing before `before` is needed any more: a checkpoint has committed. Files that end
-    /// before it are kept for reuse or removed, and writers that wait for room go on. Returns how
-    /// many files went.
+    /// Notes that a checkpoint has committed, so that nothing before `before` is needed any more.
+    /// Files that end before it are kept for reuse or removed, and writers that wait for space
+    /// continue. Returns the number of retired files.
     pub fn recycle(&self, before: Lsn) -> Result<usize> {
         self.health().check()?;
         assert!(before <= self.end(), "a checkpoint covers only what has been logged");

@@ -1,7 +1,7 @@
-//! The end of the log in memory: frames that are appended but not yet written to files.
+//! The end of the log in memory: frames that were appended but not yet written to files.
 //!
-//! Where files end is decided here, without I/O: the first frame of a file goes on from the chain
-//! of its header, so the header must be known when the frame is sealed.
+//! The tail decides where files end, without I/O: the first frame of a file continues the chain of
+//! the file's header, so the header must be known when the frame is encoded.
 
 use super::file_sizes::FileSizes;
 use crate::base::{planted, Lsn, Result};
@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 /// One buffer is filled while the other is written.
 pub(super) const BUFFERS_COUNT: usize = 2;
-/// Room for the header of the last frame of a full buffer, and for a mark behind it.
+/// Space for the header of the last frame of a full buffer, and for a mark after it.
 pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
 
-/// Version of a file that is begun now, and how it is closed.
+/// The version of a file that is started now, and how it is encrypted.
 pub(super) fn lock_of_file(keys: &Keys) -> Result<(u32, Option<Salt>, Option<KeyStream>)> {
     let Some(key) = keys.of_log() else { return Ok((PLAIN_VERSION, None, None)) };
     let bytes = if planted::is_on("encryption: one key for all log files") { [0; 16] } else { keys.nonce()? };
@@ -27,17 +27,17 @@ pub(super) fn lock_of_file(keys: &Keys) -> Result<(u32, Option<Salt>, Option<Key
     Ok((VERSION, Some(salt), Some(key.log_stream(&bytes))))
 }
 
-/// A file that frames go on in.
+/// A new file for the next frames.
 #[derive(Clone, Copy)]
 pub(super) struct Opening {
     pub(super) header: FileHeader,
-    /// Its length, header included.
+    /// Its length, including the header.
     pub(super) bytes: u64,
-    /// Whether it is the first of the files that are ready.
+    /// Whether it is the first of the ready files.
     pub(super) is_ready: bool,
 }
 
-/// Frames that stand together in one file.
+/// Consecutive frames in one file.
 pub(super) struct Piece {
     /// The file that must be started first.
     pub(super) opens: Option<Opening>,
@@ -50,22 +50,22 @@ pub(super) struct Piece {
 /// See the module head.
 pub(super) struct Tail {
     pieces: Vec<Piece>,
-    /// Buffers that wait to be filled, each of `buffer_bytes`.
+    /// Buffers to be filled, each of `buffer_bytes`.
     spare: Vec<Vec<u8>>,
     buffer_bytes: usize,
     buffered_bytes: usize,
     /// Header of the file that the last piece goes to.
     header: FileHeader,
-    /// The key stream that closes its frames.
+    /// The key stream that encrypts its frames.
     stream: Option<KeyStream>,
     keys: Arc<Keys>,
     /// Its length.
     file_bytes: u64,
     room: u64,
     sizes: FileSizes,
-    /// Length of the file that is ready to come next.
+    /// Length of the ready file that is next.
     ready_bytes: Option<u64>,
-    /// How many files that were ready have been taken.
+    /// The number of ready files that were taken.
     taken_count: u64,
     /// Frames that callers have appended.
     pushed_count: u64,
@@ -78,8 +78,8 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// The tail behind the header of a file that has just been started, of the length that `sizes`
-    /// says, with buffers of `buffer_bytes` bytes each. `stream` is that of the header.
+    /// The tail of a file that has just been started and has only its header. Its length is that of
+    /// `sizes`, and each buffer has `buffer_bytes` bytes. `stream` is the header's key stream.
     pub(super) fn new(
         header: FileHeader,
         stream: Option<KeyStream>,
@@ -110,7 +110,7 @@ impl Tail {
         }
     }
 
-    /// The tail at a position inside a file: only for the planted bug that goes on there.
+    /// The tail at a position inside a file: only for the planted bug that continues there.
     #[cfg(feature = "planted-bugs")]
     pub(super) fn resume(
         header: FileHeader,
@@ -136,13 +136,13 @@ impl Tail {
         self.end
     }
 
-    /// Whether what is buffered must be written before a frame of `body_bytes` comes. A longer one
-    /// than a buffer comes alone.
+    /// Returns whether the buffered frames must be written before a frame of `body_bytes` is
+    /// appended. A frame longer than a buffer is appended to an empty buffer.
     pub(super) fn is_full_for(&self, body_bytes: usize) -> bool {
         self.has_content() && self.buffered_bytes + FRAME_HEADER_BYTES + body_bytes > self.buffer_bytes
     }
 
-    /// Appends a frame. Fails when there are no random bytes for a new file.
+    /// Appends a frame. Fails if there are no random bytes for a new file.
     pub(super) fn push(&mut self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
         let frame_bytes = FRAME_HEADER_BYTES + body.len();
         if frame_bytes as u64 > self.room {
@@ -153,7 +153,7 @@ impl Tail {
         Ok(self.append(kind, body))
     }
 
-    /// Appends a frame for which there is room.
+    /// Appends a frame that fits in the file.
     fn append(&mut self, kind: u8, body: &[u8]) -> Range<Lsn> {
         let frame_bytes = FRAME_HEADER_BYTES + body.len();
         let (start, chain) = (self.end, self.chain);
@@ -174,7 +174,7 @@ impl Tail {
         start..self.end
     }
 
-    /// The piece that frames go to.
+    /// The piece to which frames are appended.
     fn piece(&mut self) -> &mut Piece {
         if self.pieces.is_empty() {
             self.push_piece(None);
@@ -188,7 +188,7 @@ impl Tail {
         self.pieces.push(Piece { opens, start: self.end, bytes });
     }
 
-    /// Length of the files that are to come next.
+    /// Length of the next files.
     pub(super) fn wanted_bytes(&self) -> u64 {
         self.sizes.bytes()
     }
@@ -198,12 +198,12 @@ impl Tail {
         self.sizes.least_bytes()
     }
 
-    /// Whether the file that frames go to is longer.
+    /// Returns whether the current file is longer than `bytes`.
     pub(super) fn is_longer_than(&self, bytes: u64) -> bool {
         self.file_bytes > bytes
     }
 
-    /// Looks how much has been logged since the last look, and says whether files are longer now
+    /// Checks how much was logged since the last check, and returns whether files are longer now
     /// than they should be.
     pub(super) fn look(&mut self) -> bool {
         self.sizes.look(self.end);
@@ -216,24 +216,24 @@ impl Tail {
         self.pushed_count
     }
 
-    /// How many files that were ready have been taken.
+    /// The number of ready files that were taken.
     pub(super) fn taken_count(&self) -> u64 {
         self.taken_count
     }
 
-    /// Whether a file is ready to come next.
+    /// Returns whether a file is ready to be used next.
     pub(super) fn has_ready(&self) -> bool {
         self.ready_bytes.is_some()
     }
 
-    /// A file of this length is ready to come next.
+    /// Notes that a file of this length is ready to be used next.
     pub(super) fn set_ready(&mut self, bytes: u64) {
         let times = if planted::is_on("log: take a ready file for longer than it is") { 2 } else { 1 };
         self.ready_bytes = Some(times * bytes);
     }
 
-    /// Goes on in a new file with room for a frame of this length: the one that is ready, if it is
-    /// long enough. Fails when there are no random bytes.
+    /// Continues in a new file with space for a frame of this length: the ready file, if it is long
+    /// enough. Fails if there are no random bytes.
     pub(super) fn start_file(&mut self, frame_bytes: u64) -> Result<()> {
         let (version, closed, stream) = lock_of_file(&self.keys)?;
         self.header = FileHeader {
@@ -257,14 +257,15 @@ impl Tail {
         Ok(())
     }
 
-    /// Whether the file that frames go to is not closed as one that is begun now would be.
+    /// Returns whether the encryption of the current file is out of date.
     pub(super) fn is_closed_otherwise(&self) -> bool {
         self.keys.of_log().map(|key| key.name()) != self.header.closed.map(|salt| salt.key)
     }
 
-    /// Adds a sync mark if the log is durable up to a position that nothing after it proves yet.
+    /// Adds a sync mark if the log is durable up to a position that no later mark or header proves
+    /// yet.
     pub(super) fn mark(&mut self, durable: Lsn) {
-        // The header of a file proves all before it.
+        // The header of a file proves that everything before it is durable.
         let proven = self.marked.max(self.header.start);
         if durable > proven && self.room >= MARK_BYTES as u64 {
             let mark = SyncMark { position: self.end, durable, file_chain: self.header.chain() };
@@ -273,24 +274,24 @@ impl Tail {
         }
     }
 
-    /// Whether frames other than marks are durable and no mark says so.
+    /// Returns whether frames other than marks are durable and no mark says so.
     pub(super) fn wants_mark(&self, durable: Lsn) -> bool {
         self.content_end > self.marked.max(self.header.start) && durable >= self.content_end
     }
 
-    /// Whether frames other than marks are buffered.
+    /// Returns whether frames other than marks are buffered.
     pub(super) fn has_content(&self) -> bool {
         self.buffered_bytes > 0
     }
 
-    /// Hands out what is buffered.
+    /// Takes the buffered pieces.
     pub(super) fn take(&mut self) -> (Vec<Piece>, Lsn) {
         self.buffered_bytes = 0;
         (std::mem::take(&mut self.pieces), self.end)
     }
 
-    /// Takes back a buffer. One that grew for a long frame, or was needed for a short piece at the
-    /// end of a file, is not kept.
+    /// Takes a buffer for reuse. A buffer that grew for a long frame is shrunk first. A buffer that
+    /// is too small, from a short piece at the end of a file, is not kept.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         let size = self.buffer_bytes + BUFFER_MARGIN_BYTES;
         if buffer.capacity() < size || self.spare.len() >= BUFFERS_COUNT {

@@ -1,4 +1,4 @@
-//! The log without crashes: frames come back, files follow each other, errors are clear.
+//! The log without crashes: frames are read back, files follow each other, errors are clear.
 
 use super::*;
 use crate::base::stalls::Reason;
@@ -26,7 +26,7 @@ fn no_keys(database: [u8; 16]) -> Arc<Keys> {
     Keys::none(Arc::new(SimClock::default()), database)
 }
 
-/// The body of the frame of this number: random, mostly short, now and then longer than a file.
+/// The body of frame `number`: random, mostly short, now and then longer than a file.
 pub(super) fn body(number: u64) -> Vec<u8> {
     let mut rng = Rng::new(number);
     let len = match rng.below(20) {
@@ -39,7 +39,7 @@ pub(super) fn body(number: u64) -> Vec<u8> {
     [&number.to_le_bytes()[..], &rng.bytes(len)].concat()
 }
 
-/// Bodies of the frames from `from` on, with their positions.
+/// Bodies of the frames from `from` on, and the result of reading.
 pub(super) fn read(disk: &SimDisk, from: Lsn, reach: Lsn) -> Result<(Vec<Vec<u8>>, Recovered)> {
     let mut bodies = Vec::new();
     let recovered = read_from(disk, &no_keys(DATABASE), from, reach, |frame| {
@@ -285,8 +285,8 @@ fn a_missing_file_is_named() {
         copy.remove(path).unwrap();
         let error = read(&copy, Lsn(0), log.durable_end()).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
-        // Of the last file nothing is left that could name it; the position that is missing is
-        // named instead.
+        // Nothing is left that could name the last file; the error names the missing position
+        // instead.
         let named = if number + 1 < files.len() { path.clone() } else { log.durable_end().to_string() };
         assert!(error.to_string().contains(&named), "{error}");
     }

@@ -1,4 +1,4 @@
-//! [`Log`]: appending, and writing to files what was appended.
+//! [`Log`]: appending frames, and writing them to files.
 
 use super::file_sizes::FileSizes;
 use super::files::{path_of, sequences, FileLimits, Files, LiveFile, DIR};
@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Bytes copied at a time when the used end of a file is written again.
+/// Bytes copied at a time when the used part of a file is rewritten.
 const REWRITE_BYTES: u64 = 1 << 20;
 
 /// The parameters of a log.
@@ -27,19 +27,20 @@ const REWRITE_BYTES: u64 = 1 << 20;
 pub struct LogSetup {
     /// The barriers, and through them the disk and the health.
     pub durable: Arc<Durable>,
-    /// By which it waits and measures.
+    /// The clock for waiting and measuring.
     pub clock: Arc<dyn Clock>,
-    /// The keys that files are closed with.
+    /// The keys that files are encrypted with.
     pub keys: Arc<Keys>,
-    /// The database, and this startup of it: its number is higher than any before.
+    /// The database, and this startup of it, whose number must be higher than any previous one.
     pub identity: Identity,
-    /// Most bytes of a file that is not there for one long frame.
+    /// Most bytes of a file, except for a file with one long frame.
     pub file_bytes: u64,
-    /// Least bytes of a file, at most as many.
+    /// Least bytes of a file, at most `file_bytes`.
     pub file_bytes_min: u64,
-    /// Size that the log as a whole may reach before writers wait.
+    /// The size of the log at which writers wait.
     pub bytes_max: u64,
-    /// Frames in memory before the appender writes them itself. There are two such buffers.
+    /// Bytes of frames in memory before the appender writes them itself. There are two such
+    /// buffers.
     pub buffer_bytes: usize,
 }
 
@@ -50,7 +51,7 @@ impl std::fmt::Debug for LogSetup {
 }
 
 impl LogSetup {
-    /// With the sizes of `config`.
+    /// Parameters with the sizes of `config`.
     pub fn new(
         config: &Config,
         durable: Arc<Durable>,
@@ -85,19 +86,19 @@ impl LogSetup {
 pub struct LogStatus {
     /// The end of the log.
     pub end: Lsn,
-    /// Everything before is durable.
+    /// Everything before this position is durable.
     pub durable_end: Lsn,
-    /// Everything before may go.
+    /// Everything before this position may be removed.
     pub oldest_needed: Lsn,
     /// Frames appended.
     pub frames_count: u64,
     /// Writes to files.
     pub writes_count: u64,
-    /// Syncs of commits (those of new files not counted).
+    /// Syncs of commits (not those of new files).
     pub syncs_count: u64,
     /// Files in use.
     pub files_count: usize,
-    /// Files that wait to be used.
+    /// Files for future use.
     pub reserve_count: usize,
 }
 
@@ -107,7 +108,7 @@ pub(super) struct Counters {
     pub(super) syncs: AtomicU64,
     /// Waits of commits.
     pub(super) commit_waits: Latency,
-    /// Syncs, those of files that are full included.
+    /// Syncs, including those of full files.
     sync_times: Latency,
 }
 
@@ -130,12 +131,11 @@ pub struct Log {
     pub(super) group: Group,
     pub(super) recycling: Mutex<()>,
     pub(super) recycled: Condvar,
-    /// Whether a file waits for when the current one is full; asked before every change, so without
-    /// a lock.
+    /// Whether the next file is ready. It is read before every change, and so is not under a lock.
     pub(super) reserve_is_ready: AtomicBool,
-    /// When it was last looked at how much is logged.
+    /// The time of the last check of how much is logged.
     pub(super) looked_at_ns: AtomicU64,
-    /// The end of the tail, to be read without its lock.
+    /// The end of the tail, readable without its lock.
     end: AtomicU64,
     written_end: AtomicU64,
     oldest_needed: AtomicU64,
@@ -143,14 +143,14 @@ pub struct Log {
 }
 
 impl Log {
-    /// The log of a new database, in whose directory no log is needed. It starts at position 0 and
-    /// is durable.
+    /// Creates the log of a new database. No existing file in the log directory is needed. The log
+    /// starts at position 0 and is durable.
     pub fn create(setup: &LogSetup) -> Result<Self> {
         let disk = setup.durable.disk();
         disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;
         setup.durable.directory_barrier("")?;
         disk.write_in_place(DIR);
-        // Left over from a creation that did not finish. Their sequence numbers are not used again.
+        // Left over from an unfinished creation. Their sequence numbers are not used again.
         let left_over = sequences(disk)?;
         for sequence in &left_over {
             let path = path_of(*sequence);
@@ -161,9 +161,9 @@ impl Log {
         Self::start(setup, files, sequence, Lsn(0), 0)
     }
 
-    /// Goes on behind what [`super::read_from`] has found, in a new file (L4). `oldest_needed` is
-    /// the position that the reading started from. Blocks for I/O; when it returns, all that was
-    /// read is durable (L5).
+    /// Continues after the end that [`super::read_from`] found, in a new file (L4). `oldest_needed`
+    /// is the position at which the reading started. Blocks for I/O; when it returns, everything
+    /// that was read is durable (L5).
     pub fn open(setup: &LogSetup, recovered: &Recovered, oldest_needed: Lsn) -> Result<Self> {
         let last = recovered.live.last().map_or(0, |file| file.sequence);
         if setup.identity.incarnation < recovered.incarnation {
@@ -206,7 +206,7 @@ impl Log {
         Ok(Self::assemble(setup, files, writer, tail))
     }
 
-    /// The planted bug against L4: writing over the torn end of the old file.
+    /// The planted bug against L4: overwriting the torn end of the old file.
     #[cfg(feature = "planted-bugs")]
     fn reopen_last(setup: &LogSetup, files: Files, recovered: &Recovered) -> Result<Self> {
         let last = files.last().ok_or_else(|| Error::corrupt(DIR, "no log file"))?;
@@ -243,9 +243,8 @@ impl Log {
         }
     }
 
-    /// Appends a frame; its end is what a commit waits for. Kinds are from 1 to 254, bodies at most
-    /// [`BODY_BYTES_MAX`] long. Blocks only when the buffer is full, for writing it. Fatal when
-    /// that fails.
+    /// Appends a frame; a commit waits for its end. Kinds are from 1 to 254, bodies at most
+    /// [`BODY_BYTES_MAX`] long. Blocks only to write a full buffer; a failed write is fatal.
     pub fn append(&self, kind: u8, body: &[u8]) -> Result<Range<Lsn>> {
         assert!(kind != 0 && kind != KIND_SYNC_MARK, "a kind of frame that callers may write");
         if body.len() > BODY_BYTES_MAX {
@@ -262,18 +261,18 @@ impl Log {
         }
         let range = tail
             .push(kind, body)
-            .map_err(|error| self.health().stop(format!("a new log file cannot be begun: {error}")))?;
+            .map_err(|error| self.health().stop(format!("a new log file cannot be started: {error}")))?;
         self.publish_end(&tail);
-        // The frames of a file that has been taken are in the buffer: the next writer needs the
-        // next file.
+        // The frames of a taken file are in the buffer, so the next writer needs the next file.
         if !tail.has_ready() && !planted::is_on("log: count a file as ready that is taken") {
             self.reserve_is_ready.store(false, Ordering::Release);
         }
         Ok(range)
     }
 
-    /// Writes all that is buffered. Returns the current file and the position up to which all is
-    /// written. Any failure stops the engine: the frames are gone from the buffer.
+    /// Writes everything that is buffered. Returns the current file and the position up to which
+    /// everything is written. Any failure stops the engine, because the frames are no longer in the
+    /// buffer.
     pub(super) fn write_out(&self) -> Result<(Arc<dyn File>, String, Lsn)> {
         let mut writer = self.writer.lock();
         self.health().check()?;
@@ -313,14 +312,14 @@ impl Log {
         writer.file.write_at(offset, &piece.bytes).map_err(|e| Error::io("write", &writer.path, e))
     }
 
-    /// Makes what is in a file durable.
+    /// Makes the written bytes of a file durable.
     pub(super) fn sync_file(&self, file: &dyn File, path: &str) -> Result<()> {
         let sync_times = &self.counters.sync_times;
         let _sync = self.health().stalls().begin_operation(Reason::Disk, sync_times, &*self.clock);
         self.durable.log_barrier(file, path)
     }
 
-    /// When all is durable and nothing says so yet, adds a mark that does. Returns whether it has.
+    /// If everything is durable and no mark says so yet, adds a mark. Returns whether it did.
     pub(super) fn mark_idle(&self) -> bool {
         let mut tail = self.tail.lock();
         let durable = self.durable_end();
@@ -332,7 +331,7 @@ impl Log {
         wanted
     }
 
-    /// The latch that a failure closes.
+    /// The latch that a failure sets.
     pub(super) fn health(&self) -> &Health {
         self.durable.health()
     }
@@ -342,12 +341,12 @@ impl Log {
         Lsn(self.end.load(Ordering::Acquire))
     }
 
-    /// To be called with the lock of the tail held, whenever something has been appended.
+    /// Must be called with the lock of the tail held, whenever something was appended.
     fn publish_end(&self, tail: &Tail) {
         self.end.store(tail.end().0, Ordering::Release);
     }
 
-    /// Everything before is durable.
+    /// Everything before this position is durable.
     pub fn durable_end(&self) -> Lsn {
         self.group.durable_end()
     }
@@ -364,7 +363,7 @@ impl Log {
         self.oldest_needed.store(lsn.0, Ordering::Release);
     }
 
-    /// Memory that the buffers take.
+    /// Most memory of the buffers.
     pub fn buffer_bytes_max(&self) -> usize {
         BUFFERS_COUNT * (self.buffer_bytes + BUFFER_MARGIN_BYTES)
     }
@@ -384,19 +383,19 @@ impl Log {
         }
     }
 
-    /// How long commits, and promises to commit, have waited for the log; in mode 0 they do not.
+    /// The time that commits and prepares have waited for the log; in mode 0 they do not wait.
     pub fn commit_waits(&self) -> LatencyCounts {
         self.counters.commit_waits.counts()
     }
 
-    /// How long its syncs have taken, those of files that were full included.
+    /// The time that syncs took, including those of full files.
     pub fn sync_times(&self) -> LatencyCounts {
         self.counters.sync_times.counts()
     }
 }
 
-/// Writes the first `bytes` of a file again as they are, and syncs them (L5). A crash meanwhile
-/// changes nothing: every sector holds the same before and after.
+/// Rewrites the first `bytes` of a file unchanged, and syncs them (L5). A crash meanwhile does no
+/// harm: every sector has the same content before and after.
 fn rewrite(durable: &Durable, path: &str, bytes: u64) -> Result<()> {
     let file = durable.disk().open(path).map_err(|e| Error::io("open", path, e))?;
     let mut buffer = vec![0; bytes.min(REWRITE_BYTES) as usize];

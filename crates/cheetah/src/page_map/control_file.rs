@@ -1,9 +1,9 @@
 //! The file CONTROL with its two copies of the control block.
 //!
-//! Which copy counts: the intact one with the higher sequence. Why a damaged copy never hides an
-//! epoch: P2 of the module `page_map`. One that the disk cannot read counts as damaged. A write
-//! begins with the copy that does not count, if only one does: written over first, the good one
-//! could tear and leave nothing.
+//! The intact copy with the higher sequence is valid. P2 of the module `page_map` says why a
+//! damaged copy never hides an epoch. A copy that the disk cannot read counts as damaged. A write
+//! begins with the copy that is not valid, if only one is: if the good copy were overwritten first,
+//! it could tear and leave none.
 
 use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
@@ -12,10 +12,10 @@ use cheetah_io::File;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Its path.
+/// The path of the file.
 pub const PATH: &str = "CONTROL";
 const NEW_PATH: &str = "CONTROL.new";
-/// Folders that are empty, or not there, while a database is being created.
+/// Folders that are empty or missing while a database is being created.
 const FOLDERS: [&str; 3] = ["seg", "wal", "chg"];
 
 /// All bytes of the file, with both copies.
@@ -26,14 +26,14 @@ pub fn control_bytes(block: &ControlBlock) -> Vec<u8> {
 /// The open file.
 pub(super) struct ControlFile {
     file: Arc<dyn File>,
-    /// The highest sequence that may stand in a copy.
+    /// The highest sequence that a copy may have.
     sequence: u64,
-    /// A copy that is durable and intact, and as new as any: never the first to be written over.
+    /// A copy that is durable, intact and up to date: never the first to be overwritten.
     good_copy: usize,
 }
 
 impl ControlFile {
-    /// The file and the block that counts; `None` if there is no database yet.
+    /// Opens the file and returns its valid block; `None` if there is no database yet.
     pub(super) fn open(durable: &Durable) -> Result<Option<(Self, ControlBlock)>> {
         let file = match durable.disk().open(PATH) {
             Ok(file) => file,
@@ -65,8 +65,8 @@ impl ControlFile {
         Ok(Self { file, sequence: block.sequence, good_copy: 0 })
     }
 
-    /// Writes the block, with a sequence of its own, to the copy that may be bad and then to the
-    /// other (P2). After an error either block may be the one that counts at the next startup.
+    /// Writes the block, with a new sequence, to the copy that may be bad and then to the other
+    /// (P2). After an error either block may be valid at the next startup.
     pub(super) fn write(&mut self, durable: &Durable, block: &mut ControlBlock) -> Result<()> {
         self.sequence += 1;
         block.sequence = self.sequence;
@@ -88,20 +88,20 @@ fn write_copy(file: &dyn File, copy: usize, block: &ControlBlock) -> Result<()> 
     file.write_at((copy * COPY_BYTES) as u64, &bytes).map_err(|e| Error::io("write", PATH, e))
 }
 
-/// Why a copy does not count.
+/// The reason why a copy is not valid.
 enum Flaw {
     Refused(Refusal),
     /// The disk cannot read it.
     Unread(io::Error),
 }
 
-/// A copy, or why it does not count.
+/// A copy, or the reason why it is not valid.
 type CopyRead = std::result::Result<ControlBlock, Flaw>;
 
 fn read_copy(file: &dyn File, copy: usize) -> CopyRead {
     let mut bytes = [0; COPY_BYTES];
     match file.read_at((copy * COPY_BYTES) as u64, &mut bytes) {
-        // A file cut short: the missing part is damaged like zeroes.
+        // The file is truncated: the missing part is treated as damaged, like zeros.
         Err(e) if e.kind() == ErrorKind::UnexpectedEof => bytes = [0; COPY_BYTES],
         read => read.map_err(Flaw::Unread)?,
     }
@@ -130,7 +130,7 @@ fn choose(copies: [CopyRead; COPIES_COUNT]) -> Result<(usize, ControlBlock)> {
     }
     match (best, unread) {
         (Some(best), _) => Ok(best),
-        // It may be readable again.
+        // The copy may be readable later.
         (None, Some(error)) => Err(Error::io("read", PATH, error)),
         (None, None) => {
             let detail = format!("both copies are damaged ({}); restore a backup", defects.join("; "));
@@ -139,7 +139,8 @@ fn choose(copies: [CopyRead; COPIES_COUNT]) -> Result<(usize, ControlBlock)> {
     }
 }
 
-/// Creating a database where files of one lie would remove them.
+/// Refuses to create a database where files of another one exist, because creating it would remove
+/// them.
 fn check_nothing_is_there(durable: &Durable) -> Result<()> {
     for folder in FOLDERS {
         let names = match durable.disk().list(folder) {
@@ -149,7 +150,7 @@ fn check_nothing_is_there(durable: &Durable) -> Result<()> {
         };
         if let Some(name) = names.first() {
             let detail = format!(
-                "CONTROL is missing but {folder}/{name} exists; restore CONTROL, or empty the directory to start anew"
+                "CONTROL is missing but {folder}/{name} exists; restore CONTROL, or empty the directory to start again"
             );
             return Err(Error::corrupt(PATH, detail));
         }

@@ -12,11 +12,11 @@ use cheetah_io::File;
 use std::sync::Arc;
 use std::{io, iter};
 
-/// Bytes collected before a write, and read at a time.
+/// Bytes collected before a write, and bytes per read.
 const WINDOW_BYTES: usize = 256 << 10;
-/// Where damage is told of.
+/// The place under which damage is reported.
 pub(super) const PLACE: &str = "page map";
-/// The remedy for damage of both files.
+/// The remedy if both files are damaged.
 const ADVICE: &str = "restore a backup";
 /// Bytes of state in a chunk.
 const STATE_CHUNK_BYTES: usize = 64 << 10;
@@ -34,18 +34,18 @@ pub(super) fn copy_path(path: &str) -> String {
     format!("{path}.copy")
 }
 
-/// A file of the map, as a control block names it.
+/// A file of the map that a control block names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedFile {
-    /// Its number.
+    /// Its ID.
     pub number: u64,
     /// Its path.
     pub path: String,
     /// Path of its copy.
     pub copy: String,
-    /// The part that is named ends here.
+    /// The end of the named part.
     pub bytes: u64,
-    /// Whether nothing is appended to it any more.
+    /// Whether nothing will be appended to it.
     pub is_final: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn named_files(control: &ControlBlock) -> Vec<NamedFile> {
     base.chain(control.logs.iter().map(|part| named(part, FileKind::Log))).collect()
 }
 
-/// The number in the name of a map file or of a copy, if it is one.
+/// The ID in the name of a map file or of a copy; `None` for other names.
 pub(super) fn parse_name(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("map-")?;
     let rest = rest.strip_suffix(".copy").unwrap_or(rest);
@@ -70,13 +70,13 @@ pub(super) fn parse_name(name: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// A map file that is written, with its copy (P6).
+/// A map file that is being written, and its copy (P6).
 pub(super) struct MapFile {
     pub(super) number: u64,
     pair: Vec<OneFile>,
 }
 
-/// A map file, or its copy: the same bytes.
+/// A map file or its copy; both have the same bytes.
 struct OneFile {
     path: String,
     file: Arc<dyn File>,
@@ -104,20 +104,20 @@ impl MapFile {
         }
     }
 
-    /// Makes what was written durable, but not the names of the files.
+    /// Makes the written bytes durable, but not the names of the files.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
         let count = if planted::is_on("map: sync one file") { 1 } else { self.pair.len() };
         self.pair.iter().take(count).try_for_each(|one| durable.map_barrier(&*one.file, &one.path))
     }
 
-    /// Gives back space after `end`; only a saving, so errors do not matter.
+    /// Frees the space after `end`. This only saves space, so errors are ignored.
     pub(super) fn trim(&self, end: u64) {
         for one in &self.pair {
             let _ = one.file.set_len(end);
         }
     }
 
-    /// Removes a file that nothing names. If it fails, the next startup removes it.
+    /// Removes a file that CONTROL does not name. If this fails, the next startup removes it.
     pub(super) fn remove(&self, durable: &Durable) {
         for one in &self.pair {
             let _ = durable.disk().unlink(&one.path);
@@ -132,7 +132,7 @@ impl MapFile {
 }
 
 impl OneFile {
-    /// Opens a file; `None` when it does not exist.
+    /// Opens a file; `None` if it does not exist.
     fn open(durable: &Durable, path: String) -> Result<Option<Self>> {
         match durable.disk().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -141,7 +141,8 @@ impl OneFile {
         }
     }
 
-    /// Reads the header. `Corruption` when it is not that of the file which CONTROL names so.
+    /// Checks the header. Returns `Corruption` if it is not the header of the file that CONTROL
+    /// names.
     fn check_header(&self, named: &Named<'_>) -> Result<()> {
         let mut bytes = [0; FILE_HEADER_BYTES];
         self.read_at(0, &mut bytes)?;
@@ -166,7 +167,7 @@ impl OneFile {
     }
 }
 
-/// How CONTROL names a part of the map.
+/// A part of the map that CONTROL names.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     part: &'a MapPart,
@@ -177,7 +178,7 @@ struct Named<'a> {
 /// Writes one block, piece by piece.
 pub(super) struct BlockWriter<'a> {
     file: &'a MapFile,
-    /// Where `pending` goes.
+    /// The position for `pending`.
     at: u64,
     pending: Vec<u8>,
     crc: u32,
@@ -196,7 +197,7 @@ impl<'a> BlockWriter<'a> {
         Self { file, at, pending, crc, epoch, entries_count: 0, state_bytes: 0, content: Vec::new() }
     }
 
-    /// Adds entries; pages ascend from call to call. For full compression pass many at a time.
+    /// Adds entries; pages must ascend from call to call. Many entries per call compress better.
     pub(super) fn entries(&mut self, entries: &[Change]) -> Result<()> {
         for entries in entries.chunks(CHUNK_ENTRIES_MAX) {
             self.content.clear();
@@ -249,13 +250,13 @@ pub(super) enum Item<'a> {
     End,
 }
 
-/// Reads the blocks of one part of the map, and checks every byte of it. Damage in one of the two
-/// files is a background error, and the other one is read instead (P6).
+/// Reads the blocks of one part of the map, and checks every byte of it. Damage to one of the two
+/// files is a background error, and the other file is read instead (P6).
 pub(super) struct PartReader {
     health: Arc<Health>,
     /// One of the files, or both.
     pair: Vec<OneFile>,
-    /// Which of them is read.
+    /// The index of the file that is read.
     read: usize,
     is_damaged: bool,
     part: MapPart,
@@ -269,7 +270,7 @@ pub(super) struct PartReader {
     block: Option<Block>,
 }
 
-/// The part of the block in hand that has been read.
+/// The part of the current block that was read.
 struct Block {
     epoch: Epoch,
     entries_count: u64,
@@ -278,8 +279,8 @@ struct Block {
 }
 
 impl PartReader {
-    /// Opens the files of a part. `Corruption` when neither exists, `Unsupported` when a newer
-    /// version wrote one of them.
+    /// Opens the files of a part. Returns `Corruption` if neither exists, and `Unsupported` if a
+    /// newer version wrote one of them.
     pub(super) fn open(durable: &Durable, part: &MapPart, kind: FileKind, uuid: &[u8; 16]) -> Result<Self> {
         let (path, named) = (path(part.file, kind), Named { part, kind, uuid });
         let missing = || Error::corrupt(&path, "CONTROL names this file, but it is missing");
@@ -288,7 +289,7 @@ impl PartReader {
             match OneFile::open(durable, one) {
                 Ok(Some(one)) => {
                     match one.check_header(&named) {
-                        // Its chunks may be whole: they are checked without the header.
+                        // Its chunks may be intact: they are checked without the header.
                         Err(error) if error.is_of_unreadable_bytes() => damage.push(error),
                         checked => checked?,
                     }
@@ -320,25 +321,25 @@ impl PartReader {
         Ok(reader)
     }
 
-    /// Notes what is damaged in one of the files.
+    /// Notes damage to one of the files.
     fn note(&mut self, damage: Error) {
         self.is_damaged = true;
         let error = damage.with_words("the other file of the two is read instead");
         self.health.background_errors().note(PLACE, &error);
     }
 
-    /// Whether anything was damaged in one of the two files, as far as they have been read.
+    /// Returns whether any damage was found so far in either file.
     pub(super) fn is_damaged(&self) -> bool {
         self.is_damaged
     }
 
-    /// Whether there is one file only.
+    /// Returns whether there is only one file.
     pub(super) fn is_without_copy(&self) -> bool {
         self.pair.len() == 1
     }
 
-    /// Compares the two files, of which the first has been read to the end of the part. A
-    /// difference is damage of the copy.
+    /// Compares the two files; the first must have been read to the end of the part. A difference
+    /// is damage to the copy.
     pub(super) fn compare_files(&mut self) {
         if self.is_damaged || planted::is_on("map: do not compare") {
             return;
@@ -366,8 +367,8 @@ impl PartReader {
         Ok(())
     }
 
-    /// The next item; `None` at the end of the part. Corruption when anything is not as it was
-    /// written.
+    /// The next item; `None` at the end of the part. Returns Corruption if anything is not as it
+    /// was written.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let at_end = self.at >= self.part.end;
         let goes_on = at_end && planted::is_on("map: apply an orphan block");
@@ -395,7 +396,7 @@ impl PartReader {
         Ok(())
     }
 
-    /// Reads and checks the chunk at `at`, with its content in `content`.
+    /// Reads and checks the chunk at `at`, and puts its content into `content`.
     fn read_chunk(&mut self) -> Result<ChunkHeader> {
         let error = match self.read_chunk_here() {
             Err(error) if error.is_of_unreadable_bytes() => error,
@@ -426,7 +427,7 @@ impl PartReader {
         Ok(header)
     }
 
-    /// The next `count` bytes, in the window.
+    /// The next `count` bytes, from the window.
     fn bytes(&mut self, count: usize) -> Result<&[u8]> {
         let window_end = self.window_start + self.window.len() as u64;
         if self.at < self.window_start || self.at + count as u64 > window_end {
@@ -439,7 +440,7 @@ impl PartReader {
         Ok(&self.window[from..from + count])
     }
 
-    /// Checks the order of chunks and the sums of a block.
+    /// Checks the order of chunks and the totals of a block.
     fn take_chunk(&mut self, header: &ChunkHeader) -> std::result::Result<(), Defect> {
         match (header.kind, self.block.as_mut()) {
             (ChunkKind::Begin, None) => {

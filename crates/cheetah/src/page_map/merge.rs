@@ -1,8 +1,8 @@
 //! Merging the base and the logs of a map into a new base, with bounded memory.
 //!
-//! The logs are read once for each range of pages: from where the last range ended, as many changes
-//! as may be held in memory. The old base is read once, alongside. Usually one range is enough.
-//! Rule M5: from files, never from memory.
+//! The logs are read once for each range of pages. A range starts where the last one ended, and has
+//! as many changes as may be held in memory. The old base is read once, in parallel with the
+//! ranges. Usually one range is enough. Rule M5: merge from files, never from memory.
 
 use super::map_file::{BlockWriter, Item, MapFile, PartReader};
 use crate::base::{PageId, Result};
@@ -12,8 +12,8 @@ use crate::format::map_block::{Begin, Change, FileHeader, FileKind, CHUNK_ENTRIE
 use crate::format::MapEntry;
 use std::collections::BTreeMap;
 
-/// Writes the map that `control` names as base file `number`. It is not durable yet. After an error
-/// no file is left.
+/// Writes the map that `control` names as the base file with ID `number`. It is not durable yet.
+/// After an error no file remains.
 pub(super) fn write_base(
     durable: &Durable,
     control: &ControlBlock,
@@ -79,7 +79,7 @@ impl<'a> Merge<'a> {
     }
 
     /// The newest change of every page from `start` on, up to `held_max` pages, and the page with
-    /// which the next range starts, if there is one. Also the newest state.
+    /// which the next range starts, if there is one. Also reads the newest state.
     fn changes_from(&mut self, start: PageId) -> Result<(Changes, Option<PageId>)> {
         let mut changes = BTreeMap::new();
         let mut next: Option<PageId> = None;
@@ -106,7 +106,7 @@ impl<'a> Merge<'a> {
         Ok((changes, next))
     }
 
-    /// Writes all pages before `next`: those of the base, with `changes` over them.
+    /// Writes all pages before `next`: those of the base, overridden by `changes`.
     fn merge_range(&mut self, changes: Changes, next: Option<PageId>) -> Result<()> {
         for (pid, entry) in changes {
             self.copy_base_before(Some(pid))?;
@@ -180,7 +180,7 @@ impl BaseCursor {
         Ok(())
     }
 
-    /// All of the state; the entries must have been read.
+    /// Copies the complete state; the entries must have been read.
     fn read_state(&mut self, state: &mut Vec<u8>) -> Result<()> {
         let rest = self.peek()?;
         debug_assert!(rest.is_none(), "entries come before the state");

@@ -17,18 +17,18 @@ use std::sync::Arc;
 
 /// Logs may grow to this part (in percent) of the base before a new base is written.
 const LOG_PERCENT_MAX: u64 = 30;
-/// Part of a segment's size that logs may have in any case.
+/// Logs may always have this part of a segment's size.
 const LOG_SEGMENT_PART: u64 = 64;
-/// How often the newest state may stand in the logs before a new base is written, when it is what
-/// fills them.
+/// The number of times that the logs may contain the newest state before a new base is written, if
+/// the state is most of them.
 const LOG_STATES_MAX: u64 = 4;
-/// Log files before a new base is written: each startup that commits adds one.
+/// Most log files before a new base is written: each startup that commits adds one.
 const LOG_FILES_MAX: usize = 16;
-/// So few files before the end of the list, nothing is more urgent than a merge.
+/// With at most this number of free entries in the list of files, a merge takes precedence.
 const PARTS_SPARE: usize = 4;
-/// The remedy for damage of a file and its copy, while the database is open.
-const WHILE_IT_RUNS: &str = "until it is closed the database knows all pages: dump its tables now";
-/// Roughly what a change takes during a merge.
+/// The remedy if a file and its copy are damaged while the database is open.
+const WHILE_IT_RUNS: &str = "all pages are known until the database is closed: dump its tables now";
+/// The approximate memory of a change during a merge.
 const MERGE_CHANGE_BYTES: usize = 64;
 
 /// An epoch to commit.
@@ -36,31 +36,31 @@ const MERGE_CHANGE_BYTES: usize = 64;
 pub struct Commit<'a> {
     /// Its number; greater than that of any epoch committed or attempted before.
     pub epoch: Epoch,
-    /// The pages it changes against the last committed epoch, each once, in any order (they get
+    /// The pages that changed since the last committed epoch, each once, in any order (they get
     /// sorted).
     pub changes: &'a mut [Change],
-    /// Opaque bytes of the layers above; come back from `MapStore::load`.
+    /// Opaque bytes of the layers above; `MapStore::load` returns them.
     pub state: &'a [u8],
-    /// Where redo of the log begins for this epoch.
+    /// The position at which redo starts for this epoch.
     pub log_start: Lsn,
     /// See `Segments::next_segment`.
     pub next_segment: SegmentId,
 }
 
-/// A database that has been opened.
+/// An opened database.
 #[derive(Debug)]
 pub struct Opened {
     /// The map; `load` it next.
     pub store: MapStore,
     /// The database, and the number of this startup.
     pub identity: Identity,
-    /// The configuration with what is fixed at creation as it was then.
+    /// The configuration, in which settings fixed at creation have their original values.
     pub config: Config,
     /// The committed epoch; 0 in a new database.
     pub epoch: Epoch,
     /// The number for the first epoch of this startup: greater than any attempted before.
     pub first_epoch: Epoch,
-    /// Where redo of the log begins.
+    /// The position at which redo starts.
     pub log_start: Lsn,
     /// For `Segments::open`.
     pub next_segment: SegmentId,
@@ -79,24 +79,24 @@ struct Inner {
     file: ControlFile,
     /// The content of CONTROL.
     control: ControlBlock,
-    /// The log to append to; `None`: the next commit creates one.
+    /// The log to append to; if `None`, the next commit creates one.
     log: Option<OpenLog>,
     next_map_file: u64,
-    /// Length of the newest block's state, as far as known.
+    /// Length of the newest block's state; 0 if it is not known.
     state_bytes: u64,
     /// The newest epoch that a copy of CONTROL may name since the database was opened.
     may_be_named: Epoch,
-    /// Numbers of files that CONTROL names and of which there is only one.
+    /// IDs of files that CONTROL names and for which the file or its copy is missing.
     without_copy: Vec<u64>,
     /// Whether something that CONTROL names is damaged in one of two files.
     is_damaged: bool,
-    /// Whether both files were found damaged at one place.
+    /// Whether both files were found damaged at the same place.
     is_unreadable: bool,
-    /// How often damage has been found since the database was opened.
+    /// The number of times that damage was found since the database was opened.
     findings_count: u64,
 }
 
-/// A log file of this startup, with the end of what CONTROL names of it.
+/// A log file of this startup, and the end of the part that CONTROL names.
 struct OpenLog {
     file: MapFile,
     end: u64,
@@ -104,14 +104,14 @@ struct OpenLog {
 }
 
 impl MapStore {
-    /// Opens the database on the disk, or creates one with `new_uuid`. A new incarnation is durable
-    /// on return, and files of the map that CONTROL does not name are gone.
+    /// Opens the database on the disk, or creates one with `new_uuid`. On return, a new incarnation
+    /// is durable, and map files that CONTROL does not name were removed.
     pub fn open(durable: Arc<Durable>, config: &Config, new_uuid: [u8; 16]) -> Result<Opened> {
         Self::open_after(durable, config, new_uuid, |_| Ok(()))
     }
 
-    /// As [`open`](Self::open), but nothing of a database that is there already is written if
-    /// `look`, which sees its control block first, refuses it.
+    /// Like [`open`](Self::open), but `look` sees the control block of an existing database first.
+    /// If it returns an error, nothing is written.
     pub fn open_after(
         durable: Arc<Durable>,
         config: &Config,
@@ -161,11 +161,11 @@ impl MapStore {
         Ok(Opened { store, identity, config, epoch, first_epoch, log_start, next_segment })
     }
 
-    /// Reads the committed map: calls `visit` for entries and removals of pages, where a later call
-    /// for a page replaces an earlier one. Returns the state of the committed epoch (empty in a new
-    /// database). Every byte that CONTROL names is checked; Corruption means that some is not what
-    /// was written, in a file and in its copy. Damage of one of them is a background error until a
-    /// new base is written, which is due then.
+    /// Reads the committed map: calls `visit` for entries and removals of pages; a later call for a
+    /// page replaces an earlier one. Returns the state of the committed epoch (empty in a new
+    /// database). Every byte that CONTROL names is checked. Returns Corruption if a byte is wrong
+    /// both in a file and in its copy. Damage to only one of them is a background error until a new
+    /// base, which is then due, is written.
     pub fn load(&self, visit: &mut dyn FnMut(PageId, Option<MapEntry>)) -> Result<Vec<u8>> {
         let control = self.inner.lock().control.clone();
         let loaded = load::load(&self.durable, &control, visit)?;
@@ -175,14 +175,15 @@ impl MapStore {
         Ok(loaded.state)
     }
 
-    /// Reads the committed map and compares all copies, to find damage. That is a background error,
-    /// and if one of two files has it a new base is due. Blocks for I/O; commits and merges go on.
+    /// Reads the committed map and compares all copies, to find damage. Damage is a background
+    /// error, and if it is in one of two files, a new base is due. Blocks for I/O; commits and
+    /// merges can run concurrently.
     pub fn scrub(&self) {
         let control = self.inner.lock().control.clone();
         let loaded = load::load(&self.durable, &control, &mut |_, _| ());
         let mut inner = self.inner.lock();
         if inner.control.base != control.base {
-            return; // merged meanwhile: what was read may have gone
+            return; // merged meanwhile: the files read may have been removed
         }
         let errors = self.durable.health().background_errors();
         match loaded {
@@ -205,27 +206,27 @@ impl MapStore {
         self.inner.lock().control.epoch
     }
 
-    /// Bytes of the map's files, with their copies.
+    /// Bytes of the map's files, including their copies.
     pub fn file_bytes(&self) -> u64 {
         let inner = self.inner.lock();
         let copies = |part: &MapPart| if inner.without_copy.contains(&part.file) { 1 } else { 2 };
         inner.control.parts().map(|part| part.end * copies(part)).sum()
     }
 
-    /// Hands the control block of the committed epoch to `take`, while no epoch commits: the files
-    /// that it names are there then, and it may name those that are let go afterwards (Z1, Z3).
-    /// Waits for a commit that is under way.
+    /// Passes the control block of the committed epoch to `take`, while no epoch commits: the files
+    /// that it names exist then, and `take` may note files that are removed later (Z1, Z3). Waits
+    /// for a commit that is in progress.
     pub fn with_committed<T>(&self, take: impl FnOnce(&ControlBlock) -> T) -> T {
         take(&self.inner.lock().control)
     }
 
-    /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller has
-    /// made durable everything that the changes and the state rely on. After `Ok` the epoch is the
-    /// database. After DiskFull or Io the former one still is, as far as anybody may rely on it;
-    /// the changes must be part of a later commit.
+    /// Commits an epoch: appends its block, makes it durable, and writes CONTROL. The caller must
+    /// have made durable everything that the changes and the state rely on. After `Ok` the epoch is
+    /// committed. After DiskFull or Io the previous epoch must still be treated as the committed
+    /// one; the changes must be part of a later commit.
     ///
     /// # Panics
-    /// When the epoch is not greater than the committed one, or a page appears twice.
+    /// If the epoch is not greater than the committed one, or a page appears twice.
     pub fn commit(&self, commit: Commit<'_>) -> Result<()> {
         self.durable.health().check()?;
         commit.changes.sort_unstable_by_key(|(pid, _)| *pid);
@@ -243,8 +244,8 @@ impl MapStore {
         control.epoch = commit.epoch;
         control.log_start = commit.log_start;
         control.next_segment = commit.next_segment;
-        // Should this fail, a copy may name the new block: the log stays closed, so that it is
-        // never written over (P3).
+        // If this fails, a copy may name the new block, so the log stays closed and the block is
+        // never overwritten (P3).
         inner.may_be_named = commit.epoch;
         inner.write_control(&self.durable, control)?;
         if planted::is_on("control: write it before the map is synced") {
@@ -255,8 +256,8 @@ impl MapStore {
         Ok(())
     }
 
-    /// Has CONTROL name these keys, in both copies when this returns `Ok`. `Limit` when they are
-    /// too many. Blocks for I/O.
+    /// Makes CONTROL name these keys, in both copies once this returns `Ok`. Returns `Limit` if
+    /// there are too many. Blocks for I/O.
     pub fn name_keys(&self, keys: &[KeyName]) -> Result<()> {
         if keys.len() > KEYS_MAX {
             let (actual, limit) = (keys.len() as u64, KEYS_MAX as u64);
@@ -268,12 +269,12 @@ impl MapStore {
         inner.write_control(&self.durable, control)
     }
 
-    /// Whether a commit of that epoch has come so far that it may be durable, although it failed.
+    /// Returns whether `epoch` may be durable although its commit failed.
     pub fn may_be_durable(&self, epoch: Epoch) -> bool {
         self.inner.lock().may_be_named >= epoch
     }
 
-    /// The open log, taken out of `inner`, or a new one.
+    /// Takes the open log out of `inner`, or creates one.
     fn log_for_commit(&self, inner: &mut Inner) -> Result<OpenLog> {
         if let Some(log) = inner.log.take() {
             return Ok(log);
@@ -314,7 +315,7 @@ impl MapStore {
         Ok(())
     }
 
-    /// After a failure before CONTROL was touched: takes back what was written of the block.
+    /// Abandons a block after a failure before CONTROL was written: removes its bytes.
     fn give_up_block(&self, inner: &mut Inner, log: OpenLog, is_new: bool) {
         if self.durable.health().check().is_err() {
             return;
@@ -327,9 +328,9 @@ impl MapStore {
         inner.log = Some(log);
     }
 
-    /// Writes a new base if the logs have grown enough. To be called after commits, from any
-    /// thread; commits go on meanwhile. Returns whether it wrote one. DiskFull and Io leave the map
-    /// as it was.
+    /// Writes a new base if the logs have grown enough. Called after commits, from any thread;
+    /// commits can run concurrently. Returns whether it wrote one. DiskFull and Io leave the map
+    /// unchanged.
     pub fn merge_if_due(&self) -> Result<bool> {
         let _one = self.merging.lock();
         let (merged, number, findings_count) = {
@@ -352,8 +353,7 @@ impl MapStore {
         inner.write_control(&self.durable, control)?;
         inner.remove_unused(&self.durable, &before);
         inner.forget_copies_of_removed_files();
-        // Flaws that were found meanwhile may lie behind the merged part: the next base is due
-        // then.
+        // Damage found meanwhile may be after the merged part; then the next base is due.
         if inner.findings_count == findings_count || planted::is_on("map: forget what a scrub finds") {
             inner.is_damaged = false;
             self.durable.health().background_errors().clear(PLACE);
@@ -361,9 +361,9 @@ impl MapStore {
         Ok(true)
     }
 
-    /// `DiskFull` when a base, twice, would leave too little to others, who give space back. Near
-    /// the end of the list of files it may take what there is: no epoch could be committed any
-    /// more.
+    /// Returns `DiskFull` if a base and its copy would leave too little space for work that frees
+    /// space. Near the end of the list of files, the merge may take all space: otherwise no more
+    /// epochs could be committed.
     fn take_space_to_merge(&self, merged: &ControlBlock) -> Result<()> {
         let bytes = 2 * merged.parts().map(MapPart::bytes).sum::<u64>();
         let is_last = merged.parts().count() + PARTS_SPARE >= PARTS_MAX;
@@ -385,8 +385,8 @@ impl MapStore {
 }
 
 impl Inner {
-    /// Notes how the files are that have been read. A flawed file is not continued: a merge leaves
-    /// nothing of it.
+    /// Notes the state of the files that were read. A flawed file is not continued, so that a merge
+    /// removes all of it.
     fn note_files(&mut self, loaded: &Loaded) {
         self.without_copy.clone_from(&loaded.without_copy);
         self.is_damaged = loaded.is_damaged;
@@ -397,12 +397,12 @@ impl Inner {
         }
     }
 
-    /// Whether something that CONTROL names is in one file only (P6).
+    /// Returns whether something that CONTROL names is in one file only (P6).
     fn is_flawed(&self) -> bool {
         self.is_damaged || !self.without_copy.is_empty()
     }
 
-    /// After a merge.
+    /// Called after a merge.
     fn forget_copies_of_removed_files(&mut self) {
         let control = &self.control;
         self.without_copy.retain(|number| control.parts().any(|part| part.file == *number));
@@ -413,7 +413,7 @@ impl Inner {
         self.next_map_file - 1
     }
 
-    /// Makes `control` what CONTROL says, after this returns `Ok`.
+    /// Writes `control` to CONTROL; it is in effect once this returns `Ok`.
     fn write_control(&mut self, durable: &Durable, mut control: ControlBlock) -> Result<()> {
         control.next_map_file = self.next_map_file;
         if let Err(error) = self.file.write(durable, &mut control) {
@@ -424,8 +424,8 @@ impl Inner {
         Ok(())
     }
 
-    /// After a merge: removes files that `before` named and CONTROL names no more. A log of which
-    /// nothing is left is not continued, to give its space back.
+    /// Called after a merge: removes files that `before` named and CONTROL no longer names. If no
+    /// part of the open log is named, it is not continued, to free its space.
     fn remove_unused(&mut self, durable: &Durable, before: &ControlBlock) {
         let names = |control: &ControlBlock, file| control.parts().any(|part| part.file == file);
         if self.log.as_ref().is_some_and(|log| !names(&self.control, log.file.number)) {
@@ -442,7 +442,7 @@ impl Inner {
     }
 }
 
-/// The part of `logs` that is left when `merged`, an earlier state of them, is in the base.
+/// The remaining part of `logs` when `merged`, an earlier state of them, is in the base.
 fn without(logs: &[MapPart], merged: &[MapPart]) -> Vec<MapPart> {
     let rest = |log: &MapPart| match merged.iter().find(|part| part.file == log.file) {
         None => Some(*log),
@@ -469,7 +469,7 @@ fn first_control(config: &Config, uuid: [u8; 16]) -> ControlBlock {
     }
 }
 
-/// Removes map files that CONTROL does not name (P3); returns a number that no file has had.
+/// Removes map files that CONTROL does not name (P3); returns an ID that no file has had.
 fn remove_unnamed(durable: &Durable, control: &ControlBlock) -> Result<u64> {
     let mut next = control.next_map_file;
     let names = durable.disk().list("").map_err(|e| Error::io("list", "", e))?;

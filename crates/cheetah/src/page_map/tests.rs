@@ -1,4 +1,4 @@
-//! Tests of the page map alone. Together with segments, under crashes and faults: `tests/store`.
+//! Tests of the page map alone. `tests/store` tests it with segments, under crashes and faults.
 
 use super::control_file::ControlFile;
 use super::map_file::PartReader;
@@ -182,7 +182,7 @@ fn the_sizes_of_pages_and_segments_are_those_of_the_creation() {
     assert_eq!(opened.identity.uuid, [9; 16]);
 }
 
-/// Edits both copies of the control block and makes their checksums right again.
+/// Edits both copies of the control block and corrects their checksums.
 fn edit_control(disk: &SimDisk, edit: impl Fn(&mut [u8])) {
     let mut bytes = disk.contents("CONTROL").unwrap();
     for copy in bytes.chunks_exact_mut(COPY_BYTES) {
@@ -240,8 +240,8 @@ fn map_files(disk: &SimDisk) -> Vec<String> {
     disk.paths().into_iter().filter(|path| path.starts_with("map-")).collect()
 }
 
-/// Damages, or removes, one file of the map after the other. The other
-/// one has all of it, and then each file is there twice again. `Err` says what was otherwise.
+/// Damages, or removes, each file of the map in turn. The other file has all of the map, and
+/// afterwards each file has a copy again. `Err` describes a deviation.
 fn judge_copies() -> std::result::Result<(), String> {
     let (disk, whole) = map_of_two_files();
     let open_whole = |disk: &SimDisk, what: &str| -> std::result::Result<_, String> {
@@ -302,14 +302,14 @@ fn p6_scrubbing_finds_what_is_damaged_while_the_map_is_open() {
     }
 }
 
-/// A merge during which the end of the map grows, is damaged, and is scrubbed: the errors that are
-/// told afterwards, and whether another base is due.
+/// Runs a merge during which the end of the map grows, is damaged, and is scrubbed. Returns the
+/// reported errors, and whether another base is due.
 fn scrubbed_during_a_merge(damage: impl Fn(&SimDisk, &str) + Sync) -> (Vec<String>, Result<bool>) {
     let (disk, _) = map_of_two_files();
     let durable = durable(&disk);
     let store = MapStore::open(Arc::clone(&durable), &Config::tiny(), [9; 16]).unwrap().store;
     let (mut map, _) = load(&store).unwrap();
-    // So that a base is due.
+    // Makes a base due.
     disk.remove(&map_files(&disk).into_iter().find(|path| path.ends_with(".copy")).unwrap()).unwrap();
     store.scrub();
     let hold = disk.hold(Op::Write, ".base");
@@ -358,7 +358,7 @@ fn p6_no_base_is_due_of_what_cannot_be_read() {
     commit_some(&store, &mut map, &mut Rng::new(8), 200, store.epoch().0 + 1);
 }
 
-/// After a power cut, the copies alone. `Err` when something is lacking.
+/// Reads only the copies after a power cut. `Err` if something is missing.
 fn judge_copies_after_a_power_cut() -> std::result::Result<(), String> {
     let (disk, whole) = map_of_two_files();
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);
@@ -386,7 +386,7 @@ fn p6_planted_bugs_are_caught() {
     assert!(judge_copies_after_a_power_cut().is_err() && bug.reached_count() > 0);
 }
 
-/// The damage may be in the open log: later commits go into another file.
+/// The damage may be in the open log, so later commits use another file.
 #[test]
 fn p6_what_is_damaged_is_not_continued() {
     let (disk, _) = map_of_two_files();
@@ -423,7 +423,7 @@ fn p6_a_newer_version_is_refused_whichever_file_it_is_in() {
     }
 }
 
-/// A chunk that is damaged in one file and another that is damaged in the other.
+/// Different chunks may be damaged in the two files.
 #[test]
 fn p6_both_files_may_be_damaged_at_different_places() {
     let (disk, whole) = map_of_two_files();

@@ -1,4 +1,4 @@
-//! Applies row operations and pieces of large values, one after the other.
+//! Applies row operations and pieces of large values, one by one.
 
 use super::sorted::{each_change, RowKeys, SortedChanges};
 use crate::base::{Error, Result, TableId};
@@ -14,12 +14,12 @@ use crate::txn::{start_record, Slot};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A transaction that has not ended in the log.
+/// A transaction that has not ended yet at this point of the log.
 pub(super) struct Txn {
     pub(super) slot: Arc<Slot>,
-    /// Its commit lies ahead, and nothing of it is rolled back (I6 of [`super::redo`]).
+    /// The log has its commit, and nothing of it is rolled back (I6 of [`super::redo`]).
     commits: bool,
-    /// Large values that no row operation has taken over yet.
+    /// Large values to which no row refers yet.
     pub(super) unclaimed: Mutex<Unclaimed>,
 }
 
@@ -28,7 +28,7 @@ impl Txn {
         Arc::new(Self { slot, commits, unclaimed: Mutex::new(unclaimed) })
     }
 
-    /// Whether its commit lies ahead, and nothing of it is rolled back.
+    /// Returns whether the log has its commit and nothing of it is rolled back.
     pub(super) fn commits(&self) -> bool {
         self.commits
     }
@@ -72,8 +72,8 @@ impl Applier {
         }
     }
 
-    /// Applies a piece of what has been sorted. A table that is quarantined, or must be now, is
-    /// left alone.
+    /// Applies a piece of sorted changes. A change of a table that is quarantined, or must be now,
+    /// is skipped.
     pub(super) fn apply_sorted(&mut self, core: &Core, work: &[u8]) -> Result<()> {
         each_change(work, |id, record| {
             let table = self.table(core, id)?;
@@ -87,8 +87,9 @@ impl Applier {
         })
     }
 
-    /// Takes a row operation on the rows of these keys apart, of a transaction that commits for
-    /// certain, if its new row has no large values; `false` if it is to be applied as it is.
+    /// Splits a row operation on the rows with these keys into sorted changes, if its transaction
+    /// certainly commits and its new row has no large values. Returns `false` if the operation is
+    /// to be applied as a whole.
     pub(super) fn take_apart(
         &mut self,
         core: &Core,
@@ -112,7 +113,7 @@ impl Applier {
         pushed?;
         match taken {
             Ok(()) => Ok(true),
-            // A thread that applies it as it is leaves its undo record.
+            // The thread that applies the operation as a whole leaves its undo record.
             Err(error) => core.quarantine(table.id(), error, true).map(|()| false),
         }
     }
@@ -128,8 +129,8 @@ impl Applier {
         }
     }
 
-    /// Runs `apply` with the transaction's unclaimed large values in place. On a table that is
-    /// quarantined, or must be now, leaves an undo record with nothing to roll back instead, so
+    /// Runs `apply` with the transaction's unclaimed large values in place. If the table is
+    /// quarantined, or must be now, appends an undo record with nothing to roll back instead, so
     /// that undo records keep their numbers (I4 of [`super::redo`]).
     fn unless_quarantined(
         &mut self,
@@ -167,9 +168,9 @@ impl Applier {
     }
 }
 
-/// The table that the log names.
+/// The table with the ID that the log names.
 pub(super) fn table_of(core: &Core, id: TableId) -> Result<Arc<Table>> {
-    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist there"));
+    let unknown = || Error::corrupt("log", format!("it names table {id}, which does not exist"));
     core.catalog.by_id(id).ok_or_else(unknown)
 }
 

@@ -1,14 +1,14 @@
-//! Opening a damaged database to copy what is left of it: as far as that goes, and never to serve.
+//! Opening a damaged database to copy its readable parts, never to serve.
 //!
 //! Invariants
-//!   I1  The disk is one whose writes are thrown away: nobody sees what is done here.
-//!   I2  Nothing is quarantined, rolled back, purged or logged. A change that meets damage is left
-//!       out and noted in [`Losses`]. So every row version that is there was written by a
-//!       transaction, and the reader's snapshot tells whether that has committed.
-//!   I3  Redo makes changes of rows only: those of secondary indexes are left out, as a copy gets
-//!       its indexes anew. Otherwise a damaged page of an index would keep a row from its change.
-//!   I4  A log that is damaged ends there: both readings of it end at the same frame, so what is
-//!       known to commit does so before that.
+//!   I1  The writes of the disk are discarded, so nothing that is done here is visible to others.
+//!   I2  Nothing is quarantined, rolled back, purged or logged. A change that meets damage is
+//!       skipped and noted in [`Losses`]. So every row version was written by a transaction, and
+//!       the reader's snapshot says whether that transaction committed.
+//!   I3  Redo applies changes of rows only, not of secondary indexes, because a copy rebuilds its
+//!       indexes. Otherwise a damaged page of an index would prevent the change of a row.
+//!   I4  The log ends at its first damage. Both passes over the log end at the same frame, so every
+//!       commit that the first pass noted is before it.
 
 use super::crew::Crew;
 use super::open::{load_epoch, restore_changes, Parts};
@@ -26,19 +26,19 @@ use crate::table::shared::Losses;
 use cheetah_io::{Clock, Disk};
 use std::sync::Arc;
 
-/// How much of a database is to be opened.
+/// The extent to which a database is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extent {
-    /// The last epoch, and the log since then.
+    /// The last epoch, and the log since.
     WithLog,
     /// The last epoch.
     Epoch,
-    /// The last epoch without its undo log: rows of which older versions are needed are lost.
+    /// The last epoch without its undo log: rows whose older versions are needed are lost.
     WithoutUndo,
 }
 
-/// Opens what is left of the database on `disk`, whose writes are thrown away. Errors tell that it
-/// cannot be opened to that extent.
+/// Opens the readable parts of the database on `disk`, whose writes are discarded. An error means
+/// that it cannot be opened to that extent.
 pub(crate) fn open_damaged(
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -49,13 +49,13 @@ pub(crate) fn open_damaged(
     let losses = Losses::default();
     match backup::check_manifest(&durable) {
         Err(error) if error.is_of_unreadable_bytes() => {
-            losses.note(format!("this is a copy of a snapshot that is not whole: {error}"));
+            losses.note(format!("this is a copy of an incomplete snapshot: {error}"));
         }
         checked => checked?,
     }
     let (parts, epoch, state) = load_epoch(durable, clock, config, [0; 16])?;
     if epoch == Epoch(0) {
-        return Err(Error::corrupt("CONTROL", "the database has no epoch: it holds nothing yet"));
+        return Err(Error::corrupt("CONTROL", "the database has no epoch: it is empty"));
     }
     parts.open_left(State::decode(&state)?, extent, losses)
 }
@@ -82,15 +82,16 @@ impl Parts {
     }
 }
 
-/// Notes the transactions whose end somebody else decides: the copy is without them.
+/// Notes the prepared transactions, whose outcome a coordinator decides: the copy does not have
+/// them.
 fn note_promised(core: &Core) {
     let Some(losses) = &core.losses else { return };
     for xid in core.transactions.active.slots().iter().filter_map(|slot| slot.state().xid) {
-        losses.note(format!("transaction {xid} was prepared and waited for its end: it is left out"));
+        losses.note(format!("transaction {xid} was prepared and had not ended: it is left out"));
     }
 }
 
-/// Redo as far as the log is undamaged (I4).
+/// Redoes the log up to its first damage (I4).
 fn redo_undamaged(core: &Core, setup: &log::LogSetup, state: &State) -> Result<()> {
     let (disk, keys, from) = (setup.durable.disk(), &*setup.keys, state.lsn);
     let mut outcomes = Outcomes::default();

@@ -1,6 +1,6 @@
-//! Hands row operations out to the workers, so that what belongs together stays in order.
+//! Assigns row operations to the workers, so that dependent operations stay in order.
 //!
-//! The invariants are those of [`super::workers`].
+//! The invariants are in [`super::workers`].
 
 use super::applier::Txn;
 use super::workers::{Batch, Job, JobId, Task, Workers, BATCHES_MAX, BATCH_BYTES};
@@ -10,26 +10,27 @@ use crate::format::log_record::Front;
 use crate::memory::{MemoryUse, Reservation};
 use std::sync::Arc;
 
-/// Operations that go into a queue together at most.
+/// Most operations that are put into a queue together.
 const BATCH_JOBS: usize = 64;
-/// A table's operations stay with the worker that has its pages at hand, unless another one has
-/// this number of jobs less to do.
+/// A table's operations stay with the worker that has recently used its pages, unless another
+/// worker has this many fewer jobs to do.
 const SLACK_JOBS: u64 = 64;
-/// Hash values by which keys are told apart, for each operation and at most; powers of two. Equal
-/// ones only make operations wait that need not.
+/// Hash values that distinguish keys: the number for each operation, and the maximum; powers of
+/// two. Equal hash values only make operations wait unnecessarily.
 const KEYS_PER_OPERATION: usize = 4;
 const KEYS_MAX: usize = 1 << 16;
 
 /// See the module. Dropping it closes the queues.
 pub(super) struct Dispatcher<'l> {
     workers: &'l Workers<'l>,
-    /// By worker: the batch that is not in the queue yet, and how many operations there were.
+    /// For each worker: the batch that is not in its queue yet, and the number of its operations so
+    /// far.
     pending: Vec<Pending>,
-    /// The last operation on the keys of each hash value; a power of two.
+    /// The last operation on the keys of each hash value; the length is a power of two.
     keys: Vec<JobId>,
     #[expect(dead_code, reason = "held, not read")]
     keys_reserved: Reservation,
-    /// The worker of the last operations on a table.
+    /// The worker of the last operations on each table.
     homes: FastMap<TableId, usize>,
 }
 
@@ -40,7 +41,7 @@ struct Pending {
 }
 
 impl<'l> Dispatcher<'l> {
-    /// Hands out about `operations` operations to the first `count` workers, at least one, whose
+    /// Dispatches about `operations` operations to the first `count` workers, at least one, whose
     /// threads run.
     pub(super) fn new(workers: &'l Workers<'l>, count: usize, operations: usize) -> Self {
         let pending = std::iter::repeat_with(Pending::default).take(count).collect();
@@ -56,8 +57,8 @@ impl<'l> Dispatcher<'l> {
         }
     }
 
-    /// Hands out an operation of a transaction whose last one is `last`; `record` are the kind and
-    /// body of its record. Waits while its worker has too much to do.
+    /// Dispatches an operation of a transaction whose previous operation is `last`; `record` has
+    /// the kind and the body. Waits while its worker has too much to do.
     pub(super) fn dispatch(
         &mut self,
         txn: &Arc<Txn>,
@@ -65,7 +66,7 @@ impl<'l> Dispatcher<'l> {
         front: &Front<'_>,
         record: (u8, &[u8]),
     ) -> Result<JobId> {
-        // A transaction may change workers once nothing of it is left with one.
+        // A transaction may change workers once its previous operations have been applied.
         let worker = if self.workers.is_done(last) { self.choose(front.table) } else { last.worker };
         let pending = self.pending.get_mut(worker).expect("a worker that is served");
         pending.dispatched += 1;
@@ -79,7 +80,7 @@ impl<'l> Dispatcher<'l> {
         if planted::is_on("redo: forget the order of a key's changes") {
             after = [last, JobId::default(), JobId::default()];
         }
-        // Its own worker keeps the order by itself.
+        // For its own operations a worker keeps the order anyway.
         after.iter_mut().filter(|after| after.worker == worker).for_each(|after| *after = JobId::default());
         let Batch { jobs, bytes } = &mut pending.batch;
         let at = bytes.len();
@@ -92,8 +93,8 @@ impl<'l> Dispatcher<'l> {
         Ok(job)
     }
 
-    /// Hands out a piece of what has been sorted, to whoever has least to do: pieces are of
-    /// different records. Waits as [`dispatch`](Self::dispatch) does.
+    /// Dispatches a piece of sorted changes to the worker that has least to do: pieces are of
+    /// different records. Waits like [`dispatch`](Self::dispatch).
     pub(super) fn dispatch_sorted(&mut self, work: &[u8]) -> Result<()> {
         let (_, worker) = self.idlest();
         let pending = self.pending.get_mut(worker).expect("a worker that is served");
@@ -105,7 +106,7 @@ impl<'l> Dispatcher<'l> {
         self.send(worker)
     }
 
-    /// The worker for a transaction that goes on with a table.
+    /// The worker for a transaction that continues with a table.
     fn choose(&mut self, table: TableId) -> usize {
         let (least, idlest) = self.idlest();
         let home = *self.homes.entry(table).or_insert(idlest);
@@ -116,19 +117,19 @@ impl<'l> Dispatcher<'l> {
         idlest
     }
 
-    /// The worker with least to do, and how much that is.
+    /// The worker with least to do, and its number of operations.
     fn idlest(&self) -> (u64, usize) {
         (0..self.pending.len()).map(|worker| (self.load(worker), worker)).min().unwrap_or_default()
     }
 
-    /// Operations that a worker has still to apply.
+    /// The number of operations that a worker has still to apply.
     fn load(&self, worker: usize) -> u64 {
         let dispatched = self.pending.get(worker).map_or(0, |pending| pending.dispatched);
         dispatched - self.workers.done_count(worker)
     }
 
-    /// Puts a batch into its queue. When that is full, puts all other batches into theirs first
-    /// (I4), and waits until no queue is over its limit (I6).
+    /// Puts a batch into its queue. If the queue is full, puts all other batches into theirs first
+    /// (I4), and waits until no queue exceeds its limit (I6).
     fn send(&mut self, worker: usize) -> Result<()> {
         self.put(worker);
         if self.workers.batches_count(worker) >= BATCHES_MAX {
@@ -155,12 +156,12 @@ impl<'l> Dispatcher<'l> {
         (0..self.pending.len()).for_each(|worker| self.put(worker));
     }
 
-    /// Whether an operation has been applied.
+    /// Returns whether an operation has been applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         self.workers.is_done(job)
     }
 
-    /// Waits until all that was handed out has been applied.
+    /// Waits until everything that was dispatched has been applied.
     pub(super) fn drain(&mut self) -> Result<()> {
         self.put_all();
         for (worker, pending) in self.pending.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Startup recovery: the last epoch, the log since then, and the end of transactions that have not
-//! ended.
+//! Startup recovery: loads the last epoch, redoes the log since then, and rolls back unfinished
+//! transactions.
 //!
-//! `open` creates a database or loads its epoch, and wires the engine. The log is read
-//! twice: first for the `outcomes` of its transactions. Then `redo` applies it: by an `applier` of
-//! its own, or through the `dispatcher` to the `workers`, which run on the threads of a `crew`.
-//! Where data are larger than memory, much of it is `sorted` first. A `damaged` database is opened
-//! only to copy what is left of it.
+//! `open` creates a database or loads its epoch, and assembles the engine. The log is read twice:
+//! first for the `outcomes` of its transactions. Then `redo` applies it, either with its own
+//! `applier`, or through the `dispatcher` and the `workers`, which run on the threads of a `crew`.
+//! If data exceed memory, many changes are `sorted` first. A `damaged` database is opened only to
+//! copy its readable parts.
 
 mod applier;
 mod crew;

@@ -4,15 +4,16 @@
 //! 1. If there is a MANIFEST, compare the files with it. Read CONTROL, and get the keys. Remove
 //!    MANIFEST, durably; then write a new incarnation, durably. The caller has locked the
 //!    directory.
-//! 2. Open the segments, the pool and the state of the last epoch, with what waited for leaves.
-//! 3. Redo; then the log goes on in a new file.
-//! 4. Transactions that have not ended get owners, and their tables are locked. Shadow tables of
-//!    those that are not prepared are dropped, and so are postings that no definition names.
-//! 5. Roll back those that are not prepared, purge what others have left, and make a checkpoint; or
+//! 2. Open the segments, the pool and the state of the last epoch, with the saved changes of
+//!    leaves.
+//! 3. Redo; then the log continues in a new file.
+//! 4. Give unfinished transactions owners, and lock their tables. Drop shadow tables of those that
+//!    are not prepared, and posting tables that no definition names.
+//! 5. Roll back the unprepared ones, purge the history of the others, and make a checkpoint; or
 //!    leave all of that to the background.
 //!
-//! Nobody is served before step 4 is done. So nobody changes a row that is still to be rolled back,
-//! and consistent reads do not see it (S7).
+//! No session is served before step 4 is done. So no session changes a row that is still to be
+//! rolled back, and consistent reads do not see such a row (S7).
 
 use super::crew::Crew;
 use super::outcomes::Outcomes;
@@ -55,7 +56,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// When open transactions are rolled back, and the remains of others are purged.
+/// When unfinished transactions are rolled back and others are purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cleanup {
     /// Before startup recovery ends.
@@ -86,7 +87,7 @@ pub(crate) fn open(
     Ok(core)
 }
 
-/// Steps 1 and 2, without the state of the epoch, which is answered.
+/// Steps 1 and 2, up to the state of the epoch, which is returned undecoded.
 pub(super) fn load_epoch(
     durable: Arc<Durable>,
     clock: Arc<dyn Clock>,
@@ -100,7 +101,7 @@ pub(super) fn load_epoch(
         let (source, clock, database) = (config.keys.clone(), Arc::clone(&clock), control.identity.uuid);
         let opened = Arc::new(Keys::open(source, clock, database, &control.keys)?);
         closes_any &= !(config.stays_plain && control.keys.is_empty());
-        // Before anything is written (E12).
+        // This comes before anything is written (E12).
         if closes_any && opened.system().is_none() {
             opened.fetch_newest(SYSTEM_KEY)?;
         }
@@ -109,7 +110,7 @@ pub(super) fn load_epoch(
     };
     let Opened { store, identity, config, epoch, first_epoch, next_segment, .. } =
         MapStore::open_after(Arc::clone(&durable), config, uuid, before_writing)?;
-    let keys = keys.expect("a map that is open has been looked at");
+    let keys = keys.expect("opening a map reads its control block");
     if closes_any {
         use_keys(&keys, &store, &[])?;
         keys.set_closes_log(config.encrypts_log);
@@ -143,7 +144,7 @@ pub(super) fn load_epoch(
     Ok((Parts { health, durable, clock, config, pool, leaves, store, setup }, epoch, state))
 }
 
-/// Memory of a hash map, with a byte of its own for each slot; one slot in eight stays empty.
+/// Memory of a hash map, with one more byte for each slot; one slot in eight stays empty.
 fn entries_bytes(entries: &HashMap<PageId, MapEntry>) -> usize {
     entries.capacity() * (size_of::<(PageId, MapEntry)>() + 1) * 8 / 7
 }
@@ -160,7 +161,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// A new database: an empty catalog, and a first epoch with it.
+    /// Creates a new database: an empty catalog, and a first epoch with it.
     fn create(self) -> Result<Core> {
         let log = Log::create(&self.setup)?;
         let catalog = Catalog::create(&self.leaves, &self.pool.enter())?;
@@ -171,7 +172,7 @@ impl Parts {
         Ok(core)
     }
 
-    /// Redo on top of the last epoch, and the cleanup when it is wanted now.
+    /// Redoes the log on top of the last epoch; with `Cleanup::Now` also cleans up.
     fn recover(self, state: &State, cleanup: Cleanup, crew: Crew) -> Result<Core> {
         self.pool.adopt_dictionaries(&state.dictionaries);
         let catalog = Catalog::open(&self.leaves, state)?;
@@ -267,7 +268,7 @@ fn lock_limits(memory: &MemoryBudget) -> LockLimits {
     LockLimits { bytes_max: memory.shares().locks_bytes_max(), ..LockLimits::default() }
 }
 
-/// While the log is repeated nobody is refused the reserve: its changes have been accepted.
+/// During redo the reserve is available, because the changes in the log have been accepted.
 fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) -> Result<Arc<TempFiles>> {
     let pool = Arc::clone(pool);
     TempFiles::open(durable, Arc::clone(pool.keys()), move |bytes| match log.get() {
@@ -279,7 +280,7 @@ fn temp_files(durable: Arc<Durable>, pool: &Arc<Pool>, log: Arc<OnceLock<Log>>) 
     })
 }
 
-/// Rolls back what is open, purges, and makes an epoch of the result.
+/// Rolls back unfinished transactions, purges, and commits an epoch with the result.
 fn finish(core: &Core) -> Result<()> {
     // On a full disk the rest is left to the background.
     ignore_disk_full(core.unfinished.finish(core))?;
@@ -288,8 +289,8 @@ fn finish(core: &Core) -> Result<()> {
     core.checkpoint()
 }
 
-/// Takes what waited for leaves at the last checkpoint. A damaged file has changes of some tables,
-/// and nobody knows of which rows: they are quarantined.
+/// Loads the saved changes of the last checkpoint. If a file is damaged, it is unknown which rows
+/// its changes belong to, so the tables that have changes in it are quarantined.
 pub(super) fn restore_changes(core: &Core, state: &State) -> Result<()> {
     for (trees, error) in core.leaves.restore_changes(&state.change_files, &state.dropped_trees)? {
         for (table, _) in trees.iter().filter_map(|tree| core.catalog.by_tree(*tree)) {
@@ -305,7 +306,7 @@ fn start_log(core: &Core, log: Log) {
     core.journal.start(log);
 }
 
-/// Tells the pool how pages of the catalog and of the undo log are encoded.
+/// Registers how pages of the catalog and of the undo log are encoded.
 fn register_own_trees(leaves: &Leaves) {
     for id in [TreeId::CATALOG, TreeId::UNDO] {
         let (row_format, compression) = (RowFormatVersion::opaque(), Compression::default());

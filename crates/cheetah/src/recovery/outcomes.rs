@@ -1,15 +1,15 @@
-//! How the transactions of the log end, known before any of them is applied.
+//! The outcomes of all transactions in the log, found before any of them is applied.
 //!
 //! A transaction whose commit is in the log, and of which nothing is rolled back, is applied *for
-//! good*: nobody reads before redo is done, so nobody asks what its rows were before. Its
-//! operations leave no undo records, no versions and no delete marks.
+//! good*: no reader exists before redo is done, so no reader needs the older versions of its rows.
+//! Its operations leave no undo records, no versions and no delete marks.
 //!
 //! Invariants
-//!   I1  All records that are going to be applied have been noted before.
-//!   I2  Whether a commit is durable does not matter: it is made so before anybody is served, and
-//!       before an epoch has what redo did.
-//!   I3  Kept are the transactions that are not applied for good. Their memory is counted when all
-//!       have been noted.
+//!   I1  All records to be applied have been noted before the first is applied.
+//!   I2  Whether a commit is durable does not matter: it is made durable before any session is
+//!       served, and before an epoch contains the result of redo.
+//!   I3  Only transactions that are not applied for good are kept. Their memory is counted when all
+//!       records have been noted.
 
 use crate::base::hash::FastMap;
 use crate::base::{planted, Result, TxnId};
@@ -17,13 +17,13 @@ use crate::format::log_record::{Front, LogRecord};
 use crate::memory::{MemoryBudget, MemoryUse, Reservation};
 use std::sync::Arc;
 
-/// Bytes for each transaction that is kept, with the free places of the table.
+/// Bytes for each kept transaction, including free slots of the table.
 const KEPT_BYTES: usize = 32;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Outcomes {
-    /// Transactions whose commit has not come, or that have rolled something back (`true`).
+    /// Transactions without a commit (`false`), or that have rolled something back (`true`).
     kept: FastMap<TxnId, bool>,
     operations: usize,
     reserved: Option<Reservation>,
@@ -49,18 +49,18 @@ impl Outcomes {
         Ok(())
     }
 
-    /// All have been noted.
+    /// All records have been noted: counts the memory.
     pub(super) fn count_memory(&mut self, memory: &Arc<MemoryBudget>) {
         self.kept.shrink_to_fit();
         self.reserved = Some(memory.reserve(MemoryUse::Redo, self.kept.len() * KEPT_BYTES));
     }
 
-    /// How many operations there are.
+    /// The number of operations.
     pub(super) fn operations(&self) -> usize {
         self.operations
     }
 
-    /// Whether a transaction commits all that it does in the log.
+    /// Returns whether a transaction commits everything that it does in the log.
     pub(super) fn commits(&self, txn: TxnId) -> bool {
         let has_rolled_back = self.kept.get(&txn);
         let is_planted = planted::is_on("redo: apply for good what is rolled back");

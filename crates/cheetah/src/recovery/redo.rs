@@ -1,28 +1,28 @@
-//! Executes the logged operations again, through the ordinary code, on top of an epoch.
+//! Redoes the logged operations through the ordinary code, on top of an epoch.
 //!
-//! The thread that opens the database reads the log. It applies the records itself, or the
-//! [`super::dispatcher`] hands row operations and pieces of large values out to the
-//! [`super::workers`], which keep the order of what belongs together.
+//! The thread that opens the database reads the log. It either applies the records itself, or the
+//! [`super::dispatcher`] passes row operations and pieces of large values to the
+//! [`super::workers`], which keep dependent operations in order.
 //!
 //! Invariants
-//!   I1  The epoch and its state are exactly what was there at the state's position in the log.
-//!       Each record from there on is applied once, and after all records before it that it rests
-//!       on: those of its transaction and of its keys, and for everything but row operations all of
-//!       them. So every step finds what it found the first time.
-//!   I2  Nothing is logged, and no epoch is committed before redo is done: a crash on the way
-//!       starts over from the same epoch.
-//!   I3  Undo records are appended as in the first run, maybe to other places; their numbers are
-//!       the same, so UNDO finds its record by number.
-//!   I4  Damage of a page of a table quarantines the table (N3): from then on nothing is done to
+//!   I1  The epoch and its state are exactly those at the state's position in the log. Each later
+//!       record is applied once, after the earlier records that it depends on: those of its
+//!       transaction and of its keys, and for any record but a row operation, all earlier records.
+//!       So every step finds what it found the first time.
+//!   I2  Nothing is logged, and no epoch is committed before redo is done: after a crash, redo
+//!       starts again from the same epoch.
+//!   I3  Undo records are appended as in the first run, perhaps at other positions. Their numbers
+//!       are the same, so UNDO finds its record by number.
+//!   I4  Damage to a page of a table quarantines the table (N3): from then on nothing is done to
 //!       it, and its undo records roll nothing back. All other errors end startup recovery.
-//!   I5  Transactions end in the order of the log: so stamps are those of the first run. An end
-//!       waits for the operations of its transaction only. Operations behind it in the log need not
-//!       wait for it: only purge and readers ask for outcomes, and the purge that redo does comes
-//!       after.
-//!   I6  A transaction that commits all that it does ([`Outcomes`]) leaves no undo records,
-//!       versions and delete marks: nobody will ask for them. Exceptions are operations with large
-//!       values that are not taken apart. So there are only undo records of others, whose numbers
-//!       matter (I3).
+//!   I5  Transactions end in the order of the log, so stamps are those of the first run. The end of
+//!       a transaction waits only for the transaction's own operations. Later operations in the log
+//!       need not wait for the end, because only purge and readers use outcomes, and redo purges
+//!       after it.
+//!   I6  A transaction that commits everything that it does ([`Outcomes`]) leaves no undo records,
+//!       versions and delete marks, because nothing will read them. Exceptions are operations with
+//!       large values that are not split into sorted changes. So undo records exist only for other
+//!       transactions, whose numbers matter (I3).
 
 use super::applier::{table_of, Applier, Txn};
 use super::crew::Crew;
@@ -45,23 +45,23 @@ use crate::txn::{Outcome, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Part of the memory that the undo log may take before redo purges. Otherwise purge is left to the
-/// background: nobody waits for it before the database serves.
+/// If the undo log takes more than this part of the memory, redo purges. Otherwise purge is left to
+/// the background, so that the database serves sooner.
 const UNDO_PART: usize = 2;
-/// Undo records purged then at the end of a transaction.
+/// Undo records that redo purges at the end of a transaction.
 const RECORDS_PURGED_AT_END: usize = 256;
-/// Ends of transactions after which old versions are forgotten.
+/// After this number of ended transactions, old versions are forgotten.
 const ENDS_PER_FORGETTING: u64 = 16;
-/// Operations handed out between two looks whether transactions can end.
+/// Operations dispatched between two checks of whether transactions can end.
 const DISPATCHED_PER_LOOK: u64 = 32;
 
-/// A transaction on the way, and its last operation.
+/// An unfinished transaction, and its last operation.
 struct Open {
     txn: Arc<Txn>,
     last: JobId,
 }
 
-/// The fate of a transaction once its operations have been applied.
+/// What becomes of a transaction once its operations have been applied.
 #[derive(Clone, Copy)]
 enum Transition {
     Prepare(Option<Xid>),
@@ -77,14 +77,14 @@ pub(super) struct Redo<'l> {
     sorted: SortedChanges<'l>,
     outcomes: Outcomes,
     open: HashMap<TxnId, Open>,
-    /// Ends and prepares that have not been made yet, in the order of the log (I5).
+    /// Ends and prepares that are not applied yet, in the order of the log (I5).
     transitions: VecDeque<(Transition, Arc<Txn>, JobId)>,
     dispatched: u64,
     ended: u64,
 }
 
-/// Applies what `read` hands to a [`Redo`] on top of the core's epoch, with no more threads than
-/// there are operations.
+/// Applies everything that `read` passes to a [`Redo`] on top of the core's epoch, with at most as
+/// many threads as operations.
 pub(super) fn run<T>(
     core: &Core,
     crew: Crew,
@@ -125,7 +125,7 @@ impl<'l> Redo<'l> {
         Ok(done)
     }
 
-    /// Takes the next record of the log, and sees to it that it is applied.
+    /// Takes the next record of the log, and makes sure that it is applied.
     pub(super) fn add(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         Counters::add(&self.core.counters.log_records_replayed);
         if let Some(front) = Front::decode(kind, body)? {
@@ -136,7 +136,8 @@ impl<'l> Redo<'l> {
             LogRecord::Commit(txn, stamp) => self.note_transition(txn, Transition::Commit(stamp)),
             LogRecord::Abort(txn) => self.note_transition(txn, Transition::Abort),
             record => {
-                // Nothing is sorted of the rows of a transaction that rolls back since it has them.
+                // No changes of a rolling-back transaction's rows have been sorted since it locked
+                // them.
                 let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
                 if !keeps_sorted && !planted::is_on("redo: change the catalog before what is sorted") {
                     self.apply_sorted()?;
@@ -177,7 +178,7 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Applies all that is sorted, after everything that was handed out.
+    /// Applies all sorted changes, after all dispatched operations.
     fn apply_sorted(&mut self) -> Result<()> {
         let Self { core, dispatcher, applier, sorted, .. } = self;
         if !planted::is_on("redo: apply what is sorted before what was handed out") {
@@ -195,7 +196,7 @@ impl<'l> Redo<'l> {
         dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)
     }
 
-    /// Applies a record with nothing else under way.
+    /// Applies a record while no other operation is in progress.
     fn alone(&mut self, record: &LogRecord<'_>) -> Result<()> {
         let core = self.core;
         match record {
@@ -244,7 +245,7 @@ impl<'l> Redo<'l> {
         rollback::roll_back_last(self.core, slot, &mut self.applier.writer)
     }
 
-    /// Notes what becomes of a transaction.
+    /// Notes an end or a prepare of a transaction.
     fn note_transition(&mut self, txn: TxnId, transition: Transition) -> Result<()> {
         let open = open_txn(self.core, &mut self.open, &self.outcomes, txn);
         self.transitions.push_back((transition, Arc::clone(&open.txn), open.last));
@@ -254,7 +255,7 @@ impl<'l> Redo<'l> {
         self.make_transitions()
     }
 
-    /// Ends and prepares transactions as far as their operations have been applied (I5).
+    /// Ends and prepares transactions whose operations have been applied (I5).
     fn make_transitions(&mut self) -> Result<()> {
         while let Some((transition, txn, last)) = self.transitions.front() {
             if self.dispatcher.as_ref().is_some_and(|dispatcher| !dispatcher.is_done(*last)) {
@@ -275,8 +276,8 @@ impl<'l> Redo<'l> {
         Ok(())
     }
 
-    /// Sees to it that everything so far has been applied if the commit changes the catalog, as
-    /// loads take their places.
+    /// Before a commit that changes the catalog, because a loaded table replaces another one: makes
+    /// sure that everything so far has been applied.
     fn wait_for_all_of(&mut self, slot: &Slot) -> Result<()> {
         match self.core.catalog.shadow_of(slot.txn()).is_empty() {
             true => Ok(()),
@@ -284,7 +285,7 @@ impl<'l> Redo<'l> {
         }
     }
 
-    /// Waits until everything so far has been applied.
+    /// Waits until all dispatched operations have been applied.
     fn drain(&mut self) -> Result<()> {
         if let Some(dispatcher) = &mut self.dispatcher {
             dispatcher.drain()?;
@@ -296,7 +297,8 @@ impl<'l> Redo<'l> {
         let left = slot.state().undo_no;
         if left != 0 {
             let txn = slot.txn();
-            let detail = format!("transaction {txn} ends as rolled back with {left} steps not rolled back");
+            let detail =
+                format!("transaction {txn} ends as rolled back, but {left} steps were not rolled back");
             return Err(Error::corrupt("log", detail));
         }
         self.end(slot, Outcome::Aborted)
@@ -321,7 +323,7 @@ impl<'l> Redo<'l> {
     }
 }
 
-/// The transaction that the log names.
+/// The transaction with the ID that the log names.
 fn open_txn<'o>(
     core: &Core,
     open: &'o mut HashMap<TxnId, Open>,
@@ -339,7 +341,7 @@ fn open_txn<'o>(
     })
 }
 
-/// Hands each transaction that has not ended to whoever goes on with it. The log is open now.
+/// Gives each unfinished transaction an owner. The log is open now.
 pub(super) fn finish(core: &Core) -> Result<()> {
     core.purge.step(core, 1)?;
     if core.transactions.undo.purge_state().head != UndoPtr(0) {
@@ -358,13 +360,13 @@ pub(super) fn finish(core: &Core) -> Result<()> {
     Ok(())
 }
 
-/// Whether somebody else decides how the transaction ends.
+/// Returns whether a coordinator decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
     slot.state().xid.is_some() && !planted::is_on("recovery: roll prepared transactions back")
 }
 
-/// The large values that the newest undo records of a transaction name and no row operation has
-/// taken over.
+/// The large values that the newest undo records of a transaction name and to which no row refers
+/// yet.
 fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     let mut unclaimed = Unclaimed::default();
     let state = *slot.state();
@@ -390,7 +392,7 @@ fn unclaimed_of(core: &Core, slot: &Slot) -> Result<Unclaimed> {
     Ok(unclaimed)
 }
 
-/// The tables of a record, with the definitions that it gives them.
+/// The tables of a record, each with the definition that the record gives it.
 fn definitions(core: &Core, changed: &[(TableId, &[u8])]) -> Result<Vec<(Arc<Table>, TableDef)>> {
     changed.iter().map(|(table, def)| Ok((table_of(core, *table)?, TableDef::decode(def)?))).collect()
 }

@@ -1,23 +1,24 @@
-//! Redo in the order of keys, where data are larger than memory.
+//! Redo in the order of keys, for data that exceed memory.
 //!
 //! Random changes of a table that does not fit into memory would read and write each leaf again and
-//! again. So operations are taken apart where that is possible
-//! ([`rows::redo`](crate::table::rows::redo), I2): the changes of each record of each tree are
-//! sorted by tree and key, together with all others, and applied when the log has been read. Then
-//! each leaf is read and written once, and of the changes of a record only the last one is made.
+//! again. So operations are split into changes of records where that is possible
+//! ([`rows::redo`](crate::table::rows::redo), I2). These changes are sorted by tree and key, and
+//! applied when the log has been read. Then each leaf is read and written once, and only the last
+//! change of each record is made.
 //!
 //! Invariants
-//!   I1  An operation that is applied by itself comes after what is sorted of its rows. Their keys
-//!       are remembered by a bit of a hash; if the bit is set, all that is sorted is applied first.
-//!       The entries of a row end with its key, so theirs are no others.
-//!   I2  The sorted changes are applied when all operations before them that were handed out have
-//!       been: those of their rows among them.
-//!   I3  Before the catalog changes, all that is sorted has been applied: tables and indexes are
-//!       those of the time when it was taken apart.
-//!   I4  All changes of one record are in one piece of work. The first one says what must be there
-//!       before, the last one what is there afterwards.
-//!   I5  On a disk that is nearly full nothing is sorted: a startup must not need room for that.
-//!       Runs are not refused the reserve, as pages are not while the log is repeated.
+//!   I1  An operation that is applied as a whole comes after all sorted changes of its rows. One
+//!       bit per hash value says whether there may be sorted changes of a key; if the bit is set,
+//!       all sorted changes are applied first. Entries of a row end with the row's key, so this
+//!       covers them too.
+//!   I2  The sorted changes are applied after all earlier dispatched operations, which include
+//!       those of the same rows.
+//!   I3  All sorted changes are applied before the catalog changes, so tables and indexes are the
+//!       same as when the operations were split.
+//!   I4  All changes of one record are in one piece of work. The first change says whether the
+//!       record existed before, the last one gives the record afterwards.
+//!   I5  On a disk that is nearly full nothing is sorted: a startup must not need space for that.
+//!       Runs may use the reserve, as pages may during redo.
 
 use crate::base::hash::{hash_key, shard_index};
 use crate::base::{planted, reach, Result, TableId};
@@ -27,33 +28,33 @@ use crate::sort::{Merge, Sorter};
 use crate::table::rows::redo::RecordChange;
 use crate::table::shared::parts::Core;
 
-/// Part of the memory that tells the keys, and its limits.
+/// The part of the memory for key bits, and its limits.
 const KEYS_PART: usize = 64;
 const KEYS_BYTES_MIN: usize = 1 << 10;
 const KEYS_BYTES_MAX: usize = 2 << 20;
-/// Bytes of changes that one piece of work has at least, unless it is the last one.
+/// Least bytes of changes in a piece of work, unless it is the last one.
 const WORK_BYTES: usize = 16 << 10;
-/// Bytes that are sorted between two looks whether the disk has room, and for how many each
-/// operation counts, sorted or not.
+/// Bytes that are sorted between two checks of the disk space, and the bytes that each operation
+/// counts for, sorted or not.
 const BYTES_PER_LOOK: u64 = 1 << 20;
 const BYTES_PER_OPERATION: u64 = 256;
-/// If a sorted batch turns out smaller than this, as many operations are not sorted: operations
-/// that cannot be sorted touch the same rows all the time, and end each batch.
+/// If a sorted batch has fewer changes than this, the next operations, as many as this, are not
+/// sorted: operations that cannot be sorted touch the same rows all the time, and end each batch.
 const CHANGES_MIN: u64 = 64;
-/// Bytes of a table's and an index's number in front of a key.
+/// Bytes of the table ID and the index number before a key.
 const HEAD_BYTES: usize = 6;
-/// In front of a payload: the number of the change, and a byte with the flags.
+/// Bytes of the number of the change before a payload; a byte with the flags follows.
 const NUMBER_BYTES: usize = 8;
-/// A record is there before the change, and afterwards.
+/// The record exists before the change, and afterwards.
 const WAS_THERE: u8 = 1;
 const IS_THERE: u8 = 2;
 
 /// See the module.
 pub(super) struct SortedChanges<'l> {
     core: &'l Core,
-    /// None while nothing is sorted.
+    /// `None` while nothing is sorted.
     begun: Option<Begun>,
-    /// So many operations are not to be sorted.
+    /// The number of operations not to sort.
     pause: u64,
     is_disk_full: bool,
     /// No other threads may be started.
@@ -64,15 +65,15 @@ pub(super) struct SortedChanges<'l> {
 struct Begun {
     sorter: Sorter,
     keys: Keys,
-    /// Changes so far: their numbers tell their order.
+    /// The number of changes so far; the number of each change gives its order.
     changes: u64,
     bytes_to_look: u64,
 }
 
-/// The clustered keys of the rows that an operation touches.
+/// The clustered keys of the rows that an operation changes.
 pub(super) type RowKeys<'a> = [Option<&'a [u8]>; 2];
 
-/// Which rows something is sorted of, and perhaps some others.
+/// The rows that may have sorted changes.
 struct Keys {
     bits: Vec<u64>,
     #[expect(dead_code, reason = "held, not read")]
@@ -106,12 +107,12 @@ impl Keys {
 }
 
 impl<'l> SortedChanges<'l> {
-    /// Without other threads if `is_alone`.
+    /// Starts no other threads if `is_alone`.
     pub(super) fn new(core: &'l Core, is_alone: bool) -> Self {
         Self { core, begun: None, pause: 0, is_disk_full: false, is_alone }
     }
 
-    /// Whether the next operation is to be sorted: once pages had to leave memory for others.
+    /// Returns whether the next operation should be sorted: once pages had to be evicted.
     pub(super) fn wants_next(&mut self) -> bool {
         if self.core.losses.is_some() || self.is_disk_full || !self.core.pool.has_evicted() {
             return false;
@@ -121,15 +122,15 @@ impl<'l> SortedChanges<'l> {
         !is_pause
     }
 
-    /// Whether something is sorted, perhaps, of one of these rows (I1).
+    /// Returns whether one of these rows may have sorted changes (I1).
     pub(super) fn may_have(&self, table: TableId, keys: RowKeys<'_>) -> bool {
         let Some(begun) = &self.begun else { return false };
         keys.iter().flatten().any(|key| begun.keys.may_have(table, key))
             && !planted::is_on("redo: apply an operation before what is sorted of its row")
     }
 
-    /// Notes that something is sorted of these rows; `false` if nothing can be, as memory is too
-    /// small.
+    /// Notes that these rows have sorted changes; returns `false` if the memory is too small to
+    /// sort.
     pub(super) fn begin(&mut self, table: TableId, keys: RowKeys<'_>) -> bool {
         if self.begun.is_none() {
             let share = self.core.sorting.memory().join(1).and_then(|mut shares| shares.pop());
@@ -144,7 +145,7 @@ impl<'l> SortedChanges<'l> {
         true
     }
 
-    /// Adds what becomes of a record; [`begin`](Self::begin) has been called for its row.
+    /// Adds a change of a record; [`begin`](Self::begin) must have been called for its row.
     pub(super) fn push(&mut self, table: TableId, record: &RecordChange<'_>) -> Result<()> {
         let Some(begun) = &mut self.begun else { return Ok(()) };
         begun.changes += 1;
@@ -159,8 +160,8 @@ impl<'l> SortedChanges<'l> {
         Ok(())
     }
 
-    /// Looks now and then, before an operation, whether the disk has become so full that what is
-    /// sorted has to be applied (I5).
+    /// Checks the disk space now and then, before an operation. Returns whether the disk is so full
+    /// that the sorted changes must be applied (I5).
     pub(super) fn must_end(&mut self) -> bool {
         let Some(begun) = &mut self.begun else { return false };
         begun.bytes_to_look = begun.bytes_to_look.saturating_sub(BYTES_PER_OPERATION);
@@ -168,7 +169,7 @@ impl<'l> SortedChanges<'l> {
             return false;
         }
         begun.bytes_to_look = BYTES_PER_LOOK;
-        // Merging in several passes writes all once more.
+        // Merging in several passes writes everything once more.
         let bytes = begun.sorter.spilled_bytes() as usize + 2 * self.core.sorting.memory().limit();
         self.is_disk_full = !self.core.pool.has_space(bytes + BYTES_PER_LOOK as usize);
         if self.is_disk_full {
@@ -177,8 +178,7 @@ impl<'l> SortedChanges<'l> {
         self.is_disk_full
     }
 
-    /// All that is sorted, to be applied in pieces of work; nothing is sorted afterwards. The
-    /// caller sees to I2.
+    /// Takes all sorted changes, to be applied in pieces of work. The caller ensures I2.
     pub(super) fn take(&mut self) -> Result<Option<Pieces>> {
         let Some(Begun { sorter, changes, .. }) = self.begun.take() else { return Ok(None) };
         self.pause = if changes < CHANGES_MIN { CHANGES_MIN } else { 0 };
@@ -189,17 +189,17 @@ impl<'l> SortedChanges<'l> {
     }
 }
 
-/// The sorted changes, in their order.
+/// The sorted changes, in order.
 pub(super) struct Pieces {
     merge: Merge,
     is_on_record: bool,
-    /// The record that is being put together, and the value of its last change so far.
+    /// The current record, and the value of its last change so far.
     key: Vec<u8>,
     last: Vec<u8>,
 }
 
 impl Pieces {
-    /// Appends the next piece of work to `bytes`; `false` if none is left.
+    /// Appends the next piece of work to `bytes`; returns `false` if none is left.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool> {
         let from = bytes.len();
         while self.is_on_record && bytes.len() - from < WORK_BYTES {
@@ -240,7 +240,7 @@ fn flags_of(value: &[u8]) -> u8 {
     value.get(NUMBER_BYTES).copied().unwrap_or_default()
 }
 
-/// Hands out the changes of a piece of work, in their order.
+/// Calls `f` with each change of a piece of work, in order.
 pub(super) fn each_change(
     work: &[u8],
     mut f: impl FnMut(TableId, &RecordChange<'_>) -> Result<()>,

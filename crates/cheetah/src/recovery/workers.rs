@@ -1,24 +1,23 @@
-//! Redo on several threads: the workers, each a queue with a thread that applies its operations in
-//! order.
+//! Redo on several threads. A worker is a queue and a thread that applies its operations in order.
 //!
-//! The [`super::dispatcher`] hands out row operations. Those on different clustered keys may be
-//! applied in any order: their entries in secondary indexes differ too, as these end with the
-//! clustered key, and counters only add up. So only this order is kept:
+//! The [`super::dispatcher`] assigns row operations to workers. Operations on different clustered
+//! keys may be applied in any order: their entries in secondary indexes differ too, because these
+//! end with the clustered key, and counters only add up. So only this order is kept:
 //!
 //! Invariants
 //!   I1  Operations of one transaction are applied in the order of the log, so that its undo
-//!       records get their numbers.
+//!       records get the right numbers.
 //!   I2  Operations on one clustered key of a table are applied in the order of the log.
 //!   I3  Everything else (the end of a transaction, rolling back, changes of the catalog) is done
-//!       by the thread that reads the log, in the order of the log, after what it rests on. See
-//!       [`super::redo`].
-//!   I4  Waits for an operation are for one that comes earlier in the log, and the dispatcher keeps
-//!       no operation back while it waits. So waits form no cycle.
-//!   I5  After the first failure nothing more is applied, and nobody waits any more.
+//!       by the thread that reads the log, in the order of the log, after the records that it
+//!       depends on. See [`super::redo`].
+//!   I4  An operation waits only for operations earlier in the log, and the dispatcher holds back
+//!       no operation while it waits. So waits form no cycle.
+//!   I5  After the first failure nothing more is applied, and all waits end.
 //!   I6  A queue has at most [`BATCHES_MAX`] batches and one more. They count in the memory budget;
-//!       the batch that the dispatcher fills for each worker does not. A batch has at most
+//!       the batch that the dispatcher is filling for each worker does not. A batch has at most
 //!       [`BATCH_BYTES`] and one record.
-//! Locks     one mutex for each queue, one for those who wait; each alone, for a moment.
+//! Locks     a mutex for each queue, and one for waiting threads; each held alone and briefly.
 
 use super::applier::{Applier, Txn};
 use crate::base::{reach, Error, Result};
@@ -31,34 +30,34 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
 
-/// Bytes after which no more operations are added to a batch.
+/// No operations are added to a batch that has this many bytes.
 pub(super) const BATCH_BYTES: usize = 32 << 10;
-/// Batches that wait in a queue at most: some milliseconds of work.
+/// Most batches in a queue: some milliseconds of work.
 pub(super) const BATCHES_MAX: usize = 16;
-/// The dispatcher, once it waits, goes on when no more than these are left.
+/// A waiting dispatcher continues when at most this number of batches is left.
 const BATCHES_LOW: usize = 8;
 
-/// Which operation: the worker, and its number there.
+/// Identifies an operation by its worker, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct JobId {
     pub(super) worker: usize,
-    /// From 1 on; 0 is before all.
+    /// From 1 on; 0 means no operation.
     pub(super) no: u64,
 }
 
-/// Work that waits to be done.
+/// Work to be done.
 pub(super) struct Job {
     pub(super) task: Task,
     pub(super) body: Range<usize>,
-    /// The jobs that must have been applied before (I1, I2).
+    /// The jobs that must be applied first (I1, I2).
     pub(super) after: [JobId; 3],
 }
 
-/// The use of the bytes of a job.
+/// The meaning of the bytes of a job.
 pub(super) enum Task {
     /// An operation of a transaction, with its kind of record.
     Operation(Arc<Txn>, u8),
-    /// A piece of what has been sorted.
+    /// A piece of sorted changes.
     Sorted,
 }
 
@@ -85,13 +84,13 @@ struct Queue {
 #[repr(align(128))]
 struct Worker {
     queue: Mutex<Queue>,
-    /// A batch has come, or none will.
+    /// Notified when a batch was added, or none will be.
     filled: Condvar,
-    /// There is room for many batches again.
+    /// Notified when the queue has space for many batches again.
     emptied: Condvar,
-    /// How many operations have been applied.
+    /// The number of operations that were applied.
     done: AtomicU64,
-    /// The lowest number that somebody waits for; none: the largest number.
+    /// The lowest number that a thread waits for; the largest number if no thread waits.
     wanted: AtomicU64,
 }
 
@@ -99,16 +98,16 @@ struct Worker {
 pub(super) struct Workers<'c> {
     pub(super) core: &'c Core,
     workers: Vec<Worker>,
-    /// Nothing more is applied, and nobody waits: an operation has failed, or no more come.
+    /// Nothing more is applied, and no thread waits: an operation has failed, or all are done.
     is_over: AtomicBool,
     failure: Mutex<Option<Error>>,
-    /// With `moved`, for those who wait for operations.
+    /// Used with `moved` by threads that wait for operations.
     waiting: Mutex<()>,
     moved: Condvar,
 }
 
 impl<'c> Workers<'c> {
-    /// `count` workers, with nothing to do.
+    /// `count` workers without work.
     pub(super) fn new(core: &'c Core, count: usize) -> Self {
         let new = || Worker { wanted: AtomicU64::new(u64::MAX), ..Worker::default() };
         Self {
@@ -121,7 +120,7 @@ impl<'c> Workers<'c> {
         }
     }
 
-    /// Applies what comes into a worker's queue until that is closed: the whole of a thread's work.
+    /// Applies a worker's operations until its queue is closed: the main function of a thread.
     pub(super) fn serve(&self, worker_no: usize) {
         let _guard = PanicGuard(self);
         let worker = self.worker(worker_no);
@@ -151,7 +150,7 @@ impl<'c> Workers<'c> {
         worker.done.store(done, SeqCst);
         if worker.wanted.load(SeqCst) <= done {
             let _waiting = self.waiting.lock();
-            // Those who wait for more say so again.
+            // Threads that wait for higher numbers store them again.
             worker.wanted.store(u64::MAX, SeqCst);
             self.moved.notify_all();
         }
@@ -159,15 +158,15 @@ impl<'c> Workers<'c> {
     }
 
     fn worker(&self, no: usize) -> &Worker {
-        self.workers.get(no).expect("there is a worker of that number")
+        self.workers.get(no).expect("a worker with that number exists")
     }
 
-    /// Whether an operation has been applied.
+    /// Returns whether an operation has been applied.
     pub(super) fn is_done(&self, job: JobId) -> bool {
         job.no == 0 || self.worker(job.worker).done.load(SeqCst) >= job.no
     }
 
-    /// Waits until an operation has been applied, or one has failed.
+    /// Waits until an operation has been applied, or any has failed.
     pub(super) fn wait_for(&self, job: JobId) {
         if self.is_done(job) {
             return;
@@ -175,7 +174,8 @@ impl<'c> Workers<'c> {
         reach::mark("redo waited for another worker");
         let mut waiting = self.waiting.lock();
         while !self.is_over.load(SeqCst) {
-            // In this order: the worker that applies it sees the wish, or we see that it is done.
+            // The order matters: either the worker sees the new `wanted`, or this thread sees the
+            // operation done.
             self.worker(job.worker).wanted.fetch_min(job.no, SeqCst);
             if self.is_done(job) {
                 return;
@@ -188,7 +188,7 @@ impl<'c> Workers<'c> {
         self.worker(worker).queue.lock().batches.len()
     }
 
-    /// Waits until there is room for many batches in a worker's queue, or an operation has failed.
+    /// Waits until a worker's queue has space for many batches, or an operation has failed.
     pub(super) fn wait_for_room(&self, worker: usize) {
         let worker = self.worker(worker);
         let mut queue = worker.queue.lock();
@@ -208,12 +208,12 @@ impl<'c> Workers<'c> {
         worker.filled.notify_one();
     }
 
-    /// How many operations a worker has applied.
+    /// The number of operations that a worker has applied.
     pub(super) fn done_count(&self, worker: usize) -> u64 {
         self.worker(worker).done.load(SeqCst)
     }
 
-    /// Lets everybody end; the first error is kept (I5).
+    /// Ends all waits; the first error is kept (I5).
     fn end(&self, error: Option<Error>) {
         if let Some(error) = error {
             self.failure.lock().get_or_insert(error);
@@ -233,10 +233,10 @@ impl<'c> Workers<'c> {
             return Ok(());
         }
         let error = self.failure.lock().take();
-        Err(error.unwrap_or_else(|| self.core.health.stop("a thread that repeats the log has ended")))
+        Err(error.unwrap_or_else(|| self.core.health.stop("a redo thread has ended")))
     }
 
-    /// Nothing more comes, and threads that still wait need not.
+    /// No more batches will be added: ends all waits.
     pub(super) fn close(&self) {
         self.end(None);
         for worker in &self.workers {
@@ -246,7 +246,7 @@ impl<'c> Workers<'c> {
     }
 }
 
-/// Lets nobody wait for a thread that has panicked.
+/// Ends all waits if a thread panics.
 struct PanicGuard<'l>(&'l Workers<'l>);
 
 impl Drop for PanicGuard<'_> {
@@ -258,7 +258,7 @@ impl Drop for PanicGuard<'_> {
 }
 
 impl Worker {
-    /// The next batch; waits for it. `None` when no more will come.
+    /// The next batch; waits for it. `None` if there will be no more.
     fn next(&self) -> Option<(Batch, Reservation)> {
         let mut queue = self.queue.lock();
         loop {

@@ -1,4 +1,4 @@
-//! Appending: where an image goes, and the writes that make room for the next ones.
+//! Appending images, and the writes that make space in a tail.
 
 use super::segment_file::SegmentFile;
 use super::tail::{End, Put, Tail, Write};
@@ -11,16 +11,17 @@ use parking_lot::Mutex;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// A segment number takes 27 bits.
+/// A segment ID has 27 bits.
 const SEGMENT_MAX: u32 = (1 << 27) - 1;
-/// Segments that begin while space is short are this part of the reserve, but at least
-/// [`SHORT_BYTES_MIN`] long.
+/// While space is short, a new segment has at most this part of the reserve, or [`SHORT_BYTES_MIN`]
+/// if that is more.
 const SHORT_PART: u64 = 8;
 const SHORT_BYTES_MIN: u64 = 1 << 20;
 
-/// One stream: the segment that it appends to, and the part of that which is not in the file yet.
+/// One stream: the segment that it appends to, and the part of the segment that is not in the file
+/// yet.
 pub(super) struct OpenStream {
-    /// Appends of a stream stand in line here.
+    /// Appends of a stream wait here for each other.
     open: Mutex<Option<OpenSegment>>,
     pub(super) tail: Tail<Arc<SegmentFile>>,
 }
@@ -33,11 +34,11 @@ struct OpenSegment {
     full_bytes: u64,
 }
 
-/// A write of a half that the caller does when it has let go of its locks.
+/// A write of a half, which the caller does after it has released its locks.
 type PendingWrite<'t> = Option<Write<'t, Arc<SegmentFile>>>;
 
 impl OpenStream {
-    /// Nothing is open yet.
+    /// A stream without an open segment.
     pub(super) fn new(half_bytes: usize) -> Self {
         Self { open: Mutex::default(), tail: Tail::new(half_bytes) }
     }
@@ -45,9 +46,9 @@ impl OpenStream {
 
 impl Segments {
     /// Appends an image, which gets its own address and checksum, and counts it as live: the caller
-    /// installs the location or releases it. It is readable at once, and durable after `sync`. May
-    /// write half of the stream's tail to its file. After DiskFull or Io no image has been added;
-    /// the open segment may have ended.
+    /// installs the location or releases it. The image is readable at once, and durable after
+    /// `sync`. May write half of the stream's tail to its file. After DiskFull or Io no image was
+    /// added; the open segment may have ended.
     pub fn append(&self, stream: Stream, image: &mut [u8]) -> Result<Location> {
         self.durable.health().check()?;
         let limit = self.segment_bytes - HEADER_BYTES as u64;
@@ -59,8 +60,8 @@ impl Segments {
         self.table.lock().appended(&location);
         drop(open);
         if let Some(write) = write {
-            // The image has its place. Should the write fail, the half stays full, and those get
-            // the error who need the room or the sync (T4).
+            // The image is in the tail. If the write fails, the half stays full, and the thread
+            // that needs the space or syncs gets the error (T4).
             let _kept = self.write(write);
         }
         Ok(location)
@@ -86,7 +87,7 @@ impl Segments {
         self.start_segment(stream, open, image)
     }
 
-    /// Appends the image to a new segment, after it has ended the open one.
+    /// Ends the open segment and appends the image to a new one.
     fn start_segment(
         &self,
         stream: Stream,
@@ -102,7 +103,7 @@ impl Segments {
         self.table.lock().add_open(file.clone());
         self.stream(stream).tail.start(file.clone(), &self.header(&file, stream), offset, image);
         self.durable.space().appended(u64::from(offset + image_bytes));
-        // Numbers are not given out again: from a half of them on they are used sparingly.
+        // IDs are not reused: once half of them are used, segments are made as long as possible.
         let full_bytes = match file.id.0 > SEGMENT_MAX / 2 {
             true => self.segment_bytes,
             false => self.table.lock().full_bytes(self.longest_bytes()),
@@ -111,7 +112,8 @@ impl Segments {
         Ok((location, write))
     }
 
-    /// Where space is short, short segments: there is no room to collect a long one.
+    /// The longest segment that may be started: short if space is short, because collecting a long
+    /// one would need too much space.
     fn longest_bytes(&self) -> u64 {
         let space = self.durable.space();
         match space.is_short() {
@@ -129,7 +131,7 @@ impl Segments {
         }
     }
 
-    /// Ends the open segment of a stream, if there is one. It is sealed with its last write (T6).
+    /// Ends the open segment of a stream, if there is one. Its last write seals it (T6).
     fn end_segment(&self, stream: Stream, open: &mut Option<OpenSegment>) -> Result<PendingWrite<'_>> {
         let Some(segment) = open.as_ref() else { return Ok(None) };
         let file = segment.file.clone();
@@ -153,7 +155,7 @@ impl Segments {
     }
 
     fn create(&self, stream: Stream) -> Result<SegmentFile> {
-        // Claimed even if the creation fails: numbers are never reused.
+        // Claimed even if the creation fails: IDs are never reused.
         let id = self.next_segment.fetch_add(1, Ordering::AcqRel);
         if id > SEGMENT_MAX {
             return Err(Error::Limit {
@@ -170,7 +172,7 @@ impl Segments {
         SegmentHeader { uuid, segment: file.id, incarnation, stream: stream as u8 }.encode()
     }
 
-    /// Writes the full half of a tail; without locks that readers take (T7).
+    /// Writes the full half of a tail, without holding locks that readers take (T7).
     pub(super) fn write(&self, write: Write<'_, Arc<SegmentFile>>) -> Result<()> {
         let ended = write.run(|file, start, bytes| {
             file.write_at(start, bytes).inspect_err(|error| self.note_refused(bytes, error))?;
@@ -194,7 +196,7 @@ impl Segments {
         }
     }
 
-    /// Writes all to the files that was appended to the stream before the call.
+    /// Writes to the files everything that was appended to the stream before the call.
     pub(super) fn write_tail(&self, stream: Stream) -> Result<()> {
         let tail = &self.stream(stream).tail;
         let goal = tail.goal();
@@ -204,8 +206,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Closes open segments that are full of garbage, so that they become victims: for times of
-    /// rest, when they would not fill up by themselves. Writes their tails to the files.
+    /// Ends open segments that are full of garbage, so that they can become victims. Called in
+    /// times of rest, when segments would not fill up. Writes their tails to the files.
     pub fn seal_sparse(&self) -> Result<()> {
         for stream in Stream::ALL {
             let mut open = self.stream(stream).open.lock();
@@ -228,7 +230,7 @@ impl Segments {
     }
 }
 
-/// Gives an image its address and checksum.
+/// Writes an image's address and checksum into it.
 fn seal(image: &mut [u8], segment: SegmentId, offset: u32) -> Location {
     let crc = image::seal(image, address(segment, offset));
     Location { segment, offset, stored_bytes: image.len() as u32, crc }

@@ -1,20 +1,20 @@
-//! A bound on the number of segment files that are open in the operating system.
+//! A limit on the number of segment files that are open in the operating system.
 //!
 //! Invariants
-//!   I1  A file that is appended to, or not synced yet, keeps its handle: an error that the kernel
-//!       met while storing it must not get lost with the handle.
-//!   I2  Other files are opened when they are read, and a limited number of them stays open. Those
-//!       read again lately stay longer (second chance).
-//!   I3  A file that has become sealed and synced is closed, and opened again to be read past the
-//!       page cache, unless data files are to be buffered there.
+//!   I1  A file that is appended to, or not synced yet, keeps its handle: if the kernel met an
+//!       error while writing it back, closing the handle could lose the error.
+//!   I2  Other files are opened when they are read, and a limited number of them stays open.
+//!       Recently read files stay open longer (second chance).
+//!   I3  A file that was sealed and synced is closed, and reopened for reads that bypass the page
+//!       cache, unless data files are to be buffered there.
 
 use super::segment_file::SegmentFile;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Open files that are not appended to: fits the usual limit of 1024 for a process beside what a
-/// server has open, and the hot set of most databases (16 GiB).
+/// Most open files that are not appended to. The number is enough for the hot set of most databases
+/// (16 GiB), and leaves the server enough of the usual limit of 1024 per process.
 pub(super) const HANDLES_MAX: usize = 256;
 
 /// See the module.
@@ -28,8 +28,8 @@ impl Handles {
         Self { max, queue: Mutex::default() }
     }
 
-    /// Notes a file that has just been opened, or has just become free to be closed; closes others
-    /// that are too many.
+    /// Adds a file that was just opened or may now be closed; closes other files if there are too
+    /// many.
     pub(super) fn add(&self, file: Arc<SegmentFile>) {
         self.queue.lock().push_back(file);
         while let Some(file) = self.take_one_too_many() {
@@ -37,10 +37,10 @@ impl Handles {
         }
     }
 
-    /// The file to be closed next, if too many are open.
+    /// The file to close next, if too many are open.
     fn take_one_too_many(&self) -> Option<Arc<SegmentFile>> {
         let mut queue = self.queue.lock();
-        // Each pass over the queue takes a second chance away, so this ends.
+        // Each pass over the queue clears second chances, so this ends.
         while queue.len() > self.max {
             let oldest = queue.pop_front()?;
             if !oldest.take_used() {
@@ -51,7 +51,7 @@ impl Handles {
         None
     }
 
-    /// Forgets a file that is gone.
+    /// Forgets a removed file.
     pub(super) fn remove(&self, file: &SegmentFile) {
         self.queue.lock().retain(|other| other.id != file.id);
     }

@@ -1,5 +1,5 @@
-//! The tail of a stream by the model checker: appends, reads and syncs while halves go to the file.
-//! `World` repeats the calls of `append.rs`, which is not run here.
+//! The tail of a stream under the model checker: appends, reads and syncs while halves are written
+//! to the file. `World` repeats the calls of `append.rs`, which is not run here.
 
 use crate::base::model as sync;
 use crate::base::{Error, Result};
@@ -13,17 +13,17 @@ mod tail;
 
 use tail::{End, Put, Tail, TailFile, Write};
 
-/// Bytes of a half. Every image has one byte, which is its position; so has the header.
+/// Bytes of a half. The header and every image have one byte, whose value is its position.
 const HALF_BYTES: usize = 2;
 
-/// A file of which only the lengths are known.
+/// A file reduced to lengths.
 #[derive(Default)]
 struct State {
     /// The bytes that count as written.
     written_bytes: AtomicU64,
-    /// The bytes that are there.
+    /// The bytes that are in the file.
     bytes: AtomicU64,
-    /// The bytes that the next sync is going to sync.
+    /// The bytes that the next sync covers.
     noted_bytes: AtomicU64,
     is_sealed: AtomicBool,
 }
@@ -45,9 +45,9 @@ impl TailFile for File {
 struct World {
     tail: Tail<File>,
     file: File,
-    /// The line of appends, with the end of the segment.
+    /// The lock of appends, with the end of the segment.
     end: Mutex<u32>,
-    /// As `end`, for those who do not stand in line.
+    /// Like `end`, readable without the lock.
     appended_bytes: AtomicU64,
     is_being_written: AtomicBool,
     fails_next: AtomicBool,
@@ -156,7 +156,7 @@ impl World {
         }
     }
 
-    /// At last all is in the file, and read there.
+    /// In the end everything is in the file and can be read.
     fn end_well(&self) {
         self.sync().unwrap();
         let end = *self.end.lock();
@@ -170,7 +170,7 @@ fn beside(world: &Arc<World>, act: fn(&World)) -> loom::thread::JoinHandle<()> {
     loom::thread::spawn(move || act(&world))
 }
 
-/// One appends until a half is filled for the second time, one reads.
+/// One thread appends until a half is filled for the second time, one reads.
 fn append_and_read() {
     let world = World::new(false);
     let reader = beside(&world, |world| {
@@ -187,13 +187,13 @@ fn what_was_appended_can_be_read_while_it_goes_to_the_file() {
     check(append_and_read);
 }
 
-/// Breaks T3: what counts as written is in the file, and noted for the sync.
+/// Breaks T3: a half that counts as written is in the file, and noted for the sync.
 #[test]
 fn the_model_finds_a_half_that_counts_as_written_too_early() {
     assert!(finds("segment: count a half as written before it is", append_and_read));
 }
 
-/// Two append, and a sync comes between.
+/// Two threads append while a third syncs.
 fn append_and_sync() {
     let world = World::new(false);
     let appender = beside(&world, |world| (0..2).for_each(|_| world.append().unwrap()));
@@ -209,13 +209,13 @@ fn a_sync_has_all_that_was_appended_before_it() {
     check(append_and_sync);
 }
 
-/// Breaks T5: a sync waits for all that was appended before it.
+/// Breaks T5: a sync waits for everything that was appended before it.
 #[test]
 fn the_model_finds_a_sync_that_leaves_out_what_is_being_written() {
     assert!(finds("segment: sync without the half that is being written", append_and_sync));
 }
 
-/// Two append more than both halves take.
+/// Two threads append more than both halves hold.
 fn append_beside_each_other() {
     let world = World::new(false);
     let appender = beside(&world, |world| (0..2).for_each(|_| world.append().unwrap()));
@@ -235,7 +235,7 @@ fn the_model_finds_a_half_that_is_filled_while_it_is_written() {
     assert!(finds("segment: fill the half that is being written", append_beside_each_other));
 }
 
-/// The first write fails. A sync that does not fail has made up for it.
+/// The first write fails. A successful sync has repeated it.
 fn fail_once() {
     let world = World::new(true);
     let syncer = beside(&world, |world| drop(world.sync()));

@@ -1,14 +1,14 @@
-//! Where in a segment the next image goes.
+//! The position of the next image in a segment.
 
 use crate::format::location::ALIGN_BYTES;
 
-/// Unit of reading of most devices and of the page cache.
+/// The unit in which most devices and the page cache read.
 const SECTOR_BYTES: u32 = 4096;
-/// Space that may be left unused to spare a small image a second sector.
+/// Most bytes left unused so that a small image does not straddle two sectors.
 const GAP_BYTES_MAX: u32 = 512;
 
-/// Position of an image of `image_bytes` in a segment that is used up to `end`: aligned, and an
-/// image that fits into one sector does not straddle two, if that leaves a gap of less than 512
+/// Position of an image of `image_bytes` in a segment that is used up to `end`. The position is
+/// aligned. An image that fits into one sector does not straddle two, if the gap is less than 512
 /// bytes.
 pub(super) fn place(end: u32, image_bytes: u32) -> u32 {
     let aligned = end.next_multiple_of(ALIGN_BYTES);

@@ -11,9 +11,9 @@ use cheetah_io::File;
 /// An image found in a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
-    /// The page whose content it is, or was.
+    /// The page whose content it is or was.
     pub pid: PageId,
-    /// Where it lies.
+    /// Its location.
     pub location: Location,
     /// The image itself.
     pub bytes: &'a [u8],
@@ -22,9 +22,9 @@ pub struct Image<'a> {
 /// Bytes read at a time; longer than any image.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Calls `visit` for every intact image in `file`, in the order of their positions, dead ones
-/// included. Bytes that are no intact image (gaps, the torn end of a file that a crash left,
-/// damage) are skipped.
+/// Calls `visit` for every intact image in `file`, in the order of their positions, including dead
+/// ones. Bytes that are not an intact image (gaps, the torn end of a file after a crash, damage)
+/// are skipped.
 pub(super) fn scan(
     file: &SegmentFile,
     handle: &dyn File,
@@ -43,7 +43,7 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// Visits the images that lie wholly in `window`; returns how much of it is done with.
+/// Visits the images that are completely in `window`; returns how many bytes were scanned.
 fn scan_window(
     file: &SegmentFile,
     start: u64,

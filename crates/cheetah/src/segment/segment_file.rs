@@ -4,7 +4,7 @@
 //!   F1  Bytes `0..written_bytes` are in the file (not necessarily durable); later bytes are in the
 //!       tail of its stream.
 //!   F2  A sealed file has nothing in the tail and is never written. Only such a file may be closed
-//!       and opened again.
+//!       and reopened.
 //! Locks     `handle`, to copy or change it; never across I/O (T7).
 
 use super::tail::TailFile;
@@ -21,12 +21,12 @@ use std::sync::Arc;
 pub(super) struct SegmentFile {
     pub(super) id: SegmentId,
     pub(super) path: String,
-    /// Whose tail has its last bytes; none has those of files of an earlier startup.
+    /// The stream whose tail has its last bytes; `None` for a file of an earlier startup.
     pub(super) stream: Option<Stream>,
     written_bytes: AtomicU32,
     /// The open file, if it is open.
     handle: RwLock<Option<Arc<dyn File>>>,
-    /// Asked for since `take_used`.
+    /// Used since `take_used`.
     used: AtomicBool,
 }
 
@@ -48,12 +48,12 @@ pub(super) fn path(id: SegmentId) -> String {
     format!("{DIR}/{:08}.seg", id.0)
 }
 
-/// Says that there is no such file.
+/// The error for a missing file.
 pub(super) fn missing(path: &str) -> Error {
     Error::corrupt(path, "the segment file is missing")
 }
 
-/// The segment that a file name stands for.
+/// The segment with that file name.
 pub(super) fn parse_name(name: &str) -> Option<SegmentId> {
     let id = SegmentId(name.strip_suffix(".seg")?.parse().ok()?);
     (path(id).strip_prefix(DIR)?.strip_prefix('/')? == name).then_some(id)
@@ -87,8 +87,8 @@ impl SegmentFile {
         Self { id, path, stream, written_bytes, handle: RwLock::new(handle), used }
     }
 
-    /// The open file, and whether this call opened it; of several that do so at once, one gets
-    /// `true`. `is_cached`: one that it opens is read through the page cache.
+    /// Returns the open file, and whether this call opened it; of concurrent calls, only one gets
+    /// `true`. `is_cached`: if this call opens it, reads go through the page cache.
     pub(super) fn opened(&self, durable: &Durable, is_cached: bool) -> Result<(Arc<dyn File>, bool)> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
@@ -112,30 +112,30 @@ impl SegmentFile {
         }
     }
 
-    /// Whether it was asked for since the last call.
+    /// Returns whether it was used since the last call.
     pub(super) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }
 
-    /// Has the page cache forget the file, and closes it as [`close`](Self::close).
+    /// Drops the file from the page cache, and closes it like [`close`](Self::close).
     pub(super) fn leave_cache(&self) {
         self.kept_open().leave_cache();
         self.close();
     }
 
-    /// Closes the file, once those that use it just now are done.
+    /// Closes the file once its current users are done.
     pub(super) fn close(&self) {
         let closed = self.handle.write().take();
         drop(closed);
     }
 
-    /// The file of a segment that is written to, or not synced yet.
+    /// The open file of a segment that is being written or not synced yet.
     fn kept_open(&self) -> Arc<dyn File> {
         let handle = self.handle.read();
         Arc::clone(handle.as_ref().expect("I1 of handles: a file that is written or unsynced stays open"))
     }
 
-    /// Writes bytes at `start`, and starts to bring them to the device.
+    /// Writes bytes at `start`, and starts their writeback to the device.
     pub(super) fn write_at(&self, start: u32, bytes: &[u8]) -> Result<()> {
         let file = self.kept_open();
         let start = u64::from(start);
@@ -144,7 +144,7 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Makes what has been written out durable.
+    /// Makes the written bytes durable.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
         let file = self.kept_open();
         durable.segment_barrier(&*file, &self.path)
@@ -155,12 +155,12 @@ impl SegmentFile {
         self.written_bytes.load(Ordering::Acquire).into()
     }
 
-    /// Whether all bytes at `location` are in the file.
+    /// Returns whether all bytes at `location` are in the file.
     pub(super) fn has(&self, location: &Location) -> bool {
         location.end() <= self.written_bytes()
     }
 
-    /// Reads from the file. Corruption when it ends early.
+    /// Reads from the file. Returns Corruption if the file ends early.
     pub(super) fn read_at(&self, file: &dyn File, offset: u64, bytes: &mut [u8]) -> Result<()> {
         file.read_at(offset, bytes).map_err(|e| match e.kind() {
             ErrorKind::UnexpectedEof => Error::corrupt(&self.path, "the file ends early"),

@@ -1,7 +1,7 @@
-//! The segment store: reading, syncing and removing; `append` is beside it.
+//! The segment store: reading, syncing and removing. Appending is in `append`.
 //!
 //! Locks, outermost first
-//!   `syncing`               one sync, I/O included.
+//!   `syncing`               one sync, including its I/O.
 //!   `open` of a stream      one append; across I/O only while a segment is created or a failed
 //!                           write is repeated.
 //!   `halves`, `table`, `files`, `handle`, `handles`: one at a time, never across I/O (T7).
@@ -39,16 +39,16 @@ pub struct Segments {
     /// The files of the table, for readers.
     pub(super) files: RwLock<FastMap<SegmentId, Arc<SegmentFile>>>,
     handles: Handles,
-    /// Whether files that nobody writes any more are read through the page cache.
+    /// Whether files that are no longer written are read through the page cache.
     is_cached: bool,
     /// One sync at a time: `take_unsynced` clears the marks before the files are synced, so a
-    /// second sync would return too early.
+    /// concurrent sync would return too early.
     syncing: Mutex<()>,
     /// The whole map has been retained (S4).
     is_map_retained: AtomicBool,
 }
 
-/// The space that a removal of dead segments has freed.
+/// The space that was freed by removing dead segments.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[expect(missing_docs, reason = "named by their unit")]
 pub struct Unlinked {
@@ -57,9 +57,9 @@ pub struct Unlinked {
 }
 
 impl Segments {
-    /// Opens the segments of a database. Then comes `retain` for every entry of the map, then
-    /// `end_startup`; until then nothing is unlinked. New segments get numbers from `next_segment`
-    /// on (from CONTROL). Reads the directory and the lengths of all files.
+    /// Opens the segments of a database. Then call `retain` for every entry of the map, then
+    /// `end_startup`; until then nothing is unlinked. New segments get IDs from `next_segment` on
+    /// (from CONTROL). Reads the directory and the lengths of all files.
     pub fn open(
         durable: Arc<Durable>,
         config: &Config,
@@ -97,23 +97,23 @@ impl Segments {
         })
     }
 
-    /// Ends the startup: the whole map of epoch `committed` has been retained. Unlinks what it does
-    /// not name, that is what a crash or an interrupted removal has left.
+    /// Ends the startup: the whole map of epoch `committed` was retained. Unlinks segments that the
+    /// map does not name: a crash or an interrupted removal left them.
     pub fn end_startup(&self, committed: Epoch) -> Result<Unlinked> {
         self.is_map_retained.store(true, Ordering::Release);
         self.durable.space().end_startup();
         self.remove_dead(committed)
     }
 
-    /// Numbers from here on have never been a segment: for CONTROL, read after the `sync` of the
-    /// epoch.
+    /// No segment has had this ID or a higher one. For CONTROL: must be read after the `sync` of
+    /// the epoch.
     pub fn next_segment(&self) -> SegmentId {
         SegmentId(self.next_segment.load(Ordering::Acquire))
     }
 
-    /// Reads an image into `bytes` and checks it against its checksum and its own address. Errors:
-    /// Corruption when it is not what was written. If the image may have been released meanwhile,
-    /// an error may mean only that: look in the map again before reporting damage.
+    /// Reads an image into `bytes` and checks it against its checksum and its own address. Returns
+    /// Corruption if it is not what was written. If the image may have been released meanwhile,
+    /// that may be the reason for an error: check the map again before reporting damage.
     pub fn read(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         self.read_unchecked(image, bytes)?;
         if !image::is_intact(bytes, image.location.address(), image.location.crc) {
@@ -122,7 +122,7 @@ impl Segments {
         Ok(())
     }
 
-    /// As [`read`](Self::read) for a caller that checks the image itself.
+    /// Like [`read`](Self::read), for a caller that checks the image itself.
     pub fn read_unchecked(&self, image: &ImageRef, bytes: &mut Vec<u8>) -> Result<()> {
         let location = &image.location;
         let file = self.file(location.segment)?;
@@ -135,8 +135,8 @@ impl Segments {
         file.read_at(&*handle, u64::from(location.offset), bytes)
     }
 
-    /// Adds the bytes at `location` to `bytes`, if the tail has them; if it has not, the file does
-    /// (T1). Corruption when neither has.
+    /// Appends the bytes at `location` to `bytes` if the tail has them. If not, the file has them
+    /// (T1). Returns Corruption if neither has them.
     fn read_tail(&self, file: &Arc<SegmentFile>, location: &Location, bytes: &mut Vec<u8>) -> Result<bool> {
         let len = location.stored_bytes as usize;
         let tail = file.stream.map(|stream| &self.stream(stream).tail);
@@ -150,9 +150,10 @@ impl Segments {
         Err(Error::corrupt(&file.path, detail))
     }
 
-    /// Reads in one go all from the start of image `first` to the end of image `last`, which lies
-    /// behind it in the same segment; `buffer` gets that in whole blocks of devices. `None` if that
-    /// is not all in the file yet: read the images one by one. Nothing is checked.
+    /// Reads everything from the start of image `first` to the end of image `last`, which follows
+    /// it in the same segment, with one read. `buffer` gets the device blocks that contain these
+    /// bytes. `None` if they are not all in the file yet: then read the images one by one. Nothing
+    /// is checked.
     pub fn read_span<'b>(
         &self,
         first: &Location,
@@ -178,12 +179,12 @@ impl Segments {
         file.ok_or_else(|| segment_file::missing(&segment_file::path(segment)))
     }
 
-    /// The open file; may close others.
+    /// The open file; may close other files.
     fn handle(&self, file: &Arc<SegmentFile>) -> Result<Arc<dyn File>> {
         let (handle, is_new) = file.opened(&self.durable, self.is_cached)?;
         if is_new {
             self.handles.add(file.clone());
-            // Removed meanwhile: its space comes back when it is closed.
+            // Removed meanwhile: its space is freed when it is closed.
             if !self.files.read().contains_key(&file.id) {
                 self.handles.remove(file);
                 file.close();
@@ -192,7 +193,7 @@ impl Segments {
         Ok(handle)
     }
 
-    /// Makes every image appended before the call durable, with the names of the files.
+    /// Makes every image appended before the call durable, and the names of the files.
     pub fn sync(&self) -> Result<()> {
         let _one = self.syncing.lock();
         for stream in Stream::ALL {
@@ -234,19 +235,19 @@ impl Segments {
         self.table.lock().retain(location);
     }
 
-    /// Ends the life of an image in the maps from `epoch` on: its replacement, or that the page is
-    /// gone, is among the changes of `epoch`; or the image has never been installed (then any
-    /// epoch, such as 0, will do).
+    /// Ends the life of an image in the maps from `epoch` on: its replacement, or the deletion of
+    /// the page, is among the changes of `epoch`. For an image that was never installed any epoch
+    /// will do, such as 0.
     ///
     /// # Panics
-    /// When more is released than was live: an image that a map needs could be lost.
+    /// If more bytes are released than were live: an image that a map needs could be lost.
     pub fn release(&self, location: &Location, epoch: Epoch) {
         self.table.lock().release(location, epoch);
     }
 
-    /// Unlinks segments that no map needs any more (S3), given that `committed` is the last epoch
-    /// for which `MapStore::commit` has returned. A file that cannot be removed does no harm and is
-    /// tried again by the next call.
+    /// Unlinks segments that no map needs any more (S3). `committed` is the last epoch for which
+    /// `MapStore::commit` has returned. If a file cannot be removed, this does no harm, and the
+    /// next call tries again.
     pub fn remove_dead(&self, committed: Epoch) -> Result<Unlinked> {
         self.table.lock().committed(committed);
         let mut unlinked = Unlinked::default();
@@ -266,7 +267,7 @@ impl Segments {
             self.files.write().remove(&file.id);
             let row = self.table.lock().rows.remove(&file.id);
             self.handles.remove(&file);
-            // Files that a pin holds give no space back yet.
+            // Files that are pinned free no space yet.
             if is_gone {
                 unlinked.files_count += 1;
                 unlinked.bytes += row.map_or(0, |row| row.end);
@@ -275,35 +276,36 @@ impl Segments {
         failure.map(|()| unlinked)
     }
 
-    /// The segments that the map of `committed` may name, the last epoch whose commit has returned;
-    /// `next_segment` is that of its control block. To be called while no epoch commits.
+    /// The segments that the map of `committed` may name. `committed` is the last epoch whose
+    /// commit has returned, and `next_segment` is from its control block. Must be called while no
+    /// epoch commits.
     pub fn named(&self, committed: Epoch, next_segment: SegmentId) -> Vec<NamedSegment> {
         self.table.lock().named(committed, next_segment)
     }
 
-    /// The segment that garbage collection should empty next, if any is worth it, and the copies of
-    /// its images fit on the disk.
+    /// The segment that garbage collection should empty next: collecting it is worth its cost, and
+    /// the copies of its images fit on the disk.
     pub fn victim(&self) -> Option<SegmentId> {
         let space = self.durable.space();
         let room_bytes = space.is_short().then(|| space.room_above(Reserve::Last));
         self.table.lock().victim(self.segment_bytes, room_bytes)
     }
 
-    /// Whether more commits would free a segment or make one a victim, even if nothing else
+    /// Returns whether more commits would free a segment or make one a victim, even if nothing else
     /// happens.
     pub fn waits_for_commit(&self) -> bool {
         self.table.lock().waits_for_commit()
     }
 
-    /// Takes a segment out of the choice of victims: it could not be emptied (damaged images).
+    /// Excludes a segment from being a victim, because it could not be emptied (damaged images).
     pub fn quarantine(&self, segment: SegmentId) {
         if let Some(row) = self.table.lock().rows.get_mut(&segment) {
             row.quarantined = true;
         }
     }
 
-    /// Calls `visit` for every intact image of a segment, dead ones included, in the order of
-    /// position: for tests. Only the map says which are live.
+    /// Calls `visit` for every intact image of a segment, including dead ones, in the order of
+    /// position: for tests. Only the map says which images are live.
     pub fn iterate(&self, segment: SegmentId, visit: &mut dyn FnMut(Image<'_>) -> Result<()>) -> Result<()> {
         let found = self.table.lock().rows.get(&segment).map(|row| (row.file.clone(), row.end));
         let Some((file, end)) = found else { return Ok(()) };
@@ -313,7 +315,7 @@ impl Segments {
         scan::scan(&file, &*self.handle(&file)?, end, visit)
     }
 
-    /// As [`Space::check`](crate::durable::space::Space::check).
+    /// Like [`Space::check`](crate::durable::space::Space::check).
     #[inline]
     pub fn check_space(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
         self.durable.space().check(promised_bytes, bytes, stays)
@@ -324,7 +326,7 @@ impl Segments {
         &self.durable
     }
 
-    /// The database that they are of.
+    /// The UUID of the database.
     pub fn database(&self) -> &[u8; 16] {
         &self.identity.uuid
     }
@@ -334,23 +336,24 @@ impl Segments {
         self.durable.space().wrote(bytes);
     }
 
-    /// Bytes that the file system still takes.
+    /// Free bytes of the file system.
     pub fn free_bytes(&self) -> Result<u64> {
         self.durable.disk().free_bytes().map_err(|e| Error::io("free space", "", e))
     }
 
-    /// Memory of all tails, unless an image is longer than a half.
+    /// Most memory of all tails, unless an image is longer than a half.
     pub fn tail_bytes_max(&self) -> usize {
         2 * AlignedBytes::memory_bytes(self.half_bytes) * Stream::ALL.len()
     }
 
-    /// Bytes that are in the files; those in tails are still to come.
+    /// Bytes in the files, without those in tails.
     pub fn written_bytes(&self) -> u64 {
         self.files.read().values().map(|file| file.written_bytes()).sum()
     }
 
-    /// Of `stored_bytes` bytes in images, the share of those bytes in files that are in no page's
-    /// newest image: garbage collection will give them back, but for headers and gaps.
+    /// Returns the share of the files' garbage that corresponds to `stored_bytes` bytes of images.
+    /// Garbage is not in any page's newest image; garbage collection will free it, except for
+    /// headers and gaps.
     pub fn free_share(&self, stored_bytes: u64) -> u64 {
         let totals = self.totals();
         let free_bytes = totals.file_bytes.saturating_sub(totals.live_bytes);
@@ -375,7 +378,7 @@ impl std::fmt::Debug for Segments {
     }
 }
 
-/// The segments in the directory, ascending. Files with other names are left alone.
+/// The segments in the directory, ascending. Files with other names are ignored.
 fn segment_ids(durable: &Durable) -> Result<Vec<SegmentId>> {
     let disk = durable.disk();
     disk.create_dir(DIR).map_err(|e| Error::io("create", DIR, e))?;

@@ -1,4 +1,4 @@
-//! The data of every segment: lengths, live bytes, and from which epoch on it is needed no more.
+//! The data of every segment: lengths, live bytes, and the epoch since which it is not needed.
 //!
 //! Invariants: S1 to S4 of the module `segment`.
 
@@ -8,23 +8,23 @@ use crate::base::{planted, Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So many segments there are at least, or shorter ones; but none is full with less than the second
-/// number of bytes, if the full size allows that.
+/// Segments are made shorter so that the live bytes are spread over at least this number of them.
+/// But a segment is not full below the second number of bytes, unless the configured size is less.
 const SEGMENTS_MIN: u64 = 32;
 const FULL_BYTES_MIN: u64 = 4 << 20;
-/// Sealed segments shorter than this part of the least size of full ones are worth merging when
+/// Sealed segments shorter than this part of the least size of full segments are worth merging when
 /// there are many.
 const SMALL_PART: u64 = 4;
-/// A segment of which less than this part is dead is not worth moving; gaps between images are
-/// about half of that.
+/// If less than this part of a segment is dead, moving the live bytes is not worth it; gaps between
+/// images are about half of that part.
 const GAIN_PART: u64 = 16;
-/// Garbage in an open segment that is not worth a file of its own, unless segments are small
+/// With less garbage than this, an open segment is not ended early, unless segments are small
 /// themselves.
 const SPARSE_BYTES_MIN: u64 = 256 << 10;
-/// Small segments that are left alone: about those of the last few startups.
+/// The number of small segments that are not merged: about those of the last few startups.
 const SMALL_COUNT_MAX: usize = 12;
 
-/// A segment as others see it.
+/// The public data of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "named by their type and unit")]
 pub struct SegmentStat {
@@ -41,7 +41,7 @@ pub struct NamedSegment {
     pub segment: SegmentId,
     /// Its file.
     pub path: String,
-    /// Bytes that are in the file; a committed map names no image behind them.
+    /// Bytes that are in the file; a committed map names no image after them.
     pub bytes: u64,
     /// Whether it is sealed, and durable to its end.
     pub is_final: bool,
@@ -54,19 +54,20 @@ pub struct Totals {
     pub segments_count: u64,
     pub file_bytes: u64,
     pub live_bytes: u64,
-    /// Bytes of images that no map will need: garbage collection could free them.
+    /// Bytes of images that no map will need; garbage collection could free them.
     pub garbage_bytes: u64,
     /// Bytes of open segments; garbage collection cannot free them.
     pub open_bytes: u64,
 }
 
 impl Totals {
-    /// Live bytes per 1000 bytes of file, of all segments; 1000 when there is nothing.
+    /// Live bytes per 1000 bytes of file, of all segments; 1000 if there are none.
     pub fn fill(&self) -> u64 {
         (self.live_bytes * 1000).checked_div(self.file_bytes).unwrap_or(1000)
     }
 
-    /// As [`fill`](Self::fill), with gaps taken for full: garbage collection could make it 1000.
+    /// Like [`fill`](Self::fill), with gaps counted as live: garbage collection could raise it to
+    /// 1000.
     pub fn collectable_fill(&self) -> u64 {
         let used = self.file_bytes - self.garbage_bytes;
         (used * 1000).checked_div(self.file_bytes).unwrap_or(1000)
@@ -78,20 +79,19 @@ pub(super) struct Row {
     pub(super) file: Arc<SegmentFile>,
     pub(super) end: u64,
     pub(super) live_bytes: u64,
-    /// Bytes between images, and the header: no collection saves them. Known for segments of this
-    /// startup only.
+    /// Bytes between images, and the header: collection does not free them. Known only for segments
+    /// of this startup.
     gap_bytes: u64,
     /// The newest epoch of a release (S3).
     dead_since: Epoch,
     pub(super) open: bool,
-    /// Written out since the last sync.
+    /// Written since the last sync.
     pub(super) unsynced: bool,
     /// Its name is not durable yet.
     pub(super) unnamed: bool,
-    /// Bytes appended to all segments when this one was sealed: the clock by which its age is
-    /// measured.
+    /// Bytes appended to all segments when this one was sealed; its age is measured from here.
     sealed_at: u64,
-    /// How many commits there must have been before this segment is a victim.
+    /// The number of commits from which on this segment may be a victim.
     victim_from: u64,
     /// Garbage collection could not empty it.
     pub(super) quarantined: bool,
@@ -147,7 +147,8 @@ impl Table {
         self.rows.insert(file.id, row);
     }
 
-    /// Adds a segment of an earlier startup. Ascending, so that older ones have the greater age.
+    /// Adds a segment of an earlier startup. Must be called in ascending order, so that older
+    /// segments have the greater age.
     pub(super) fn add_sealed(&mut self, file: Arc<SegmentFile>, bytes: u64) {
         let id = file.id;
         self.add_open(file);
@@ -161,7 +162,7 @@ impl Table {
         }
     }
 
-    /// Notes an image appended, and counts it as live.
+    /// Notes an appended image, and counts it as live.
     pub(super) fn appended(&mut self, location: &Location) {
         let row = self.rows.get_mut(&location.segment).expect("T3: a segment in use is in the table");
         self.appended_bytes += location.end().saturating_sub(row.end);
@@ -187,14 +188,14 @@ impl Table {
     pub(super) fn release(&mut self, location: &Location, epoch: Epoch) {
         let Some(row) = self.rows.get_mut(&location.segment) else { return };
         let left = row.live_bytes.checked_sub(u64::from(location.stored_bytes));
-        // A wrong count could unlink a file that is needed: the engine must not go on.
+        // A wrong count could unlink a needed file, so the engine must not go on.
         row.live_bytes = left.expect("S1: an image is released once for each time it was retained");
         row.dead_since = row.dead_since.max(epoch);
     }
 
-    /// Notes that nothing is appended any more. The next commit may be of an epoch that had already
-    /// ended by now. The one after it cannot be, as checkpoints do not overlap. So the segment may
-    /// be a victim after two more commits.
+    /// Notes that the segment is sealed. The next commit may be of an epoch that has already ended
+    /// by now. The commit after it cannot be, because checkpoints do not overlap. So the segment
+    /// may be a victim after two more commits.
     pub(super) fn seal(&mut self, segment: SegmentId) {
         let (sealed_at, victim_from) = (self.appended_bytes, self.commits_count + 2);
         let row = self.rows.get_mut(&segment).expect("T3: a segment in use is in the table");
@@ -203,7 +204,7 @@ impl Table {
         row.victim_from = victim_from;
     }
 
-    /// Files that have become sealed and synced since the last call.
+    /// Files that were sealed and synced since the last call.
     pub(super) fn take_closable(&mut self) -> Vec<Arc<SegmentFile>> {
         let rows = self.rows.values_mut().filter(|row| !row.open && !row.unsynced && !row.closable);
         rows.map(|row| {
@@ -238,20 +239,19 @@ impl Table {
             bytes: row.file.written_bytes(),
             is_final: row.closable,
         });
-        // A segment that has nothing in its file is named by no map.
+        // No map names a segment that has nothing in its file.
         named.filter(|named| named.bytes > 0).collect()
     }
 
-    /// How long a segment is that begins now: of a small database they are shorter, so that there
-    /// are enough of them for garbage collection to find one with little that is needed.
+    /// The length of a segment that is started now. Segments of a small database are shorter, so
+    /// that there are enough of them for garbage collection to find a mostly dead one.
     pub(super) fn full_bytes(&self, segment_bytes: u64) -> u64 {
         let live_bytes = self.rows.values().map(|row| row.live_bytes).sum::<u64>();
         segment_bytes.min((live_bytes / SEGMENTS_MIN).max(FULL_BYTES_MIN))
     }
 
-    /// The segment whose collection gains most for its cost, if any gains anything. Where space is
-    /// short, there is room for `room_bytes` copied bytes, and nothing counts but the immediate
-    /// gain.
+    /// The segment whose collection gains most for its cost, if any gains anything. If space is
+    /// short, there is space for `room_bytes` copied bytes, and only the immediate gain counts.
     pub(super) fn victim(&self, segment_bytes: u64, room_bytes: Option<u64>) -> Option<SegmentId> {
         let takes_any = planted::is_on("segment: collect what was sealed a moment ago");
         let candidate = |row: &&Row| {
@@ -271,7 +271,7 @@ impl Table {
         best.is_worth_it().then_some(best.file.id)
     }
 
-    /// Whether more commits would free a segment or make one a victim, even if nothing else
+    /// Returns whether more commits would free a segment or make one a victim, even if nothing else
     /// happens.
     pub(super) fn waits_for_commit(&self) -> bool {
         let dead = |row: &Row| !row.open && row.live_bytes == 0;
@@ -279,16 +279,16 @@ impl Table {
         self.rows.values().any(|row| dead(row) || later(row) && row.is_worth_it())
     }
 
-    /// Whether more than a quarter of an open segment is garbage, and enough of it to be worth a
-    /// file.
+    /// Returns whether more than a quarter of an open segment is garbage, and enough to be worth
+    /// ending the segment.
     pub(super) fn is_sparse(&self, segment: SegmentId, segment_bytes: u64) -> bool {
         let Some(row) = self.rows.get(&segment) else { return false };
         let garbage = row.garbage_bytes();
         garbage > row.end / 4 && garbage >= SPARSE_BYTES_MIN.min(segment_bytes / GAIN_PART)
     }
 
-    /// Cost-benefit of Rosenblum and Ousterhout 1992: space gained, times the time it will stay
-    /// gained, for the cost of reading and writing what is live.
+    /// Cost-benefit of Rosenblum and Ousterhout 1992: the space gained, times the time it will stay
+    /// free, for the cost of reading and writing the live bytes.
     fn benefit(&self, row: &Row) -> f64 {
         let u = row.needed_part();
         let age = (self.appended_bytes - row.sealed_at + 1) as f64;

@@ -1,19 +1,19 @@
-//! The end of a stream that is not in its file yet: one half is filled while the full one is
+//! The end of a stream that is not in its file yet: one half is filled while the full half is
 //! written.
 //!
 //! Invariants (T1 to T7 of docs/developers/durability.md)
 //!   T1  A byte that was appended is in its file, in the full half, or in the half being filled;
-//!       those of a file lie in this order.
-//!   T2  A full half does not change until it is written. Only the thread that writes it has it
-//!       besides the tail, and lets go of it before the half counts as written.
-//!   T3  A half counts as written when its bytes are in the file and the file is noted for the next
-//!       sync, not before: from then on readers go to the file.
+//!       the bytes of a file are in this order.
+//!   T2  A full half does not change until it is written. Only the thread that writes it has
+//!       another reference to it, and drops that before the half counts as written.
+//!   T3  A half counts as written only once its bytes are in the file and the file is noted for the
+//!       next sync; from then on readers use the file.
 //!   T4  One thread at a time writes. A half whose write failed stays full; the next thread that
 //!       needs it in the file writes it again, or gets the error.
 //!   T5  A sync does, or waits for, the write of everything that was put before it.
-//!   T6  With the last half of a segment its writer learns that the segment is to be sealed.
-//! Locks     `halves`, for copying an image in or out; never across I/O (T7).
-//! `interleaving_tests.rs` compiles this file again over loom.
+//!   T6  The thread that writes the last half of a segment learns that it has to seal the segment.
+//! Locks     `halves`, to copy an image in or out; never across I/O (T7).
+//! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
 use super::sync::{Condvar, Mutex};
 use crate::base::{planted, Result};
@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 /// A segment file, as the tail sees it.
 pub(super) trait TailFile: Clone {
-    /// Whether both are the same file.
+    /// Returns whether both are the same file.
     fn is(&self, other: &Self) -> bool;
 
-    /// Says how many bytes count as written: readers of these come to the file.
+    /// Sets how many bytes count as written: readers read these from the file.
     fn set_written_bytes(&self, bytes: u32);
 }
 
@@ -33,20 +33,20 @@ pub(super) trait TailFile: Clone {
 pub(super) struct Tail<F> {
     half_bytes: usize,
     halves: Mutex<Halves<F>>,
-    /// A write has ended, well or not.
+    /// A write has ended, successfully or not.
     write_ended: Condvar,
 }
 
 struct Halves<F> {
     filling: Half<F>,
-    /// Has no bytes when all before `filling` is in the file.
+    /// Empty when everything before `filling` is in the file.
     full: Half<F>,
     is_being_written: bool,
-    /// The segment of `full` ends with it.
+    /// `full` is the last half of its segment.
     is_last: bool,
-    /// Halves that have become full, ever.
+    /// The number of halves that ever became full.
     full_count: u64,
-    /// Halves that were written, ever.
+    /// The number of halves that were ever written.
     written_count: u64,
 }
 
@@ -70,16 +70,16 @@ impl<F: TailFile> Half<F> {
         self.bytes.is_empty()
     }
 
-    /// An empty half takes an image of any length.
+    /// Returns whether the image fits. An empty half takes an image of any length.
     fn has_room(&self, offset: u32, image: &[u8], half_bytes: usize) -> bool {
         self.is_empty() || (offset - self.start) as usize + image.len() <= half_bytes
     }
 
     fn bytes_mut(&mut self) -> &mut AlignedBytes {
-        Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while nobody writes it")
+        Arc::get_mut(&mut self.bytes).expect("T2: a half changes only while no thread writes it")
     }
 
-    /// Adds bytes at `offset`, at or after the end; the gap is zero.
+    /// Adds bytes at `offset`, at or after the end; the gap is filled with zeros.
     fn push(&mut self, offset: u32, bytes: &[u8]) {
         assert!(offset >= self.end(), "T1: segments are appended to");
         let gap_end = (offset - self.start) as usize;
@@ -96,7 +96,7 @@ impl<F: TailFile> Half<F> {
 }
 
 impl<F: TailFile> Halves<F> {
-    /// The half being filled is full, and the other one is filled from where it ends.
+    /// Makes the half being filled the full half; the other half continues where it ends.
     fn switch(&mut self, half_bytes: usize) {
         std::mem::swap(&mut self.filling, &mut self.full);
         self.filling.bytes_mut().reserve(half_bytes);
@@ -105,11 +105,11 @@ impl<F: TailFile> Halves<F> {
         self.full_count += 1;
     }
 
-    /// The full half counts as written. True if its segment ends with it.
+    /// Makes the full half count as written. Returns whether it is the last half of its segment.
     fn finish_write(&mut self, half_bytes: usize) -> bool {
         let end = self.full.end();
         self.full.bytes_mut().clear();
-        // One image may have been longer than a half.
+        // An image may have been longer than a half.
         self.full.bytes_mut().shrink_to(half_bytes);
         self.full.file.take().expect("T1: bytes belong to a file").set_written_bytes(end);
         self.written_count += 1;
@@ -117,30 +117,31 @@ impl<F: TailFile> Halves<F> {
     }
 }
 
-/// The outcome for an image that was to be put.
+/// The result of putting an image.
 pub(super) enum Put<'t, F: TailFile> {
     /// The image is in the tail. If a half became full, the caller gets its write, and does it
-    /// after it has released its locks.
+    /// after releasing its locks.
     Done(Option<Write<'t, F>>),
     /// The image is not in the tail: both halves are full. The caller repeats this failed write,
-    /// and puts again.
+    /// and puts the image again.
     After(Write<'t, F>),
 }
 
-/// The outcome for a segment that was to end.
+/// The result of ending a segment.
 pub(super) enum End<'t, F: TailFile> {
-    /// All of it is in its file.
+    /// All of the segment is in its file.
     Written,
-    /// The last half is full and not in the file yet. The writer of that half seals the segment:
-    /// the caller if it gets the write, otherwise the thread that is writing or writes it again.
+    /// The last half is full and not in the file yet. The thread that writes this half seals the
+    /// segment: the caller if it gets the write, otherwise the thread that is writing or that
+    /// repeats the write.
     Last(Option<Write<'t, F>>),
-    /// It has not ended: first this write, which has failed once, must be done.
+    /// The segment has not ended: first this write, which failed once, must be done.
     After(Write<'t, F>),
 }
 
 impl<F: TailFile> Tail<F> {
-    /// An empty tail whose halves have `half_bytes` bytes each, aligned for I/O. They are allocated
-    /// when they are needed, and kept.
+    /// An empty tail with halves of `half_bytes` bytes each, aligned for I/O. They are allocated
+    /// when first needed, and kept.
     pub(super) fn new(half_bytes: usize) -> Self {
         let halves = Halves {
             filling: Half::empty(),
@@ -153,8 +154,8 @@ impl<F: TailFile> Tail<F> {
         Self { half_bytes, halves: Mutex::new(halves), write_ended: Condvar::default() }
     }
 
-    /// Starts a segment with its header and its first image. The segment before has ended. The lock
-    /// of the stream (`open`) keeps out other calls of `start`, `put` and `end`.
+    /// Starts a segment with its header and its first image. The previous segment must have ended.
+    /// The lock of the stream (`open`) excludes other calls of `start`, `put` and `end`.
     pub(super) fn start(&self, file: F, header: &[u8], offset: u32, image: &[u8]) {
         let mut halves = self.halves.lock();
         let filling = &mut halves.filling;
@@ -165,8 +166,8 @@ impl<F: TailFile> Tail<F> {
         filling.push(offset, image);
     }
 
-    /// Puts an image at `offset`, behind all that was put before. Waits for a write that is under
-    /// way, if that half is needed.
+    /// Puts an image at `offset`, after everything that was put before. Waits for the current
+    /// write, if that half is needed.
     pub(super) fn put(&self, offset: u32, image: &[u8]) -> Put<'_, F> {
         let mut halves = self.halves.lock();
         loop {
@@ -188,7 +189,7 @@ impl<F: TailFile> Tail<F> {
         }
     }
 
-    /// Ends the segment that is appended to. Waits as `put` does.
+    /// Ends the open segment. Waits like `put` does.
     pub(super) fn end(&self) -> End<'_, F> {
         let mut halves = self.halves.lock();
         loop {
@@ -214,14 +215,15 @@ impl<F: TailFile> Tail<F> {
         }
     }
 
-    /// Halves that must have been written before all that was put so far is in the file.
+    /// The number of halves that must have been written before everything put so far is in the
+    /// file.
     pub(super) fn goal(&self) -> u64 {
         let halves = self.halves.lock();
         halves.full_count + u64::from(!halves.filling.is_empty())
     }
 
-    /// The next write on the way to `goal`; `None` when all that belongs to it is in the file.
-    /// Waits for a write that is under way (T5).
+    /// The next write needed to reach `goal`; `None` when everything up to `goal` is in the file.
+    /// Waits for the current write (T5).
     pub(super) fn next_write(&self, goal: u64) -> Option<Write<'_, F>> {
         let mut halves = self.halves.lock();
         while halves.written_count < goal {
@@ -239,7 +241,8 @@ impl<F: TailFile> Tail<F> {
         None
     }
 
-    /// Adds the bytes at `offset` of `file` to `image`, if the tail has them; false if not.
+    /// Appends the bytes at `offset` of `file` to `image`, if the tail has them; returns false if
+    /// not.
     pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut Vec<u8>) -> bool {
         let halves = self.halves.lock();
         let filling = halves.filling.part(file, offset, len);
@@ -267,19 +270,19 @@ impl<F: TailFile> Tail<F> {
     }
 }
 
-/// The right and the duty to write the full half. A write that is dropped has failed (T4).
-#[must_use = "nobody else writes as long as this lives"]
+/// The right and the duty to write the full half. If it is dropped, the write has failed (T4).
+#[must_use = "no other thread writes as long as this lives"]
 pub(super) struct Write<'t, F: TailFile> {
     tail: &'t Tail<F>,
     file: F,
     start: u32,
-    /// Gone when the write has ended.
+    /// `None` when the write has ended.
     bytes: Option<Arc<AlignedBytes>>,
 }
 
 impl<F: TailFile> Write<'_, F> {
-    /// Writes by `write`, which is told the file, the position in it and the bytes, and which notes
-    /// the file for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
+    /// Calls `write` with the file, the position in it and the bytes; `write` also notes the file
+    /// for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
     pub(super) fn run(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
         if planted::is_on("segment: count a half as written before it is") {
             return self.run_counting_early(write);
@@ -305,9 +308,9 @@ impl<F: TailFile> Write<'_, F> {
         self.bytes.as_ref().expect("T2: a write has its half until it ends")
     }
 
-    /// Ends the write. True if the half counts as written, and its segment ends with it.
+    /// Ends the write. Returns whether the half counts as written and is the last of its segment.
     fn finish(&mut self, is_written: bool) -> bool {
-        // Before somebody fills the half again (T2).
+        // Before another thread fills the half again (T2).
         self.bytes = None;
         let mut halves = self.tail.halves.lock();
         halves.is_being_written = false;

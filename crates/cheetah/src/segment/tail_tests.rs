@@ -1,5 +1,5 @@
-//! Tests of the tail through the store, on a disk that holds a write under way or refuses it (T1 to
-//! T7). All orders of the steps: `interleaving_tests.rs`.
+//! Tests of the tail through the store, on a disk that holds or refuses a write (T1 to T7).
+//! `interleaving_tests.rs` covers all orders of the steps.
 
 use super::segments::Segments;
 use super::tests::{append, open_with, read};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 type Stored = (Location, Vec<u8>);
 
-/// Segments of which a half holds some ten images, and a segment some two hundred.
+/// Segments of some two hundred images, of which a half holds some ten.
 fn config() -> Config {
     Config { segment_bytes: 256 << 10, buffer_pool_bytes: 1 << 20, ..Config::tiny() }
 }
@@ -28,8 +28,8 @@ fn open() -> (SimDisk, Segments) {
     (disk, segments)
 }
 
-/// Appends from page `first` on until a half has been given to the file. The images are told of as
-/// soon as they are appended.
+/// Appends from page `first` on until a half was written to the file. Each image is sent to
+/// `appended` at once.
 fn fill_a_half(disk: &SimDisk, segments: &Segments, first: u64, appended: &mpsc::Sender<Stored>) {
     let tell = |image| drop(appended.send(image));
     tell(append(segments, first, IMAGE_BYTES).unwrap());
@@ -47,7 +47,7 @@ fn all_are_readable(segments: &Segments, images: &[Stored]) -> bool {
     images.iter().all(|(location, image)| read(segments, location).is_ok_and(|read| &read == image))
 }
 
-/// Whether a power cut now leaves all these images.
+/// Returns whether a power cut now preserves all these images.
 fn all_are_durable(disk: &SimDisk, images: &[Stored]) -> bool {
     let again = open_with(&disk.crash(CrashPolicy::SyncedOnly, 1), &config(), 1);
     all_are_readable(&again, images)
@@ -60,8 +60,8 @@ enum Who {
     Reader,
 }
 
-/// Reads and appends while the write of a half is held; whether all went on and found its images,
-/// within `limit`.
+/// Reads and appends while the write of a half is held; returns whether all calls finished within
+/// `limit` and found their images.
 fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> bool {
     let (disk, segments) = open();
     let flushed: Vec<_> = (1..6).map(|pid| append(&segments, pid, IMAGE_BYTES).unwrap()).collect();
@@ -95,9 +95,9 @@ fn goes_on_beside_a_write(bug: Option<(Who, &'static str)>, limit: Duration) -> 
     })
 }
 
-/// More than it ever takes.
+/// Longer than it ever takes.
 const LONG: Duration = Duration::from_secs(60);
-/// A thread that is blocked until the end of the test does not need to be waited for long.
+/// Long enough for a thread that stays blocked until the end of the test.
 const SHORT: Duration = Duration::from_millis(300);
 
 #[test]
@@ -112,20 +112,20 @@ fn a_write_under_the_lock_of_readers_is_caught() {
     assert!(!goes_on_beside_a_write(Some(bug), SHORT));
 }
 
-/// Breaks T3: what counts as written is in the file, and noted for the sync.
+/// Breaks T3: a half that counts as written is in the file, and noted for the sync.
 #[test]
 fn a_half_that_counts_as_written_too_early_is_caught() {
     let bug = (Who::Writer, "segment: count a half as written before it is");
     assert!(!goes_on_beside_a_write(Some(bug), LONG));
 }
 
-/// Breaks T1: what was appended can be read.
+/// Breaks T1: everything that was appended can be read.
 #[test]
 fn a_reader_that_does_not_look_into_the_full_half_is_caught() {
     assert!(!goes_on_beside_a_write(Some((Who::Reader, "segment: read past the full half")), LONG));
 }
 
-/// Whether a sync that comes while a half is being written makes all of it durable.
+/// Returns whether a sync that starts while a half is being written makes all of the half durable.
 fn sync_beside_a_write(bug: Option<&'static str>) -> bool {
     let (disk, segments) = open();
     let (appended, images) = mpsc::channel();
@@ -153,14 +153,14 @@ fn t5_a_sync_waits_for_the_half_that_is_being_written() {
     assert!(sync_beside_a_write(None));
 }
 
-/// Breaks T5: a sync waits for all that was appended before it.
+/// Breaks T5: a sync waits for everything that was appended before it.
 #[test]
 fn a_sync_that_does_not_wait_is_caught() {
     assert!(!sync_beside_a_write(Some("segment: sync without the half that is being written")));
 }
 
-/// Whether nothing is lost when the write of a half is refused, once in the append that had filled
-/// it, and again in a sync.
+/// Returns whether nothing is lost when the write of a half is refused, once in the append that
+/// filled it, and again in a sync.
 fn survive_a_failed_write() -> Result<bool> {
     let (disk, segments) = open();
     disk.inject(Fault::on(Op::Write).forever().effect(Effect::Fail(ErrorKind::StorageFull)));
@@ -209,7 +209,7 @@ fn t4_an_append_that_needs_the_room_of_a_refused_half_gets_the_error_and_changes
     assert!(all_are_durable(&disk, &images));
 }
 
-/// Whether a segment whose last write is refused stays until it is all in its file.
+/// Returns whether a segment whose last write is refused stays until all of it is in its file.
 fn stays_until_it_is_written() -> bool {
     let (disk, segments) = open();
     let (first, _) = append(&segments, 1, 60).unwrap();
@@ -231,7 +231,7 @@ fn t6_a_segment_is_sealed_when_its_last_half_is_written() {
     assert!(stays_until_it_is_written());
 }
 
-/// Breaks T6: a sealed segment is all in its file.
+/// Breaks T6: a sealed segment is completely in its file.
 #[test]
 fn a_segment_that_is_sealed_too_early_is_caught() {
     let bug = plant("segment: seal before the last half is written");

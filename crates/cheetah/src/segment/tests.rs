@@ -1,4 +1,4 @@
-//! Tests of the segment store alone. Together with the page map: `tests/store`.
+//! Tests of the segment store alone. `tests/store` tests it together with the page map.
 
 use super::segments::Segments;
 use super::{ImageRef, Location, Stream};
@@ -160,7 +160,7 @@ fn nothing_is_removed_before_the_map_is_loaded_and_then_what_it_does_not_name() 
     assert!(read(&again, &images[0]).is_ok());
 }
 
-/// No file is left of the numbers that were given out: the number that the next one gets.
+/// Returns the ID that the next segment gets when the files of all earlier IDs were removed.
 fn number_after_all_have_gone() -> u32 {
     let disk = SimDisk::new();
     let segments = open(&disk, 40);
@@ -182,7 +182,7 @@ fn numbers_of_segments_are_not_reused_when_their_files_have_gone() {
     assert!(number_after_all_have_gone() <= 40);
 }
 
-/// Appends and meets a disk that refuses each sync: how often.
+/// Returns how many syncs appends make, on a disk that refuses each sync.
 fn syncs_of_appends() -> u64 {
     let disk = SimDisk::new();
     let segments = open_empty(&disk);
@@ -313,7 +313,8 @@ fn many_threads_append_read_and_sync() {
     assert!(totals.live_bytes > 200_000 && totals.live_bytes <= totals.file_bytes);
 }
 
-/// I3 of handles: only what nobody writes any more is opened again, to be read past the page cache.
+/// I3 of handles: only files that are no longer written are reopened for reads that bypass the page
+/// cache.
 #[test]
 fn a_file_is_opened_again_once_it_is_sealed_and_synced() {
     let disk = SimDisk::new();

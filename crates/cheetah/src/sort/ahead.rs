@@ -1,8 +1,8 @@
-//! Sorted records that a thread merges while its caller puts those before them where they go.
+//! Sorted records that a thread merges while its caller uses the previous ones.
 //!
 //! Invariants
-//!   A1  The thread has ended when this has gone, and when this has said that there are no more
-//!       records, or given an error.
+//!   A1  The thread has ended once this value is dropped, or has returned the end of the records or
+//!       an error.
 
 use super::batch::{Batch, Position};
 use super::Merge;
@@ -10,23 +10,23 @@ use crate::base::{reach, Error, Result};
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::thread::JoinHandle;
 
-/// Batches that wait for the caller.
+/// Most batches that wait for the caller.
 const WAITING_MAX: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Ahead {
     batches: Option<Receiver<Batch>>,
-    /// Takes batches back that are done with.
+    /// Returns used batches to the thread.
     empty: Sender<Batch>,
     thread: Option<JoinHandle<Result<()>>>,
     batch: Batch,
-    /// Of the current record; `None` before the first.
+    /// The current record; `None` before the first.
     position: Option<Position>,
 }
 
 impl Ahead {
-    /// Of the records of `merge`, from the first one on.
+    /// Starts a thread that merges the records of `merge`, from the first one on.
     pub(super) fn of(merge: Merge, batch_bytes: usize) -> Result<Self> {
         reach::mark("a thread merges ahead");
         let ((sender, batches), (empty, given_back)) = (sync_channel(WAITING_MAX), channel());
@@ -37,7 +37,7 @@ impl Ahead {
         Ok(Self { batches, empty, thread, batch, position: None })
     }
 
-    /// Goes to the next record; `false` at the end. Waits for it.
+    /// Goes to the next record and waits for it; returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         let position = self.position.map_or(Position::default(), |position| self.batch.behind(position));
         self.position = Some(position);
@@ -47,7 +47,7 @@ impl Ahead {
         let next = self.batches.as_ref().and_then(|batches| batches.recv().ok());
         self.position = next.is_some().then(Position::default);
         let done = std::mem::replace(&mut self.batch, next.unwrap_or_default());
-        // The thread may have ended.
+        // This fails if the thread has ended.
         let _ = self.empty.send(done);
         match self.batch.is_empty() {
             false => Ok(true),
@@ -55,14 +55,14 @@ impl Ahead {
         }
     }
 
-    /// Key and value of the record.
+    /// Key and value of the current record.
     pub(super) fn record(&self) -> (&[u8], &[u8]) {
         let found = self.position.and_then(|position| self.batch.record(position));
         found.map_or((&[], &[]), |(_, key, value)| (key, value))
     }
 
     fn end(&mut self) -> Result<()> {
-        // The sender meets that nobody receives.
+        // The thread's next send fails, which ends it.
         self.batches = None;
         let Some(thread) = self.thread.take() else { return Ok(()) };
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -73,13 +73,13 @@ impl Drop for Ahead {
     fn drop(&mut self) {
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // Nobody asks any more what has become of it.
+            // Its result is not needed any more.
             let _ = thread.join();
         }
     }
 }
 
-/// Sends all records, or those that come before nobody receives any more.
+/// Sends all records, until the receiver is dropped.
 fn merge_all(
     mut merge: Merge,
     batch_bytes: usize,

@@ -1,13 +1,13 @@
 //! Records on their way from one thread to another.
 
-/// Some records, one behind the other.
+/// Records stored one after another.
 #[derive(Default, Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
     records: Vec<Lengths>,
 }
 
-/// Of one record, and whom it is for.
+/// The lengths of a record, and its destination.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     to: u32,
@@ -15,7 +15,7 @@ struct Lengths {
     all: u32,
 }
 
-/// Where a reader of a batch is.
+/// The position of a reader in a batch.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Position {
     no: usize,
@@ -23,7 +23,7 @@ pub(super) struct Position {
 }
 
 impl Batch {
-    /// Adds a record, of which key and value come in parts.
+    /// Adds a record; its key and value are given in parts.
     pub(super) fn push(&mut self, to: usize, key: &[&[u8]], value: &[&[u8]]) {
         let start = self.bytes.len();
         key.iter().for_each(|part| self.bytes.extend_from_slice(part));
@@ -33,7 +33,7 @@ impl Batch {
         self.records.push(Lengths { to: to as u32, key: key as u32, all: all as u32 });
     }
 
-    /// Forgets all records, and keeps its memory.
+    /// Removes all records, and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
@@ -43,12 +43,12 @@ impl Batch {
         self.records.is_empty()
     }
 
-    /// Bytes of what it has.
+    /// The bytes of its content.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len() + self.records.len() * size_of::<Lengths>()
     }
 
-    /// Whom the record there is for, its key and its value; `None` behind the last one.
+    /// The destination, key and value of the record at `position`; `None` after the last record.
     pub(super) fn record(&self, position: Position) -> Option<(usize, &[u8], &[u8])> {
         let lengths = self.records.get(position.no)?;
         let record = self.bytes.get(position.at..position.at + lengths.all as usize)?;
@@ -56,7 +56,7 @@ impl Batch {
         Some((lengths.to as usize, key, value))
     }
 
-    /// The position behind that one.
+    /// The position of the next record.
     pub(super) fn behind(&self, position: Position) -> Position {
         let bytes = self.records.get(position.no).map_or(0, |lengths| lengths.all as usize);
         Position { no: position.no + 1, at: position.at + bytes }

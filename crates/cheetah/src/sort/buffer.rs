@@ -1,24 +1,24 @@
-//! The records of a sorter that are in memory.
+//! The in-memory records of a sorter.
 //!
 //! Invariants
-//!   B1  Pieces and places are counted in the share of the sorter before they are allocated.
-//!   B2  A record lies in one piece as a whole, its key first.
-//!   B3  Parts of a buffer have different records, so each may be sorted by a thread of its own.
+//!   B1  Pieces and places are counted in the sorter's share before they are allocated.
+//!   B2  A record is contiguous in one piece, key first.
+//!   B3  Parts of a buffer have different records, so each may be sorted by its own thread.
 
 use super::memory::Share;
 use crate::base::{Error, Result};
 use std::ops::Range;
 
-/// Bytes of the key that are compared without looking at it: those behind what all keys have in
-/// common.
+/// Bytes of the key that are compared without reading the record: those after the common prefix of
+/// all keys.
 const PREFIX_BYTES: usize = 16;
-/// Records whose bytes are fetched together: they come in the order of their keys, and lie in that
-/// in which they were added.
+/// The number of records whose bytes are prefetched together: they are needed in the order of their
+/// keys, and stored in the order in which they were added.
 pub(super) const FETCHED_TOGETHER: usize = 64;
-/// Part of a piece that the places of the first records take.
+/// The first places take this part of the size of a piece.
 const FIRST_PLACES_PART: usize = 128;
 
-/// Where a record is, and, from the sort on, a part of its key.
+/// The position of a record, and, once sorted, a part of its key.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     prefix: u128,
@@ -32,21 +32,21 @@ struct Place {
 #[derive(Debug)]
 pub(super) struct Buffer {
     piece_bytes: usize,
-    /// Whether its first piece is the one that the sorter has for certain (S2).
+    /// Whether its first piece is the sorter's guaranteed one (S2).
     has_certain_piece: bool,
     pieces: Vec<Vec<u8>>,
-    /// The piece that is being filled; those behind it are empty.
+    /// The piece that is being filled; later ones are empty.
     filling: usize,
     places: Vec<Place>,
 }
 
 impl Buffer {
-    /// Without records; the first one of a sorter.
+    /// An empty buffer; the first one of a sorter.
     pub(super) fn new(piece_bytes: usize) -> Self {
         Self { piece_bytes, has_certain_piece: true, pieces: Vec::new(), filling: 0, places: Vec::new() }
     }
 
-    /// Half of the memory of one without records, for another one; `None` when there is too little.
+    /// Moves half of the memory of an empty buffer to a new one; `None` if there is too little.
     pub(super) fn split(&mut self) -> Option<Self> {
         debug_assert!(self.is_empty(), "only an empty buffer is split");
         if self.pieces.len() < 2 {
@@ -63,8 +63,8 @@ impl Buffer {
         self.places.is_empty()
     }
 
-    /// Adds a record, of which key and value come in parts. `false` when there is no room, nor more
-    /// in the share: not if the buffer is empty.
+    /// Adds a record; its key and value are given in parts. Returns `false` if there is no space,
+    /// neither here nor in the share; an empty buffer always has space.
     pub(super) fn push(&mut self, share: &mut Share, key: &[&[u8]], value: &[&[u8]]) -> bool {
         let bytes_of = |parts: &[&[u8]]| parts.iter().map(|part| part.len()).sum::<usize>();
         let (key_len, value_len) = (bytes_of(key), bytes_of(value));
@@ -92,7 +92,7 @@ impl Buffer {
         true
     }
 
-    /// Makes sure that the piece that is being filled has room for `bytes` bytes.
+    /// Makes sure that the piece that is being filled has space for `bytes` bytes.
     fn has_room(&mut self, share: &mut Share, bytes: usize) -> bool {
         let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= bytes;
         while let Some(piece) = self.pieces.get(self.filling) {
@@ -106,7 +106,7 @@ impl Buffer {
         }
         let is_first = self.has_certain_piece && self.pieces.is_empty() && bytes <= self.piece_bytes;
         let more = bytes.max(self.piece_bytes);
-        // The first piece is the sorter's in any case (S2).
+        // The first piece always belongs to the sorter (S2).
         let is_too_large = !self.is_empty() && share.is_too_large();
         if !is_first && (is_too_large || !self.take(share, more)) {
             return false;
@@ -126,7 +126,7 @@ impl Buffer {
         self.is_empty()
     }
 
-    /// The records in `count` parts (B3), or fewer.
+    /// The records in at most `count` parts (B3).
     pub(super) fn parts(&mut self, count: usize) -> impl Iterator<Item = Part<'_>> {
         let Self { pieces, places, .. } = self;
         let pieces = &*pieces;
@@ -139,9 +139,8 @@ impl Buffer {
         Part { pieces: &self.pieces, places: &mut self.places }
     }
 
-    /// Puts the records of each of `parts` parts, or fewer, in the order of their keys, each by a
-    /// thread that ends before this does; the numbers of their records. `Io` when a thread cannot
-    /// be started.
+    /// Sorts each of at most `parts` parts by key, each on a thread that ends before this returns.
+    /// Returns the indexes of each part's records. Returns `Io` if a thread cannot be started.
     pub(super) fn sort(&mut self, parts: usize) -> Result<Vec<Range<usize>>> {
         let common = common_bytes(&self.pieces, &self.places);
         let (mut sorted, mut count) = (Vec::new(), 0);
@@ -162,16 +161,15 @@ impl Buffer {
         })
     }
 
-    /// Whether the record of one number is before that of the other one, once [`sort`](Self::sort)
-    /// has been there.
+    /// Returns whether record `one` is before record `other`, after [`sort`](Self::sort).
     pub(super) fn is_before(&self, one: usize, other: usize) -> bool {
         let (Some(one), Some(other)) = (self.places.get(one), self.places.get(other)) else { return false };
         let key = |place| key_of(&self.pieces, place);
         one.prefix < other.prefix || (one.prefix == other.prefix && key(one) < key(other))
     }
 
-    /// Fetches the bytes of the next records, from this number on: otherwise the processor would
-    /// wait for those of each one by itself.
+    /// Prefetches the bytes of the next records, from `no` on: otherwise the processor would wait
+    /// for each record separately.
     pub(super) fn fetch(&self, no: usize) {
         fetch(&self.pieces, &self.places, no);
     }
@@ -181,19 +179,19 @@ impl Buffer {
         self.places.get(no).map_or((&[], &[]), |place| record_of(&self.pieces, place))
     }
 
-    /// Hears that another one of its sorter has gone.
+    /// Takes over the guaranteed piece if `gone`, another buffer of the same sorter, had it.
     pub(super) fn replace(&mut self, gone: Self) {
         self.has_certain_piece |= gone.has_certain_piece;
     }
 
-    /// Bytes of memory that it has, the certain piece among them also before it is there.
+    /// The bytes of memory that it has. The guaranteed piece counts even before it is allocated.
     pub(super) fn bytes(&self) -> usize {
         let certain = if self.has_certain_piece && self.pieces.is_empty() { self.piece_bytes } else { 0 };
         let places_bytes = self.places.capacity() * size_of::<Place>();
         certain + self.pieces.iter().map(Vec::capacity).sum::<usize>() + places_bytes
     }
 
-    /// Forgets all records, and keeps what memory it may.
+    /// Removes all records, and keeps as much memory as the share allows.
     pub(super) fn clear(&mut self, share: &Share) {
         self.places.clear();
         let piece_bytes = self.piece_bytes;
@@ -207,7 +205,7 @@ impl Buffer {
     }
 }
 
-/// Some of the records of a buffer.
+/// Some records of a buffer.
 #[derive(Debug)]
 pub(super) struct Part<'b> {
     pieces: &'b [Vec<u8>],
@@ -215,12 +213,12 @@ pub(super) struct Part<'b> {
 }
 
 impl Part<'_> {
-    /// Puts its records in the order of their keys.
+    /// Sorts its records by key.
     pub(super) fn sort(&mut self) {
         self.sort_behind(common_bytes(self.pieces, self.places));
     }
 
-    /// The same, when all keys begin with the same `common` bytes.
+    /// Like [`sort`](Self::sort), if all keys begin with the same `common` bytes.
     fn sort_behind(&mut self, common: usize) {
         let Self { pieces, places } = self;
         let key = |place: &Place| key_of(pieces, place).get(common..).unwrap_or_default();
@@ -228,7 +226,7 @@ impl Part<'_> {
         places.sort_unstable_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| key(a).cmp(key(b))));
     }
 
-    /// Hands key and value of each record to `f`, in the order in which they are now.
+    /// Calls `f` with key and value of each record, in their current order.
     pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         for (no, place) in self.places.iter().enumerate() {
             if no % FETCHED_TOGETHER == 0 {
@@ -263,7 +261,7 @@ fn key_of<'p>(pieces: &'p [Vec<u8>], place: &Place) -> &'p [u8] {
     key.unwrap_or_default()
 }
 
-/// How many bytes all keys begin with in common.
+/// The length of the common prefix of all keys.
 fn common_bytes(pieces: &[Vec<u8>], places: &[Place]) -> usize {
     let Some((first, others)) = places.split_first() else { return 0 };
     let first = key_of(pieces, first);

@@ -1,13 +1,12 @@
-//! Sorters that a thread fills, while its caller goes on to the records that follow.
+//! Sorters that a thread fills while its caller produces the next records.
 //!
 //! Invariants
 //!   F1  Each sorter gets its records in the order in which they were pushed.
-//!   F2  The thread has ended when this has gone, whatever the reason.
-//!   F3  Few records need no thread: it begins with the first ones that are worth it. It ends when
-//!       memory is full: from then on sorters have threads of their own that write.
-//! Blocking  [`Filling::push`] waits while two batches are on their way.
-//! Errors    Those of the sorters, at one of the calls that follow; nothing may be pushed after an
-//!           error.
+//!   F2  Once this value is dropped, for whatever reason, the thread has ended.
+//!   F3  Few records need no thread: it starts once there are enough. It ends when memory is full:
+//!       from then on sorters have threads of their own that write.
+//! Blocking  [`Filling::push`] waits while two batches are queued.
+//! Errors    Those of the sorters, returned by a later call; nothing may be pushed after an error.
 
 use super::batch::{Batch, Position};
 use super::Sorter;
@@ -17,9 +16,9 @@ use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Batches that wait for the thread.
+/// Most batches that wait for the thread.
 const WAITING_MAX: usize = 2;
-/// Bytes of records from which on a thread fills the sorters.
+/// The bytes of records at which a thread takes over.
 const THREAD_BYTES: usize = 1 << 20;
 
 const AFTER_ERROR: &str = "nothing is pushed after an error";
@@ -29,17 +28,17 @@ const AFTER_ERROR: &str = "nothing is pushed after an error";
 pub struct Filling {
     batch: Batch,
     batch_bytes: usize,
-    /// Bytes to come before a thread begins.
+    /// Bytes left until a thread starts.
     bytes_left: usize,
     filler: Filler,
 }
 
 #[derive(Debug)]
 enum Filler {
-    /// The caller, until there are enough.
+    /// The caller fills the sorters, until there are enough records.
     First(Vec<Sorter>),
     Thread(Thread),
-    /// The caller, to the end.
+    /// The caller fills the sorters to the end.
     Own(Vec<Sorter>),
     /// There was an error.
     None,
@@ -48,14 +47,14 @@ enum Filler {
 #[derive(Debug)]
 struct Thread {
     sender: Option<SyncSender<Batch>>,
-    /// Batches that it has done with.
+    /// Batches that the thread has used.
     empty: Receiver<Batch>,
     has_spilled: Arc<AtomicBool>,
     handle: Option<JoinHandle<Result<Vec<Sorter>>>>,
 }
 
 impl Filling {
-    /// Of these sorters.
+    /// Fills `sorters`.
     pub fn new(sorters: Vec<Sorter>) -> Self {
         let batch_bytes = sorters.first().map_or(1, Sorter::batch_bytes);
         let filler = if statement_threads() > 1 { Filler::First(sorters) } else { Filler::Own(sorters) };
@@ -68,7 +67,7 @@ impl Filling {
         self
     }
 
-    /// Adds a record to the sorter of that number, which must be there. Key and value come in
+    /// Adds a record to the sorter with index `no`, which must exist. Key and value are given in
     /// parts.
     pub fn push(&mut self, no: usize, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if let Filler::Own(sorters) = &mut self.filler {
@@ -81,7 +80,7 @@ impl Filling {
         }
     }
 
-    /// The sorters with all their records.
+    /// Returns the sorters with all their records.
     pub fn finish(mut self) -> Result<Vec<Sorter>> {
         self.hand_over()?;
         match std::mem::replace(&mut self.filler, Filler::None) {
@@ -128,7 +127,7 @@ impl Thread {
         Ok(Self { sender: Some(sender), empty, has_spilled, handle: Some(handle) })
     }
 
-    /// Waits until there is room for the batch.
+    /// Waits until there is space for the batch.
     fn send(mut self, batch: Batch) -> Result<Self> {
         match self.sender.as_ref().map(|sender| sender.send(batch)) {
             Some(Ok(())) => Ok(self),
@@ -147,7 +146,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(handle) = self.handle.take() {
-            // Nobody asks any more what has become of it.
+            // Its result is not needed any more.
             let _ = handle.join();
         }
     }
@@ -165,7 +164,7 @@ fn fill_all(
             has_spilled.store(true, Relaxed);
         }
         batch.clear();
-        // Nobody may need it any more.
+        // This fails if the caller has dropped its end.
         let _ = empty.send(batch);
     }
     Ok(sorters)
@@ -181,5 +180,5 @@ fn fill(sorters: &mut [Sorter], batch: &Batch) -> Result<()> {
 }
 
 fn sorter(sorters: &mut [Sorter], no: usize) -> &mut Sorter {
-    sorters.get_mut(no).expect("the caller names sorters that are there")
+    sorters.get_mut(no).expect("the caller names existing sorters")
 }

@@ -1,15 +1,16 @@
 //! The memory that all sorters share.
 //!
 //! Invariants
-//!   S1  All sorters together stay within the limit, but for the part that cannot be less: a record
-//!       longer than a piece, and the places of its first records, of each sorter; and eight pieces
-//!       of records on their way between two threads, once there is a MiB of them, for each pair of
-//!       threads of a statement.
-//!   S2  Each has one piece for certain, from its beginning; a quarter of the limit is for these.
-//!       The rest is taken in the order of arrival, up to an even share each: a sorter that has
-//!       more because fewer were there gives back when it has written a run.
-//!   S5  All sorters together have as many threads that write while they take more as one statement
-//!       may use.
+//!   S1  All sorters together stay within the limit, except for the unavoidable minimum: for each
+//!       sorter, a record longer than a piece and the places of the first records; and, once a
+//!       statement has a MiB of records, eight pieces of records in transit for each pair of its
+//!       threads.
+//!   S2  Each sorter has one guaranteed piece from its creation; a quarter of the limit is reserved
+//!       for these pieces. The rest is taken in the order of requests, up to an even share each. A
+//!       sorter that has more, because there were fewer sorters when it took the memory, frees the
+//!       excess when it has written a run.
+//!   S5  All sorters together have at most as many writing threads as one statement may use. Such a
+//!       thread writes while its sorter takes more records.
 
 use crate::base::statement_threads;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -18,12 +19,12 @@ use std::sync::Arc;
 
 /// Largest piece.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// Part of the memory that a piece takes when that is less.
+/// A piece is this part of the memory, if that is less.
 const PIECE_PART: usize = 64;
-/// Part of the memory that is for the pieces that sorters have for certain.
+/// The part of the memory that is reserved for guaranteed pieces.
 const CERTAIN_PART: usize = 4;
-/// Sorters at a time, as each may have a file open: with those of segments fewer than the usual
-/// limit of 1024.
+/// Most sorters at a time. Each may have a file open; together with segment files they must stay
+/// below the usual limit of 1024.
 const SORTERS_MAX: usize = 256;
 
 /// See the module.
@@ -32,17 +33,17 @@ pub struct SortMemory {
     limit: usize,
     budget: Arc<MemoryBudget>,
     state: Mutex<State>,
-    /// The most that has ever been in use.
+    /// The most memory ever in use.
     #[cfg(test)]
     pub(super) peak_bytes: std::sync::atomic::AtomicUsize,
 }
 
 #[derive(Default, Debug)]
 struct State {
-    /// Beside the pieces that sorters have for certain.
+    /// Bytes taken in addition to the guaranteed pieces.
     taken: usize,
     sorters: usize,
-    /// Threads that write runs while their sorters take more.
+    /// Threads that write runs while their sorters take more records.
     writers: usize,
 }
 
@@ -80,22 +81,23 @@ impl SortMemory {
         self.limit
     }
 
-    /// Bytes that are taken and given back at a time.
+    /// Bytes that are taken and freed at a time.
     pub(super) fn piece_bytes(&self) -> usize {
         (self.limit / PIECE_PART).clamp(1, PIECE_BYTES_MAX)
     }
 
-    /// Bytes that may be taken beside the pieces.
+    /// Bytes that may be taken in addition to the guaranteed pieces.
     fn more_limit(&self) -> usize {
         self.limit - self.limit / CERTAIN_PART
     }
 
-    /// Shares for `count` sorters; `None` when there are too many already.
+    /// Shares for `count` sorters; `None` if there are too many sorters already.
     pub fn join(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
         self.join_within(count, 1)
     }
 
-    /// As [`join`](Self::join), for who can do without: half of all sorters is left to others.
+    /// Like [`join`](Self::join), for callers that can do without: leaves half of all sorters to
+    /// others.
     pub fn join_leaving_half(self: &Arc<Self>, count: usize) -> Option<Vec<Share>> {
         self.join_within(count, 2)
     }
@@ -113,7 +115,7 @@ impl SortMemory {
     }
 }
 
-/// The memory of one sorter; given back when it goes.
+/// The memory of one sorter; freed on drop.
 #[derive(Debug)]
 pub struct Share {
     memory: Arc<SortMemory>,
@@ -126,12 +128,12 @@ impl Share {
         self.bytes
     }
 
-    /// Bytes that are taken and given back at a time.
+    /// Bytes that are taken and freed at a time.
     pub fn piece_bytes(&self) -> usize {
         self.memory.piece_bytes()
     }
 
-    /// Takes `bytes` more, unless all have as much as they may, or this one its even share.
+    /// Takes `bytes` more, unless the limit or the sorter's even share would be exceeded.
     pub fn take(&mut self, bytes: usize) -> bool {
         let mut state = self.memory.state.lock();
         let (limit, has) = (self.memory.more_limit(), self.bytes - self.piece_bytes());
@@ -144,8 +146,8 @@ impl Share {
         true
     }
 
-    /// The right to have a thread write a run meanwhile; `None` when others have as many as there
-    /// may be.
+    /// The right to have a thread write a run in parallel; `None` if there are as many such threads
+    /// as allowed.
     pub(super) fn writer(&self) -> Option<Writer> {
         let mut state = self.memory.state.lock();
         if state.writers >= statement_threads() {
@@ -155,7 +157,7 @@ impl Share {
         Some(Writer(Arc::clone(&self.memory)))
     }
 
-    /// Takes `bytes` more, without regard to the others (S1).
+    /// Takes `bytes` more, regardless of the limit (S1).
     pub(super) fn take_in_any_case(&mut self, bytes: usize) {
         self.memory.state.lock().taken += bytes;
         self.grow(bytes);
@@ -166,13 +168,13 @@ impl Share {
         self.memory.add(bytes);
     }
 
-    /// Whether others have come since it took its memory.
+    /// Returns whether it exceeds its even share, because other sorters were created since.
     pub(super) fn is_too_large(&self) -> bool {
         let sorters = self.memory.state.lock().sorters;
         self.bytes - self.piece_bytes() > self.memory.more_limit() / sorters.max(1)
     }
 
-    /// Gives back what exceeds `bytes`, and keeps its piece.
+    /// Frees what exceeds `bytes`, except the guaranteed piece.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes.max(self.piece_bytes()));
         self.bytes -= less;

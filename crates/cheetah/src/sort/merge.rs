@@ -1,5 +1,4 @@
-//! Records in the order of their keys, from memory or from several runs, or as a thread merges
-//! them.
+//! Records in the order of their keys: from memory, from several runs, or merged by a thread.
 
 use super::ahead::Ahead;
 use super::buffer::{Buffer, FETCHED_TOGETHER};
@@ -8,7 +7,7 @@ use super::runs::{Run, RunReader};
 use crate::base::Result;
 use std::ops::Range;
 
-/// See the module. Records with equal keys come one after the other, in any order.
+/// See the module. Records with equal keys are adjacent, in any order.
 pub struct Merge(Source);
 
 enum Source {
@@ -23,7 +22,7 @@ impl std::fmt::Debug for Merge {
     }
 }
 
-/// The records of a buffer, of which some parts are sorted, with their memory.
+/// The records of a buffer whose parts are sorted, and their memory.
 struct InMemory {
     buffer: Buffer,
     parts: Vec<Sorted>,
@@ -32,8 +31,8 @@ struct InMemory {
     _share: Share,
 }
 
-/// The numbers of records in the order of their keys, those that are still to come, and where they
-/// have begun.
+/// The indexes of the records of a part that remain, in the order of their keys, and the index of
+/// the part's first record.
 struct Sorted {
     start: usize,
     left: Range<usize>,
@@ -75,8 +74,8 @@ impl InMemory {
     }
 }
 
-/// Runs that are read at once. `heap` has the numbers of those that are not at their end, the one
-/// with the smallest key first, and each before those at twice its place and behind that.
+/// Runs that are read together. `heap` is a binary heap of the indexes of unfinished runs, with the
+/// smallest key first.
 pub(super) struct Runs {
     readers: Vec<RunReader>,
     heap: Vec<usize>,
@@ -85,7 +84,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// These runs.
+    /// Starts to read these runs.
     pub(super) fn of(runs: &[Run], share: Option<Share>) -> Result<Self> {
         let mut readers: Vec<_> = runs.iter().map(Run::reader).collect();
         let mut heap = Vec::with_capacity(readers.len());
@@ -99,7 +98,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Goes to the next record; `false` at the end.
+    /// Goes to the next record; returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if std::mem::replace(&mut self.is_on_record, true) {
             if let Some(reader) = self.heap.first().and_then(|&no| self.readers.get_mut(no)) {
@@ -121,7 +120,7 @@ impl Runs {
         self.heap.get(at).and_then(|&no| self.readers.get(no)).map(RunReader::key)
     }
 
-    /// Moves what is at this place behind those with smaller keys.
+    /// Sifts the run at `at` down the heap.
     fn sink(&mut self, mut at: usize) {
         loop {
             let mut least = at;
@@ -142,7 +141,7 @@ impl Runs {
 }
 
 impl Merge {
-    /// Sorts the records in memory, in `parts` parts or fewer, each by a thread.
+    /// Sorts the records in memory, in at most `parts` parts, each on a thread.
     pub(super) fn of_memory(mut buffer: Buffer, parts: usize, share: Share) -> Result<Self> {
         let sorted = |records: Range<usize>| Sorted { start: records.start, left: records };
         let parts = buffer.sort(parts)?.into_iter().map(sorted).collect();
@@ -158,7 +157,7 @@ impl Merge {
         Ok(Self(Source::Ahead(Ahead::of(self, batch_bytes)?)))
     }
 
-    /// Goes to the next record, to the first one at first; `false` at the end. May do I/O.
+    /// Goes to the next record, initially to the first; returns `false` at the end. May do I/O.
     pub fn advance(&mut self) -> Result<bool> {
         match &mut self.0 {
             Source::Memory(memory) => Ok(memory.advance()),
@@ -167,7 +166,7 @@ impl Merge {
         }
     }
 
-    /// Key and value of the record.
+    /// Key and value of the current record.
     pub fn record(&self) -> (&[u8], &[u8]) {
         match &self.0 {
             Source::Memory(memory) => memory.record(),

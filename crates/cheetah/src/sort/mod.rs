@@ -1,8 +1,9 @@
-//! External sorting: records by key, in a bounded buffer and in compressed runs on disk.
+//! External sorting: records by key, in a buffer of limited size and in compressed runs on disk.
 //!
-//! A [`Sorter`] takes records in any order. When its memory is full it sorts what it has and writes
-//! it as a *run*; at the end all runs are merged. Files of runs need no durability: they lose their
-//! name as soon as they are there, and a startup removes what a crash has left ([`TempFiles`]).
+//! A [`Sorter`] takes records in any order. When its memory is full it sorts its records and writes
+//! them as a *run*; at the end all runs are merged. Files of runs need no durability: they are
+//! unlinked as soon as they are created, and a startup removes those that a crash left
+//! ([`TempFiles`]).
 
 mod ahead;
 mod batch;

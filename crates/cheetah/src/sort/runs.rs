@@ -1,20 +1,20 @@
-//! Sorted runs in files: blocks of records, compressed, each under a checksum.
+//! Sorted runs in files: blocks of records, compressed, each with a checksum.
 //!
 //! ```text
-//! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of what is stored
+//! block:   0 4 bytes of the records  4 4 bytes stored  8 4 crc32c of the stored bytes
 //!          12 8 number of the block  20 . stored
-//! stored:  the records, compressed with lz4; as they are if that makes them no shorter; closed in
-//!          an encrypted database
+//! stored:  the records, compressed with lz4, or as they are if lz4 does not
+//!          shorten them; encrypted in an encrypted database
 //! record:  varint bytes of the key, varint bytes of the value, key, value
 //! ```
 //!
 //! Invariants
-//!   R1  A file is unlinked when it has been created: nothing of it is left once nobody has it
-//!       open. Files that a crash brings back go at the next startup.
-//!   R2  No file is synced: its contents are of use to the process that has written it only.
-//!   R3  In an encrypted database a file is closed with a key of its own, of random bytes, which is
-//!       nowhere but in memory. Each block that is begun has the next number for its nonce, also
-//!       after a write that failed (E3).
+//!   R1  A file is unlinked once it has been created: it disappears when it is closed. Files that a
+//!       crash restores are removed at the next startup.
+//!   R2  No file is synced: its contents are of use only to the process that wrote it.
+//!   R3  In an encrypted database a file is encrypted with a key of its own, of random bytes, which
+//!       exists only in memory. Each block, even after a failed write, has a new number as its
+//!       nonce (E3).
 
 use crate::base::{planted, Error, Result};
 use crate::durable::Durable;
@@ -30,17 +30,17 @@ use zeroize::Zeroizing;
 
 /// Directory of the files.
 const DIRECTORY: &str = "tmp";
-/// Bytes before what is stored of a block.
+/// Bytes of a block before the stored bytes.
 const HEAD_BYTES: usize = 20;
-/// Where the number of a block stands.
+/// The position of a block's number.
 const NUMBER_AT: usize = 12;
-/// The name of the files in errors, as they have none.
+/// The name of the files in errors: they have no paths.
 const PLACE: &str = "a file of sorted runs";
 
-/// Is asked whether this number of bytes more may be written.
+/// Asks whether this many more bytes may be written.
 type Space = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
-/// Where files of runs come from.
+/// Creates files for runs.
 pub struct TempFiles {
     durable: Arc<Durable>,
     keys: Arc<Keys>,
@@ -55,8 +55,8 @@ impl std::fmt::Debug for TempFiles {
 }
 
 impl TempFiles {
-    /// Removes what an earlier process has left. `space` is asked before bytes are written, and may
-    /// refuse them.
+    /// Removes the files that an earlier process left. `space` is called before bytes are written,
+    /// and may refuse them.
     pub fn open(
         durable: Arc<Durable>,
         keys: Arc<Keys>,
@@ -73,7 +73,7 @@ impl TempFiles {
         Ok(Arc::new(Self { durable, keys, space: Box::new(space), next: AtomicU64::new(1) }))
     }
 
-    /// A new file, without a name (R1).
+    /// A new file without a name (R1).
     fn create(&self) -> Result<Arc<dyn File>> {
         let disk = self.durable.disk();
         disk.create_dir(DIRECTORY).map_err(|error| Error::io("create", DIRECTORY, error))?;
@@ -83,7 +83,7 @@ impl TempFiles {
         Ok(file)
     }
 
-    /// The key stream that closes a new file.
+    /// The key stream that encrypts a new file.
     fn stream(&self) -> Result<Option<Arc<KeyStream>>> {
         if self.keys.system().is_none() {
             return Ok(None);
@@ -96,7 +96,7 @@ impl TempFiles {
     }
 }
 
-/// A run, which keeps its file.
+/// A run, which keeps its file open.
 pub(super) struct Run {
     file: Arc<dyn File>,
     stream: Option<Arc<KeyStream>>,
@@ -110,17 +110,17 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Begins to read it.
+    /// Starts to read it.
     pub(super) fn reader(&self) -> RunReader {
         RunReader::new(Arc::clone(&self.file), self.stream.clone(), self.bytes.clone())
     }
 }
 
-/// A file to which runs are written, one behind the other.
+/// A file to which runs are written, one after another.
 pub(super) struct RunFile {
     files: Arc<TempFiles>,
     file: Arc<dyn File>,
-    /// Where the run begins that is being written.
+    /// The start of the run that is being written.
     start: u64,
     end: u64,
     stream: Option<Arc<KeyStream>>,
@@ -144,13 +144,14 @@ impl RunFile {
         Ok(Self { files, file, start: 0, end: 0, stream, next_block: 0, block_bytes, block, packed })
     }
 
-    /// Whether another run may be written to it: no, if it is plain and there is a key by now (E3).
+    /// Returns whether another run may be written to it: not if it is unencrypted and there is a
+    /// key by now (E3).
     pub(super) fn may_go_on(&self) -> bool {
         let is_left = self.is_plain() && self.files.keys.system().is_some();
         !is_left || planted::is_on("encryption: go on with a plain file of runs")
     }
 
-    /// Whether its runs are in plain text.
+    /// Returns whether its runs are unencrypted.
     pub(super) fn is_plain(&self) -> bool {
         self.stream.is_none()
     }
@@ -188,7 +189,7 @@ impl RunFile {
         let packed = lz4_flex::block::compress_into(&self.block, body).unwrap_or(self.block.len());
         let stored = packed.min(self.block.len());
         if stored == self.block.len() {
-            body.get_mut(..stored).expect("there is room for more").copy_from_slice(&self.block);
+            body.get_mut(..stored).expect("the buffer has space for more").copy_from_slice(&self.block);
         }
         let (number, body) = (self.next_block, body.get_mut(..stored).unwrap_or_default());
         if !planted::is_on("encryption: keep the number of a block that failed") {
@@ -238,7 +239,7 @@ impl RunReader {
         self.block.get(self.value.clone()).unwrap_or_default()
     }
 
-    /// Goes to the next record; `false` at the end.
+    /// Goes to the next record; returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if self.next == self.block.len() {
             if self.left.is_empty() {
@@ -254,7 +255,7 @@ impl RunReader {
         let lengths = length()
             .zip(length())
             .filter(|(key, value)| self.block.len() - self.next >= key.saturating_add(*value));
-        let Some((key, value)) = lengths else { return Err(damaged("a record does not lie in its block")) };
+        let Some((key, value)) = lengths else { return Err(damaged("a record exceeds its block")) };
         self.key = self.next..self.next + key;
         self.value = self.key.end..self.key.end + value;
         self.next = self.value.end;

@@ -1,12 +1,12 @@
-//! Takes records in any order and gives them back in that of their keys.
+//! Takes records in any order and returns them in the order of their keys.
 //!
 //! Invariants
-//!   S3  Runs are written with what the buffer holds, and merged with blocks that fit into the same
-//!       share: in several passes when there are too many runs for that.
-//!   S4  A large buffer becomes several runs at first, each in a file of its own, written by as
-//!       many threads; they end before the call does. From then on it is two buffers with half of
-//!       the memory each: one is written by a thread while the other one is filled.
-//! Errors    `DiskFull` and `Io` of the files; after an error the sorter is of no more use.
+//!   S3  Runs are written with the buffer's records, and merged with blocks that fit into the same
+//!       share; in several passes if there are too many runs for that.
+//!   S4  The first time, a large buffer is written as several runs, each in a file of its own, by
+//!       as many threads; they end before the call does. From then on there are two buffers with
+//!       half of the memory each: a thread writes one while the other is filled.
+//! Errors    `DiskFull` and `Io` of the files; after an error the sorter can no longer be used.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Share;
@@ -17,11 +17,12 @@ use crate::base::{reach, statement_threads, Error, Result};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 
-/// Part of a piece that a block of a run takes.
+/// A block of a run takes this part of a piece.
 const BLOCK_PART: usize = 4;
-/// The memory of a reader of a run, in blocks: one that is packed, and one that is not.
+/// The memory of a run's reader, in blocks: one compressed, and one decompressed.
 const BLOCKS_PER_RUN: usize = 2;
-/// Pieces that a batch of records takes: threads that meet more often take more time for that.
+/// Size of a batch of records in pieces: with smaller batches, threads spend more time on
+/// synchronization.
 const BATCH_PIECES: usize = 2;
 /// Memory of a buffer for each thread that writes it.
 const THREAD_BYTES: usize = 4 << 20;
@@ -33,9 +34,9 @@ pub struct Sorter {
     share: Share,
     buffer: Buffer,
     other: Other,
-    /// One for each thread that has written so far, but for the one that is writing.
+    /// One file for each thread that has written so far, except the one being written.
     written: Vec<RunFile>,
-    /// Bytes of files to which no more is written.
+    /// Bytes of files to which nothing more is written.
     left_bytes: u64,
     runs: Vec<Run>,
     block_bytes: usize,
@@ -65,7 +66,7 @@ impl Sorter {
         Self { thread_bytes: usize::MAX, ..self }
     }
 
-    /// Adds a record, of which key and value come in parts. May write a run.
+    /// Adds a record; its key and value are given in parts. May write a run.
     pub fn push(&mut self, key: &[&[u8]], value: &[&[u8]]) -> Result<()> {
         if !self.buffer.push(&mut self.share, key, value) {
             self.spill()?;
@@ -75,7 +76,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Bytes that were written to disk so far, but for the run that is being written.
+    /// Bytes written to disk so far, except those of the run being written.
     pub fn spilled_bytes(&self) -> u64 {
         let before = match &self.other {
             Other::Full(writing) => writing.bytes_before(),
@@ -84,7 +85,7 @@ impl Sorter {
         before + self.left_bytes + self.written.iter().map(RunFile::bytes).sum::<u64>()
     }
 
-    /// Bytes of all records so far, in memory (with what is free there) and on disk.
+    /// Bytes of all records so far, in memory (including free space there) and on disk.
     pub fn bytes(&self) -> u64 {
         self.spilled_bytes() + self.share.bytes() as u64
     }
@@ -105,7 +106,7 @@ impl Sorter {
         !matches!(self.other, Other::None)
     }
 
-    /// Makes room: the records in the buffer are written, or being written, afterwards.
+    /// Makes space: on return, the records in the buffer have been written, or are being written.
     fn spill(&mut self) -> Result<()> {
         reach::mark("sorter spilled");
         self.take_back()?;
@@ -131,7 +132,8 @@ impl Sorter {
         }
     }
 
-    /// Writes no more to files that were begun before anything was encrypted. Their runs keep them.
+    /// Stops writing to files that were started before anything was encrypted. Their runs keep
+    /// them.
     fn leave_plain_files(&mut self) {
         let (go_on, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.written).into_iter().partition(RunFile::may_go_on);
@@ -139,7 +141,7 @@ impl Sorter {
         self.written = go_on;
     }
 
-    /// Waits for the buffer that is being written, which is empty afterwards.
+    /// Waits for the buffer that is being written; it is empty then.
     fn take_back(&mut self) -> Result<()> {
         let writing = match std::mem::replace(&mut self.other, Other::None) {
             Other::Full(writing) => writing,
@@ -157,8 +159,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// Gives back what is too much, when something has been written; not while the other buffer is
-    /// still being written.
+    /// Frees excess memory after something was written; not while the other buffer is still being
+    /// written.
     fn give_back(&mut self) {
         let other = match std::mem::replace(&mut self.other, Other::None) {
             Other::None => 0,
@@ -179,12 +181,12 @@ impl Sorter {
         self.share.shrink_to(self.buffer.bytes() + other);
     }
 
-    /// Threads that what the buffer has room for is worth.
+    /// The number of threads that the size of the buffer is worth.
     fn threads(&self) -> usize {
         (self.buffer.bytes() / self.thread_bytes).clamp(1, statement_threads())
     }
 
-    /// Writes what is in the buffer as a run, or as several (S4).
+    /// Writes the records in the buffer as a run, or as several (S4).
     fn write_now(&mut self) -> Result<()> {
         let count = self.threads();
         while self.written.len() < count {
@@ -202,8 +204,8 @@ impl Sorter {
         RunFile::create(&self.files, self.block_bytes)
     }
 
-    /// As [`finish`](Self::finish); a thread merges them while the caller takes those that come
-    /// before.
+    /// Like [`finish`](Self::finish), but a thread merges records while the caller uses the
+    /// previous ones.
     pub fn finish_ahead(self) -> Result<Merge> {
         let batch_bytes = self.batch_bytes();
         self.finish()?.ahead(batch_bytes)
@@ -236,8 +238,8 @@ impl Sorter {
     }
 }
 
-/// Sorts and writes each part as a run of the file beside it; all but one by threads that end
-/// before this does.
+/// Sorts each part and writes it as a run to its file; all parts but one on threads that end before
+/// this returns.
 fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
     let Some(own) = parts.pop() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
@@ -251,13 +253,13 @@ fn write_runs(mut parts: Vec<(Part<'_>, &mut RunFile)>) -> Result<Vec<Run>> {
         let join = |other: Result<ScopedJoinHandle<'_, Result<Run>>>| {
             other?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // All are joined, whatever the first error is.
+        // All threads are joined, whatever the first error is.
         let runs = others.into_iter().map(join).chain([own]).collect::<Vec<_>>();
         runs.into_iter().collect()
     })
 }
 
-/// Merges each `runs_max` runs into one, in a new file.
+/// Merges each group of `runs_max` runs into one, in a new file.
 fn merge_some(files: &Arc<TempFiles>, from: &[Run], runs_max: usize, block_bytes: usize) -> Result<Vec<Run>> {
     let mut file = RunFile::create(files, block_bytes)?;
     let mut merged = Vec::new();

@@ -1,4 +1,4 @@
-//! Sorting against a model: any order, any lengths, in memory and spilled.
+//! Sorting compared with a model: any order, any lengths, in memory and spilled.
 
 use super::runs::RunFile;
 use super::{Filling, Merge, SortMemory, Sorter, TempFiles};
@@ -26,8 +26,7 @@ fn files(disk: &SimDisk) -> Arc<TempFiles> {
     TempFiles::open(Arc::new(durable), keys, |_| Ok(())).unwrap()
 }
 
-/// Files of a database in which something is encrypted; the space for them is refused while
-/// `is_full`.
+/// Files of an encrypted database; space for them is refused while `is_full`.
 fn closed_files(disk: &SimDisk, is_full: Arc<AtomicBool>) -> Arc<TempFiles> {
     let durable = Durable::new(Arc::new(disk.clone()), Arc::new(Health::default()));
     let keys = Keys::none(Arc::new(SimClock::default()), [0; 16]);
@@ -107,10 +106,10 @@ fn what_comes_in_any_order_goes_in_that_of_its_keys() {
     }
 }
 
-/// As many as there are processors; with one this is the same as above.
+/// As many threads as there are processors; with one this is the same as the previous test.
 #[test]
 fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
-    // The second one stays in memory.
+    // The second case stays in memory.
     for (limit, count) in [(16 << 10, 20_000), (1 << 20, 9000)] {
         let fixture = fixture(limit);
         let mut expected = records(count, 12, 20, 4);
@@ -138,7 +137,7 @@ fn threads_that_write_parts_of_the_buffer_lose_nothing_and_tell_of_errors() {
 
 #[test]
 fn sorters_together_stay_within_their_memory() {
-    // The others have runs written while they take more.
+    // With 1024, sorters have runs written while they take more records.
     for thread_bytes in [usize::MAX, 1024] {
         check_memory_of_sorters(thread_bytes);
     }
@@ -161,7 +160,7 @@ fn check_memory_of_sorters(thread_bytes: usize) {
             sorter.push(&[key], &[value]).unwrap();
         }
     }
-    // Places of first records come on top (S1).
+    // Places of the first records are added to the limit (S1).
     let most = fixture.peak();
     assert!(most <= limit + sorters.len() * 1024 && most > limit / 2, "{most} bytes of {limit}");
     assert!(fixture.memory.join(100).is_none());
@@ -183,7 +182,7 @@ fn a_full_disk_is_told() {
     assert!(matches!(refused, Some(Error::DiskFull(_))), "{refused:?}");
 }
 
-/// The first sorter stays in memory and the second one does not, where there is little of it.
+/// The first sorter stays in memory; the second one does not if memory is small.
 #[test]
 fn sorters_that_a_thread_fills_have_what_was_pushed_and_merge_ahead() {
     for (limit, thread_from) in [(4 << 20, 0), (4 << 20, usize::MAX), (8 << 10, 0), (8 << 10, 100_000)] {
@@ -226,7 +225,7 @@ fn a_thread_that_fills_or_merges_ends_with_its_caller_and_tells_of_errors() {
     assert!(merge.advance().unwrap());
     drop(merge);
     assert_eq!(fixture.used(), 0);
-    // Whether at the end or before depends on how far the thread is.
+    // The error may come at the end or before, depending on the progress of the thread.
     fixture.disk.set_space(Some(fixture.disk.used_bytes() + (16 << 10)));
     for count in [1000, 200_000] {
         let refused = fill(count).and_then(Filling::finish).err();
@@ -267,7 +266,8 @@ fn runs_of_an_encrypted_database_read_back() {
     assert!(sorted[0].len() == 2000 && sorted[0] == sorted[1]);
 }
 
-/// A sort goes on when the database gets its first key. Whether it writes plain text then.
+/// Continues a sort when the database gets its first key. Returns whether it then writes plain
+/// text.
 fn goes_on_in_plain_text() -> bool {
     let (disk, keys) = (SimDisk::new(), Keys::none(Arc::new(SimClock::default()), [0; 16]));
     let durable = Durable::new(Arc::new(disk), Arc::new(Health::default()));

@@ -1,7 +1,7 @@
 //! A full buffer that a thread sorts and writes as a run while its sorter fills another one.
 //!
 //! Invariants
-//!   W1  The thread has ended when this has gone, whatever the reason.
+//!   W1  Once this value is dropped, for whatever reason, the thread has ended.
 
 use super::buffer::{Buffer, Part};
 use super::memory::Writer;
@@ -24,7 +24,7 @@ struct Written {
 }
 
 impl Writing {
-    /// Begins to write the records of `buffer` to `file`.
+    /// Starts to write the records of `buffer` to `file`.
     pub(super) fn begin(mut buffer: Buffer, mut file: RunFile, writer: Writer) -> Result<Self> {
         let bytes_before = file.bytes();
         let thread = std::thread::Builder::new().name("cheetah-sort".into()).spawn(move || {
@@ -36,12 +36,12 @@ impl Writing {
         Ok(Self { thread: Some(thread), bytes_before })
     }
 
-    /// Bytes that the file had before.
+    /// The length of the file before the run.
     pub(super) fn bytes_before(&self) -> u64 {
         self.bytes_before
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the run.
     pub(super) fn end(mut self) -> Result<(Buffer, RunFile, Run)> {
         let thread = self.thread.take().expect("it is taken once");
         let Written { buffer, file, run } =
@@ -60,7 +60,7 @@ pub(super) fn write_run(mut part: Part<'_>, file: &mut RunFile) -> Result<Run> {
 impl Drop for Writing {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // Nobody asks any more what has become of it.
+            // Its result is not needed any more.
             let _ = thread.join();
         }
     }

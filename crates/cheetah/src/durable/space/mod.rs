@@ -1,15 +1,16 @@
-//! Free disk space: one owner, which says what may be begun while little is left.
+//! Free disk space: the single owner, which decides what may begin while little space is left.
 //!
 //! Invariants (O1 to O5 of docs/developers/durability.md)
-//!   O1  Work begins only if what is promised and its own bytes fit, and the part of the reserve
-//!       stays that others need to give space back.
-//!   O2  Appended bytes count as written from then on, not when they reach their file.
-//!   O3  While little is left, the reserve is allocated, in a file that gives way to what may be
-//!       written. Its length says nothing: any will do at a startup, which begins without it.
-//!   O4  A file system that says that there is room, and then refuses a write, is not believed
-//!       until the whole reserve could be allocated (a quota).
+//!   O1  Work begins only if its bytes and all promised bytes fit, without the part of the reserve
+//!       that other work needs to free space.
+//!   O2  Appended bytes count as written at once, not when they reach their file.
+//!   O3  While little space is left, the reserve is allocated in a file, which shrinks to make way
+//!       for bytes to be written. The length of the file has no meaning: a startup accepts any
+//!       length and begins without the reserve.
+//!   O4  If a file system reports free space and then refuses a write (a quota), its reports are
+//!       not trusted until the whole reserve could be allocated.
 //! Locks     `known`, a leaf, taken under those of the log's files; held while the file system is
-//!           asked, and while the file of the reserve grows or shrinks.
+//!           queried, and while the file of the reserve grows or shrinks.
 
 #[cfg(test)]
 mod tests;
@@ -21,37 +22,40 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// The file system is asked again after this number of bytes, or a step of the reserve: others
-/// write on the disk too.
+/// The file system is queried again after this number of bytes, or a step of the reserve: other
+/// programs write to the disk too.
 const REFRESH_BYTES_MAX: u64 = 4 << 20;
-/// The reserve is allocated when less than `ALLOCATED_BELOW` times its bytes is left.
+/// The reserve is allocated when less than `ALLOCATED_BELOW` times its bytes are left.
 const ALLOCATED_BELOW: u64 = 4;
-/// So many times the reserve, or less, beside what is promised, is little.
+/// Space is short when less than this many times the reserve is left in addition to the promised
+/// bytes.
 const SHORT_BELOW: u64 = 3;
-/// The part of the reserve that may be written before the file system is asked again.
+/// The part of the reserve that may be written before the file system is queried again.
 const MARGIN_PART: u64 = 8;
-/// Steps in which the file of the reserve grows and shrinks.
+/// The file of the reserve grows and shrinks in steps of this part of the reserve.
 const STEP_PART: u64 = 16;
-/// The least reserve, in the shortest log files, so that one fits into each of its parts; and the
-/// part of a disk that it may take for that.
+/// The minimum of the reserve, as a number of log files of the shortest length, so that each part
+/// of the reserve can hold one; and the largest part of a disk that this minimum may be.
 const RESERVE_LOG_FILES: u64 = 16;
 const RESERVE_PART_MAX: u64 = 2;
-/// Otherwise it is a sixteenth of the disk, but at most two segments, so that collection has one to
-/// copy and one to fill; or eight short ones, as far as they take no more than the last number.
+/// Otherwise the reserve is a sixteenth of the disk, but at most two segments, so that garbage
+/// collection has one to copy and one to fill. If segments are short, the maximum is eight segments
+/// or the last number of bytes, whichever is less.
 const RESERVE_PART: u64 = 16;
 const RESERVE_SEGMENTS: u64 = 2;
 const RESERVE_SHORT_SEGMENTS: u64 = 8;
 const RESERVE_BYTES_SHORT: u64 = 32 << 20;
-/// A file system that has refused a write says too much if it still says so.
+/// A file system that has refused a write is not trusted if it still reports more than this as
+/// free.
 const LIE_BYTES_MIN: u64 = 1 << 20;
 
 /// File of the reserve.
 const PATH: &str = "reserve";
 
-/// How much of the reserve must stay: the less, the more what asks gives back.
+/// The part of the reserve that must remain: the less, the more space the work will free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reserve {
-    /// All of it: for new data, and for all that can wait.
+    /// All of it: for new data, and for work that can wait.
     Whole,
     /// For deletes.
     Half,
@@ -59,10 +63,10 @@ pub enum Reserve {
     Quarter,
     /// For rollback.
     Eighth,
-    /// For garbage collection, which gives back more than it takes once a checkpoint commits, and
-    /// for changed pages that are written ahead of one.
+    /// For garbage collection, which frees more than it takes once a checkpoint commits, and for
+    /// dirty pages that are written ahead of a checkpoint.
     Last,
-    /// For checkpoints, without which nothing comes back, and for the end of transactions.
+    /// For checkpoints, without which no space is freed, and for the end of transactions.
     Nothing,
 }
 
@@ -86,14 +90,14 @@ impl SpaceSizes {
     }
 }
 
-/// Bytes that must fit besides those of a [`Wish`].
+/// Bytes that must fit in addition to those of a [`Wish`].
 #[derive(Clone, Copy)]
 enum Promised {
-    /// This number, as it is now.
+    /// This number, which is up to date.
     Now(u64),
-    /// As many as were last told.
+    /// The number that was last reported.
     AsTold,
-    /// None: the bytes of the wish are among them.
+    /// None: the bytes of the wish are part of the promised bytes.
     Among,
 }
 
@@ -101,7 +105,7 @@ enum Promised {
 struct Wish {
     promised: Promised,
     bytes: u64,
-    /// This part of the reserve must stay.
+    /// The part of the reserve that must remain.
     stays: Reserve,
     /// Whether the bytes count as written if there is space.
     takes: bool,
@@ -110,13 +114,13 @@ struct Wish {
 /// See the module.
 pub struct Space {
     disk: Arc<dyn Disk>,
-    /// Bytes that were written or appended since the file system was asked.
+    /// Bytes that were written or appended since the file system was queried.
     written_bytes: AtomicU64,
-    /// Bytes that were appended, and are not in a file yet.
+    /// Appended bytes that are not in a file yet.
     owed_bytes: AtomicI64,
-    /// Whether little was left when it was last looked at.
+    /// Whether space was short at the last check.
     is_short: AtomicBool,
-    /// Whether files have gone since the file system was last made to give their space back.
+    /// Whether files were removed since the file system was last forced to free their space.
     has_freed: AtomicBool,
     known: Mutex<Known>,
 }
@@ -124,21 +128,21 @@ pub struct Space {
 #[derive(Default)]
 struct Known {
     reserve_bytes: u64,
-    /// Free bytes with those of the file, less what was owed.
+    /// Free bytes including those of the file, less the bytes owed.
     left_bytes: u64,
-    /// As it was last told.
+    /// The number that was last reported.
     promised_bytes: u64,
-    /// Whether the file system has been asked, and nothing has happened that it must be asked for.
+    /// Whether the file system was queried, and nothing happened since that requires another query.
     is_asked: bool,
     /// Whether a startup may use all that is left.
     is_starting: bool,
     file: Option<Arc<dyn File>>,
     file_bytes: u64,
-    /// A write was refused though there was room (O4).
+    /// A write was refused although there was space (O4).
     is_doubted: bool,
-    /// Such a thing has happened: the reserve stays allocated.
+    /// This has happened before, so the reserve stays allocated.
     has_lied: bool,
-    /// The file system reserves no blocks.
+    /// The file system does not support allocation.
     cannot_allocate: bool,
 }
 
@@ -161,7 +165,7 @@ impl Known {
 }
 
 impl Space {
-    /// The space of a disk, without a reserve until [`begin`](Self::begin).
+    /// The space of a disk; it has no reserve until [`begin`](Self::begin).
     pub(super) fn new(disk: Arc<dyn Disk>) -> Self {
         Self {
             disk,
@@ -173,8 +177,8 @@ impl Space {
         }
     }
 
-    /// Begins a startup, which may use all that is left; lets go of the file of the reserve if it
-    /// is needed for that. Does I/O.
+    /// Begins a startup, which may use all that is left; frees the file of the reserve if the
+    /// startup needs its space. Does I/O.
     pub fn begin(&self, sizes: SpaceSizes) -> Result<()> {
         let disk_bytes = self.disk.total_bytes().map_err(|e| Error::io("size", "", e))?;
         let reserve_bytes = sizes.reserve_bytes(disk_bytes);
@@ -212,21 +216,21 @@ impl Space {
         self.wrote(bytes);
     }
 
-    /// Notes that `bytes` of the bytes that were appended are in their file: perhaps before it is
-    /// noted that they were appended.
+    /// Notes that `bytes` of the appended bytes are in their file. This may come before the call
+    /// that notes the append.
     pub fn landed(&self, bytes: u64) {
         if !planted::is_on("space: count what is appended when it is written") {
             self.owed_bytes.fetch_sub(bytes as i64, Relaxed);
         }
     }
 
-    /// Notes that a file has gone, or has become shorter.
+    /// Notes that a file was removed or became shorter.
     pub fn freed(&self) {
         self.has_freed.store(true, Relaxed);
     }
 
-    /// Notes that a write or an allocation of `bytes` bytes has failed for lack of space: the file
-    /// system is asked again, and doubted if it says that there was room.
+    /// Notes that a write or an allocation of `bytes` bytes failed for lack of space. The file
+    /// system is queried again, and not trusted if it reports that there was space.
     pub fn was_refused(&self, bytes: u64) {
         let mut known = self.known.lock();
         known.is_asked = false;
@@ -236,30 +240,32 @@ impl Space {
         }
     }
 
-    /// `Err(DiskFull)` unless `bytes` can be written beside all that is promised already, and
-    /// `stays` of the reserve is left (O1). Cheap while there is room: the file system is asked
-    /// only now and then.
+    /// Returns `Err(DiskFull)` unless `bytes` can be written in addition to all promised bytes,
+    /// with `stays` of the reserve left (O1). Cheap while there is space: the file system is
+    /// queried only now and then.
     pub fn check(&self, promised_bytes: u64, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Now(promised_bytes), bytes, stays, takes: false })
     }
 
-    /// As [`check`](Self::check), for bytes that others have promised to write.
+    /// Like [`check`](Self::check), for bytes that have already been promised.
     pub fn check_to_write(&self, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::Among, bytes, stays, takes: false })
     }
 
-    /// As [`check`](Self::check) of no bytes beside what was last told to be promised.
+    /// Like [`check`](Self::check) for no bytes, with the promised bytes as last reported.
     pub fn check_beside_promised(&self, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::AsTold, bytes: 0, stays, takes: false })
     }
 
-    /// The same for `bytes`, which it counts as written: the caller allocates or writes them next.
+    /// Like [`check_beside_promised`](Self::check_beside_promised) for `bytes`, which then count as
+    /// written: the caller allocates or writes them next.
     pub fn take(&self, bytes: u64, stays: Reserve) -> Result<()> {
         self.decide(Wish { promised: Promised::AsTold, bytes, stays, takes: true })
     }
 
-    /// Counts bytes as written that the caller must write, whatever is promised, and has the file
-    /// of the reserve give way to them. The write shows whether there is space.
+    /// Notes `bytes` bytes that the caller must write regardless of promises: they count as
+    /// written, and the file of the reserve shrinks to make way for them. The write shows whether
+    /// there is space.
     pub fn make_way(&self, bytes: u64) {
         let mut known = self.known.lock();
         let _the_write_shows_it = self.ask(&mut known, bytes);
@@ -269,7 +275,7 @@ impl Space {
     fn decide(&self, wish: Wish) -> Result<()> {
         let mut decided = self.try_wish(&wish);
         if decided.is_err() && self.has_freed.swap(false, Relaxed) && self.disk.frees_later() {
-            // No barrier: without it the space comes back all the same, but later.
+            // This is not a barrier: without it the space is freed too, but later.
             let _ = self.disk.free_now();
             decided = self.try_wish(&wish);
         }
@@ -303,7 +309,7 @@ impl Space {
         Ok(())
     }
 
-    /// Bytes that are left beside what is promised; less than none when that does not fit.
+    /// Bytes left after the promised ones; negative if these do not fit.
     pub fn left_beside_promised(&self) -> i64 {
         let known = self.asked();
         let left = i64::try_from(self.left_bytes(&known)).unwrap_or(i64::MAX);
@@ -316,25 +322,26 @@ impl Space {
         self.left_bytes(&known).saturating_sub(known.promised_bytes.saturating_add(known.part(stays)))
     }
 
-    /// The reserve.
+    /// Bytes of the reserve.
     pub fn reserve_bytes(&self) -> u64 {
         self.known.lock().reserve_bytes
     }
 
-    /// Whether little was left when it was last looked at. Cheap.
+    /// Returns whether space was short at the last check. Cheap.
     pub fn is_short(&self) -> bool {
         self.is_short.load(Relaxed)
     }
 
-    /// Asks the file system, and lets the file of the reserve grow or give way. To be called by the
-    /// background several times a second. A disk that cannot be asked is left as it was known.
+    /// Queries the file system, and lets the file of the reserve grow or shrink. Called by the
+    /// background several times a second. If the disk cannot be queried, the last known values
+    /// stay.
     pub fn look(&self, promised_bytes: u64) {
         let mut known = self.known.lock();
         known.promised_bytes = promised_bytes;
         let _asked_again_later = self.ask(&mut known, 0);
     }
 
-    /// A disk that cannot be asked has no room.
+    /// If the disk cannot be queried, it has no space.
     fn asked(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock();
         if !known.is_asked {
@@ -347,7 +354,7 @@ impl Space {
         known.left_bytes.saturating_sub(self.written_bytes.load(Relaxed))
     }
 
-    /// Asks the file system; `bytes` are about to be written beside what is promised.
+    /// Queries the file system; `bytes` are about to be written in addition to the promised ones.
     fn ask(&self, known: &mut Known, bytes: u64) -> Result<()> {
         self.measure(known)?;
         if known.reserve_bytes > 0 && !known.is_starting {
@@ -359,8 +366,8 @@ impl Space {
     }
 
     fn measure(&self, known: &mut Known) -> Result<()> {
-        // Before the disk is asked: bytes that are written or land meanwhile are rather counted
-        // twice.
+        // Reset before the disk is queried: bytes that are written or land meanwhile are counted
+        // twice rather than not at all.
         self.written_bytes.store(0, Relaxed);
         let owed_bytes = u64::try_from(self.owed_bytes.load(Relaxed)).unwrap_or(0);
         let free_bytes = match known.is_doubted {
@@ -373,7 +380,7 @@ impl Space {
         Ok(())
     }
 
-    /// O3, O4.
+    /// See O3 and O4.
     fn float(&self, known: &mut Known, bytes: u64) -> Result<()> {
         if known.is_doubted {
             self.resize(known, known.reserve_bytes);
@@ -402,7 +409,7 @@ impl Space {
     fn wanted_file_bytes(&self, known: &Known, bytes: u64) -> u64 {
         let Known { reserve_bytes, left_bytes, .. } = *known;
         let enough = ALLOCATED_BELOW.saturating_mul(reserve_bytes);
-        // Once allocated it stays until there is clearly more.
+        // Once allocated it stays until there is clearly more space.
         let enough = if known.file_bytes > 0 { enough.saturating_add(reserve_bytes) } else { enough };
         if left_bytes >= enough && !known.has_lied || known.cannot_allocate {
             return 0;
@@ -415,8 +422,8 @@ impl Space {
         left_bytes.saturating_sub(own_bytes).min(reserve_bytes)
     }
 
-    /// Has the file take `wanted` bytes, or as many as there are. An error leaves it as it is: a
-    /// write meets it again.
+    /// Resizes the file to `wanted` bytes, or as many as possible. An error leaves it unchanged:
+    /// the next write will meet the error again.
     fn resize(&self, known: &mut Known, wanted: u64) {
         if known.file.is_none() && wanted > 0 {
             known.file = self.disk.create(PATH).ok();
@@ -444,7 +451,8 @@ impl Space {
     }
 }
 
-/// Allocates, of a file system that is doubted as much as it has; whether it has all.
+/// Allocates the file, in steps if the file system is not trusted, so that it gets as much as
+/// possible. Returns whether all of it was allocated.
 fn grow(known: &Known, file: &dyn File, wanted: u64) -> bool {
     let step = if known.is_doubted { (known.reserve_bytes / STEP_PART).max(1) } else { wanted };
     let mut bytes = known.file_bytes;
@@ -463,7 +471,7 @@ impl std::fmt::Debug for Space {
     }
 }
 
-/// Bytes of the disk that a file takes.
+/// The disk space of a file.
 fn allocated_bytes(file: Option<&dyn File>) -> Result<u64> {
     file.map_or(Ok(0), File::allocated_bytes).map_err(|e| Error::io("size", PATH, e))
 }

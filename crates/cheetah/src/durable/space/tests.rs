@@ -1,5 +1,5 @@
-//! Work that may begin while little space is left, and the file that keeps the reserve. With the
-//! planted bugs that must be caught.
+//! Work that may begin while little space is left, and the file that keeps the reserve. Includes
+//! the planted bugs that must be caught.
 
 use super::*;
 use crate::base::planted::plant;
@@ -77,7 +77,7 @@ fn o1_what_is_promised_is_left_to_those_who_promised_it() {
     assert_eq!(space.left_beside_promised(), 300 * KIB as i64);
     assert_eq!(space.room_above(Reserve::Whole), 44 * KIB);
     space.check_to_write(300 * KIB, Reserve::Whole).unwrap();
-    // Taken bytes count at once, and come back when they go.
+    // Taken bytes count at once, and are available again when freed.
     space.take(40 * KIB, Reserve::Whole).unwrap();
     write(&disk, "log", 40 * KIB).unwrap();
     assert!(space.take(8 * KIB, Reserve::Whole).is_err());
@@ -86,8 +86,8 @@ fn o1_what_is_promised_is_left_to_those_who_promised_it() {
     space.take(8 * KIB, Reserve::Whole).unwrap();
 }
 
-/// Whether bytes are refused that have been appended and are in no file yet, however often the disk
-/// is asked.
+/// Returns whether bytes are refused while appended bytes are in no file yet, however often the
+/// disk is queried.
 fn refuses_what_was_appended() -> bool {
     let space = space(&SimDisk::new(), 600 * KIB);
     space.appended(400 * KIB);
@@ -105,7 +105,7 @@ fn o2_what_is_appended_counts_before_it_is_in_its_file() {
     assert!(!refuses_what_was_appended());
 }
 
-/// Whether the disk takes what was promised while others could still write, and more.
+/// Returns whether promised bytes can be written while the reserve is allocated.
 fn takes_what_was_promised() -> bool {
     let disk = SimDisk::new();
     let space = space(&disk, 400 * KIB);
@@ -152,7 +152,7 @@ fn o3_a_disk_with_much_space_has_no_file_and_one_that_gets_more_none_any_more() 
     assert!(!disk.paths().contains(&PATH.to_owned()) && !space.is_short());
 }
 
-/// Bytes that are free for a startup on a disk that others have filled.
+/// Free bytes for a startup on a disk that other programs have filled.
 fn free_at_startup() -> u64 {
     let disk = SimDisk::new();
     drop(space(&disk, 300 * KIB));
@@ -173,12 +173,12 @@ fn o4_a_disk_that_refuses_what_it_has_is_believed_when_the_reserve_could_be_allo
     let disk = SimDisk::new();
     let space = space(&disk, 100 * MIB);
     space.check(0, 0, Reserve::Whole).unwrap();
-    // As a quota does.
+    // Like a quota.
     let full = || Effect::Fail(ErrorKind::StorageFull);
     disk.inject(Fault::on(Op::Allocate).effect(full()).after(2).forever());
     space.was_refused(64 * KIB);
     assert!(space.check(0, 0, Reserve::Whole).is_err());
-    // Of the reserve, as much is kept as there is.
+    // As much of the reserve is kept as possible.
     space.check(0, 0, Reserve::Last).unwrap();
     disk.clear_faults();
     space.check(0, 0, Reserve::Whole).unwrap();
@@ -222,7 +222,7 @@ fn of_several_that_take_at_once_no_more_get_it_than_fit() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
     });
     let fit = (1000 * KIB - RESERVE) / (4 * KIB);
-    // One that is taken and not written when the disk is asked is not seen.
+    // Bytes that are taken but not written yet when the disk is queried are not seen.
     assert!((fit - 40..fit + THREADS).contains(&taken), "{taken} of {fit}");
 }
 

@@ -1,18 +1,18 @@
 //! Regrouping the bytes of equally wide values: byte planes, and differences of ascending
 //! big-endian numbers.
 //!
-//! Byte planes put all first bytes together, then all second ones, and so on: the high bytes of
-//! numbers are alike, the low ones are not, and a compressor sees that only when they do not
+//! Byte planes put all first bytes together, then all second bytes, and so on. The high bytes of
+//! numbers are alike and the low bytes are not; a compressor sees that only if they do not
 //! alternate.
 
 /// Widest value that is split into byte planes; wider ones are text or the like and stay together.
 pub(super) const PLANES_MAX: usize = 8;
-/// Widest key that is split into byte planes: keys are sorted, so even text has equal beginnings.
+/// Widest key that is split into byte planes: keys are sorted, so even text keys begin alike.
 pub(super) const KEY_PLANES_MAX: usize = 32;
-/// Widest number that differences are taken of.
+/// Widest number that is stored as a difference.
 pub(super) const DELTA_MAX: usize = 8;
 
-/// Appends the byte planes of `values`, each of which has `width` bytes at least.
+/// Appends the byte planes of `values`, each of at least `width` bytes.
 pub(super) fn put_planes<'a>(
     out: &mut Vec<u8>,
     width: usize,
@@ -30,7 +30,7 @@ pub(super) fn put_planes<'a>(
     }
 }
 
-/// All planes in one pass over the values.
+/// Writes all planes in one pass over the values.
 fn put_planes_of<'a, const W: usize>(out: &mut Vec<u8>, values: impl ExactSizeIterator<Item = &'a [u8]>) {
     let (start, count) = (out.len(), values.len());
     out.resize(start + W * count, 0);
@@ -46,7 +46,8 @@ fn put_planes_of<'a, const W: usize>(out: &mut Vec<u8>, values: impl ExactSizeIt
     }
 }
 
-/// Writes the values back: value `i` to `target[at(i)..]`. `planes` has `width * count` bytes.
+/// The reverse of [`put_planes`]: writes value `i` to `target[starts[i] + add..]`. `planes` has
+/// `width` bytes for each of `starts`.
 pub(super) fn scatter_planes(planes: &[u8], width: usize, starts: &[u32], add: usize, target: &mut [u8]) {
     let count = starts.len();
     if count == 0 {
@@ -88,8 +89,9 @@ pub(super) fn number(value: &[u8], width: usize) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// How many leading bytes of the sorted `keys`, all `width` wide, to store as differences: the
-/// number that takes the fewest bits, estimated from a sample by the entropy of the byte planes.
+/// Returns how many leading bytes of the sorted `keys`, all `width` wide, to store as differences:
+/// the number that takes the fewest bits, estimated from a sample by the entropy of the byte
+/// planes.
 pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let sample = Sample::new(keys);
     if sample.pairs.is_empty() {
@@ -98,13 +100,13 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
     let plain: Vec<u32> = (0..width.min(DELTA_MAX)).map(|b| sample.plain_cost(b)).collect();
     let (mut best, mut best_cost) = (0, plain.iter().sum::<u32>());
     for delta_width in 1..=plain.len() {
-        // No number ends with a byte that hardly varies before one that does.
+        // A number does not end between a byte that hardly varies and one that varies.
         if plain.get(delta_width).is_some_and(|&next| next > 2 * plain[delta_width - 1]) {
             continue;
         }
         let rest: u32 = plain[delta_width..].iter().sum();
         let cost = rest + sample.delta_cost(delta_width);
-        // Less than 3 % may be an accident of the sample.
+        // A saving below 3 % may be an accident of the sample.
         if cost < best_cost - best_cost / 32 {
             (best, best_cost) = (delta_width, cost);
         }
@@ -114,7 +116,7 @@ pub(super) fn best_delta_width(keys: &[&[u8]], width: usize) -> usize {
 
 const SAMPLE_PAIRS: usize = 64;
 
-/// Neighbouring keys from all over a page.
+/// Neighbouring keys, sampled from all parts of a page.
 struct Sample<'a> {
     pairs: Vec<(&'a [u8], &'a [u8])>,
 }
@@ -137,7 +139,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Bits that coding these bytes one by one takes, in sixteenths, roughly.
+/// Roughly the bits that coding these bytes one by one takes, in sixteenths of a bit.
 fn entropy_bits(bytes: impl ExactSizeIterator<Item = u8> + Clone) -> u32 {
     let total = log2_16(bytes.len());
     let mut counts = [0u8; 256];

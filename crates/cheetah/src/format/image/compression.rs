@@ -6,23 +6,23 @@ use crate::format::contexts;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, DCtx};
 
-/// Up to this level Zstandard takes the first match that it finds, whatever it costs.
+/// Up to this level Zstandard takes the first match that it finds, even a poor one.
 const FAST_LEVEL_MAX: i32 = 1;
-/// Shortest match then. Zstandard's own choice for small pages is 5: among digits five repeat by
-/// chance all the time, and to name such a match takes more bits than the digits, and more time to
-/// read.
+/// The shortest match at those levels. Zstandard's own choice for small pages is 5. But among
+/// digits, five repeat by chance all the time, and encoding such a match takes more bits than the
+/// digits, and more time to read.
 const FAST_MATCH_BYTES_MIN: u32 = 6;
-/// From this level on content is compressed at the fast level too, and the smaller outcome is
-/// taken: it adds a quarter of the time at level 6, a twelfth at 12 (decision 30), and keeps
-/// digits, where the short matches of these levels cost more than they save, from getting larger
-/// where denser images are asked for.
+/// From this level on, content is also compressed at the fast level, and the smaller result is
+/// taken. That adds a quarter of the time at level 6, a twelfth at 12 (decision 30). Without it
+/// digits would get larger where denser images are requested, because the short matches of these
+/// levels cost more than they save.
 const DENSE_LEVEL_MIN: i32 = 6;
-/// Up to this size of content Zstandard reads a dictionary's tables where they are, at its fast
-/// levels. At others it does so for more.
+/// At the fast levels Zstandard uses a dictionary's tables in place up to this size of content. At
+/// other levels the size is larger.
 const ATTACHED_BYTES_MAX: usize = 8 << 10;
-/// The memory that Zstandard takes to decompress, at any level.
+/// The memory that Zstandard needs to decompress, at any level.
 const DECOMPRESSOR_BYTES: usize = 96 << 10;
-/// The level of a compressor that none is set for.
+/// The level of a compressor whose level is not set yet.
 const UNSET: i32 = i32::MIN;
 
 /// How bytes are compressed.
@@ -37,7 +37,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The number that stands for it on disk.
+    /// The code of the codec on disk.
     pub fn code(self) -> u8 {
         match self {
             Codec::None => 0,
@@ -46,7 +46,7 @@ impl Codec {
         }
     }
 
-    /// The codec of that number.
+    /// The codec with that code.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Codec::None),
@@ -57,35 +57,35 @@ impl Codec {
     }
 }
 
-/// A table's choice.
+/// The compression setting of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Compression {
     /// The codec.
     pub codec: Codec,
-    /// Zstandard's level; others ignore it.
+    /// Zstandard's level; other codecs ignore it.
     pub level: i32,
 }
 
 impl Default for Compression {
-    /// Zstandard level 1: on content regrouped by column, others gain a tenth at most, for 7 to 70
-    /// times the time (docs/users/innodb.md).
+    /// Zstandard level 1: on content regrouped by column, other levels gain a tenth at most, for 7
+    /// to 70 times the time (docs/users/innodb.md).
     fn default() -> Self {
         Self { codec: Codec::Zstd, level: 1 }
     }
 }
 
-/// The memory of Zstandard: some 400 KiB once used, up to 2 MiB where the level is high, and half
-/// a megabyte more once dictionaries were used. It is left for others.
+/// The contexts of Zstandard: some 400 KiB once used, up to 2 MiB if the level is high, and half a
+/// megabyte more once dictionaries were used. They are reused (see the module `contexts`).
 ///
-/// For longer contents Zstandard copies a dictionary's tables. Threads that do that have a
-/// compressor of their own: it takes several times the memory, and Zstandard gives that back after
-/// a hundred contents that need less. One compressor for all leaves holes of half a megabyte in the
-/// allocator.
+/// For longer contents Zstandard copies a dictionary's tables, which takes several times the
+/// memory. Zstandard frees that memory after a hundred contents that need less, and with one
+/// compressor for all leaves this would fragment the allocator's memory with holes of half a
+/// megabyte. So a thread that compresses long contents has a second compressor.
 #[derive(Default)]
 pub(super) struct Contexts {
-    /// With the level that it is set to.
+    /// The compressor, and the level that it is set to.
     compressor: Option<(i32, Compressor<'static>)>,
-    /// For long contents beside a dictionary.
+    /// For long contents with a dictionary.
     copying_compressor: Option<Compressor<'static>>,
     decompressor: Option<DCtx<'static>>,
 }
@@ -99,7 +99,7 @@ impl Drop for Contexts {
 }
 
 impl Contexts {
-    /// The memory that they take now.
+    /// The memory that they use now.
     pub(super) fn memory_bytes(&mut self) -> usize {
         let alone = self.compressor.as_mut().map(|(_, used)| used);
         let compressors = alone.into_iter().chain(&mut self.copying_compressor);
@@ -108,8 +108,8 @@ impl Contexts {
     }
 }
 
-/// Appends `raw` to `out` as `wanted` if that saves at least 5 %, plainly otherwise; says which.
-/// With a dictionary, content that is not plain is compressed beside it.
+/// Appends `raw` to `out`: compressed as `wanted` if that saves at least 5 %, plain otherwise.
+/// Returns the codec used. The dictionary, if there is one, is used with Zstandard only.
 pub(super) fn compress(
     contexts: &mut Contexts,
     raw: &[u8],
@@ -139,8 +139,8 @@ pub(super) fn compress(
     Codec::None
 }
 
-/// Fills `raw` with what `compress` was given, beside the same dictionary; `raw` has the length it
-/// had then.
+/// Fills `raw` with the bytes that `compress` was given, using the same dictionary. `raw` must have
+/// their length.
 pub(super) fn decompress(
     contexts: &mut Contexts,
     codec: Codec,
@@ -160,14 +160,14 @@ pub(super) fn decompress(
     ensure(filled == Some(raw.len()), "content does not decompress")
 }
 
-/// LZ4 wants room for its worst case, so it gets a buffer of its own.
+/// LZ4 needs a target of its worst-case size, so it gets a buffer of its own.
 fn compress_lz4(raw: &[u8], target: &mut [u8]) -> Option<usize> {
     let compressed = lz4_flex::block::compress(raw);
     target.get_mut(..compressed.len())?.copy_from_slice(&compressed);
     Some(compressed.len())
 }
 
-/// As [`compress_zstd`], at that level or at the fast one, whichever is smaller.
+/// Like [`compress_zstd`], at `level` or at the fast level, whichever gives less.
 fn compress_smallest(
     kept: &mut Option<(i32, Compressor<'static>)>,
     raw: &[u8],
@@ -196,7 +196,7 @@ fn compress_zstd(
     compressor.compress_to_buffer(raw, target).ok()
 }
 
-/// The level is the dictionary's.
+/// Compresses with the level of the dictionary.
 fn compress_beside(
     contexts: &mut Contexts,
     raw: &[u8],
@@ -211,7 +211,8 @@ fn compress_beside(
     compressor.context_mut().compress_using_cdict(target, raw, dictionary.compressor()).ok()
 }
 
-/// Not [`Compressor::set_compression_level`]: that fails after content that did not fit its target.
+/// Used instead of [`Compressor::set_compression_level`], which fails after content that did not
+/// fit its target.
 fn set_level(compressor: &mut Compressor<'static>, level: i32) -> Option<()> {
     compressor.set_parameter(CParameter::CompressionLevel(level)).ok()?;
     // 0 is the level's own choice.
@@ -240,8 +241,7 @@ mod tests {
     use super::*;
     use crate::base::PageId;
 
-    /// Levels share a compressor; contents that it met before, also incompressible ones, must not
-    /// matter.
+    /// Levels share a compressor. Earlier contents, even incompressible ones, must not matter.
     #[test]
     fn a_level_gives_the_same_whatever_was_compressed_before() {
         let text: Vec<u8> =
@@ -260,7 +260,7 @@ mod tests {
         assert!(shared.memory_bytes() > 100_000);
     }
 
-    /// With any content, a denser level gives nothing larger.
+    /// With any content, a denser level is never larger.
     #[test]
     fn dense_levels_are_never_larger_than_the_fast_one() {
         let mut rng = cheetah_io::rng::Rng::new(5);
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Zstandard would give the memory back that a dictionary needs, and take it again.
+    /// Zstandard would free the memory that a dictionary needs, and allocate it again.
     #[test]
     fn short_content_leaves_the_memory_for_long_content_alone() {
         let words = |from: u32| -> Vec<u8> {
@@ -325,8 +325,8 @@ mod tests {
         assert!((0..300).all(|_| once(small, Some(&primer)) == taken));
     }
 
-    /// Content that a dictionary knows takes less beside it, and comes back beside the same one
-    /// only.
+    /// Content similar to a dictionary is smaller with it, and can be decompressed only with the
+    /// same dictionary.
     #[test]
     fn a_dictionary_gives_back_what_was_compressed_beside_it() {
         let words = |from: u32| -> Vec<u8> {
@@ -352,7 +352,7 @@ mod tests {
             assert!(read(Some(&made)));
             assert!(!read(Some(&other)) && !read(None));
             assert!(made.memory_bytes() > 1000 && primer.memory_bytes() > 1000);
-            // Without one it goes on as before.
+            // Without a dictionary the result is the same as before.
             let mut again = Vec::new();
             compress(&mut contexts, &text, wanted, None, &mut again);
             assert_eq!(again, plain);

@@ -11,13 +11,14 @@ use crate::format::encryption::Key;
 use crate::format::page::{PageBuf, PageView, PAGE_BYTES_MAX};
 use crate::format::ImageRef;
 
-/// Whether `image` is what the map says, complete and unchanged; its content is not looked at.
+/// Checks that `image` is the one that the map names, complete and unchanged; the content is not
+/// decoded.
 ///
 /// `Corruption` if not, `Unsupported` if a newer version wrote it.
 pub fn check(image: &[u8], expected: &ImageRef) -> Result<ImageHeader> {
     let corrupt = |defect: Defect| defect.in_place(expected.to_string());
     let intact = is_intact(image, expected.location.address(), expected.location.crc);
-    ensure(intact, "not the image that was written there").map_err(corrupt)?;
+    ensure(intact, "not the image that the map names").map_err(corrupt)?;
     match claimed_version(image).filter(|&version| version > FORMAT_VERSION) {
         Some(version) => Err(Error::newer(expected.to_string(), format!("image format {version}"))),
         None => read_header(image, expected).map_err(corrupt),
@@ -31,7 +32,7 @@ fn read_header(image: &[u8], expected: &ImageRef) -> std::result::Result<ImageHe
     Ok(header)
 }
 
-/// The means to read an image, beside the image.
+/// The dictionary and the key needed to read an image.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Means<'a> {
     /// The dictionary that its header names.
@@ -41,8 +42,9 @@ pub struct Means<'a> {
 }
 
 impl Workspace {
-    /// Rebuilds in `page` the page of `image`, which must be what the map says and need no
-    /// dictionary and no key. `page` gets the right size; after an error its bytes are unspecified.
+    /// Rebuilds in `page` the page of `image`, which must be the image that the map names and need
+    /// no dictionary and no key. `page` gets the right size; after an error its bytes are
+    /// unspecified.
     ///
     /// `Corruption` if anything is wrong, `Unsupported` if a newer version wrote the image.
     pub fn decode(&mut self, image: &[u8], expected: &ImageRef, page: &mut PageBuf) -> Result<ImageHeader> {
@@ -51,8 +53,8 @@ impl Workspace {
         Ok(header)
     }
 
-    /// As [`decode`](Self::decode) for an image that [`check`] has just accepted and given this
-    /// header of: the checksum over all of it is not computed again.
+    /// Like [`decode`](Self::decode), for an image that [`check`] has just accepted, with the
+    /// header that it returned. The checksum of the image is not computed again.
     pub fn rebuild(
         &mut self,
         header: &ImageHeader,

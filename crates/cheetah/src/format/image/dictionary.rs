@@ -1,14 +1,13 @@
-//! Dictionaries: content that the pages of a tree are like, put in front of each of them when it is
-//! compressed.
+//! Dictionaries: content similar to the pages of a tree, which the compressor sees before each of
+//! them.
 //!
-//! A dictionary is made of pieces of pages, as they are. One that Zstandard has trained gains 1 to
-//! 3 % more, for 100 ms (docs/developers/decisions/0030-dictionaries.md).
+//! A dictionary is made of unchanged pieces of pages. A dictionary trained by Zstandard would gain
+//! 1 to 3 % more, for 100 ms (docs/developers/decisions/0030-dictionaries.md).
 //!
 //! Invariants
-//!   I1  An image names its dictionary by page and checksum of the content. Beside other content
-//!       Zstandard may well give other bytes of the right length, so this alone keeps a mistake
-//!       from being taken for data.
-//!   I2  To read takes a [`Dictionary`], which is quickly made and small; to write takes a
+//!   I1  An image names its dictionary by page and checksum of the content. With another dictionary
+//!       Zstandard may well return wrong bytes of the right length; only this name prevents it.
+//!   I2  Reading needs a [`Dictionary`], which is small and quick to create; writing needs a
 //!       [`Primer`], which is neither.
 
 use super::compression::{Codec, Compression};
@@ -16,20 +15,21 @@ use crate::base::{Error, PageId, Result};
 use crate::format::page::PageKind;
 use zstd::zstd_safe::{CDict, DDict};
 
-/// Bytes in which an image names its dictionary.
+/// Bytes of the name of a dictionary in an image.
 pub(super) const NAME_BYTES: usize = 9;
-/// Bytes of the pieces of which a dictionary is made.
+/// Bytes of the pieces that a dictionary is made of.
 const PIECE_BYTES: usize = 1 << 10;
-/// The level where the table asks for no higher one: level 1 looks into a dictionary too seldom to
-/// gain from it.
+/// The lowest level (except negative ones) with a dictionary: level 1 looks into a dictionary too
+/// seldom to gain from it.
 const LEVEL_MIN: i32 = 3;
-/// How a trained dictionary begins, with tables that Zstandard would read. Ours never do.
+/// The beginning of a trained dictionary, whose tables Zstandard would read. Our dictionaries never
+/// begin so.
 const TRAINED_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
 /// The dictionary named in an image (I1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DictionaryName {
-    /// The page that it is in.
+    /// The page that holds it.
     pub page: PageId,
     /// CRC-32C of its content.
     pub crc: u32,
@@ -54,20 +54,20 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// The dictionary of that content, in that page. `Corruption` for content that none has,
-    /// `Limit` when there is no memory.
+    /// The dictionary with that content, in that page. Returns `Corruption` if no dictionary can
+    /// have that content, and `Limit` if there is no memory.
     pub fn new(page: PageId, content: &[u8]) -> Result<Self> {
         let name = DictionaryName::of(page, content)?;
         let decompressor = DDict::try_create(content).ok_or_else(no_memory)?;
         Ok(Self { name, decompressor })
     }
 
-    /// How images name it.
+    /// The name that images have for it.
     pub fn name(&self) -> DictionaryName {
         self.name
     }
 
-    /// The memory that it takes.
+    /// The memory that it uses.
     pub fn memory_bytes(&self) -> usize {
         self.decompressor.sizeof()
     }
@@ -85,7 +85,7 @@ pub struct Primer {
 }
 
 impl Primer {
-    /// As [`Dictionary::new`], for what is compressed like this.
+    /// Like [`Dictionary::new`], for writing with that compression.
     pub fn new(page: PageId, content: &[u8], compression: Compression) -> Result<Self> {
         let name = DictionaryName::of(page, content)?;
         let level = if compression.level < 0 { compression.level } else { compression.level.max(LEVEL_MIN) };
@@ -93,7 +93,7 @@ impl Primer {
         Ok(Self { name, compression, compressor })
     }
 
-    /// How images name the dictionary.
+    /// The name that images have for the dictionary.
     pub fn name(&self) -> DictionaryName {
         self.name
     }
@@ -103,23 +103,23 @@ impl Primer {
         self.compression
     }
 
-    /// The same dictionary in another page.
+    /// The same dictionary, stored in another page.
     pub fn in_page(self, page: PageId) -> Self {
         Self { name: DictionaryName { page, ..self.name }, ..self }
     }
 
-    /// The memory that it takes.
+    /// The memory that it uses.
     pub fn memory_bytes(&self) -> usize {
         self.compressor.sizeof()
     }
 
-    /// Whether one is of any use for what is compressed like this.
+    /// Returns whether a dictionary is of use with that compression.
     pub fn suits(compression: Compression) -> bool {
         compression.codec == Codec::Zstd
     }
 
-    /// Whether one is of any use for pages of this kind: most trees have many of them, and they are
-    /// alike.
+    /// Returns whether a dictionary is of use for pages of this kind: most trees have many such
+    /// pages, which are alike.
     pub fn serves(kind: PageKind) -> bool {
         matches!(kind, PageKind::Leaf | PageKind::Blob)
     }
@@ -145,13 +145,13 @@ impl std::fmt::Debug for Primer {
     }
 }
 
-/// Content for a dictionary of at most `bytes_max` bytes: pieces from all over `contents`, which
-/// are contents of pages before compression.
+/// Content for a dictionary of at most `bytes_max` bytes: pieces from all parts of `contents`,
+/// which are contents of pages before compression.
 pub fn dictionary_of(contents: &[&[u8]], bytes_max: usize) -> Vec<u8> {
     let pieces: Vec<&[u8]> = contents.iter().flat_map(|content| content.chunks(PIECE_BYTES)).collect();
     let all_bytes: usize = contents.iter().map(|content| content.len()).sum();
     let mut chosen = Vec::with_capacity(bytes_max);
-    // Pieces at equal distances all over the bytes, as many as there is room for.
+    // Take pieces at equal distances, as many as fit.
     let (mut seen, mut taken) = (0u64, 0u64);
     for piece in pieces {
         let wanted = (seen + piece.len() as u64) * bytes_max as u64;
@@ -176,7 +176,7 @@ mod tests {
         let refused = Dictionary::new(PageId(1), &trained).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Corruption);
         assert!(Primer::new(PageId(1), &trained, Compression::default()).is_err());
-        // Content that begins like one does not become one.
+        // Content that begins like a trained dictionary does not become a dictionary.
         let content = dictionary_of(&[&trained, &[8; 3000]], 2048);
         assert!(!content.is_empty() && !content.starts_with(&TRAINED_MAGIC));
         Dictionary::new(PageId(1), &content).unwrap();

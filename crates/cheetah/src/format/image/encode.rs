@@ -13,16 +13,16 @@ use crate::format::row::RowFormatVersion;
 /// How to encode a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding<'a> {
-    /// The columns of the rows in its leaf; rows that are different are stored all the same.
+    /// The columns of the rows in its leaf; rows of another format are stored too, but not by
+    /// column.
     pub row_format: &'a RowFormatVersion,
     /// How to compress it.
     pub compression: Compression,
-    /// Records of transactions below this lose their version: everybody sees them.
+    /// Records of transactions below this ID lose their version: all snapshots see them.
     pub freeze_below: TxnId,
-    /// The dictionary that its leaves and large values are compressed beside, if that is by
-    /// Zstandard.
+    /// The dictionary for its leaves and large values, if they are compressed by Zstandard.
     pub dictionary: Option<&'a Primer>,
-    /// The key that closes it, with a nonce that nothing else is closed with.
+    /// The key that encrypts it, with a nonce that is used for nothing else.
     pub lock: Option<(&'a Key, [u8; NONCE_BYTES])>,
 }
 
@@ -78,7 +78,7 @@ impl Workspace {
         &self.raw
     }
 
-    /// How long an image of this content would be.
+    /// The length of an image with this content.
     pub fn image_bytes(
         &mut self,
         content: &[u8],

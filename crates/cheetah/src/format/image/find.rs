@@ -1,7 +1,7 @@
-//! One record out of the image of a leaf, without building the page. Total on any bytes.
+//! Finds one record in the image of a leaf, without building the page. Total on any bytes.
 //!
-//! The search skips the verification of the page: that keys ascend, and lie within the fences. The
-//! checksum of the image says that they are as they were encoded.
+//! The search does not verify that keys ascend and are within the fences. The checksum of the image
+//! says that they are as they were encoded.
 
 use super::decode::Means;
 use super::header::ImageHeader;
@@ -14,21 +14,21 @@ use crate::format::varint;
 use crate::format::ImageRef;
 use std::cmp::Ordering;
 
-/// A leaf as its image has it.
+/// A leaf in the form that its image has.
 pub struct LeafImage<'a> {
     content: TreeContent<'a>,
     tree: TreeId,
     /// The common prefix of the fences, which the stored keys lack.
     prefix_bytes: usize,
-    /// Of the keys whose beginnings are stored as differences: these beginnings.
+    /// If the beginnings of keys are stored as differences: the beginnings.
     sums: Vec<u64>,
-    /// Of the keys whose lengths vary: where each begins.
+    /// If the lengths of keys vary: the position of each key.
     starts: Vec<u32>,
 }
 
 impl Workspace {
-    /// Decompresses an image that [`check`](super::check) has just accepted and given this header
-    /// of, and runs `f` on the leaf; `None` when it is the image of something else.
+    /// Decompresses an image that [`check`](super::check) has just accepted, with the header that
+    /// it returned, and runs `f` on the leaf. Returns `None` if the image is not of a leaf.
     pub fn look_into<R>(
         &mut self,
         header: &ImageHeader,
@@ -67,7 +67,7 @@ impl<'a> LeafImage<'a> {
         self.tree
     }
 
-    /// Whether it was merged into its neighbour.
+    /// Returns whether it was merged into its neighbour.
     pub fn is_dead(&self) -> bool {
         self.content.is_dead
     }
@@ -82,7 +82,7 @@ impl<'a> LeafImage<'a> {
         self.content.high
     }
 
-    /// Records in it.
+    /// The number of records.
     pub fn count(&self) -> usize {
         self.content.count
     }
@@ -115,7 +115,7 @@ impl<'a> LeafImage<'a> {
         bytes.get(start..end).unwrap_or_default()
     }
 
-    /// The record of `key`, if there is one.
+    /// The record of `key`, if it exists.
     pub fn find(&self, key: &[u8]) -> Result<Option<RecordCopy>, Defect> {
         let Some(i) = self.search(key) else { return Ok(None) };
         let (flags, version) = (self.content.flags(i)?, self.version(i)?);
@@ -124,7 +124,7 @@ impl<'a> LeafImage<'a> {
         Ok(Some(RecordCopy { flags, version, payload }))
     }
 
-    /// The number of the record of `key`.
+    /// The index of the record of `key`.
     fn search(&self, key: &[u8]) -> Option<usize> {
         let suffix = key.strip_prefix(self.low().get(..self.prefix_bytes)?)?;
         let (mut from, mut to) = (0, self.content.count);
@@ -139,7 +139,7 @@ impl<'a> LeafImage<'a> {
         None
     }
 
-    /// How the stored key `i` compares with `suffix`.
+    /// Compares the stored key `i` with `suffix`.
     fn compare(&self, i: usize, suffix: &[u8]) -> Ordering {
         match &self.content.keys {
             Keys::Varying { lengths, bytes } => self.varying(i, lengths, bytes).cmp(suffix),
@@ -171,7 +171,7 @@ fn plane_bytes(planes: &[u8], count: usize, i: usize) -> impl Iterator<Item = &u
 }
 
 impl Keys<'_> {
-    /// Where each key begins, if their lengths vary.
+    /// The position of each key, if their lengths vary.
     fn starts(&self) -> Vec<u32> {
         let Keys::Varying { lengths, .. } = self else { return Vec::new() };
         let mut next = 0;
@@ -182,7 +182,7 @@ impl Keys<'_> {
         lengths.iter().map(&mut start).collect()
     }
 
-    /// The numbers that the `count` keys begin with, if these are stored as differences.
+    /// The numbers that the `count` keys begin with, if they are stored as differences.
     fn sums(&self, count: usize) -> Vec<u64> {
         let Keys::Planes { delta_width: 1.., deltas, .. } = self else { return Vec::new() };
         let mut sum = 0u64;

@@ -1,5 +1,5 @@
-//! The header of an image, and sealing: address and checksum, written when the image gets its
-//! place.
+//! The header of an image, and sealing: writing the address and the checksum once the image has a
+//! location.
 //!
 //! | offset | size | field                                                                    |
 //! |--------|------|--------------------------------------------------------------------------|
@@ -7,30 +7,29 @@
 //! | 4      | 4    | length of the image, a multiple of 64                                    |
 //! | 8      | 8    | page                                                                     |
 //! | 16     | 8    | own address ([`Location::address`](crate::format::Location::address))    |
-//! | 24     | 1    | format version: 1; 2 of a dictionary, and of an image with codec 3; 3 of |
-//! |        |      | a closed image                                                           |
+//! | 24     | 1    | format version: 1; 2 for a dictionary and for codec 3; 3 if the image is |
+//! |        |      | encrypted                                                                |
 //! | 25     | 1    | page kind                                                                |
-//! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame, 3 the same beside a       |
+//! | 26     | 1    | codec: 0 none, 1 LZ4 block, 2 Zstandard frame, 3 the same with a         |
 //! |        |      | dictionary                                                               |
 //! | 27     | 1    | page size as a power of two: 9 to 16                                     |
-//! | 28     | 4    | CRC-32C of the whole image, these four bytes taken as zero               |
-//! | 32     | 8    | epoch it was written for                                            |
+//! | 28     | 4    | CRC-32C of the image, with these four bytes taken as zero                |
+//! | 32     | 8    | epoch it was written for                                                 |
 //! | 40     | 4    | tree                                                                     |
 //! | 44     | 3    | length of the content before compression                                 |
 //! | 47     | 1    | number of zero bytes at the end                                          |
 //! | 48     | 5    | with codec 3: page of the dictionary                                     |
-//! | -      | 32   | version 3: the head of the box ([`BoxHead`]), which is closed to the     |
-//! |        |      | end of the content                                                       |
+//! | -      | 32   | version 3: head of the encrypted block ([`BoxHead`]), which              |
+//! |        |      | ends with the content                                                    |
 //! | -      | 4    | with codec 3: CRC-32C of the dictionary's content                        |
 //! | -      | -    | content, compressed; zeros                                               |
 //!
 //! Invariants
-//!   I1  An image names its page and its own address, so a lost or misdirected write shows.
-//!   I2  Every byte is under the checksum.
-//!   I3  An image that version 1 can express is written as version 1, and one that version 2 can as
-//!       that: an older engine reads it. A dictionary names none itself.
-//!   I4  The checksum is over the closed bytes, as they are: moving or checking an image needs no
-//!       key (E8).
+//!   I1  An image names its page and its own address, so a lost or misdirected write is detected.
+//!   I2  The checksum covers every byte.
+//!   I3  An image is written in the oldest version that can express it, so that older engines read
+//!       it. A dictionary has no dictionary itself.
+//!   I4  The checksum covers the encrypted bytes, so moving or checking an image needs no key (E8).
 
 use super::compression::Codec;
 use super::dictionary::{DictionaryName, NAME_BYTES};
@@ -43,11 +42,11 @@ use crate::format::page::{PageKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 pub const HEADER_BYTES: usize = 48;
 /// The newest format that this version reads.
 pub const FORMAT_VERSION: u8 = 3;
-/// Not closed.
+/// The newest version without encryption.
 const PLAIN_VERSION: u8 = 2;
-/// Not closed, and without dictionaries.
+/// The version without encryption and dictionaries.
 const OLD_VERSION: u8 = 1;
-/// The codec on disk of what is compressed beside a dictionary.
+/// The codec on disk of content that is compressed with a dictionary.
 const CODEC_WITH_DICTIONARY: u8 = 3;
 
 const MAGIC: [u8; 4] = *b"IMG1";
@@ -76,7 +75,7 @@ pub struct ImageHeader {
     pub payload_bytes: usize,
     /// The dictionary that is needed to decompress it.
     pub dictionary: Option<DictionaryName>,
-    /// How it is closed. Of the name of the dictionary only the page is known then.
+    /// How it is encrypted. If it is, only the page of `dictionary` is valid.
     pub closed: Option<BoxHead>,
 }
 
@@ -86,8 +85,8 @@ const PAGE_BYTES: usize = 5;
 const CRC_BYTES: usize = NAME_BYTES - PAGE_BYTES;
 
 impl ImageHeader {
-    /// Writes the header at the start of `image`, which is complete otherwise. It is not sealed
-    /// yet.
+    /// Writes the header at the start of `image`, which is otherwise complete. The image is not
+    /// sealed yet.
     pub(super) fn write(&self, image: &mut [u8]) {
         let padding = image.len() - self.payload_at() - self.payload_bytes;
         image[..4].copy_from_slice(&MAGIC);
@@ -114,22 +113,22 @@ impl ImageHeader {
         }
     }
 
-    /// Closes the content of an image, whose header has been written, with the key that it names.
+    /// Encrypts the content of an image, whose header has been written, with the key that the
+    /// header names.
     pub(super) fn close(&self, image: &mut [u8], key: &Key) {
         if let Some(head) = &self.closed {
             key.apply(&head.nonce, &mut image[self.closed_at()..self.payload_at() + self.payload_bytes]);
         }
     }
 
-    /// Replaces `opened` by the content of an image that is closed with this key; the name of its
-    /// dictionary.
+    /// Replaces `opened` by the decrypted content of an image; returns the name of its dictionary.
     pub(super) fn open(
         &self,
         image: &[u8],
         key: Option<&Key>,
         opened: &mut Vec<u8>,
     ) -> Result<Option<DictionaryName>, Defect> {
-        let head = self.closed.ok_or(Defect::new("not a closed image"))?;
+        let head = self.closed.ok_or(Defect::new("not an encrypted image"))?;
         let key = key.filter(|key| key.name() == head.key).ok_or(Defect::new("not the key of the image"))?;
         let content = image.get(self.closed_at()..self.payload_at() + self.payload_bytes);
         opened.clear();
@@ -141,7 +140,7 @@ impl ImageHeader {
         Ok(Some(DictionaryName { crc, ..name }))
     }
 
-    /// The first version that has what this says (I3).
+    /// The first version that can express the header (I3).
     fn version(&self) -> u8 {
         match self.dictionary.is_some() || self.kind == PageKind::Dictionary {
             _ if self.closed.is_some() => FORMAT_VERSION,
@@ -163,12 +162,12 @@ impl ImageHeader {
         HEADER_BYTES + box_bytes + if self.dictionary.is_some() { NAME_BYTES } else { 0 }
     }
 
-    /// Where begins what is closed.
+    /// The position at which encryption begins.
     fn closed_at(&self) -> usize {
         self.payload_at() - if self.dictionary.is_some() { CRC_BYTES } else { 0 }
     }
 
-    /// Reads the header of a whole image. Checks each field, but neither address nor checksum.
+    /// Reads the header of a complete image. Checks each field, but neither address nor checksum.
     pub fn read(image: &[u8]) -> Result<Self, Defect> {
         let mut reader = Reader::new(image);
         ensure(reader.array()? == MAGIC, "not the start of an image")?;
@@ -206,12 +205,12 @@ impl ImageHeader {
         ensure(payload_bytes <= raw_bytes, "compressed content longer than plain")?;
         let header =
             Self { pid, tree, epoch, kind, page_bytes, codec, raw_bytes, payload_bytes, dictionary, closed };
-        ensure(header.version() <= version, "more than its version of the image format has")?;
-        ensure(kind != PageKind::Dictionary || dictionary.is_none(), "a dictionary that needs another")?;
+        ensure(header.version() <= version, "a field that its image format version does not have")?;
+        ensure(kind != PageKind::Dictionary || dictionary.is_none(), "a dictionary that needs a dictionary")?;
         Ok(header)
     }
 
-    /// The stored content of the image that this is the header of.
+    /// The stored content of `image`, whose header this is.
     pub(super) fn payload<'a>(&self, image: &'a [u8]) -> &'a [u8] {
         let at = self.payload_at();
         image.get(at..at + self.payload_bytes).unwrap_or_default()
@@ -223,8 +222,8 @@ pub(super) fn claimed_version(image: &[u8]) -> Option<u8> {
     image.starts_with(&MAGIC).then(|| image.get(AT_VERSION).copied()).flatten()
 }
 
-/// Writes the image's own address and its checksum into it; returns the checksum. Also gives a
-/// copied image its new address.
+/// Writes the image's own address and its checksum into it; returns the checksum. Also used to give
+/// a copied image its new address.
 ///
 /// # Panics
 /// When `image` is shorter than a header.
@@ -235,8 +234,8 @@ pub fn seal(image: &mut [u8], address: u64) -> u32 {
     crc
 }
 
-/// Length, page and checksum that are claimed by what may be the start of an image: for finding
-/// images in a file. Nothing is checked but the magic; see [`is_intact`].
+/// Returns the length, page and checksum that the possible start of an image claims, to find images
+/// in a file. Only the magic is checked; see [`is_intact`].
 pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     let mut reader = Reader::new(start);
     let is_image = reader.array().ok()? == MAGIC;
@@ -247,7 +246,7 @@ pub fn glance(start: &[u8]) -> Option<(usize, PageId, u32)> {
     is_image.then_some((length, pid, crc))
 }
 
-/// Whether this is, whole and unchanged, the image that was sealed with this address and checksum.
+/// Returns whether this is the intact image that was sealed with this address and checksum.
 pub fn is_intact(image: &[u8], address: u64, crc: u32) -> bool {
     image.len() >= HEADER_BYTES
         && image[ADDRESS] == address.to_le_bytes()

@@ -1,7 +1,7 @@
 //! The image of a page on disk: its content regrouped by column, compressed, sealed.
 //!
-//! [`Workspace::encode`] never fails; [`Workspace::decode`] accepts any bytes and gives a page that
-//! passes verification, or an error.
+//! [`Workspace::encode`] never fails. [`Workspace::decode`] accepts any bytes and returns a page
+//! that passes verification, or an error.
 
 mod columns;
 mod compression;
@@ -30,7 +30,7 @@ pub use workspace::Workspace;
 use super::encryption::BOX_HEAD_BYTES;
 use super::row::RowFormatVersion;
 
-/// Images are multiples of this.
+/// The length of an image is a multiple of this.
 pub const ALIGN_BYTES: usize = 64;
 
 /// The largest image of a page of `page_bytes`.
@@ -39,13 +39,13 @@ pub const fn max_image_bytes(page_bytes: usize) -> usize {
 }
 
 /// The longest content of an image before compression. A record takes less than in its page, where
-/// it has a slot too; fences and header fields likewise; a row-format version longer than an eighth
+/// it also has a slot; so do fences and header fields. A row-format version longer than an eighth
 /// of the page is left out.
 const fn max_raw_bytes(page_bytes: usize) -> usize {
     page_bytes + page_bytes / 8
 }
 
-/// The encoded row-format version, if it is short enough to be worth its place in an image.
+/// The encoded row-format version, if it is short enough to be stored in an image.
 fn usable_format(row_format: &RowFormatVersion, page_bytes: usize) -> Option<Vec<u8>> {
     let mut encoded = Vec::new();
     row_format.encode(&mut encoded);

@@ -1,9 +1,8 @@
-//! The way back: from the content of an image to a page. Total on any bytes; the caller verifies
-//! the page.
+//! Rebuilds a page from the content of an image. Total on any bytes; the caller verifies the page.
 //!
-//! First all columns are located in the content ([`TreeContent`]) and the length of each record
-//! becomes known; then the records are laid out, the first one highest, as if inserted in order;
-//! then each column is spread over the records.
+//! First all columns are located in the content ([`TreeContent`]), which gives the length of each
+//! record. Then the records are laid out as if inserted in order, the first one highest. Then each
+//! column is spread over the records.
 
 use super::columns::{scatter_planes, PLANES_MAX};
 use super::transpose::FLAG_DEAD;
@@ -122,7 +121,7 @@ impl Rows<'_> {
     }
 }
 
-/// Copies pieces of `bytes`, one after the other, to `starts`.
+/// Copies consecutive pieces of `bytes` to `starts`.
 fn spread_varying(bytes: &[u8], lengths: &[u32], starts: &[u32], page: &mut [u8]) {
     let mut rest = bytes;
     for (&length, &start) in lengths.iter().zip(starts) {
@@ -132,7 +131,7 @@ fn spread_varying(bytes: &[u8], lengths: &[u32], starts: &[u32], page: &mut [u8]
     }
 }
 
-/// Copies pieces of `width` bytes, one after the other, to `starts` + `add`.
+/// Copies consecutive pieces of `width` bytes to `starts` + `add`.
 fn spread_together(bytes: &[u8], width: usize, starts: &[u32], add: usize, page: &mut [u8]) {
     for (piece, &start) in bytes.chunks_exact(width.max(1)).zip(starts) {
         let at = start as usize + add;
@@ -140,8 +139,7 @@ fn spread_together(bytes: &[u8], width: usize, starts: &[u32], add: usize, page:
     }
 }
 
-/// Sums up differences, which are in byte planes, to big-endian numbers of `width` bytes, at most
-/// 8.
+/// Sums up differences, stored as byte planes, to big-endian numbers of `width` bytes, at most 8.
 fn spread_deltas(planes: &[u8], width: usize, starts: &[u32], page: &mut [u8]) {
     match width {
         1 => spread_deltas_of::<1>(planes, starts, page),

@@ -1,12 +1,12 @@
-//! Closing an image anew, without decompressing it.
+//! Re-encrypts an image without decompressing it.
 
 use super::header::ImageHeader;
 use super::ALIGN_BYTES;
 use crate::format::bytes::Defect;
 use crate::format::encryption::{BoxHead, Key, NONCE_BYTES};
 
-/// Replaces `out` by the image with this header, opened with `key` if it is closed, and closed with
-/// `lock` if there is one. It is not sealed yet ([`super::seal`]).
+/// Replaces `out` by the image with this header, decrypted with `key` if it is encrypted, and then
+/// encrypted with `lock` if there is one. The result is not sealed yet ([`super::seal`]).
 pub fn reclose(
     header: &ImageHeader,
     image: &[u8],

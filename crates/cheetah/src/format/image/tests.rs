@@ -1,4 +1,4 @@
-//! Images of random pages give the same page back; damaged ones are found.
+//! Images of random pages decode to the same pages; damaged ones are detected.
 
 use super::*;
 use crate::base::{Epoch, Error, ErrorKind, PageId, Result, TreeId, TxnId, UndoPtr};
@@ -39,7 +39,7 @@ fn row(rng: &mut Rng) -> Vec<u8> {
     row
 }
 
-/// A payload of a row, of something else, or of a fixed width.
+/// A payload: a row, other bytes, or bytes of a fixed width.
 fn payload(rng: &mut Rng, form: u64) -> Vec<u8> {
     match form {
         0 => row(rng),
@@ -54,7 +54,7 @@ fn payload(rng: &mut Rng, form: u64) -> Vec<u8> {
     }
 }
 
-/// A key by one of several patterns, ascending in `i`.
+/// A key that follows one of several patterns, ascending in `i`.
 fn key(rng: &mut Rng, form: u64, i: u32) -> Vec<u8> {
     let number = (i * 3).to_be_bytes();
     match form {
@@ -301,7 +301,7 @@ fn an_image_of_a_newer_version_is_named_as_such() {
     );
 }
 
-/// With the right checksum over wrong bytes: an error, or a page that keeps the invariants.
+/// Wrong bytes with the right checksum give an error, or a page that satisfies the invariants.
 #[test]
 fn damage_under_a_right_checksum_never_panics() {
     let mut accepted = 0;

@@ -11,11 +11,11 @@ use crate::format::varint;
 pub(super) const FLAG_DEAD: u8 = 1;
 pub(super) const FLAG_HAS_HIGH: u8 = 2;
 
-/// How the keys are stored.
+/// The forms in which keys are stored.
 pub(super) const KEYS_VARYING: u8 = 0;
 pub(super) const KEYS_TOGETHER: u8 = 1;
 pub(super) const KEYS_PLANES: u8 = 2;
-/// How the payloads are stored.
+/// The forms in which payloads are stored.
 pub(super) const PAYLOADS_VARYING: u8 = 0;
 pub(super) const PAYLOADS_TOGETHER: u8 = 1;
 pub(super) const PAYLOADS_PLANES: u8 = 2;
@@ -29,7 +29,7 @@ pub(super) fn content_page(page: PageView<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(page.content());
 }
 
-/// Appends the content of a leaf or inner page. `row_format` comes with its encoding.
+/// Appends the content of a leaf or inner page. `row_format` is passed with its encoding.
 pub(super) fn tree_page(
     page: PageView<'_>,
     row_format: Option<(&RowFormatVersion, &[u8])>,
@@ -81,8 +81,8 @@ fn put_keys(keys: &[&[u8]], out: &mut Vec<u8>) {
     put_planes(out, width - delta_width, keys.iter().map(|key| &key[delta_width..]));
 }
 
-/// The differences of the numbers that the first `width` bytes are, the first one from zero, as
-/// byte planes.
+/// Appends the differences between the numbers that the first `width` bytes of the keys form, as
+/// byte planes. The first difference is from zero.
 fn put_deltas(keys: &[&[u8]], width: usize, out: &mut Vec<u8>) {
     let mut previous = 0;
     let difference = |key: &&[u8]| {
@@ -101,8 +101,8 @@ fn put_flags(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Versions that somebody may still ask for: how many, the gaps between their records, the versions
-/// as planes.
+/// Appends the versions that a snapshot may still need: their number, the gaps between their
+/// records, and the versions as planes.
 fn put_versions(records: &[RecordRef<'_>], freeze_below: TxnId, out: &mut Vec<u8>) {
     let young = |record: &RecordRef<'_>| record.version.filter(|(txn, _)| *txn >= freeze_below);
     let young: Vec<_> =
@@ -145,7 +145,7 @@ fn put_opaque(records: &[RecordRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// The length that all have, 0 without any; `None` if they differ.
+/// The length that all of them have, 0 if there are none; `None` if they differ.
 fn common_width(mut lengths: impl Iterator<Item = usize>) -> Option<usize> {
     let first = lengths.next().unwrap_or(0);
     lengths.all(|length| length == first).then_some(first)
@@ -158,7 +158,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// `None` if one of them is no row of this row-format version.
+    /// `None` if a payload is not a row of this row-format version.
     fn parse(row_format: &'a RowFormatVersion, records: &[RecordRef<'a>]) -> Option<Self> {
         let rows = records.iter().map(|record| RowView::parse(row_format, record.payload));
         Some(Self { row_format, rows: rows.collect::<Result<_, _>>().ok()? })

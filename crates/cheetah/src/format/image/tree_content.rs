@@ -1,4 +1,4 @@
-//! The content of an image of a leaf or inner page: where each column lies in it. Total on any
+//! The content of an image of a leaf or inner page: the position of each column in it. Total on any
 //! bytes; nothing is copied.
 
 use super::columns::{DELTA_MAX, KEY_PLANES_MAX, PLANES_MAX};
@@ -16,7 +16,7 @@ pub(super) struct TreeContent<'a> {
     pub(super) level: u8,
     pub(super) is_dead: bool,
     pub(super) right: PageId,
-    /// Records.
+    /// The number of records.
     pub(super) count: usize,
     pub(super) low: &'a [u8],
     pub(super) high: Option<&'a [u8]>,
@@ -55,7 +55,7 @@ impl<'a> TreeContent<'a> {
     }
 }
 
-/// One byte each, or none when all are ordinary.
+/// One byte each, or none if all records are ordinary.
 fn parse_flags<'a>(reader: &mut Reader<'a>, count: usize) -> Parsed<&'a [u8]> {
     match reader.u8()? {
         0 => Ok(&[]),
@@ -64,7 +64,7 @@ fn parse_flags<'a>(reader: &mut Reader<'a>, count: usize) -> Parsed<&'a [u8]> {
     }
 }
 
-/// `count` lengths, and their sum.
+/// Reads `count` lengths; also returns their sum.
 fn parse_lengths(reader: &mut Reader<'_>, count: usize) -> Parsed<(Vec<u32>, usize)> {
     let mut lengths = Vec::with_capacity(count);
     let mut total = 0;
@@ -76,7 +76,7 @@ fn parse_lengths(reader: &mut Reader<'_>, count: usize) -> Parsed<(Vec<u32>, usi
     Ok((lengths, total))
 }
 
-/// The records that have a version, ascending, and the planes of those.
+/// The records that have a version, ascending, and the byte planes of the versions.
 pub(super) struct Versions<'a> {
     pub(super) rows: Vec<usize>,
     pub(super) planes: &'a [u8],
@@ -89,7 +89,7 @@ impl<'a> Versions<'a> {
         let mut next = 0;
         for _ in 0..versions {
             let row = next + reader.length(count)?;
-            ensure(row < count, "version of a record that is not there")?;
+            ensure(row < count, "version of a record that does not exist")?;
             rows.push(row);
             next = row + 1;
         }

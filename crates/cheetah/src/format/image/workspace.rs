@@ -2,19 +2,19 @@
 
 use super::compression::Contexts;
 
-/// Buffers and contexts that encoding and decoding reuse, about 512 KiB once both were used, as
-/// much again once dictionaries were, and up to 2 MiB where a table's level is high. The caller
-/// keeps it: one in each thread would be more than a small pool of pages.
+/// Buffers and contexts that encoding and decoding reuse: about 512 KiB once both were used, as
+/// much again once dictionaries were, and up to 2 MiB if a table's level is high. The caller keeps
+/// it: one in each thread would use more memory than a small buffer pool.
 #[derive(Default)]
 pub struct Workspace {
     pub(super) raw: Vec<u8>,
     pub(super) contexts: Contexts,
-    /// The content of a closed image.
+    /// The decrypted content of an encrypted image.
     pub(super) opened: Vec<u8>,
 }
 
 impl Workspace {
-    /// The memory that it takes now.
+    /// The memory that it uses now.
     pub fn memory_bytes(&mut self) -> usize {
         self.raw.capacity() + self.opened.capacity() + self.contexts.memory_bytes()
     }

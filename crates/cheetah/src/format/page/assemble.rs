@@ -1,11 +1,11 @@
-//! Building a page whose records come column by column: first the room for each record, then their
-//! bytes.
+//! Building a page from columns of records: first each record gets its space, then the bytes are
+//! filled in.
 
 use super::layout::*;
 use super::write::{NoRoom, PageMut};
 use crate::format::varint;
 
-/// The facts about a record that are known before its bytes are.
+/// The facts about a record that are known before its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::format) struct Outline {
     pub(in crate::format) flags: RecordFlags,
@@ -14,7 +14,7 @@ pub(in crate::format) struct Outline {
     pub(in crate::format) payload_bytes: usize,
 }
 
-/// Where in the page the parts of each record belong.
+/// The positions of the parts of each record in the page.
 #[derive(Debug)]
 pub(in crate::format) struct Places {
     pub(in crate::format) suffixes: Vec<u32>,
@@ -23,7 +23,7 @@ pub(in crate::format) struct Places {
 }
 
 impl PageMut<'_> {
-    /// Gives each record its slot and room, in order, in a page without records, and writes flags
+    /// Gives each record its slot and space, in order, in a page without records, and writes flags
     /// and lengths. The caller fills in the rest and then calls [`Self::set_heads`].
     pub(in crate::format) fn lay_out(&mut self, records: &[Outline]) -> Result<Places, NoRoom> {
         let mut places = Places {
@@ -60,7 +60,7 @@ impl PageMut<'_> {
         places.payloads.push(at as u32);
     }
 
-    /// Computes the heads of all slots, once the suffixes of these records are in their places.
+    /// Computes the heads of all slots; the suffixes of the records must have been written.
     pub(in crate::format) fn set_heads(&mut self, records: &[Outline], places: &Places) {
         let bytes = self.bytes_mut();
         for (i, (record, &start)) in records.iter().zip(&places.suffixes).enumerate() {

@@ -1,6 +1,5 @@
-//! Changes that wait in memory for the leaf they belong to: encoded one behind the other, and
-//! applied to it at once. Change files have the same encoding: another encoding needs another
-//! version of these.
+//! Pending changes of a leaf: encoded one after another, and applied together. Change files contain
+//! the same encoding, so a new encoding needs a new change file version.
 
 use super::layout::{RecordFlags, RecordRef};
 use super::view::PageView;
@@ -17,19 +16,19 @@ const KEY_BYTES_MAX: usize = super::PAGE_BYTES_MAX;
 /// The change of one key of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferedChange<'a> {
-    /// It has this record, where no live one is.
+    /// Adds the record; the key has no live record.
     New(RecordRef<'a>),
-    /// It has this record, whatever is there.
+    /// Puts the record, whether or not the key has one.
     Put(RecordRef<'a>),
-    /// The live record that is there becomes this one, which is delete-marked. Nobody has looked:
-    /// it keeps its payload, and if no record is there, none comes.
+    /// Replaces the live record by this one, which is delete-marked. The caller did not check for a
+    /// live record: if there is one, its payload stays; if not, nothing is added.
     Mark(RecordRef<'a>),
-    /// It has none.
+    /// Removes the record.
     Remove,
 }
 
 impl<'a> BufferedChange<'a> {
-    /// The record that the key has afterwards.
+    /// The record that the key has after the change.
     pub fn record(&self) -> Option<RecordRef<'a>> {
         match self {
             Self::New(record) | Self::Put(record) | Self::Mark(record) => Some(*record),
@@ -41,15 +40,15 @@ impl<'a> BufferedChange<'a> {
 /// The effect of changes on a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Applied {
-    /// Live records in whose place a new one came.
+    /// Live records that a new record replaced.
     pub live_replaced: usize,
-    /// Live records that were to be marked and were not there.
+    /// Live records that were to be marked but did not exist.
     pub missing: usize,
-    /// Records that went.
+    /// Records that were removed.
     pub removed: usize,
 }
 
-/// Appends a change to `bytes`, to be applied after those that are there.
+/// Appends a change to `bytes`; it will be applied after the earlier ones.
 pub fn encode_buffered(bytes: &mut Vec<u8>, key: &[u8], change: &BufferedChange<'_>) {
     put_prefixed(bytes, key);
     let Some(record) = change.record() else { return bytes.push(IS_REMOVAL) };
@@ -92,7 +91,7 @@ fn decode_next<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], BufferedChange<
     Ok((key, change))
 }
 
-/// The last of the encoded changes that is of `key`.
+/// The last of the encoded changes of `key`.
 pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedChange<'a>>, Defect> {
     let (mut reader, mut found) = (Reader::new(bytes), None);
     while !reader.is_empty() {
@@ -105,7 +104,7 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     Ok(found)
 }
 
-/// The keys of the encoded changes, in their order; a defect ends it.
+/// The keys of the encoded changes, in their order; a defect ends the iteration.
 pub fn buffered_keys(bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Defect>> {
     let mut reader = Reader::new(bytes);
     std::iter::from_fn(move || {
@@ -117,8 +116,8 @@ pub fn buffered_keys(bytes: &[u8]) -> impl Iterator<Item = Result<&[u8], Defect>
     })
 }
 
-/// Applies all encoded changes to the leaf `page`, in their order. Fails when they do not fit; then
-/// some are there.
+/// Applies all encoded changes to the leaf `page`, in order. If they do not fit, it fails after
+/// some were applied.
 pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> {
     let (mut reader, mut applied) = (Reader::new(bytes), Applied::default());
     while !reader.is_empty() {
@@ -181,8 +180,8 @@ mod tests {
         RecordRef { flags: record.0, version: record.1, payload: &record.2 }
     }
 
-    /// A page has, and a search finds, the last change of each key; and changes that were counted
-    /// by the most that they add find room.
+    /// A page has, and a search finds, the last change of each key. Changes that were counted at
+    /// their largest size fit.
     #[test]
     fn a_page_has_what_was_said_last_of_each_key() {
         let mut rng = Rng::new(5);
@@ -241,8 +240,8 @@ mod tests {
         assert!(kinds.iter().all(|&count| count > 500), "{kinds:?}");
     }
 
-    /// A change's own bits never become flags of its record: each byte in their place is refused,
-    /// or means what is written again in the same way.
+    /// A change's own bits never become flags of its record: each byte of flags is refused, or is
+    /// written again as the same byte.
     #[test]
     fn every_byte_of_flags_is_refused_or_means_one_thing() {
         let mut known = 0;

@@ -9,8 +9,8 @@ pub const fn content_capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }
 
-/// Makes `bytes` an empty page of content. `next` is the page that goes on where this one ends,
-/// `position` the place of this page's first content byte in the value or the undo log.
+/// Makes `bytes` an empty page of content. `next` is the page with the content that follows,
+/// `position` the position of this page's first byte in the value or the undo log.
 pub fn build_content(
     bytes: &mut [u8],
     kind: PageKind,
@@ -25,7 +25,7 @@ pub fn build_content(
 }
 
 impl PageMut<'_> {
-    /// Adds `piece` behind the content of a blob or undo page.
+    /// Appends `piece` to the content of a blob or undo page.
     pub fn append_content(&mut self, piece: &[u8]) -> Result<(), NoRoom> {
         let length = self.view().content().len();
         let end = length + piece.len();
@@ -38,7 +38,7 @@ impl PageMut<'_> {
         Ok(())
     }
 
-    /// Cuts the content of a blob or undo page to its first `length` bytes.
+    /// Truncates the content of a blob or undo page to its first `length` bytes.
     pub fn truncate_content(&mut self, length: usize) {
         let length = length.min(self.view().content().len());
         put_u32(self.bytes_mut(), AT_CONTENT_LEN, length as u32);

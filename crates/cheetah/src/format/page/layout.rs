@@ -1,4 +1,4 @@
-//! Where each byte of a page is, and how large keys and records may be.
+//! The position of each byte of a page, and the limits of keys and records.
 //!
 //! ```text
 //! 0        64                             heap_start                                page end
@@ -16,7 +16,7 @@
 //! | 16     | 2    | slot count                                                               |
 //! | 18     | 2    | heap start                                                               |
 //! | 20     | 2    | garbage: bytes of the heap that no slot leads to                         |
-//! | 22     | 2    | bytes all keys have in common with the low fence and leave out           |
+//! | 22     | 2    | bytes of the low fence that all keys begin with and omit                 |
 //! | 24     | 2    | low fence length; 0 is "from the beginning"                              |
 //! | 26     | 2    | high fence length                                                        |
 //! | 28     | 2    | slot of the last insert, 0xffff none: shows runs of neighbouring inserts |
@@ -26,19 +26,19 @@
 //! | 40     | 8    | position of the content in its value or in the undo log                  |
 //! | 48     | 16   | zero                                                                     |
 //!
-//! Slot: `[record offset u16][head u32]`; the head is the first four bytes of the key after the
-//! prefix, as a big-endian number, zero-padded, so that most comparisons need no look at the
-//! record. Record: `[flags u8][suffix length varint][suffix][version 12 B when the flag says
-//! so][payload length varint] [payload]`. An inner record's payload is its child's page number, 5
-//! bytes.
+//! Slot: `[record offset u16][head u32]`. The head is the first four bytes of the key after the
+//! prefix, as a big-endian number, zero-padded, so that most comparisons need not read the record.
+//! Record: `[flags u8][suffix length varint][suffix][version, 12 bytes if its flag is set] [payload
+//! length varint][payload]`. The payload of an inner page's record is the number of the child page,
+//! 5 bytes.
 //!
 //! Invariants
 //!   I1  Keys ascend strictly; low fence <= key < high fence. An inner page's first key is its low
 //!       fence.
-//!   I2  The prefix is the longest common one of both fences; it is empty when there is no high
+//!   I2  The prefix is the longest common prefix of both fences; it is empty if there is no high
 //!       fence.
 //!   I3  garbage = heap bytes between heap start and fences - bytes of the records.
-//!   I4  A record that keeps to [`max_cell_bytes`] always finds room after one split.
+//!   I4  A record of at most [`max_cell_bytes`] always fits after one split.
 
 use crate::base::{TreeId, TxnId, UndoPtr};
 use crate::format::bytes::from_low_bytes;
@@ -54,9 +54,9 @@ pub const SLOT_BYTES: usize = 6;
 pub const VERSION_BYTES: usize = 12;
 /// The smallest page.
 pub const PAGE_BYTES_MIN: usize = 512;
-/// The largest page of a tree: offsets are 16 bits, and the end of the page is one.
+/// The largest page of a tree: offsets have 16 bits, and the end of the page is an offset.
 pub const TREE_PAGE_BYTES_MAX: usize = 32 << 10;
-/// The largest page at all.
+/// The largest page of any kind.
 pub const PAGE_BYTES_MAX: usize = 64 << 10;
 
 pub(super) const FORMAT_VERSION: u8 = 1;
@@ -81,7 +81,7 @@ pub(super) const FLAG_HAS_HIGH: u8 = 2;
 pub(super) const NO_SLOT: u16 = u16::MAX;
 pub(super) const CHILD_BYTES: usize = 5;
 
-/// Everything of a cell but suffix and payload, at its largest: slot, flags, two lengths of up to 3
+/// The largest size of a cell without suffix and payload: slot, flags, two lengths of up to 3
 /// bytes, version.
 const CELL_OVERHEAD_MAX: usize = SLOT_BYTES + 1 + 3 + VERSION_BYTES + 3;
 
@@ -96,12 +96,12 @@ pub enum PageKind {
     Blob,
     /// Part of the undo log.
     Undo,
-    /// Content beside which other pages of its tree are compressed.
+    /// Content with which other pages of its tree are compressed.
     Dictionary,
 }
 
 impl PageKind {
-    /// The number that stands for it on disk.
+    /// The code of the kind on disk.
     pub fn code(self) -> u8 {
         match self {
             PageKind::Leaf => 1,
@@ -112,7 +112,7 @@ impl PageKind {
         }
     }
 
-    /// The kind of that number.
+    /// The kind with that code.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             1 => Some(PageKind::Leaf),
@@ -124,20 +124,20 @@ impl PageKind {
         }
     }
 
-    /// Whether pages of this kind have slots and fences.
+    /// Returns whether pages of this kind have slots and fences.
     pub fn is_tree(self) -> bool {
         matches!(self, PageKind::Leaf | PageKind::Inner)
     }
 }
 
-/// Flags of a record. Whether it has a version is not among them: [`RecordRef::version`] says so.
+/// Flags of a record. [`RecordRef::version`] says whether it has a version; no flag here does.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RecordFlags(u8);
 
 impl RecordFlags {
     /// An ordinary record.
     pub const NONE: RecordFlags = RecordFlags(0);
-    /// Deleted, but somebody may still need to see it.
+    /// Deleted, but a snapshot may still need it.
     pub const DELETE_MARKED: RecordFlags = RecordFlags(1);
     pub(in crate::format) const VERSIONED_BIT: u8 = 2;
 
@@ -146,14 +146,14 @@ impl RecordFlags {
         self.0
     }
 
-    /// The flags of that byte; `None` when it has unknown ones.
+    /// The flags of that byte; `None` if it has unknown flags.
     pub fn from_bits(bits: u8) -> Option<Self> {
         (bits & !1 == 0).then_some(Self(bits))
     }
 }
 
-/// The transaction that wrote a record last, and the undo record that tells what was there before;
-/// `None` when that no longer matters to anybody ("frozen").
+/// The transaction that wrote a record last, and the undo record of the previous version; `None`
+/// when no transaction needs them any more ("frozen").
 pub type RecordVersion = Option<(TxnId, UndoPtr)>;
 
 /// A record without its key, in a page or on its way into one.
@@ -168,12 +168,12 @@ pub struct RecordRef<'a> {
 }
 
 impl<'a> RecordRef<'a> {
-    /// A record that everybody sees.
+    /// A record that all snapshots see.
     pub fn frozen(payload: &'a [u8]) -> Self {
         Self { flags: RecordFlags::NONE, version: None, payload }
     }
 
-    /// Whether it is deleted, and only still there for those who may see it.
+    /// Returns whether it is deleted and kept only for older snapshots.
     pub fn is_marked(&self) -> bool {
         self.flags == RecordFlags::DELETE_MARKED
     }
@@ -191,7 +191,7 @@ pub struct RecordCopy {
 }
 
 impl RecordCopy {
-    /// Becomes a copy of `record`, in the memory that it has.
+    /// Makes this a copy of `record`, reusing its memory.
     pub fn take(&mut self, record: RecordRef<'_>) {
         (self.flags, self.version) = (record.flags, record.version);
         self.payload.clear();
@@ -213,17 +213,17 @@ impl PageBuf {
         Self(vec![0; bytes].into_boxed_slice().into())
     }
 
-    /// A page with those bytes, on the heap.
+    /// A page with these bytes, on the heap.
     pub fn from_slice(bytes: &[u8]) -> Self {
         Self(Box::<[u8]>::from(bytes).into())
     }
 
-    /// A page in memory that is there for it.
+    /// A page in the memory of `block`.
     pub fn in_block(block: Block) -> Self {
         Self(block)
     }
 
-    /// Gives it `bytes` bytes, keeping the memory when that is its size already. The content is
+    /// Makes it `bytes` bytes long, keeping the memory if it has that size already. The content is
     /// unspecified.
     pub fn resize(&mut self, bytes: usize) {
         if self.0.len() != bytes {
@@ -265,37 +265,36 @@ impl std::fmt::Debug for PageBuf {
     }
 }
 
-/// The longest key that trees of such pages can hold: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at
+/// The longest key of a tree with pages of that size: 7872 bytes at 32 KiB, 3904 at 16 KiB, 60 at
 /// 512 B.
 ///
-/// A quarter of the page, less what makes `max_payload_bytes` positive even for such keys.
+/// A quarter of the page, less a margin that keeps `max_payload_bytes` positive for such keys.
 pub const fn max_key_bytes(page_bytes: usize) -> usize {
     page_bytes / 4 - page_bytes / 128 - 64
 }
 
-/// The largest cell ([`cell_bytes`]) that a tree may hold whose keys have at most
-/// `tree_key_bytes_max` bytes.
+/// The largest cell ([`cell_bytes`]) in a tree whose keys have at most `tree_key_bytes_max` bytes.
 ///
-/// Why a split then always makes room. Let U be the page without its header, K the longest key, R
-/// the largest cell, and R + K <= U/2. Fences and separators are at most K. The content of the
-/// page, old record sizes, and the record to come is T <= (U - low - high) + R. Let the left page
-/// take records while they fit next to the fences low and sep. The first one left over did not fit:
-/// left > U - low - sep - R. So the right page needs T - left + sep + high < (U - low - high + R) -
-/// (U - low - sep - R) + sep + high = 2R + 2 sep <= 2 (R + K) <= U. A split narrows the range, so
-/// prefixes only grow and records only shrink. And one record alone always fits: R + 2K <= U/2 + K
-/// <= U.
+/// One split always makes enough room, for the following reason. Let U be the page without its
+/// header, K the longest key, R the largest cell, and R + K <= U/2. Fences and separators are at
+/// most K. The content of the page, with old record sizes, and the new record is T <= (U - low -
+/// high) + R. Let the left page take records while they fit next to the fences low and sep. The
+/// next record did not fit: left > U - low - sep - R. So the right page needs T - left + sep + high
+/// < (U - low - high + R) - (U - low - sep - R) + sep + high = 2R + 2 sep <= 2 (R + K) <= U. A
+/// split narrows the range, so prefixes only grow and records only shrink. And a single record
+/// always fits: R + 2K <= U/2 + K <= U.
 pub const fn max_cell_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
     ((page_bytes - HEADER_BYTES) / 2).saturating_sub(tree_key_bytes_max)
 }
 
-/// The largest payload of any record in a tree whose keys have at most `tree_key_bytes_max` bytes;
-/// a row whose stored form is longer must move values to pages of their own.
+/// The largest payload of a record in a tree whose keys have at most `tree_key_bytes_max` bytes. A
+/// row whose stored form is longer must move values to pages of their own.
 pub const fn max_payload_bytes(page_bytes: usize, tree_key_bytes_max: usize) -> usize {
     max_cell_bytes(page_bytes, tree_key_bytes_max).saturating_sub(CELL_OVERHEAD_MAX + tree_key_bytes_max)
 }
 
-/// Bytes that a record of a key of `key_bytes` takes in a page, its slot included, if no prefix is
-/// left out.
+/// Bytes that a record with a key of `key_bytes` takes in a page, including its slot, if no prefix
+/// is omitted.
 pub fn cell_bytes(key_bytes: usize, record: &RecordRef<'_>) -> usize {
     SLOT_BYTES + record_bytes(key_bytes, record.version.is_some(), record.payload.len())
 }
@@ -313,8 +312,7 @@ pub(in crate::format) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Orders keys as `Ord` for slices does; most are told apart by their first eight bytes without a
-/// call.
+/// Orders keys like `Ord` for slices; usually the first eight bytes decide, without a call.
 #[inline]
 pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     if let (Some(a), Some(b)) = (a.first_chunk::<8>(), b.first_chunk::<8>()) {
@@ -330,7 +328,7 @@ pub fn compare_keys(a: &[u8], b: &[u8]) -> Ordering {
     a.cmp(b)
 }
 
-/// The first four bytes of a suffix as a number that orders like it.
+/// The first four bytes of a suffix, as a number with the same order.
 #[inline]
 pub(super) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<4>() {
@@ -389,7 +387,7 @@ pub(super) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Writes the fields that pages of every kind have; everything else of the header becomes zero.
+/// Writes the fields that pages of every kind have; the rest of the header becomes zero.
 pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: TreeId, right: u64) {
     bytes[..HEADER_BYTES].fill(0);
     bytes[AT_VERSION] = FORMAT_VERSION;
@@ -400,7 +398,7 @@ pub(super) fn init_header(bytes: &mut [u8], kind: PageKind, level: u8, tree: Tre
     put_u16(bytes, AT_LAST_INSERT, usize::from(NO_SLOT));
 }
 
-/// Whether a page has been built in these bytes, which were zero before.
+/// Returns whether a page was built in these bytes, which were zero initially.
 pub fn is_built(bytes: &[u8]) -> bool {
     bytes.get(AT_VERSION) == Some(&FORMAT_VERSION)
 }

@@ -1,11 +1,11 @@
-//! Putting the content of two neighbours into one page.
+//! Merging two neighbours into one page.
 
 use super::layout::*;
 use super::view::PageView;
 use super::write::{build_page, NoRoom};
 
-/// Bytes in use, header included, of a page with the records of `left` and of `right`, its right
-/// neighbour.
+/// Bytes in use, including the header, of a page with the records of `left` and of `right`, its
+/// right neighbour.
 pub fn merged_bytes(left: PageView<'_>, right: PageView<'_>) -> usize {
     let prefix_len = right.high().map_or(0, |high| common_prefix(left.low(), high));
     let fences = left.low().len() + right.high().map_or(0, <[u8]>::len);
@@ -14,7 +14,7 @@ pub fn merged_bytes(left: PageView<'_>, right: PageView<'_>) -> usize {
     HEADER_BYTES + fences + records(left) + records(right)
 }
 
-/// Bytes of cell `i` in a page that leaves out the first `prefix_len` bytes of its keys.
+/// Bytes of cell `i` in a page that omits the first `prefix_len` bytes of its keys.
 fn moved_bytes(page: PageView<'_>, i: usize, prefix_len: usize) -> usize {
     let key_len = page.prefix_len() + page.suffix(i).len();
     cell_bytes(key_len - prefix_len, &page.record(i))

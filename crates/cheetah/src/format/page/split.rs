@@ -1,29 +1,29 @@
-//! Splitting a full page in two, the record that did not fit included in the plan.
+//! Splitting a full page in two; the plan includes the record that did not fit.
 //!
-//! The place is the middle by bytes, except for inserts that come in order: when the new key
-//! follows the previous insert of a run (or is beyond the last key of the rightmost page), the left
-//! page keeps everything before it and stays full; the other way round for descending runs. If the
-//! wished place leaves one side too full, the nearest place that works is taken; one exists for
-//! records that keep to [`super::max_cell_bytes`].
+//! A page is split in the middle by bytes, except for inserts in key order. If the new key follows
+//! the previous insert of a run (or is beyond the last key of the rightmost page), the left page
+//! keeps everything before it and stays full. For descending runs, the right page stays full. If
+//! the preferred place leaves one side too full, the nearest place that works is taken; one exists
+//! for records of at most [`super::max_cell_bytes`].
 
 use super::layout::*;
 use super::view::PageView;
 use super::write::build_page;
 use crate::base::PageId;
 
-/// Neighbouring inserts in a row that count as inserting in order.
+/// The number of neighbouring inserts, one after another, that count as inserting in key order.
 const RUN_MIN: i16 = 3;
 
-/// The record for which there is no room.
+/// The record that does not fit.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending<'a> {
-    /// Its slot, as [`PageView::search`] names it.
+    /// Its slot, as [`PageView::search`] returned it.
     pub index: usize,
     /// Its whole key.
     pub key: &'a [u8],
     /// The record.
     pub record: RecordRef<'a>,
-    /// Whether it replaces the record of that slot, rather than being a new one.
+    /// Whether it replaces the record of that slot instead of adding one.
     pub replaces: bool,
 }
 
@@ -39,18 +39,18 @@ pub enum Side {
 /// Where to split.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SplitPlan {
-    /// How many of the page's records stay left.
+    /// The number of the page's records that stay in the left page.
     pub left_count: usize,
     /// The left page's high fence and the right one's low fence.
     pub separator: Vec<u8>,
-    /// The page that the pending record belongs to.
+    /// The side to which the pending record belongs.
     pub pending_side: Side,
     /// Its slot there.
     pub pending_index: usize,
 }
 
-/// Where to split `page` so that `pending` fits afterwards. `None` if no place does, which means
-/// that a record is larger than [`super::max_cell_bytes`].
+/// Returns where to split `page` so that `pending` fits afterwards; `None` if that is impossible,
+/// which means that a record is larger than [`super::max_cell_bytes`].
 pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan> {
     let sequence = Sequence::new(page, pending);
     let count = sequence.count();
@@ -67,8 +67,8 @@ pub fn plan_split(page: PageView<'_>, pending: &Pending<'_>) -> Option<SplitPlan
     })
 }
 
-/// Splits `page` by `plan` into two pages, `right_page` being the number of the right one. The
-/// pending record is not in either yet; it fits where the plan says.
+/// Splits `page` by `plan` into two pages; `right_page` is the number of the right one. The caller
+/// then inserts the pending record, which fits where the plan says.
 pub fn split_into(
     page: PageView<'_>,
     plan: &SplitPlan,
@@ -97,7 +97,7 @@ pub fn separator_between<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
 struct Sequence<'a> {
     page: PageView<'a>,
     pending: &'a Pending<'a>,
-    /// `ends[i]`: bytes of the cells 0 to i together.
+    /// `ends[i]`: total bytes of the cells 0 to i.
     ends: Vec<usize>,
 }
 
@@ -116,14 +116,14 @@ impl<'a> Sequence<'a> {
         self.page.count() + usize::from(!self.pending.replaces)
     }
 
-    /// The slot in the page of record `i`; `None` for the pending one.
+    /// The slot in the page of record `i`; `None` for the pending record.
     fn slot(&self, i: usize) -> Option<usize> {
         let new = !self.pending.replaces;
         (i != self.pending.index).then(|| i - usize::from(new && i > self.pending.index))
     }
 
-    /// Room that record `i` needs on its side. Until a pending replacement is done, the old record
-    /// needs its own.
+    /// The bytes that record `i` needs on its side. A record that a pending one will replace needs
+    /// its own bytes until then.
     fn bytes_of(&self, i: usize) -> usize {
         if let Some(slot) = self.slot(i) {
             return self.page.cell_bytes(slot);
@@ -140,7 +140,7 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// The number of records to keep left if that is possible.
+    /// The preferred number of records in the left page.
     fn wished_place(&self) -> usize {
         let (at, last_place) = (self.pending.index, self.count() - 1);
         if self.pending.replaces {
@@ -149,7 +149,7 @@ impl<'a> Sequence<'a> {
         let (last, run) = self.page.insert_run();
         let ascends = run >= RUN_MIN && last.is_some_and(|last| at == last + 1);
         if ascends || (at == self.page.count() && self.page.high().is_none()) {
-            // An inner page of a single child would be legal, but only a detour.
+            // An inner page with a single child would be legal, but only adds a level.
             let kept = if self.page.is_leaf() { at } else { at.saturating_sub(1) };
             return kept.clamp(1, last_place);
         }
@@ -163,14 +163,14 @@ impl<'a> Sequence<'a> {
     fn middle(&self) -> usize {
         let total = self.ends.last().copied().unwrap_or(0);
         let below = self.ends.partition_point(|&end| 2 * end <= total);
-        // `below` records take at most half; with one more they take at least half.
+        // `below` records take at most half; one more record makes it at least half.
         let left = |count: usize| count.checked_sub(1).map_or(0, |i| self.ends[i]);
         let nearer_above = 2 * left(below) + self.ends.get(below).map_or(0, |end| end - left(below)) < total;
         (below + usize::from(nearer_above)).clamp(1, self.count() - 1)
     }
 
-    /// The key between records `place - 1` and `place`. Inner separators are children's low fences
-    /// and stay whole.
+    /// The key between records `place - 1` and `place`. Separators of inner pages are the low
+    /// fences of children and are not shortened.
     fn separator(&self, place: usize) -> Vec<u8> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         self.key_into(place, &mut right);
@@ -182,7 +182,7 @@ impl<'a> Sequence<'a> {
         right
     }
 
-    /// Whether both sides have room, counting records as large as they are with the old prefix.
+    /// Returns whether both sides fit, counting records at their size with the old prefix.
     fn both_fit(&self, place: usize, separator_len: usize) -> bool {
         let capacity = self.page.bytes().len() - HEADER_BYTES;
         let (left, total) = (self.ends[place - 1], self.ends[self.ends.len() - 1]);

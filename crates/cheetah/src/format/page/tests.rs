@@ -1,5 +1,5 @@
-//! Pages against a `BTreeMap`, splits and merges with keys and records of every size up to the
-//! limits.
+//! Compares pages with a `BTreeMap`; splits and merges with keys and records of every size up to
+//! the limits.
 
 use super::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
@@ -33,7 +33,7 @@ fn bytes(rng: &mut Rng, max: usize) -> Vec<u8> {
     (0..length).map(|_| rng.next_u64() as u8).collect()
 }
 
-/// Up to `max` bytes of few letters, so that keys share beginnings.
+/// Up to `max` bytes of only a few letters, so that keys share beginnings.
 fn key(rng: &mut Rng, max: usize) -> Vec<u8> {
     let length = if rng.chance(0.3) { max as u64 } else { rng.below(max as u64 + 1) };
     (0..length).map(|_| b"\0ab\xff"[rng.below(4) as usize]).collect()
@@ -54,7 +54,7 @@ fn check(page: &[u8], model: &Model) {
 type FullPage = (PageBuf, Model, (Vec<u8>, Owned));
 
 /// A page of `size` bytes, filled until the next random record does not fit, and that record.
-/// `None` when the fences leave too few keys to fill it.
+/// `None` when the fences allow too few keys to fill it.
 fn full_page(rng: &mut Rng, size: usize, key_max: usize, fences: bool) -> Option<FullPage> {
     let mut page = PageBuf::new(size);
     let mut ends = [key(rng, key_max), key(rng, key_max)];
@@ -282,7 +282,7 @@ fn content_pages_hold_what_is_appended() {
     assert_eq!((blob.view().content_position(), blob.view().right()), (1 << 33, PageId(4)));
 }
 
-/// With any bytes in a page, `verify` answers, and a page it accepts can be read and changed
+/// `verify` returns for any bytes of a page, and a page that it accepts can be read and changed
 /// without a panic.
 #[test]
 fn pages_with_mutated_bytes_are_refused_or_usable() {

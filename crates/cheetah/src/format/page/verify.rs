@@ -1,4 +1,4 @@
-//! The complete check of a page's structure: after decoding, and by CHECK TABLE. Total on any
+//! The complete check of a page's structure, run after decoding and by CHECK TABLE. Total on any
 //! bytes.
 
 use super::layout::*;
@@ -9,8 +9,8 @@ use crate::format::bytes::{ensure, Defect};
 type Check = Result<(), Defect>;
 
 impl PageView<'_> {
-    /// `Ok` when the bytes are a page on which all other methods are safe to call and the
-    /// invariants hold.
+    /// `Ok` if the bytes are a page whose invariants hold, on which all other methods are safe to
+    /// call.
     pub fn verify(&self) -> Check {
         self.verify_header()?;
         if !self.kind().is_tree() {
@@ -54,7 +54,7 @@ impl PageView<'_> {
         ensure(fences <= size - HEADER_BYTES, "fences longer than their page")?;
         let slots_end = HEADER_BYTES + self.count() * SLOT_BYTES;
         ensure(slots_end <= self.heap_start(), "slots overlap the heap")?;
-        ensure(self.heap_start() <= self.heap_end(), "heap starts behind its end")?;
+        ensure(self.heap_start() <= self.heap_end(), "heap starts after its end")?;
         ensure(self.garbage() <= self.heap_end() - self.heap_start(), "more garbage than heap")
     }
 
@@ -72,7 +72,8 @@ impl PageView<'_> {
         }
     }
 
-    /// Records are well formed and inside the heap; keys ascend within the fences; heads are right.
+    /// Checks that records are well formed and inside the heap, keys ascend within the fences, and
+    /// heads are right.
     fn verify_records(&self) -> Check {
         let heap = &self.bytes[..self.heap_end()];
         let leaf = self.is_leaf();
@@ -89,7 +90,7 @@ impl PageView<'_> {
             if !flags_known || !child_known {
                 return Err(Defect::at("record with unknown flags or without a child", i));
             }
-            // Heads that ascend prove the order; only equal ones need a look at the keys.
+            // Ascending heads prove the order; only for equal heads the keys are compared.
             let head = head_of(parts.suffix);
             let ascends = previous.is_none_or(|(before, key)| before < head || key < parts.suffix);
             if self.head(i) != head || !ascends {
@@ -100,15 +101,16 @@ impl PageView<'_> {
             next_end = at;
         }
         self.verify_ends(previous.map(|(_, suffix)| suffix))?;
-        // Back to back from the top, as a fresh page has them: neither overlaps nor garbage are
-        // possible.
+        // The records are adjacent from the top of the heap, as in a fresh page, so there can be
+        // neither overlaps nor garbage.
         if in_order && next_end == self.heap_start() {
             return ensure(self.garbage() == 0, "garbage is miscounted");
         }
         self.verify_heap()
     }
 
-    /// With ascending keys only the first and the last can be outside the fences.
+    /// Checks the first and the last key against the fences; the keys ascend, so the others are
+    /// inside.
     fn verify_ends(&self, last: Option<&[u8]>) -> Check {
         let Some(last) = last else { return Ok(()) };
         let (low, prefix_len) = (self.low(), self.prefix_len());
@@ -117,7 +119,7 @@ impl PageView<'_> {
         ensure(below, "last key not below the high fence")
     }
 
-    /// Records do not overlap, and the parts of the heap outside of them are the garbage.
+    /// Checks that records do not overlap, and that the rest of the heap is the garbage.
     fn verify_heap(&self) -> Check {
         let mut areas: Vec<_> = (0..self.count()).map(|i| (self.record_at(i), self.parts(i).bytes)).collect();
         areas.sort_unstable();

@@ -1,14 +1,14 @@
 //! Reading a page: search, keys, records.
 //!
 //! The bytes are trusted: [`super::PageMut`] built them, or [`PageView::verify`] accepted them. On
-//! other bytes a method may panic, but does nothing worse.
+//! other bytes a method may panic, but nothing worse.
 
 use super::layout::*;
 use crate::base::{PageId, TreeId, TxnId, UndoPtr};
 use crate::format::varint;
 use std::cmp::Ordering;
 
-/// A page to read.
+/// A page, read-only.
 #[derive(Clone, Copy)]
 pub struct PageView<'a> {
     pub(super) bytes: &'a [u8],
@@ -49,17 +49,18 @@ impl<'a> PageView<'a> {
         self.bytes[AT_LEVEL]
     }
 
-    /// Whether it is a leaf.
+    /// Returns whether it is a leaf.
     pub fn is_leaf(&self) -> bool {
         self.bytes[AT_KIND] == PageKind::Leaf.code()
     }
 
-    /// Whether its content has been merged into another page.
+    /// Returns whether its content was merged into another page.
     pub fn is_dead(&self) -> bool {
         self.bytes[AT_FLAGS] & FLAG_DEAD != 0
     }
 
-    /// The right neighbour on the level, or the next page of a value; [`PageId::NONE`] if none.
+    /// The right neighbour on the same level, or the next page of a value; [`PageId::NONE`] if
+    /// there is none.
     pub fn right(&self) -> PageId {
         PageId(u64_at(self.bytes, AT_RIGHT))
     }
@@ -69,28 +70,28 @@ impl<'a> PageView<'a> {
         usize::from(u16_at(self.bytes, AT_COUNT))
     }
 
-    /// The lower bound of all keys that belong here, inclusive; empty without one.
+    /// The lower bound of all keys that belong in the page, inclusive; empty without a bound.
     pub fn low(&self) -> &'a [u8] {
         &self.bytes[self.low_at()..]
     }
 
-    /// The upper bound, exclusive; `None` without one.
+    /// The upper bound, exclusive; `None` without a bound.
     pub fn high(&self) -> Option<&'a [u8]> {
         let has_high = self.bytes[AT_FLAGS] & FLAG_HAS_HIGH != 0;
         has_high.then(|| &self.bytes[self.heap_end()..self.low_at()])
     }
 
-    /// The common beginning of all keys that belong here.
+    /// The common prefix of all keys that belong in the page.
     pub fn prefix(&self) -> &'a [u8] {
         &self.low()[..self.prefix_len()]
     }
 
-    /// Whether `key` belongs here: low <= key < high.
+    /// Returns whether `key` belongs in the page: low <= key < high.
     pub fn covers(&self, key: &[u8]) -> bool {
         key >= self.low() && self.high().is_none_or(|high| key < high)
     }
 
-    /// The slot of `key`, or the one it would get.
+    /// The slot of `key`, or the slot at which it would be inserted.
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
         let Some(suffix) = key.strip_prefix(prefix) else {
@@ -115,8 +116,8 @@ impl<'a> PageView<'a> {
         Err(from)
     }
 
-    /// As [`search`](Self::search), when the key may well be that of slot `near`, or of the next
-    /// one: these are looked at first.
+    /// Like [`search`](Self::search), for a key that is probably in slot `near` or the next one:
+    /// these are checked first.
     pub fn search_near(&self, key: &[u8], near: usize) -> Result<usize, usize> {
         let Some(suffix) = key.strip_prefix(self.prefix()) else { return self.search(key) };
         let head = head_of(suffix);
@@ -135,14 +136,14 @@ impl<'a> PageView<'a> {
         &record[1 + used..1 + used + length as usize]
     }
 
-    /// Puts the whole key of slot `i` into `key`, replacing what is there.
+    /// Replaces `key` by the complete key of slot `i`.
     pub fn key_into(&self, i: usize, key: &mut Vec<u8>) {
         key.clear();
         key.extend_from_slice(self.prefix());
         key.extend_from_slice(self.suffix(i));
     }
 
-    /// The whole key of slot `i`.
+    /// The complete key of slot `i`.
     pub fn key(&self, i: usize) -> Vec<u8> {
         [self.prefix(), self.suffix(i)].concat()
     }
@@ -165,7 +166,7 @@ impl<'a> PageView<'a> {
         PageId(u40_at(self.parts(i).payload, 0))
     }
 
-    /// The slot of the child that `key` belongs to, for a key that belongs to this inner page.
+    /// The slot of the child for `key`, which must belong in this inner page.
     pub fn find_child(&self, key: &[u8]) -> usize {
         match self.search(key) {
             Ok(i) => i,
@@ -178,17 +179,17 @@ impl<'a> PageView<'a> {
         self.bytes.len() - self.free_bytes()
     }
 
-    /// Bytes that new records can have, after compaction if need be.
+    /// Bytes available to new records, after compaction if necessary.
     pub fn free_bytes(&self) -> usize {
         self.gap_bytes() + self.garbage()
     }
 
-    /// Whether a record of a new key of `key_bytes` finds room.
+    /// Returns whether a record with a new key of `key_bytes` fits.
     pub fn fits(&self, key_bytes: usize, record: &RecordRef<'_>) -> bool {
         cell_bytes(key_bytes.saturating_sub(self.prefix_len()), record) <= self.free_bytes()
     }
 
-    /// Whether `record` finds room in place of that of slot `i`.
+    /// Returns whether `record` fits in place of that of slot `i`.
     pub fn fits_replacement(&self, i: usize, record: &RecordRef<'_>) -> bool {
         let old = self.parts(i);
         let new = record_bytes(old.suffix.len(), record.version.is_some(), record.payload.len());
@@ -205,13 +206,13 @@ impl<'a> PageView<'a> {
         &self.bytes[HEADER_BYTES..HEADER_BYTES + u32_at(self.bytes, AT_CONTENT_LEN) as usize]
     }
 
-    /// Where the content of a blob or undo page begins in its value or in the undo log.
+    /// The position of the content of a blob or undo page in its value or in the undo log.
     pub fn content_position(&self) -> u64 {
         u64_at(self.bytes, AT_CONTENT_POSITION)
     }
 
-    /// Slot of the last insert and the signed length of the run of neighbouring inserts that it
-    /// ended.
+    /// Slot of the last insert, and the signed length of the run of neighbouring inserts that it
+    /// belongs to.
     pub(super) fn insert_run(&self) -> (Option<usize>, i16) {
         let last = u16_at(self.bytes, AT_LAST_INSERT);
         ((last != NO_SLOT).then_some(usize::from(last)), u16_at(self.bytes, AT_RUN) as i16)
@@ -225,7 +226,7 @@ impl<'a> PageView<'a> {
         self.bytes.len() - usize::from(u16_at(self.bytes, AT_LOW_LEN))
     }
 
-    /// End of the records: where the high fence begins.
+    /// End of the records, where the high fence begins.
     pub(super) fn heap_end(&self) -> usize {
         self.low_at() - usize::from(u16_at(self.bytes, AT_HIGH_LEN))
     }

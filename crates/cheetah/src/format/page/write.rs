@@ -1,7 +1,7 @@
 //! Changing a page: insert, replace, remove, compact.
 //!
-//! Nothing here splits: when a record does not fit even after compaction the answer is [`NoRoom`],
-//! the page is as it was, and the caller splits ([`super::plan_split`]).
+//! Nothing here splits: if a record does not fit even after compaction, the result is [`NoRoom`]
+//! and the page is unchanged; the caller splits it ([`super::plan_split`]).
 
 use super::layout::*;
 use super::view::PageView;
@@ -13,17 +13,16 @@ use crate::format::varint;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
-/// A page to change.
+/// A page that can be changed.
 pub struct PageMut<'a> {
     bytes: &'a mut [u8],
 }
 
-/// Makes `bytes` an empty tree page with those fences (`low` empty and `high` `None`: without
-/// bound).
+/// Makes `bytes` an empty tree page with these fences. An empty `low` and a `high` of `None` mean
+/// no bound.
 ///
 /// # Panics
-/// When the fences do not leave room in the page, or the page is larger than
-/// [`TREE_PAGE_BYTES_MAX`].
+/// If the fences do not fit in the page, or the page is larger than [`TREE_PAGE_BYTES_MAX`].
 pub fn build_page<'a>(
     bytes: &'a mut [u8],
     kind: PageKind,
@@ -53,17 +52,17 @@ pub fn build_page<'a>(
 }
 
 impl<'a> PageMut<'a> {
-    /// Changes the bytes of a frame, which hold a page already.
+    /// Changes the bytes of a frame, which must hold a page already.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The page to read.
+    /// A read-only view of the page.
     pub fn view(&self) -> PageView<'_> {
         PageView::new(self.bytes)
     }
 
-    /// Adds a record of a new key as slot `i`, which [`PageView::search`] has named.
+    /// Adds a record of a new key as slot `i`, as [`PageView::search`] returned it.
     pub fn insert(&mut self, i: usize, key: &[u8], record: &RecordRef<'_>) -> Result<(), NoRoom> {
         debug_assert!(self.view().covers(key), "I1: the key belongs to the page");
         let suffix = &key[self.view().prefix_len()..];
@@ -72,7 +71,7 @@ impl<'a> PageMut<'a> {
         Ok(())
     }
 
-    /// Adds a record behind all others; `key` must be larger than theirs.
+    /// Adds a record after all others; `key` must be larger than theirs.
     pub fn push(&mut self, key: &[u8], record: &RecordRef<'_>) -> Result<(), NoRoom> {
         self.insert(self.view().count(), key, record)
     }
@@ -119,7 +118,8 @@ impl<'a> PageMut<'a> {
         self.note_remove(i);
     }
 
-    /// Takes the versions of transactions below `txn` off the records; whether there were any.
+    /// Removes the versions of transactions below `txn` from the records; returns whether there
+    /// were any.
     pub fn freeze_below(&mut self, txn: TxnId) -> bool {
         let old = self.bytes.to_vec();
         let old = PageView::new(&old);
@@ -135,7 +135,7 @@ impl<'a> PageMut<'a> {
         any
     }
 
-    /// Adds a child to an inner page: `key` is the lower bound of its keys.
+    /// Adds a child to an inner page; `key` is the lower bound of the child's keys.
     pub fn insert_child(&mut self, i: usize, key: &[u8], child: PageId) -> Result<(), NoRoom> {
         self.insert(i, key, &RecordRef::frozen(&u40_bytes(child.0)))
     }
@@ -156,8 +156,8 @@ impl<'a> PageMut<'a> {
         self.compact_without(None);
     }
 
-    /// Adds copies of the records `range` of `source` behind all others. Both pages may have
-    /// different prefixes; the keys must belong here.
+    /// Adds copies of the records `range` of `source` after all others. Both pages may have
+    /// different prefixes; the keys must belong in this page.
     pub fn copy_range(&mut self, source: PageView<'_>, range: std::ops::Range<usize>) -> Result<(), NoRoom> {
         let ours = self.view().prefix_len();
         let theirs = source.prefix();
@@ -174,7 +174,7 @@ impl<'a> PageMut<'a> {
         self.bytes
     }
 
-    /// Adds a record as slot `i`; its suffix comes in two pieces.
+    /// Adds a record as slot `i`; its suffix is given in two pieces.
     pub(super) fn insert_suffix(
         &mut self,
         i: usize,
@@ -218,7 +218,7 @@ impl<'a> PageMut<'a> {
         self.rewrite_record(at, record);
     }
 
-    /// Writes everything but the suffix, which is there already.
+    /// Writes everything except the suffix, which has been written.
     fn rewrite_record(&mut self, at: usize, record: &RecordRef<'_>) {
         let (suffix_len, used) = varint::get(&self.bytes[at + 1..]).expect("I1: just written or verified");
         let mut out = Cursor { bytes: &mut self.bytes[at..], at: 1 + used + suffix_len as usize };
@@ -242,7 +242,7 @@ impl<'a> PageMut<'a> {
         put_u16(self.bytes, AT_GARBAGE, garbage);
     }
 
-    /// Compacts; the record of slot `dropped` is lost, its slot stays for the caller to fill.
+    /// Compacts; the record of slot `dropped` is lost, and the caller must fill its slot.
     fn compact_without(&mut self, dropped: Option<usize>) {
         let old = self.bytes.to_vec();
         let old = PageView::new(&old);
