@@ -1,18 +1,18 @@
 //! The barriers: the only caller of `sync_data` and `sync_dir` in the engine.
 //!
 //! Invariants
-//!   D1  All that a barrier covers is durable when it returns `Ok`, whatever the power does
-//!   afterwards.
+//!   D1  Everything that a barrier covers is durable when it returns `Ok`, even if the power fails
+//!       afterwards.
 //!   D2  A failed sync stops the engine: it is never retried, and nothing that relies on it is
 //!       written any more. (The kernel reports a lost page once and marks it clean; a second sync
 //!       would succeed and mean nothing.)
-//!   D3  Which barrier stands between which writes is listed in docs/developers/durability.md,
-//!       before it is coded.
+//!   D3  docs/developers/durability.md lists which barrier comes between which writes, before the
+//!       barrier is coded.
 //!
-//! The only way, too, in which files are unlinked that a pinned snapshot may name ([`pins`]), and
+//! This is also the only place that unlinks files that a pinned snapshot may name ([`pins`]), and
 //! the owner of free space ([`space`]).
 //!
-//! Errors    Fatal only, of the barriers.
+//! Errors    Barriers return only Fatal.
 
 pub mod pins;
 pub mod space;
@@ -70,7 +70,7 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// The barriers of `disk`; a failed one closes `health`.
+    /// The barriers of `disk`. A failed barrier stops the engine through `health`.
     pub fn new(disk: Arc<dyn Disk>, health: Arc<Health>) -> Self {
         let space = Space::new(Arc::clone(&disk));
         Self { disk, health, trace: Mutex::new(None), pins: Pins::default(), space }
@@ -86,7 +86,7 @@ impl Durable {
         &self.space
     }
 
-    /// The latch that a failed barrier closes.
+    /// The health that a failed barrier sets to stopped.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
@@ -122,20 +122,20 @@ impl Durable {
         self.pass(Barrier::Directory, dir, || self.disk.sync_dir(dir))
     }
 
-    /// Makes a file of a snapshot durable. Of a disk with a health of its own: the fate of a
-    /// snapshot does not stop the engine (Z7).
+    /// Makes a file of a snapshot durable. Called on a disk with a health of its own, because the
+    /// failure of a snapshot does not stop the engine (Z7).
     pub fn snapshot_barrier(&self, file: &dyn File, path: &str) -> Result<()> {
         self.pass(Barrier::Snapshot, path, || file.sync_data())
     }
 
-    /// Pins files (Z2): from now on [`let_go`](Self::let_go) holds them, until the pin is dropped.
-    /// `Limit` when there are too many pins.
+    /// Pins files (Z2): until the pin is dropped, [`let_go`](Self::let_go) holds them. Fails with
+    /// `Limit` if there are too many pins.
     pub fn pin(self: &Arc<Self>, paths: impl IntoIterator<Item = String>) -> Result<Pin> {
         Pin::new(self, paths)
     }
 
-    /// Unlinks a file that the database needs no more; or, when a pin names it, holds it until none
-    /// does. Whether it is gone.
+    /// Unlinks a file that the database no longer needs, or, if a pin names it, holds it until no
+    /// pin does. Returns whether the file was unlinked.
     pub fn let_go(&self, path: &str) -> io::Result<bool> {
         self.pins.let_go(self.disk(), path).inspect(|is_gone| {
             if *is_gone {
@@ -144,28 +144,28 @@ impl Durable {
         })
     }
 
-    /// Whether a pin names the file.
+    /// Returns whether a pin names the file.
     pub fn is_pinned(&self, path: &str) -> bool {
         self.pins.names(path)
     }
 
-    /// How many pins there are, and the bytes of the files that are there for them alone.
+    /// Returns the number of pins, and the bytes of the files held only for them.
     pub fn pinned(&self) -> (usize, u64) {
         self.pins.counts()
     }
 
-    /// Ends all pins: the disk is full (Z8).
+    /// Abandons all pins because the disk is full (Z8).
     pub fn give_up_pins(&self) {
         self.pins.give_up(self);
     }
 
-    /// Starts to record the barriers passed.
+    /// Starts recording the barriers passed.
     pub fn start_trace(&self) {
         *self.trace.lock() = Some(Vec::new());
     }
 
-    /// The barriers passed since the trace was started or last taken, with the file or directory of
-    /// each.
+    /// Returns the barriers passed since the trace was started or last taken, each with its file or
+    /// directory.
     pub fn take_trace(&self) -> Vec<(Barrier, String)> {
         self.trace.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
