@@ -89,9 +89,9 @@ fn a_cycle_over_a_table_a_record_and_a_gap_is_found() {
     let text = locks.deadlocks().1.unwrap().to_string();
     assert_eq!(
         text,
-        "(1) owner 3, weight 2, waits for IS on table 1\n    owner 1 has it: X\n\
-         (2) owner 1, weight 10, waits for S on records and gaps of index 16 from (3035, 3130]\n    owner 2 has it: X\n\
-         (3) owner 2, weight 10, waits for X on a new record 3235 of index 16\n    owner 3 has a range around it: X\n\
+        "(1) owner 3, weight 2, waits for IS on table 1\n    owner 1 holds it: X\n\
+         (2) owner 1, weight 10, waits for S on records and gaps of index 16 from (3035, 3130]\n    owner 2 holds it: X\n\
+         (3) owner 2, weight 10, waits for X on a new record 3235 of index 16\n    owner 3 holds a range around it: X\n\
          owner 3 is rolled back"
     );
 }
