@@ -2,7 +2,7 @@
 //!
 //! | part | bytes |
 //! |---|---|
-//! | unsigned integer | 8, the highest first |
+//! | unsigned integer | 8, most significant first |
 //! | signed integer | the same, with the sign bit inverted |
 //! | bytes, string | each 0x00 becomes 0x00 0xFF; 0x00 0x01 follows at the end |
 //!

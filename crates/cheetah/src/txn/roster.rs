@@ -5,8 +5,8 @@
 //!   I1  An entry is written without a lock by the user of its handle. A view reads the values at
 //!       about one moment: each is right by itself, and those of one transaction may be mixed with
 //!       those of the next transaction of the same handle.
-//!   I2  An entry outlives its handle if the background or a coordinator takes the transaction over:
-//!       the entry is handed over, too.
+//!   I2  An entry outlives its handle if the background or a coordinator takes the transaction
+//!       over: the entry is handed over, too.
 //!   I3  A session is passed to other transactions, and cleared, under the lock of its shard: once
 //!       it is cleared, or the handle dropped, no thread uses it any more.
 //!   I4  The session of a transaction is not reported for the next transaction of its handle: a

@@ -14,8 +14,8 @@
 //!       follow a pointer to it.
 //!   I4  The directory, the counts and purge's position are part of the epoch state. They change
 //!       only inside mini-transactions, so the epoch switch sees them and the pages at one moment.
-//!   I5  Every read checks the transaction, and the record's ordinal if it is known. No thread reads
-//!       beyond the end that it has seen under the mutex, so no thread sees a partial record.
+//!   I5  Every read checks the transaction, and the record's ordinal if it is known. No thread
+//!       reads beyond the end that it has seen under the mutex, so no thread sees a partial record.
 //!   I6  The last record of a transaction and its finish record are passed in one mini-transaction:
 //!       a started purge with nothing left to do would look like one that has not started.
 //! Records are contiguous in the stream and may cross page borders. Page i of the stream holds the
