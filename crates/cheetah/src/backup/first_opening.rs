@@ -11,7 +11,7 @@ const READ_BYTES: u64 = 1 << 20;
 /// A longer manifest is not read: it would name millions of files.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 /// The advice about an incomplete snapshot.
-const ADVICE: &str = "this copy of a snapshot is not whole: copy it again, with all files";
+const ADVICE: &str = "this copy of a snapshot is incomplete or damaged: copy it again, with all files";
 
 /// If the disk has a manifest, compares the files with it. Fails with `Corruption` if a file is not
 /// as the manifest says. Writes nothing. Blocks for I/O: reads all copied files except segments,

@@ -149,7 +149,7 @@ impl Snapshot {
         let withdrawn_count = records.len() as u64;
         let behind = log::frames_behind(chain, records);
         let (last, before) =
-            log.files.split_last().ok_or_else(|| Error::corrupt("log", "no file has the position"))?;
+            log.files.split_last().ok_or_else(|| Error::corrupt("log", "no file has the snapshot's position"))?;
         for file in before {
             target.copy(&file.path, file.bytes(), &[])?;
         }

@@ -237,7 +237,7 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
         return;
     }
     for error in core.leaves.check_change_files(&trees) {
-        report.find(format!("changes that were saved for the table: {error}"));
+        report.find(format!("saved changes of the table: {error}"));
     }
 }
 
@@ -276,7 +276,7 @@ fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, 
     report.pages += pages.len() as u64;
     for page in pages {
         if let Err(error) = core.pool.check_dictionary(tree, *page) {
-            report.find(format!("index '{index}', of which pages need dictionary {page}: {error}"));
+            report.find(format!("index '{index}', whose pages need dictionary {page}: {error}"));
         }
     }
 }

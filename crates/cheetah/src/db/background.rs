@@ -191,7 +191,7 @@ impl Background {
         // Not in the step that flushes the log, which would have to wait for thousands of unlinks.
         self.waiting_snapshot.let_go();
         let moved = core.upkeep.gc_step(core.clock.now_ns(), core.pace.io_capacity());
-        self.noted("giving space back", moved)
+        self.noted("freeing space", moved)
     }
 
     /// Continues the rollbacks left to the background.

@@ -194,7 +194,7 @@ impl WaitingSnapshot {
 
 fn given_up(reason: &str) -> Error {
     Error::Unsupported {
-        place: "the snapshot pinned for this statement was given up".into(),
-        detail: format!("{reason}; begin the backup again, or repeat the statement for a snapshot of now"),
+        place: "the snapshot pinned for this statement was abandoned".into(),
+        detail: format!("{reason}; begin the backup again, or repeat the statement for a current snapshot"),
     }
 }

@@ -88,8 +88,8 @@ impl Keys {
         for name in named {
             let key = Arc::new(keys.fetch(name.id, name.version)?);
             if key.name() != *name {
-                let detail = "the key service gave another key for this number and version than \
-                              the one that encrypts the database; give it the old key";
+                let detail = "the key service gave another key for this ID and version than the \
+                              one that encrypts the database; configure the old key there";
                 return Err(refused(name.id, name.version, detail));
             }
             keys.serve(key);
@@ -125,8 +125,8 @@ impl Keys {
 
     /// Requests a version of a key from the service.
     fn fetch(&self, id: u32, version: u32) -> Result<Key> {
-        let missing = "the key service does not have it, and there is data that is encrypted with \
-                       it; load the plugin for key management with this key";
+        let missing = "the key service does not have it, but data is encrypted with it; load the \
+                       plugin for key management that has this key";
         let secret = self.asked(id).key(id, version).ok_or_else(|| refused(id, version, missing))?;
         Ok(Key::new(id, version, secret, &self.database))
     }
@@ -199,7 +199,7 @@ impl Keys {
     pub fn find(&self, name: &KeyName) -> Result<Arc<Key>> {
         let found = self.ring.read().named.get(&(name.id, name.version)).cloned();
         found.filter(|key| key.name() == *name).ok_or_else(|| {
-            refused(name.id, name.version, "what is to be read names it, and the control file does not")
+            refused(name.id, name.version, "the data to be read names it, but the control file does not")
         })
     }
 
@@ -222,7 +222,7 @@ impl Keys {
         let stand_in = || self.system().filter(|_| by_default);
         match self.serving(id).or_else(stand_in) {
             Some(key) => Ok(Some(key)),
-            None => Err(Error::Fatal(format!("a page is to be encrypted, and key {id} is not in use"))),
+            None => Err(Error::Fatal(format!("a page must be encrypted, but key {id} is not in use"))),
         }
     }
 

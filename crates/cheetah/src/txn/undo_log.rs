@@ -93,7 +93,7 @@ impl UndoLog {
         if purge.at > end {
             return Err(Error::corrupt(
                 "undo log",
-                format!("purge is at {}, behind the end at {end}", purge.at),
+                format!("purge is at {}, after the end at {end}", purge.at),
             ));
         }
         let last = match pages.last() {
@@ -463,6 +463,6 @@ pub fn start_record(state: &TxnState, record: &mut Vec<u8>) {
 }
 
 fn fetch(pool: &Pool, pid: PageId) -> Result<PageRef> {
-    let gone = || Error::corrupt(format!("undo page {pid}"), "the page is gone");
+    let gone = || Error::corrupt(format!("undo page {pid}"), "the page does not exist");
     pool.fetch(pid)?.ok_or_else(gone)
 }

@@ -74,18 +74,17 @@ impl Transaction {
             "full-text index '{name}' has {} words of rows, {} are expected{}; drop it and add it again",
             tally.count,
             expected.count,
-            if tally.count == expected.count { ", and others" } else { "" }
+            if tally.count == expected.count { ", but different ones" } else { "" }
         );
         if tally != expected {
             return Ok(Some(text));
         }
         let named = Passed::named(self, postings, &view)?;
         let text = format!(
-            "full-text index '{name}' has {} words of rows that have gone, {} are expected{}; drop it and add it \
-             again",
+            "full-text index '{name}' has {} words of deleted rows, {} are expected{}; drop it and add it again",
             passed.count,
             named.count,
-            if passed.count == named.count { ", and others" } else { "" }
+            if passed.count == named.count { ", but different ones" } else { "" }
         );
         Ok((passed != named).then_some(text))
     }

@@ -129,7 +129,7 @@ impl Transaction {
             let place = format!("index {index_no} of table '{}'", table.name());
             return Err(Error::Unsupported {
                 place,
-                detail: "its entries are not kept while it is disabled".into(),
+                detail: "its entries are not maintained while it is disabled".into(),
             });
         }
         match reading {

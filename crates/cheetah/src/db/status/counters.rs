@@ -119,7 +119,7 @@ impl Db {
         for (xid, tables) in self.0.core.prepared.locks() {
             let name = |id: &TableId| self.0.core.catalog.by_id(*id).map(|table| table.name());
             let names = tables.iter().filter_map(name).collect::<Vec<_>>().join(", ");
-            let _ = writeln!(text, "PREPARED, AND WITHOUT CLIENT: XA {xid} keeps locked: {names}");
+            let _ = writeln!(text, "PREPARED, WITHOUT CLIENT: XA {xid} keeps these tables locked: {names}");
         }
         for (place, error) in self.background_errors() {
             let _ = writeln!(text, "TROUBLE: {place}: {error}");

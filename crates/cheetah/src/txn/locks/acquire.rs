@@ -26,7 +26,7 @@ impl LockTable {
     fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         debug_assert!(
             !self.owners.is_queued(owner) || planted::is_on("scan: lock what it passed while it waits"),
-            "an owner whose request is queued asks for nothing else: see `deadlock`"
+            "an owner whose request is queued requests nothing else: see `deadlock`"
         );
         match lock {
             Lock::Gap { tree, range, mode } => {

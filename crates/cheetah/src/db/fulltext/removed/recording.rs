@@ -130,9 +130,9 @@ impl Transaction {
     ) -> Result<Vec<u8>> {
         let damaged = |detail: &str| Error::corrupt(format!("table '{}'", removed.name()), detail);
         let view = RowView::parse(removed.row_format(), row)
-            .map_err(|defect| damaged(&format!("a row of it: {defect}")))?;
+            .map_err(|defect| damaged(&format!("one of its rows: {defect}")))?;
         check_fixed(view.fixed())?;
-        let words = view.values().next().ok_or_else(|| damaged("a row of it has no words"))?;
+        let words = view.values().next().ok_or_else(|| damaged("one of its rows has no words"))?;
         if !words.external {
             return Ok(words.bytes.to_vec());
         }
