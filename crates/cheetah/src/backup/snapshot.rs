@@ -148,8 +148,10 @@ impl Snapshot {
         let (chain, records) = withdrawals(log, self.pin.durable().disk(), keys, state, is_own)?;
         let withdrawn_count = records.len() as u64;
         let behind = log::frames_behind(chain, records);
-        let (last, before) =
-            log.files.split_last().ok_or_else(|| Error::corrupt("log", "no file has the snapshot's position"))?;
+        let (last, before) = log
+            .files
+            .split_last()
+            .ok_or_else(|| Error::corrupt("log", "no file has the snapshot's position"))?;
         for file in before {
             target.copy(&file.path, file.bytes(), &[])?;
         }
