@@ -9,7 +9,6 @@
 //!   counts this means that rows and entries match exactly. Disabled indexes are skipped.
 //!
 //! Invariants
-//!
 //!   I1  CHECK neither blocks other transactions nor waits for them. Rows, entries and the count
 //!       are those of one snapshot, opened before the first page is copied: concurrent changes are
 //!       not seen, nothing is missed because of them, and purge keeps the versions that the

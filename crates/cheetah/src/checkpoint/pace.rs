@@ -2,7 +2,6 @@
 //! full, so that statements see an even load instead of a burst.
 //!
 //! Invariants
-//!
 //!   P1  No thread that waits for a checkpoint waits for a pause: a statement that requests one, a
 //!       shutdown, a full log and a full disk make the checkpoint in progress hurry.
 //!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before the

@@ -5,7 +5,6 @@
 //! only one thread a second.
 //!
 //! Invariants
-//!
 //!   I1  Every step that gives the background work changes a *sign*, or is followed by a *call*.
 //!       Every turn checks the signs, so a rest ends within a second of a change.
 //!   I2  Every thread has a turn every eleven seconds, for work that becomes due by time alone.

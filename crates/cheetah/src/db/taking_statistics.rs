@@ -2,7 +2,6 @@
 //! the open table, and stored in a table of the engine's own.
 //!
 //! Invariants
-//!
 //!   I1  A row of the statistics table belongs to an index by the table's ID and the index's ID
 //!       within the table. Neither is ever reused: a new index has no statistics, a renamed one
 //!       keeps them. The background removes the rows of dropped tables; so does a startup, in case

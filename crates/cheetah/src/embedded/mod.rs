@@ -2,7 +2,6 @@
 //! encodes.
 //!
 //! Invariants
-//!
 //!   I1  A [`Database`] has background threads from `open` to `close`, and is closed when it is
 //!       dropped.
 //!   I2  Of two different [`Key`]s with the same kinds of parts, neither is a prefix of the other,

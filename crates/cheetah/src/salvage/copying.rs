@@ -1,7 +1,6 @@
 //! Copies tables of a damaged database into a new one.
 //!
 //! Invariants
-//!
 //!   I1  Posting tables are copied before the tables whose full-text indexes name them: a startup
 //!       drops posting tables that no definition names. Postings of deleted rows are left out, and
 //!       the records of their removal are not copied.

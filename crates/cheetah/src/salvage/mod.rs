@@ -1,6 +1,5 @@
 //! Salvage: copies what can be read of a damaged database into a new one.
 //!
-//!
 //! The damaged database is opened as completely as possible, with its log, or at its last
 //! checkpoint, through a disk that writes elsewhere (`opening`). Each of its tables is created
 //! again with its full definition, and gets the rows that can be read (`rows`, `copying`).

@@ -2,7 +2,6 @@
 //! changes made so far. [`super::Versions`] has their IDs, outcomes and order.
 //!
 //! Invariants
-//!
 //!   I1  A transaction is listed from before its first undo record until the mini-transaction that
 //!       appends its finish record. The records that it leaves behind are then purged by following
 //!       the undo log.

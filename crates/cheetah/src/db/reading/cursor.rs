@@ -1,7 +1,6 @@
 //! A position in an index of a table, as one transaction sees it.
 //!
 //! Invariants
-//!
 //!   I1  A consistent cursor stops at the entries that its view sees, in the version that the view
 //!       sees. A locking cursor stops at the entries that it has locked. A cursor on a locked table
 //!       stops at the newest entries. No cursor stops at a deleted entry. [`Cursor::next_rows`]

@@ -2,7 +2,6 @@
 //! [`crate::db::reading`], its end in [`super::ending`].
 //!
 //! Invariants
-//!
 //!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees the contents of its
 //!       snapshot, in the versions that purge keeps for it. Row operations and locking reads take
 //!       row locks, and an intention lock on the table, unless the whole table is already locked in

@@ -1,7 +1,6 @@
 //! The memory of locks, as part of the engine's memory budget.
 //!
 //! Invariants
-//!
 //!   I1  At the limit a lock is refused before anything has changed. A lock that is granted to a
 //!       waiter is reserved even beyond the limit, so the limit can be exceeded by one lock for
 //!       each waiter, but not by more.

@@ -7,7 +7,6 @@
 //! (docs/developers/decisions/0058-removed-words.md)
 //!
 //! Invariants
-//!
 //!   W1  A removal has all words of a deleted row, and the row has no other postings. The
 //!       transaction that writes a removal also removes the row. The transaction that deletes a
 //!       removal also deletes these postings. So in each view the postings of a row are void
