@@ -71,10 +71,10 @@ impl Snapshot {
     }
 
     /// Writes the snapshot into the directory `path`, which must not exist, and must be neither in
-    /// this database (except in its directory `snapshots`) nor in `outside_of`. Rolls back the
-    /// prepared transactions that `is_own` selects in the snapshot (Z6). Writes `notes` into the
-    /// manifest. Durable on return. After an error nothing remains, unless removing it fails, too.
-    /// Blocks for I/O, as long as copying takes at that rate.
+    /// this database (except in its directory `snapshots`) nor in `outside_of`. In the snapshot,
+    /// the prepared transactions that `is_own` selects are rolled back (Z6). Writes `notes` into
+    /// the manifest. Durable on return. After an error nothing remains, unless removing it fails,
+    /// too. Blocks for I/O, as long as copying takes at that rate.
     pub fn write_to(
         &self,
         path: &Path,

@@ -243,7 +243,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Pauses for the time that `bytes` bytes are worth at the rate.
+    /// Pauses for as long as `bytes` bytes take at the maximum rate.
     fn pause(&mut self, bytes: u64) -> Result<()> {
         let Pace { clock, bytes_per_second, .. } = self.pace;
         let cost_ns = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);

@@ -15,7 +15,6 @@
 //!       snapshot sees.
 //!   I2  The test that all pages are used is made only if no transaction was active at the start,
 //!       and none has begun since.
-//!       come meanwhile.
 //!
 //! How it reads
 //!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes

@@ -138,7 +138,8 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// K4. Stops when something is changed, or a thread waits for a checkpoint.
+    /// Brings waiting changes into their leaves (K4). Stops when something is changed, or a thread
+    /// waits for a checkpoint.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
         let changes = self.changes();

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The log since the last checkpoint, in percent of the maximum, that starts the next one.
 const LOG_PERCENT: u64 = 25;
-/// A changed database that has not changed for this time gets a checkpoint. It frees space for the
-/// file system, and leaves the next startup nothing to redo.
+/// A database with changes gets a checkpoint once nothing has changed for this time. The checkpoint
+/// frees space for the file system, and leaves the next startup nothing to redo.
 const IDLE_NS: u64 = 5_000_000_000;
 /// The bytes of outdated images that are no reason for a checkpoint, whatever the size of the
 /// database; and the fraction of the live bytes above which outdated images are a reason.

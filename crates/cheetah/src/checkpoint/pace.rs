@@ -1,5 +1,5 @@
-//! The rate of a background checkpoint: its pages are written spread over the time until the log is
-//! full, so that statements see an even load instead of a burst.
+//! The rate of a background checkpoint: its writes are spread over the time until the log is full,
+//! so that statements see an even load instead of a burst.
 //!
 //! Invariants
 //!   P1  No thread that waits for a checkpoint waits for a pause: a statement that requests one, a

@@ -20,10 +20,10 @@ const FLUSH_EVERY_NS: u64 = 1_000_000_000;
 const RECORDS_PER_STEP: usize = 256;
 /// The maximum number of dictionaries that one step loads.
 const DICTIONARIES_PER_STEP: usize = 16;
-/// After free memory of the allocator was returned, the pause is this many times as long as that
+/// The pause after free memory of the allocator was returned, as a multiple of the time that this
 /// took.
 const HOLES_PAUSES: u64 = 1000;
-/// The pause after a return that took longer than `HOLES_NS_MAX`.
+/// The pause if that took longer than `HOLES_NS_MAX`.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
 
@@ -139,7 +139,7 @@ impl Background {
         *at_ns = now_ns;
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
         self.waiting_snapshot.step(&self.core);
-        // Writing the log makes no further work.
+        // Writing the log creates no further work.
         self.noted("writing the log", flushed.map(|()| true)).map(|_| false)
     }
 

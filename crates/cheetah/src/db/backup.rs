@@ -14,8 +14,8 @@ pub struct SnapshotOrder<'a> {
     pub path: &'a Path,
     /// A directory that must not contain the snapshot, as it must not contain this database.
     pub outside_of: &'a Path,
-    /// Selects the prepared transactions to roll back in the snapshot: those that their coordinator
-    /// will not know there.
+    /// Selects the prepared transactions to roll back in the snapshot: those whose coordinator will
+    /// not know them there.
     pub is_own: &'a dyn Fn(&Xid) -> bool,
     /// Notes for the manifest, if the snapshot is pinned now.
     pub notes: &'a [Note],
@@ -65,9 +65,9 @@ impl Db {
     }
 
     /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot waits
-    /// on, unless the error (`DiskFull`) says that it was abandoned. If it was abandoned otherwise,
-    /// the next call fails, because its caller may mean that snapshot. Blocks for I/O, as long as
-    /// copying takes.
+    /// on, unless the error (`DiskFull`) says that it was abandoned. After a waiting snapshot was
+    /// abandoned for another reason, the next call fails, because its caller may mean that
+    /// snapshot. Blocks for I/O, as long as copying takes.
     pub fn create_snapshot(&self, order: &SnapshotOrder<'_>) -> Result<Written> {
         let waiting = &self.0.background.waiting_snapshot;
         let Some(found) = waiting.take()? else {

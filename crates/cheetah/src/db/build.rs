@@ -70,10 +70,10 @@ impl Transaction {
     /// Builds the indexes and updates them, durably, to the rows committed at the end of the build.
     /// Other transactions may write the table meanwhile. First waits for prepared transactions that
     /// have locked the table, because otherwise [`finish_build`](Self::finish_build) would wait for
-    /// them after all the work: fails with `LockTimeout`. `entries_of` computes the entries of a
-    /// row. `progress` is called now and then. May take long, and can be interrupted, see
-    /// [`interrupt_when`](Self::interrupt_when). Fails with `DuplicateKey` if two rows that were
-    /// committed at the same time have the same unique key, and with `DiskFull`.
+    /// them after all the work; this wait can fail with `LockTimeout`. `entries_of` computes the
+    /// entries of a row. `progress` is called now and then. May take long, and can be interrupted,
+    /// see [`interrupt_when`](Self::interrupt_when). Fails with `DuplicateKey` if two rows that
+    /// were committed at the same time have the same unique key, and with `DiskFull`.
     pub fn run_build(
         &mut self,
         build: &mut Build,

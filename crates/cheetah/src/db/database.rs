@@ -369,7 +369,7 @@ impl Db {
     /// not wait, nor use the engine. Only the first call has an effect.
     ///
     /// Without it a replica that applies in parallel may roll back the first transaction in line
-    /// again and again, because its retry meets the other transaction before that has made
+    /// again and again, because its retry meets the other transaction before the other one has made
     /// progress.
     pub fn set_victim_choice(
         &self,
@@ -379,8 +379,8 @@ impl Db {
     }
 
     /// Like [`Transaction::check_table`], in a transaction of its own, and without comparing the
-    /// entries that a caller would compute. `extended` also reads every large value; otherwise only
-    /// the existence of its pages is checked.
+    /// entries that a caller would compute. If `extended`, also reads every large value; otherwise
+    /// checks only that its pages exist.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
         self.begin().check_table_as(table, extended, None)
     }

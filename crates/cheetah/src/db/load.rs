@@ -83,10 +83,10 @@ impl Transaction {
         Ok(Some(Load::new(table, true)))
     }
 
-    /// Adds a row; the order of rows is free. Does I/O now and then. Fails with `DuplicateKey`,
-    /// here or at the end, if another row has the same unique key; with `Limit` if the key or the
-    /// row is too long; and with `DiskFull`. After an error the load is over, and the table is
-    /// empty, or has some rows that this transaction has inserted.
+    /// Adds a row; rows may be added in any order. Does I/O now and then. Fails with
+    /// `DuplicateKey`, here or at the end, if another row has the same unique key; with `Limit` if
+    /// the key or the row is too long; and with `DiskFull`. After an error the load is over, and
+    /// the table is empty, or has some rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
         let Load { load: to, is_of_transaction, rows } = load;

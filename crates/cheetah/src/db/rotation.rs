@@ -130,8 +130,8 @@ impl KeyRotation {
         let _naming = keys.naming();
         let of_log = core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default();
         // A snapshot that is being written reads log files that the database has already released.
-        // The check must follow the reading of the log's keys: a snapshot that begins later reads
-        // only files encrypted with those keys or with the current ones.
+        // This check must come after the log's keys were read: a snapshot that begins later reads
+        // only files that are encrypted with those keys or with the current ones.
         if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }
@@ -155,7 +155,7 @@ impl KeyRotation {
     }
 }
 
-/// Takes the keys of tables that are encrypted by default into use. A missing key is reported until
+/// Makes the keys of tables that are encrypted by default current. A missing key is reported until
 /// it exists; nothing waits for it.
 fn note_missing_keys(core: &Core) -> Result<()> {
     const PLACE: &str = "keys of encrypted tables";

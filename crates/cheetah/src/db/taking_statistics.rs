@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 /// The interval at which a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// The maximum number of page reads counted for one sample of an index: other threads' reads are
-/// counted, too.
+/// The maximum number of page reads counted for one sample of an index. The count includes reads of
+/// other threads.
 const READS_PER_LOOK_MAX: u64 = 8;
 
 /// Statistics of indexes, by position.
@@ -127,8 +127,8 @@ struct Pace<'c> {
 }
 
 impl Pace<'_> {
-    /// Pauses for the time that the pages of the last sample are worth at the I/O capacity. Fails
-    /// with `Interrupted` if the database is shutting down.
+    /// Pauses for as long as the page reads of the last sample would take at the I/O capacity.
+    /// Fails with `Interrupted` if the database is shutting down.
     fn wait(&mut self) -> Result<()> {
         let Self { core, ends, reads } = *self;
         let count = core.pool.reads_count().saturating_sub(reads).min(READS_PER_LOOK_MAX);

@@ -23,7 +23,7 @@ const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 /// more.
 const CREW_MAX: usize = 8;
 
-/// The threads of a startup: `count`, or, if 0, as many as there are processors.
+/// The threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
 pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),

@@ -104,7 +104,7 @@ impl Transaction {
         }
     }
 
-    /// Returns the rank of the row with the key `key` in what a search found, or `None` if the row
+    /// Returns the rank that a search found for the row with the key `key`, or `None` if the row
     /// does not match. A row that the transaction locked, and that other transactions changed since
     /// the search, is ranked in its newest state: a second search ranks it and all later rows. May
     /// do I/O; errors are those of [`search`](Self::search).

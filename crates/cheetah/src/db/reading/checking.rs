@@ -19,8 +19,8 @@ impl Transaction {
         self.check_table_as(table, true, Some(expected))
     }
 
-    /// Like [`check_table`](Self::check_table), which is `extended`: otherwise large values are not
-    /// read. Without `expected`, entries are not compared with the rows.
+    /// Like [`check_table`](Self::check_table), which passes `extended`. Large values are read only
+    /// if `extended`. Without `expected`, entries are not compared with the rows.
     pub(in crate::db) fn check_table_as(
         &mut self,
         table: &Arc<Table>,

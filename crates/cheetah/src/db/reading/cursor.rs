@@ -133,8 +133,8 @@ impl Cursor {
     }
 
     /// Like [`next`](Self::next), but continues to further rows of the same leaf, up to `rows_max`
-    /// rows in all. `take` receives the two parts of each key, and the row. The bytes are valid
-    /// until the cursor is used again, except the first row's key. Ends before a row of which the
+    /// rows in all. `take` receives the two parts of each key, and the row. The bytes, except the
+    /// first row's key, are valid until the cursor is used again. Ends before a row of which the
     /// view sees an older version. For the clustered index; returns a single row if the newest rows
     /// are read.
     pub fn next_rows(&mut self, rows_max: usize, mut take: impl FnMut(&[u8], &[u8], &[u8])) -> Result<bool> {

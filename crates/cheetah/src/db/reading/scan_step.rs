@@ -45,7 +45,7 @@ pub(in crate::db) enum ScanStep {
 pub(in crate::db) struct Met<'a> {
     pub(in crate::db) key: &'a [u8],
     pub(in crate::db) record: RecordRef<'a>,
-    /// The range from the previous record, exclusive, up to this one.
+    /// The range that the scan has passed since the previous record, up to this one.
     pub(in crate::db) range: KeyRange<'a>,
     /// Whether the range is only the record itself.
     pub(in crate::db) is_alone: bool,
@@ -234,8 +234,8 @@ impl Asking<'_> {
         if !self.locks_records() {
             return Ok(Asked::Held);
         }
-        // The lock on an entry may be left over from an own change that was rolled back: the row
-        // decides.
+        // The lock on an entry may be left over from a change of the holder that was rolled back:
+        // the row decides.
         self.locker.ask_behind(holder, place, lock, patience)
     }
 

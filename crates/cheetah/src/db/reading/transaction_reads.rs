@@ -223,8 +223,8 @@ impl Transaction {
     }
 
     /// Takes the locks that this kind of read needs in addition to row locks, or opens the snapshot
-    /// (I1). Also returns the table to read if it is not `table`: a load has replaced `table`, or
-    /// replaced the table to read after the snapshot.
+    /// (I1). Also returns the table to read if it is not `table`: the one with which a load has
+    /// replaced `table`, or, for an older snapshot, the one before that load.
     pub(in crate::db) fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<HowToRead> {
         self.catch_up()?;
         self.core.health.check()?;

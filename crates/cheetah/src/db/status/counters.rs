@@ -76,7 +76,8 @@ impl Db {
     }
 
     /// Returns the age of the oldest transaction, the number of open snapshots, and the number of
-    /// stamps published since the oldest snapshot, which purge has to keep.
+    /// stamps published since the oldest snapshot: transactions that purge has to keep because of
+    /// it.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.transactions.roster.open();

@@ -161,7 +161,7 @@ impl Db {
 }
 
 /// Reads the stored bytes again, of all tables at about the same moment, and divides the files'
-/// bytes among the tables in proportion.
+/// bytes among the tables in proportion to them.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,

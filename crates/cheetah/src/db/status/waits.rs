@@ -64,11 +64,10 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// Sets the length from which stalls are reported, while they last and after they end: waits of
-    /// at least this time for room in the log or in memory; disk operations and checkpoint steps of
-    /// at least this time and at least a second; and waits for locks of at least this time in ten
-    /// threads or more. 0, the default, reports none. A thread of the engine reports them, or
-    /// [`Db::run_background`].
+    /// Sets the minimum length of the stalls that are reported, while they last and after they end:
+    /// waits for room in the log or in memory; disk operations and checkpoint steps that also take
+    /// at least a second; and waits for locks in ten threads or more. 0, the default, reports none.
+    /// A thread of the engine reports them, or [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }

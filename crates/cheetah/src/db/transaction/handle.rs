@@ -10,8 +10,9 @@
 //!       A rollback releases ranges before it begins, and each row once it is rolled back. Locks on
 //!       auto-increment counters are released at the end of the statement. A transaction that reads
 //!       the changes and then commits logs its commit after that record, so its commit never
-//!       survives without them; and transactions on one table can share a sync of the log. As in
-//!       InnoDB, a transaction that only reads may see changes that a power cut still rolls back.
+//!       survives without the changes; and transactions on one table can share a sync of the log.
+//!       As in InnoDB, a transaction that only reads may see changes that a power cut still rolls
+//!       back.
 //!   I3  A rollback that meets an error, or takes long after its caller was interrupted, keeps its
 //!       locks: partly rolled back rows stay locked. It continues in the background, also after the
 //!       next startup; the handle is free for another transaction.
@@ -63,7 +64,7 @@ pub struct Transaction {
     pub(in crate::db) locks: Vec<(TableId, TableMode)>,
     /// Its entry in the list of active transactions.
     pub(in crate::db) listed: Listed,
-    /// The session under which the transactions that wait for this one know it.
+    /// The session that is reported to transactions which wait for this one.
     pub(in crate::db) session: SessionId,
     /// Tables whose auto-increment counters its statement has locked until the statement ends.
     auto_inc_locks: Vec<Arc<Table>>,
@@ -143,9 +144,9 @@ impl Transaction {
         }
     }
 
-    /// Makes everything that waits, for a lock or for room in the log, or is retried, or skips many
-    /// invisible entries, call `interrupted` now and then, and fail with `Interrupted` if it
-    /// returns true.
+    /// Sets a function that is called now and then while the transaction waits for a lock or for
+    /// room in the log, retries an operation, or skips many invisible entries. If it returns true,
+    /// the operation fails with `Interrupted`.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
@@ -210,17 +211,17 @@ impl Transaction {
     }
 
     /// Sets how long to wait for each lock from now on, in nanoseconds. With 0 it never waits: a
-    /// lock that another transaction holds fails at once with `LockTimeout`. The default is 50
-    /// seconds.
+    /// request for a lock that another transaction holds fails at once with `LockTimeout`. The
+    /// default is 50 seconds.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
 
-    /// Sets how to lock the row that has the unique key because of which an insert or an update is
-    /// refused; callers that then change that row need an exclusive lock. The default is shared. If
-    /// ranges are locked, the exclusive mode also keeps other transactions from inserting the
-    /// unique keys of the refused row that were checked before and do not exist: with them the
-    /// caller would have met another row.
+    /// Sets how to lock the row whose unique key makes an insert or an update fail; a caller that
+    /// then changes that row needs an exclusive lock. The default is shared. If ranges are locked,
+    /// the exclusive mode also keeps other transactions from inserting the unique keys of the
+    /// refused row that were checked before and do not exist: with such a key, the caller would
+    /// have found a different row.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }

@@ -16,8 +16,8 @@
 //!       writes or deletes removals of a row.
 //!   W3  A transaction that inserts a row again takes back the removal of its key before it writes
 //!       the row's words. It looks for the removal without a lock: if there is none, no other
-//!       transaction can write one (W2). If there is one, it locks it, and waits if the background
-//!       holds the lock.
+//!       transaction can write one (W2). If there is one, the transaction locks it, and waits if
+//!       the background holds the lock.
 //!   W4  The background waits for no lock: neither for the lock on the posting table, which it
 //!       takes first, nor for one on a removal or a posting. So it is part of no deadlock, and a
 //!       transaction that waits for it waits only until the words of one row are deleted. It starts
@@ -26,8 +26,8 @@
 //!       would be: the postings that it found are not deleted before its transaction ends.
 //!   W6  Words of a table are never written into a table with another encryption, and words of a
 //!       temporary table never into a logged table.
-//!   W7  The ID of a posting table is never reused. If it is not in the catalog, it never will be
-//!       again, and its removals are deleted without deleting postings.
+//!   W7  The ID of a posting table is never reused. A posting table that is not in the catalog
+//!       never returns, so its removals are deleted without deleting postings.
 //!   W8  A view older than the table of removals sees no removals. It is not refused because of
 //!       that table (M2): the rows in it have versions like all others.
 

@@ -31,7 +31,7 @@ impl Transaction {
             return Ok(false);
         }
         let removed = existing_or_new(&self.core)?;
-        // If a transaction has locked the whole posting table, its words must not change.
+        // The words must not change while another transaction has locked the whole posting table.
         self.lock_table_as(postings, TableMode::IntentExclusive)?;
         let mut room = std::mem::take(&mut self.removal_room);
         let fits = room.build(postings.newest(), row, &removed);

@@ -23,7 +23,8 @@ use std::sync::Arc;
 const PASSED_PER_STEP: usize = 64;
 /// How often a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// The maximum number of page reads counted for one removal: other threads' reads are counted, too.
+/// The maximum number of page reads counted for one removal. The count includes reads of other
+/// threads.
 const READS_PER_REMOVAL_MAX: u64 = 64;
 
 /// Works off removals, step by step.
@@ -102,8 +103,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at the cursor. Afterwards `next` is after it, whatever the result, so
-    /// that it does not block the others.
+    /// Works off the removal at the cursor. Afterwards `next` is after this removal, whatever the
+    /// result, so that it does not block the others.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
@@ -154,7 +155,7 @@ impl Step<'_> {
     }
 }
 
-/// Pauses for the time that the pages read are worth at the I/O capacity, unless the database shuts
+/// Pauses for as long as the page reads would take at the I/O capacity, unless the database shuts
 /// down. No lock is held and no view is open meanwhile.
 fn pause(core: &Core, ends: &AtomicBool, reads: u64) {
     let pause_ns =
