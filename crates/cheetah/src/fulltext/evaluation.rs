@@ -148,7 +148,7 @@ impl State {
         Ok(())
     }
 
-    /// Records in order that words match a row, if the row is in the set.
+    /// Records the matches of these words in a row, in this order, if the row is in the set.
     pub(super) fn note_matches(&mut self, document: u32, words: &[u32]) {
         let is_required = self.required.as_ref().is_some_and(|set| set.contains(document));
         if is_required || self.results.contains(document) {
@@ -295,7 +295,7 @@ fn evaluate_term(term: &Term, operator: Operator, state: &mut State, source: &mu
     Ok(())
 }
 
-/// Searches for a word, or for all words with it as a prefix. A word that the index leaves out may
+/// Searches for a word, or for all words that begin with it. A word that the index leaves out may
 /// equal an indexed one, because the collation does not apply to stop words.
 pub(super) fn search_word(
     word: u32,

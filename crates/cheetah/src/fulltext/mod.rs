@@ -5,8 +5,8 @@
 //! the differences that docs/users/fulltext.md describes. Only the source does I/O.
 //!
 //! Invariants
-//! - A query that exceeds its memory limit is refused, and so is one that is too long or nested too
-//!   deeply. Only sub-expressions are evaluated recursively, at most [`DEPTH_MAX`] deep.
+//! - A query, however long or deeply nested, is answered within its memory limit, or refused. Only
+//!   sub-expressions are evaluated recursively, at most [`DEPTH_MAX`] deep.
 //! - Rows have IDs, in the order in which they are first seen. Sets contain these IDs.
 //! - An error of the source ends the query at once. That is how a query is interrupted.
 

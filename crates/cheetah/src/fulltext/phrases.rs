@@ -200,8 +200,8 @@ fn keep_starts(
     Ok(())
 }
 
-/// Returns whether, for at least one of the start positions, the text of the row has the words that
-/// the index leaves out in their places.
+/// Returns whether, for at least one of the start positions, the text of the row contains the words
+/// that the index leaves out at the right places.
 fn matches_text(
     parts: &[Part],
     starts: &[Position],

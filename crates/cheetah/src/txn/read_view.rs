@@ -31,7 +31,7 @@ impl ReadView {
         self.temporary.store(txn.0, Relaxed);
     }
 
-    /// Makes the changes visible that `other` sees as its own.
+    /// Makes visible the changes that `other` sees as its own.
     pub fn belong_as(&self, other: &Self) {
         self.own.store(other.own.load(Relaxed), Relaxed);
         self.temporary.store(other.temporary.load(Relaxed), Relaxed);

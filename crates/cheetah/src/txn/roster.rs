@@ -14,7 +14,6 @@
 //!       its locks.
 //! Locks     one shard of the list, briefly, when a handle is added or removed, and by views; two
 //!           shards in their order, when two sessions are passed.
-//!           them in their order, when two sessions are told.
 
 use super::locks::Owner;
 use super::read_view::ReadView;
@@ -108,7 +107,7 @@ impl Entry {
         self.since_ns.load(Relaxed)
     }
 
-    /// Returns since when it waits for a lock, if it does.
+    /// Returns the time since which it waits for a lock, if it waits.
     pub fn waits_since_ns(&self) -> Option<u64> {
         let since_ns = self.waits_since_ns.load(Relaxed);
         (since_ns != 0).then_some(since_ns)

@@ -17,7 +17,7 @@
 //!   I5  Every read checks the transaction, and the record's ordinal if it is known. No thread
 //!       reads beyond the end that it has seen under the mutex, so no thread sees a partial record.
 //!   I6  The last record of a transaction and its finish record are passed in one mini-transaction:
-//!       a started purge with nothing left to do would look like one that has not started.
+//!       otherwise a purge with nothing left to do would look like one that has not started.
 //! Records are contiguous in the stream and may cross page borders. Page i of the stream holds the
 //! offsets from i * C, where C is the capacity of a page.
 //! Locks     one mutex over the directory and the positions, taken inside mini-transactions or for
@@ -68,7 +68,7 @@ struct Stream {
     /// The last page, pinned, so that an append never reads from disk.
     last: Option<PageRef>,
     purge: PurgeState,
-    /// There is no finish record between purge's position and this one.
+    /// There is no finish record between purge's position and this position.
     searched_to: UndoPtr,
     /// The sum of the counts of all pages (I3).
     live: u64,
@@ -325,8 +325,8 @@ impl UndoLog {
 
     /// Like [`next_finish`](Self::next_finish), for a reader ahead of purge: searches from `at`,
     /// but not from before purge's position. Sets `at` to the position of the finish record, or to
-    /// where the search must be continued; compare [`end`](Self::end) to detect the end of the log.
-    /// No record from `at` on is freed before purge has passed it.
+    /// where the search must be continued; compare `at` with [`end`](Self::end) to detect the end
+    /// of the log. No record from `at` on is freed before purge has passed it.
     pub fn finish_from(
         &self,
         at: &mut UndoPtr,
@@ -371,7 +371,7 @@ impl UndoLog {
         at < end
     }
 
-    /// There is no finish record between purge's position and this one.
+    /// Returns a position such that there is no finish record between purge's position and it.
     pub fn searched_to(&self) -> UndoPtr {
         self.stream.lock().searched_to
     }

@@ -157,7 +157,7 @@ impl Source for Table {
     }
 }
 
-/// Returns the problem that a query was refused for.
+/// Returns the reason why a query was refused.
 fn problem(result: Result<Vec<(u16, f32)>>) -> (SearchProblem, String) {
     match result {
         Err(Error::Search { problem, detail }) => (problem, detail),

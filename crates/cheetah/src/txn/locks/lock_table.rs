@@ -114,9 +114,9 @@ impl LockTable {
         self.tree_shard(tree).in_use.store(trees.len(), Relaxed);
     }
 
-    /// Returns whether any owner may hold a range of the tree, or wait for one. If a thread has
-    /// inserted a record and then reads false, any range that is locked later is locked with a view
-    /// of that record.
+    /// Returns whether any owner may hold a range of the tree, or wait for one. If a thread inserts
+    /// a record and then gets false, the owner of any range that is locked later has seen that
+    /// record.
     pub fn has_ranges(&self, tree: TreeId) -> bool {
         let shard = self.tree_shard(tree);
         shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0

@@ -73,8 +73,7 @@ impl LockedOn {
         LockedOn::Range { tree, low: span.low.to_low(), high: span.high.to_high(), has_records }
     }
 
-    /// Returns a hash that is equal for equal objects, and short however long the keys are; for IDs
-    /// of locks.
+    /// Returns a hash of the object, for lock IDs that are short even if the keys are long.
     pub fn hash(&self) -> u64 {
         match self {
             LockedOn::Table(table) => u64::from(table.0),

@@ -120,8 +120,8 @@ impl LockTable {
     }
 
     /// Withdraws one granted request for a record (whose row did not match, under READ COMMITTED).
-    /// The record stays locked by the owner's earlier requests, and if it is in a range or among
-    /// the compressed locks. Returns whether the lock was released or weakened.
+    /// The record stays locked if an earlier request of the owner has locked it, or if it is in a
+    /// range or among the compressed locks. Returns whether the lock was released or weakened.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let hash = hash_key(tree.0, key);
         let taken = self.stripes.lock(hash).withdraw(&self.memory, hash, owner, mode);

@@ -159,7 +159,8 @@ impl Waits {
         self.before_in_record(place, turn, owner, own, mode).next().is_some()
     }
 
-    /// Returns these waiters, in the order of turns.
+    /// Returns the waiters that keep `owner` from the record, like
+    /// [`keeps_from_record`](Self::keeps_from_record), in the order of turns.
     pub(super) fn before_in_record(
         &self,
         place: QueueKey,

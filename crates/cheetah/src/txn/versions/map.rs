@@ -388,7 +388,7 @@ impl Map {
         self.below.store(swept.below, Ordering::Release);
     }
 
-    /// Makes the IDs from `next` up to `txn` frozen, and `txn` active, at a startup.
+    /// Makes the IDs from `next` up to `txn` (exclusive) frozen, and `txn` active, at a startup.
     pub(super) fn skip_to(&self, next: u64, txn: u64) {
         self.extend_to(next);
         let mut directory = self.directory.lock();

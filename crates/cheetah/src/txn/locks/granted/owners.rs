@@ -18,8 +18,8 @@ const SPARE_COUNT: usize = 8;
 const SPARE_ENTRIES: usize = 64;
 /// The maximum number of lists kept for each owner.
 const SPARE_TREES: usize = 4;
-/// How far back in its list an unlocked record is searched for; one further back is skipped at the
-/// release.
+/// How far back in its list an unlocked record is searched for. A record further back remains
+/// listed, and is skipped at the release.
 const UNLOCKED_WITHIN: usize = 8;
 /// Returns the memory of a range in its owner's list.
 pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {

@@ -19,8 +19,8 @@ fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     }
 }
 
-/// Runs up to `transactions` transactions that each increment a few cells in random order. A victim
-/// starts over.
+/// Runs `transactions` transactions that each increment a few cells in random order. Returns the
+/// number of victims, which start over.
 fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64) -> u64 {
     let mut random = Random(owner.0);
     let (mut done, mut victims) = (0, 0);
