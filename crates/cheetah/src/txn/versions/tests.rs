@@ -386,7 +386,7 @@ fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
     [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
 }
 
-/// The planted bug breaks C10: a rollback does not restore a mark that purge has passed.
+/// Breaks C10: a rollback does not restore a mark that purge has passed.
 #[test]
 fn a_horizon_that_was_told_counts_in_a_chunk_whose_ends_are_alike() {
     assert_eq!(seen_at_a_horizon_within_a_chunk(), [false, true, true]);
