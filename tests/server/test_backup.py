@@ -135,7 +135,7 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
         cursor.execute("BACKUP STAGE END")
     assert server.status("Cheetah_backup_pins") == 1
     wait_until(lambda: server.status("Cheetah_backup_pins") == 0, "the pin's end")
-    refused(server, tmp_path / "late", "was given up", "within 1 s", "begin the backup again")
+    refused(server, tmp_path / "late", "was abandoned", "within 1 s", "begin the backup again")
     assert snapshot(server, tmp_path / "of-now")["by"] == "statement"
     assert server.value("SELECT @@cheetah_create_snapshot") == ""
     said = server.log.read_text(errors="replace")
@@ -298,7 +298,7 @@ def test_a_copy_of_a_snapshot_that_is_not_whole_is_refused(server, new_server, t
     with pytest.raises(Failure):
         other.start()
     said = other.log.read_text(errors="replace")
-    assert "this copy of a snapshot is not whole: copy it again" in said
+    assert "this copy of a snapshot is incomplete or damaged: copy it again" in said
 
 
 def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):

@@ -158,7 +158,7 @@ impl Durable {
         self.pins.give_up(self);
     }
 
-    /// Starts to record the barriers passed.
+    /// Starts recording the barriers passed.
     pub fn start_trace(&self) {
         *self.trace.lock() = Some(Vec::new());
     }

@@ -3,12 +3,12 @@
 //! # Where to begin
 //!
 //! [`Database::open`], [`Database::create_table`] and [`Database::begin`]. A [`Table`] has rows and
-//! indexes; a [`Transaction`] changes and reads them, by a [`Cursor`] too. [`Key`] makes keys,
-//! [`RowFormatVersion`] tells the places of columns, [`build_row`] and [`RowView`] make such rows
-//! and read them. [`ErrorKind`] says what to do about an [`Error`].
+//! indexes. A [`Transaction`] changes and reads them, also through a [`Cursor`]. [`Key`] builds
+//! keys. [`RowFormatVersion`] describes the columns of a row; [`build_row`] and [`RowView`] build
+//! and read rows in it. [`ErrorKind`] says what to do about an [`Error`].
 //!
-//! [`server`] is for the plugin of the MariaDB server, and has [`server::Db`]: the same without
-//! threads and on any disk and clock, such as the simulated ones of `cheetah_io::sim`.
+//! [`server`] is for the plugin of the MariaDB server. It has [`server::Db`], the same database
+//! without threads and on any disk and clock, such as the simulated ones in `cheetah_io::sim`.
 #![cfg_attr(
     not(feature = "testing"),
     allow(
@@ -16,7 +16,7 @@
         unreachable_pub,
         unused_imports,
         unfulfilled_lint_expectations,
-        reason = "some parts are seen from outside by `testing` alone"
+        reason = "some parts are visible only through `testing`"
     )
 )]
 

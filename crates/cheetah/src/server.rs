@@ -1,6 +1,6 @@
-//! What the plugin of the MariaDB server and the offline tools use beyond the root of the crate:
-//! constraints, statistics, full-text searches, two-phase commit, views, changes of definitions.
-//! It follows what they need, and may change with any version.
+//! The interface for the plugin of the MariaDB server and the offline tools, in addition to the
+//! root of the crate: constraints, statistics, full-text searches, two-phase commit, views, changes
+//! of definitions. It follows their needs, and may change with any version.
 
 pub use crate::base::{page_work, stages};
 pub use crate::base::{ConstraintProblem, SearchProblem, ServerSettings, SessionId, Xid};

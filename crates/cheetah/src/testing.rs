@@ -1,5 +1,5 @@
-//! The parts of the engine, for the tests, benches and fuzz targets of this repository: no other
-//! program can count on anything here.
+//! The parts of the engine, for the tests, benchmarks and fuzz targets of this repository. Other
+//! programs must not rely on anything here.
 
 pub mod backup {
     pub use crate::backup::*;

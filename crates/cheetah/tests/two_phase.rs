@@ -399,7 +399,7 @@ fn one_whose_client_has_gone_waits_with_its_locks_in_the_running_database() {
     assert_eq!((db.prepared(), db.recover(10)), (vec![xid("p")], vec![]));
     assert!(is_locked(&db));
     let text = db.status_text();
-    assert!(text.contains("XA 'p','branch',1 keeps locked: t\n"), "{text}");
+    assert!(text.contains("XA 'p','branch',1 keeps these tables locked: t\n"), "{text}");
     let unknown = db.commit_prepared(&xid("q"));
     assert!(matches!(unknown, Err(Error::UnknownXid(_))), "{unknown:?}");
     db.commit_prepared(&Xid::new(99, b"p", b"branch").unwrap()).unwrap();

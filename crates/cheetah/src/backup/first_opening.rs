@@ -6,16 +6,16 @@ use crate::format::manifest::{Manifest, ManifestFile, PATH};
 use cheetah_io::{Disk, File};
 use std::io::ErrorKind;
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: u64 = 1 << 20;
-/// Longer ones are not read: it would name millions of files.
+/// A longer manifest is not read: it would name millions of files.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
-/// The advice about a snapshot that is not whole.
-const ADVICE: &str = "this copy of a snapshot is not whole: copy it again, with all files";
+/// The advice about an incomplete or damaged copy of a snapshot.
+const ADVICE: &str = "this copy of a snapshot is incomplete or damaged: copy it again, with all files";
 
-/// If the disk has a manifest, compares the files with it. `Corruption` when one is not as the
-/// manifest says. Writes nothing. Blocks for I/O: reads all copied files but segments, whose images
-/// have checksums of their own.
+/// If the disk has a manifest, compares the files with it. Fails with `Corruption` if a file is not
+/// as the manifest says. Writes nothing. Blocks for I/O: reads all copied files except segments,
+/// whose images have checksums of their own.
 pub fn check_manifest(durable: &Durable) -> Result<()> {
     let disk = durable.disk();
     let file = match disk.open(PATH) {
@@ -33,14 +33,16 @@ pub fn check_manifest(durable: &Durable) -> Result<()> {
     }
 }
 
-/// Removes the manifest, durably. To be called before anything else is written, when neither the
-/// version of CONTROL nor a missing key refuses the startup. Later damage may still refuse it.
+/// Removes the manifest, durably. Must be called before anything else is written, after the version
+/// of CONTROL and the keys were checked. Damage that is found later may still make the startup
+/// fail.
 pub fn remove_manifest(durable: &Durable) -> Result<()> {
     match durable.disk().unlink(PATH) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::io("unlink", PATH, error));
         }
-        // If it is not there, a startup that was killed may have removed it, and not yet durably.
+        // If the manifest does not exist, a startup that was killed may have removed it, perhaps
+        // not yet durably.
         _ => {}
     }
     match planted::is_on("backup: remove MANIFEST without a barrier") {

@@ -1,4 +1,4 @@
-//! Which prepared transactions are rolled back in a snapshot (Z6).
+//! The prepared transactions that are rolled back in a snapshot (Z6).
 
 use crate::base::{planted, Result, TxnId, Xid};
 use crate::format::log_record::LogRecord;
@@ -8,8 +8,9 @@ use crate::log::PinnedLog;
 use cheetah_io::Disk;
 use std::collections::BTreeMap;
 
-/// Reads the log of a snapshot, and returns the chain at its end with the records that withdraw
-/// the promises of which `is_own` says so; each with its kind in front. Blocks for I/O.
+/// Reads the log of a snapshot. Returns the checksum chain at its end, and the records that
+/// withdraw the promises of the transactions that `is_own` selects; each record begins with its
+/// kind. Blocks for I/O.
 pub(super) fn withdrawals(
     log: &PinnedLog,
     disk: &dyn Disk,

@@ -1,4 +1,4 @@
-//! Pinning a state of the database, and writing it.
+//! Pinning a state of the database, and writing it to a directory.
 
 use super::promises::withdrawals;
 use super::target::{Pace, Target, Written};
@@ -16,7 +16,7 @@ use crate::segment::{NamedSegment, Segments};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where the parts of a state are.
+/// The parts of a database that a snapshot is made of.
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "named by their types")]
 pub struct Sources<'a> {
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Sources<'_> {
 }
 
 /// A state of the database that can be written as long as this lives (Z2). It keeps files that the
-/// database needs no more.
+/// database no longer needs.
 #[derive(Debug)]
 pub struct Snapshot {
     pin: Pin,
@@ -45,9 +45,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Pins everything that was committed before the call. Syncs the log, and waits for an epoch
-    /// that is being committed to the map; makes no checkpoint and reads no files. `Limit` when
-    /// there are too many pins.
+    /// Pins everything committed before the call. Syncs the log, and waits for an epoch that is
+    /// just being committed to the map; makes no checkpoint and reads no files. Fails with `Limit`
+    /// if there are too many pins.
     pub fn pin(sources: &Sources<'_>) -> Result<Self> {
         let Sources { durable, map, segments, log, keys } = *sources;
         if !planted::is_on("backup: pin what is not synced") {
@@ -65,16 +65,16 @@ impl Snapshot {
         })
     }
 
-    /// `DiskFull` when the snapshot had to be given up.
+    /// Fails with `DiskFull` if the snapshot had to be abandoned.
     pub fn check(&self) -> Result<()> {
         self.pin.check()
     }
 
-    /// Writes the snapshot into the directory `path`, which must not exist: neither in this
-    /// database nor in `outside_of`, but in its directory `snapshots`. Of the prepared transactions
-    /// those are rolled back in it of which `is_own` says so (Z6). `notes` stand in the manifest.
-    /// Durable on return; after an error nothing is left, unless that cannot be removed either.
-    /// Blocks for I/O, as long as copying takes at that pace.
+    /// Writes the snapshot into the directory `path`, which must not exist, and must be neither in
+    /// this database (except in its directory `snapshots`) nor in `outside_of`. In the snapshot,
+    /// the prepared transactions that `is_own` selects are rolled back (Z6). Writes `notes` into
+    /// the manifest. Durable on return. After an error nothing remains, unless removing it fails,
+    /// too. Blocks for I/O, as long as copying takes at that rate.
     pub fn write_to(
         &self,
         path: &Path,
@@ -94,12 +94,12 @@ impl Snapshot {
                 return Err(health.stop(error.to_string()));
             }
         }
-        // A file may be missing because the pin was given up meanwhile.
+        // A file may be missing because the pin was abandoned meanwhile.
         written.map_err(|error| self.check().err().unwrap_or_else(|| target.own(error)))?;
         Ok(target.written())
     }
 
-    /// The steps in the order that docs/developers/durability.md tells (Z5).
+    /// Follows the steps in docs/developers/durability.md, in their order (Z5).
     fn fill(
         &self,
         target: &mut Target<'_>,
@@ -107,7 +107,8 @@ impl Snapshot {
         notes: &[(String, String)],
     ) -> Result<()> {
         target.create_directories()?;
-        // All of the map is read, so it is known to be intact: in one of two files at least.
+        // The whole map is read, so at least one of the two copies of each file is known to be
+        // intact.
         let map = page_map::read(self.pin.durable(), &self.control, &mut |_, _| ())?;
         let state = State::decode(&map.state)?;
         for segment in &self.segments {
@@ -120,7 +121,7 @@ impl Snapshot {
         }
         for file in page_map::named_files(&self.control) {
             target.take(&file.path, file.bytes, file.is_final)?;
-            // The first opening of the snapshot makes the copies that it lacks.
+            // The first opening of the snapshot makes the missing copies.
             if map.is_damaged && !map.without_copy.contains(&file.number) {
                 target.take(&file.copy, file.bytes, file.is_final)?;
             }
@@ -140,19 +141,22 @@ impl Snapshot {
         })
     }
 
-    /// The log up to the position, and the promises that are withdrawn behind it; how many.
+    /// Copies the log up to the snapshot's position, followed by the records that withdraw
+    /// promises. Returns the number of these records.
     fn take_log(&self, target: &mut Target<'_>, state: &State, is_own: &dyn Fn(&Xid) -> bool) -> Result<u64> {
         let Self { log, keys, .. } = self;
         let (chain, records) = withdrawals(log, self.pin.durable().disk(), keys, state, is_own)?;
         let withdrawn_count = records.len() as u64;
         let behind = log::frames_behind(chain, records);
-        let (last, before) =
-            log.files.split_last().ok_or_else(|| Error::corrupt("log", "no file has the position"))?;
+        let (last, before) = log
+            .files
+            .split_last()
+            .ok_or_else(|| Error::corrupt("log", "no file has the snapshot's position"))?;
         for file in before {
             target.copy(&file.path, file.bytes(), &[])?;
         }
         target.copy(&last.path, last.bytes(), &behind)?;
-        // A startup will do this: it finds the end where it is to be.
+        // A startup will read the log like this, and must find its end here.
         let end = Lsn(log.end.0 + behind.len() as u64);
         log::read_from(target.disk(), keys, log.from, end, |_| Ok(()))?;
         Ok(withdrawn_count)

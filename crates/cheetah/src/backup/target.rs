@@ -11,21 +11,21 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Directories of a database.
+/// The directories of a database.
 pub(super) const DIRECTORIES: [&str; 3] = ["seg", "chg", "wal"];
-/// Bytes copied at a time.
+/// The number of bytes copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
-/// How often a pause looks whether the copy is still wanted.
+/// The interval at which a pause checks whether to stop.
 const LOOK_EVERY_NS: u64 = 50_000_000;
 
-/// How fast files are copied, and whether anybody still wants them.
+/// How fast files are copied, and whether to stop.
 #[derive(Clone, Copy)]
 pub struct Pace<'a> {
-    /// For pauses.
+    /// The clock for pauses.
     pub clock: &'a dyn Clock,
-    /// Bytes a second, at most.
+    /// The maximum rate.
     pub bytes_per_second: u64,
-    /// Whether to give up.
+    /// Returns whether to stop.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -41,20 +41,20 @@ impl std::fmt::Debug for Pace<'_> {
 pub struct Written {
     pub files_count: u64,
     pub bytes: u64,
-    /// Of these, the bytes that were copied, neither linked nor cloned.
+    /// The bytes that were copied, not linked or cloned.
     pub copied_bytes: u64,
 }
 
-/// See the module.
+/// See the module documentation.
 pub(super) struct Target<'a> {
     pin: &'a Pin,
-    /// With a health of its own (Z7).
+    /// Has a health of its own (Z7).
     durable: Durable,
     path: String,
     pace: Pace<'a>,
     due_ns: u64,
     files: Vec<ManifestFile>,
-    /// The files and directories to be removed after an error.
+    /// The files and directories to remove after an error.
     created: Vec<String>,
 }
 
@@ -74,7 +74,8 @@ impl<'a> Target<'a> {
         self.durable.disk()
     }
 
-    /// An error as the caller's: only the engine's own files stop the engine.
+    /// Converts an error to one for the caller: only errors in the engine's own files stop the
+    /// engine.
     pub(super) fn own(&self, error: Error) -> Error {
         match error {
             Error::Fatal(reason) if self.pin.durable().health().check().is_ok() => {
@@ -84,7 +85,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The amount written so far.
+    /// Returns the amount written so far.
     pub(super) fn written(&self) -> Written {
         let bytes = |made: &dyn Fn(Made) -> bool| {
             self.files.iter().filter(|file| made(file.made)).map(|file| file.bytes).sum()
@@ -112,8 +113,8 @@ impl<'a> Target<'a> {
         DIRECTORIES.iter().chain(&[""]).try_for_each(|directory| self.durable.directory_barrier(directory))
     }
 
-    /// Links, clones or copies a file: all of one that nobody writes any more, of others the first
-    /// `bytes` (Z4).
+    /// Links, clones or copies a file: all of a file that is no longer written, otherwise the first
+    /// `bytes` bytes (Z4).
     pub(super) fn take(&mut self, path: &str, bytes: u64, is_final: bool) -> Result<()> {
         self.go_on()?;
         if !is_final && !planted::is_on("backup: link what is still written") {
@@ -129,7 +130,7 @@ impl<'a> Target<'a> {
         self.copy(path, bytes, &[])
     }
 
-    /// False if it cannot be linked.
+    /// Returns false if the file cannot be linked.
     fn link(&mut self, path: &str) -> Result<bool> {
         if self.pin.durable().disk().link(path, self.disk(), path).is_err() {
             return Ok(false);
@@ -141,7 +142,7 @@ impl<'a> Target<'a> {
         Ok(true)
     }
 
-    /// False if it cannot be cloned. `bytes`: the part of it that is wanted.
+    /// Returns false if the file cannot be cloned. `bytes`: the length to keep.
     fn clone_file(&mut self, path: &str, bytes: Option<u64>) -> Result<bool> {
         let Ok(file) = self.pin.durable().disk().clone_file(path, self.disk(), path) else {
             return Ok(false);
@@ -154,7 +155,7 @@ impl<'a> Target<'a> {
         Ok(true)
     }
 
-    /// Copies the first `bytes` of a file, and puts `behind` after them. Durable on return.
+    /// Copies the first `bytes` bytes of a file, and appends `behind`. Durable on return.
     pub(super) fn copy(&mut self, path: &str, bytes: u64, behind: &[u8]) -> Result<()> {
         let source = self.open_source(path)?;
         let target = self.create_file(path)?;
@@ -189,7 +190,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Writes the manifest, durably: the snapshot is whole.
+    /// Writes the manifest, durably: with it the snapshot is complete.
     pub(super) fn put_manifest(&mut self, manifest: Manifest) -> Result<()> {
         let bytes = Manifest { files: self.files.clone(), ..manifest }.encode();
         let file = self.create_file(manifest::PATH)?;
@@ -198,8 +199,8 @@ impl<'a> Target<'a> {
         self.durable.directory_barrier("")
     }
 
-    /// Removes what there is. Nothing needs it, so an error does not matter: the next attempt is
-    /// told that the directory exists.
+    /// Removes everything created so far. An error does not matter, because nothing needs the
+    /// files: the next attempt fails because the directory exists.
     pub(super) fn remove(&self) {
         self.created.iter().for_each(|path| drop(self.disk().unlink(path)));
         DIRECTORIES.iter().chain(&[""]).for_each(|directory| drop(self.disk().remove_dir(directory)));
@@ -234,7 +235,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// `Err` when nobody wants the snapshot any more, or it had to be given up.
+    /// Fails if the caller has interrupted the copying, or if the snapshot had to be abandoned.
     fn go_on(&self) -> Result<()> {
         match (self.pace.interrupted)() {
             true => Err(Error::Interrupted),
@@ -242,7 +243,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Waits for as long as `bytes` bytes take.
+    /// Pauses for as long as `bytes` bytes take at the maximum rate.
     fn pause(&mut self, bytes: u64) -> Result<()> {
         let Pace { clock, bytes_per_second, .. } = self.pace;
         let cost_ns = bytes.saturating_mul(1_000_000_000) / bytes_per_second.max(1);
@@ -262,7 +263,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The reason why the directory cannot be created, and the remedy.
+/// Describes why the directory cannot be created, and what to do.
 fn refused(path: &Path, error: std::io::Error) -> Error {
     let detail = match error.kind() {
         ErrorKind::AlreadyExists => {

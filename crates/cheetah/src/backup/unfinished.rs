@@ -1,13 +1,13 @@
-//! Snapshots among the database's own (`snapshots`) that a crash has left unfinished (Z9).
+//! Snapshots in the database's directory `snapshots` that a crash has left unfinished (Z9).
 
 use super::target::DIRECTORIES;
 use crate::base::planted;
 use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
-/// Removes those that have no CONTROL: nobody can open them, and their links keep files that the
-/// database has let go of. For a startup. Directories that cannot be removed stay until the next
-/// one. Blocks for I/O.
+/// Removes the snapshots that have no CONTROL: they cannot be opened, and their links keep files
+/// that the database has released. For a startup. Directories that cannot be removed stay until the
+/// next startup. Blocks for I/O.
 pub fn remove_unfinished(disk: &dyn Disk) {
     for name in disk.list(SNAPSHOTS).unwrap_or_default() {
         let root = format!("{SNAPSHOTS}/{name}");
@@ -19,7 +19,7 @@ pub fn remove_unfinished(disk: &dyn Disk) {
     }
 }
 
-/// Only what a snapshot has: a directory with anything else stays.
+/// Removes only the files of a snapshot: a directory that contains anything else stays.
 fn remove(disk: &dyn Disk, root: &str, names: &[String]) {
     for directory in DIRECTORIES.map(|directory| format!("{root}/{directory}")) {
         let names = disk.list(&directory).unwrap_or_default();

@@ -1,24 +1,25 @@
-//! CHECK: walks every tree of a table and compares them with each other.
+//! CHECK TABLE: walks every tree of a table and compares the trees with each other.
 //!
 //! Proof
 //!   Each tree is sound by itself (see [`Tree::check_with`](crate::tree::Tree::check_with)). The
 //!   clustered tree has as many rows as were counted, every large value that a row refers to can be
-//!   read, and no page belongs to the table without being used. Each secondary tree has as many
-//!   entries as there are rows, and each entry leads to a row. With a caller that can compute
-//!   entries, each has the key and the payload that its row should have; together with the equal
-//!   counts this makes rows and entries match exactly. Disabled indexes are passed by.
+//!   read, and every page that belongs to the table is used. Each secondary tree has as many
+//!   entries as there are rows, and each entry leads to a row. If the caller can compute entries,
+//!   each entry has the key and the payload that its row should have. Together with the equal
+//!   counts this means that rows and entries match exactly. Disabled indexes are skipped.
 //!
 //! Invariants
-//!   I1  Nobody waits for it, and it waits for nobody. Rows, entries and the count are those that
-//!       one snapshot sees, which is open before the first page is copied: changes of others
-//!       meanwhile are neither seen nor missed, and purge leaves the versions that are seen.
-//!   I2  Whether all pages are used is asked only where no transaction was around, and none has
-//!       come meanwhile.
+//!   I1  CHECK neither blocks other transactions nor waits for them. Rows, entries and the count
+//!       are those of one snapshot, opened before the first page is copied: concurrent changes are
+//!       not seen, nothing is missed because of them, and purge keeps the versions that the
+//!       snapshot sees.
+//!   I2  The test that all pages are used is made only if no transaction was active at the start,
+//!       and none has begun since.
 //!
 //! How it reads
-//!   Each tree once, in order, also where it is larger than memory: sums of hashes tell whether an
-//!   index has what its rows should have. Only where a sum differs, each row and each entry is
-//!   looked up, to name them.
+//!   It reads each tree once, in order, even if the tree is larger than memory: sums of hashes
+//!   tell whether an index has what its rows should have. Only if a sum differs, it looks up each
+//!   row and each entry to name the faulty ones.
 
 use crate::base::hash::HashSum;
 use crate::base::{planted, Error, ErrorKind, PageId, Result, TreeId};
@@ -35,28 +36,28 @@ pub use crate::table::{ExpectedEntries, ExpectedEntry};
 use crate::tree::TreeReport;
 use crate::txn::ReadView;
 
-/// Findings kept of one table; the rest are counted.
+/// The maximum number of findings kept for one table; further findings are only counted.
 const FINDINGS_MAX: usize = 100;
-/// Records between two looks whether the statement is to end.
+/// The number of records between two checks for an interrupt.
 const RECORDS_PER_LOOK: u64 = 256;
 
 /// The findings of CHECK.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CheckReport {
-    /// The faults, in words; empty when all is well.
+    /// Descriptions of the faults; empty if there are none.
     pub findings: Vec<String>,
-    /// How many things are wrong.
+    /// The number of faults.
     pub findings_count: u64,
-    /// Rows seen.
+    /// The number of rows seen.
     pub rows: u64,
-    /// Entries of all secondary indexes seen.
+    /// The number of entries seen in all secondary indexes.
     pub entries: u64,
-    /// Pages seen, those of large values included.
+    /// The number of pages seen, including those of large values.
     pub pages: u64,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no faults.
     pub fn is_ok(&self) -> bool {
         self.findings_count == 0
     }
@@ -80,9 +81,9 @@ impl CheckReport {
 pub(crate) struct Checker<'a> {
     pub(crate) locker: &'a Locker,
     pub(crate) table: &'a Table,
-    /// Its snapshot is open.
+    /// The snapshot; it is open.
     pub(crate) view: &'a ReadView,
-    /// How many rows the snapshot sees by the table's counter, if that is known.
+    /// The number of rows that the snapshot sees according to the table's counter, if known.
     pub(crate) counted: Option<u64>,
 }
 
@@ -100,8 +101,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks an index, and visits what the snapshot sees there: key and payload. Ends with the
-    /// first error of a visit; a part that cannot be read is a finding.
+    /// Checks an index, and calls `visit` with the key and payload of each record that the snapshot
+    /// sees. Ends with the first error of `visit`. A part that cannot be read is a finding.
     fn each_record(
         &self,
         index_no: usize,
@@ -120,7 +121,7 @@ impl Checker<'_> {
             let seen = match index_no {
                 0 => self.seen_row(key, record, &mut older),
                 _ => match clustered_part(key, record.payload) {
-                    // The visit tells that it is malformed.
+                    // `visit` reports that it is malformed.
                     None => Ok(Some(record.payload)),
                     Some(clustered) => self.seen_entry(index_no, key, clustered, record, &mut older),
                 },
@@ -132,8 +133,8 @@ impl Checker<'_> {
         })
     }
 
-    /// The stored row of `key` that the snapshot sees, if any: `record`, or an older one in the
-    /// buffer.
+    /// Returns the stored row with the key `key` that the snapshot sees, if any: `record`, or an
+    /// older version in the buffer.
     fn seen_row<'r>(
         &self,
         key: &[u8],
@@ -147,7 +148,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The stored payload of an entry that the snapshot sees, if it does: otherwise as
+    /// Returns the stored payload of an entry that the snapshot sees, if any. Otherwise like
     /// [`seen_row`](Self::seen_row).
     fn seen_entry<'r>(
         &self,
@@ -165,7 +166,7 @@ impl Checker<'_> {
     }
 }
 
-/// Damage is a finding, and nothing is seen there; other errors end the check.
+/// Turns damage into a finding and returns `None`; other errors end the check.
 fn damage_as_finding<T>(error: Error, place: &str, findings: &mut Vec<String>) -> Result<Option<T>> {
     match error.kind() {
         ErrorKind::Corruption => {
@@ -176,7 +177,7 @@ fn damage_as_finding<T>(error: Error, place: &str, findings: &mut Vec<String>) -
     }
 }
 
-/// Checks a table. Reads every page: blocks for I/O.
+/// Checks a table. Reads every page, and blocks for I/O.
 pub(crate) fn check_table(
     checker: Checker<'_>,
     extended: bool,
@@ -197,7 +198,7 @@ pub(crate) fn check_table(
     Ok(report)
 }
 
-/// Checks the pages of each index that lie above its leaves, and the change files. Reads few pages:
+/// Checks the pages of each index above the leaves, and the change files. Reads few pages, and
 /// blocks for I/O.
 pub(crate) fn check_inner_pages(locker: &Locker, table: &Table) -> Result<CheckReport> {
     let _usage = table.use_it()?;
@@ -234,22 +235,22 @@ fn check_change_files(core: &Core, table: &Table, report: &mut CheckReport) {
         return;
     }
     for error in core.leaves.check_change_files(&trees) {
-        report.find(format!("changes that were saved for the table: {error}"));
+        report.find(format!("saved changes of the table: {error}"));
     }
 }
 
-/// The next numbers of a transaction and of a stamp, if no transaction is around and nothing is to
-/// be purged. They are others once any transaction has come since. Waits for a step of purge.
+/// Returns the next transaction ID and the next stamp if no transaction is active and nothing
+/// remains to be purged. They differ after any later transaction. Waits for a step of purge.
 fn quiet_moment(core: &Core) -> Option<(u64, u64)> {
     let transactions = &core.transactions;
     let moment = (transactions.versions.next_txn().0, transactions.versions.next_stamp());
-    // A step of purge that has got to the end may still be merging pages.
+    // The last step of purge may still be merging pages.
     drop(core.purge.pause());
     (transactions.active.is_empty() && transactions.undo.is_purged()).then_some(moment)
 }
 
-/// When it was quiet from before the tree was walked until now, every page that it owns must have
-/// been seen (I2). `quiet`: the [moment](quiet_moment) before the walk.
+/// If no transaction was active from before the walk until now, checks that every page that the
+/// tree owns was seen (I2). `quiet`: the result of [`quiet_moment`] before the walk.
 fn check_owned_pages(
     checker: Checker<'_>,
     index_no: usize,
@@ -268,17 +269,17 @@ fn check_owned_pages(
     check_dictionaries(core, index.tree, &dictionaries, &index.name, report);
 }
 
-/// Reads the dictionaries of a tree, also those that no image that was read names.
+/// Reads the dictionaries of a tree, including those that no image read so far refers to.
 fn check_dictionaries(core: &Core, tree: TreeId, pages: &[PageId], index: &str, report: &mut CheckReport) {
     report.pages += pages.len() as u64;
     for page in pages {
         if let Err(error) = core.pool.check_dictionary(tree, *page) {
-            report.find(format!("index '{index}', of which pages need dictionary {page}: {error}"));
+            report.find(format!("index '{index}', whose pages need dictionary {page}: {error}"));
         }
     }
 }
 
-/// The reader of rows, which knows the entries that each index should have.
+/// Reads rows, and computes the entries that each index should have.
 struct RowWalk<'a, 'e> {
     checker: Checker<'a>,
     extended: bool,
@@ -286,11 +287,11 @@ struct RowWalk<'a, 'e> {
     values: Vec<Value>,
     row: Vec<u8>,
     entries: Vec<ExpectedEntry>,
-    /// By the number of the index: the sums of the entries of all rows.
+    /// The sums of the entries of all rows, by index position.
     sums: Vec<HashSum>,
-    /// Rows that could not be read.
+    /// The number of rows that could not be read.
     unreadable: u64,
-    /// Pages of large values.
+    /// The number of pages of large values.
     pages: u64,
 }
 
@@ -323,8 +324,8 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// The addend of an entry of an index to its sum. A caller who computes no entries leaves only
-    /// the row that it leads to.
+    /// Adds an entry to the sum of its index. If the caller computes no entries, adds only the
+    /// clustered key of its row.
     fn add_entry(&self, sum: &mut HashSum, key: &[u8], clustered: &[u8], payload: &[u8]) {
         match self.expected {
             Some(_) => sum.add([key, clustered, caller_payload(payload)]),
@@ -332,7 +333,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Looks for the entry of a row in one index.
+    /// Looks up the entry of a row in one index.
     fn look_up(
         &mut self,
         key: &[u8],
@@ -342,7 +343,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
     ) -> Result<()> {
         match self.read_row(stored) {
             Err(error) if error.kind() == ErrorKind::Stopped => return Err(error),
-            Err(_) => return Ok(()), // it has been told
+            Err(_) => return Ok(()), // already reported
             Ok(()) => self.compute_entries(key)?,
         }
         let row = hex(key);
@@ -363,7 +364,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(())
     }
 
-    /// The caller's payload of an entry, if the snapshot sees it.
+    /// Returns the caller's payload of an entry, if the snapshot sees the entry.
     fn entry_payload(&self, index_no: usize, key: &[u8], clustered: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut copy = RecordCopy::default();
         if self.checker.table.tree(index_no)?.get(key, |record| copy.take(record))?.is_none() {
@@ -374,7 +375,7 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         Ok(seen.map(|payload| caller_payload(payload).to_vec()))
     }
 
-    /// Puts what the indexes should have of the row that was read into `self.entries`.
+    /// Sets `self.entries` to the entries that the indexes should have for the row in `self.row`.
     fn compute_entries(&mut self, key: &[u8]) -> Result<()> {
         self.entries.clear();
         match &mut self.expected {
@@ -383,8 +384,8 @@ impl<'a, 'e> RowWalk<'a, 'e> {
         }
     }
 
-    /// Puts the row with its large values in place into `self.row`, in the newest row-format
-    /// version; all that are stored are looked at.
+    /// Sets `self.row` to the row in the newest row-format version, with its large values inlined.
+    /// Checks all stored large values.
     fn read_row(&mut self, stored: &[u8]) -> Result<()> {
         let (core, table) = (self.checker.core(), self.checker.table);
         let (older, stored) = table.format_and_row(stored)?;
@@ -439,8 +440,8 @@ fn check_index(walk: &mut RowWalk<'_, '_>, index_no: usize, report: &mut CheckRe
     Ok(())
 }
 
-/// Looks up each row of an index that differs from the rows, and each entry's row, to name what is
-/// wrong.
+/// Looks up the entries of all rows, and the rows of all entries, of an index that differs from the
+/// rows, to name the faulty ones.
 fn find_differences(
     walk: &mut RowWalk<'_, '_>,
     index_no: usize,
@@ -448,7 +449,7 @@ fn find_differences(
     findings: &mut Vec<String>,
 ) -> Result<()> {
     let checker = walk.checker;
-    // Damage of the trees: their own walks have told it.
+    // Damage of the trees was already reported by their own walks.
     let mut told_before = Vec::new();
     if walk.expected.is_some() {
         checker.each_record(0, &mut told_before, |key, payload, _| {
@@ -472,13 +473,13 @@ fn find_differences(
     Ok(())
 }
 
-/// The clustered key at the end of a secondary entry's stored key.
+/// Returns the clustered key at the end of a secondary entry's stored key.
 fn clustered_part<'k>(key: &'k [u8], payload: &[u8]) -> Option<&'k [u8]> {
     let (len, _) = varint::get(payload)?;
     key.get(key.len().checked_sub(usize::try_from(len).ok()?)?..)
 }
 
-/// The caller's part of a secondary entry's payload.
+/// Returns the caller's part of a secondary entry's payload.
 fn caller_payload(payload: &[u8]) -> &[u8] {
     let head = varint::get(payload).map_or(0, |(_, used)| used);
     payload.get(head..).unwrap_or_default()

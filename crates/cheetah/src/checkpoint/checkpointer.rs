@@ -1,4 +1,4 @@
-//! The steps of a checkpoint, in their order.
+//! The steps of a checkpoint, in order.
 
 use super::due::{Changes, Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
@@ -15,19 +15,19 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// Pages between two syncs of a checkpoint that is written in steps.
+/// The number of pages between two syncs of a checkpoint that is written in steps.
 const PAGES_PER_SYNC: usize = 512;
-/// Leaves whose waiting changes are saved in the time of one page write.
+/// The number of leaves whose waiting changes are saved in the time of one page write.
 const SAVED_PER_WRITTEN: usize = 4;
 
 /// The state that a checkpoint needs from the layers above.
 pub(crate) trait StateAtSwitch {
-    /// The state that belongs to the pages of this moment. Runs at the epoch switch, while no
-    /// mini-transaction is open; must not enter one, and does no I/O.
+    /// Returns the state that belongs to the pages at this moment. Runs at the epoch switch, while
+    /// no mini-transaction is open; must not enter one, and does no I/O.
     fn state_at_switch(&self) -> State;
 }
 
-/// The parts that checkpoints work on.
+/// The parts of the engine that a checkpoint uses.
 pub(crate) struct CheckpointParts {
     pub(crate) health: Arc<Health>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -37,45 +37,45 @@ pub(crate) struct CheckpointParts {
     pub(crate) map: MapStore,
     /// Empty during redo.
     pub(crate) log: Arc<OnceLock<Log>>,
-    /// Whether threads of the background are there.
+    /// Whether background threads are running.
     pub(crate) has_threads: Arc<AtomicBool>,
-    /// I/O operations a second that the background may use.
+    /// The I/O operations per second that the background may use.
     pub(crate) io_capacity: Arc<AtomicU32>,
-    /// Counts changes that the log does not tell of.
+    /// Counts changes that are not logged.
     pub(crate) unlogged: Arc<AtomicU64>,
-    /// Most log that there may be since a checkpoint.
+    /// The maximum bytes of log between two checkpoints.
     pub(crate) log_bytes_max: u64,
-    /// Time after which a changed database gets a checkpoint.
+    /// The time after which a changed database gets a checkpoint.
     pub(crate) interval_ns: u64,
 }
 
 /// Makes checkpoints; see the module [`checkpoint`](super).
 pub(crate) struct Checkpointer {
     pub(super) parts: CheckpointParts,
-    /// Held over a checkpoint (K1).
+    /// Held during a checkpoint (K1).
     one: Mutex<()>,
-    /// How many wait for the checkpoint in progress: it makes no pauses then.
+    /// The number of threads that wait for the checkpoint in progress: if any, it makes no pauses.
     hurried: AtomicU32,
     pub(super) last: Mutex<LastCheckpoint>,
     pub(super) quiet: Mutex<Quiet>,
     steps: Latency,
-    /// When the disk was last looked at.
+    /// When the free space of the disk was last checked.
     pub(super) space_looked_at_ns: AtomicU64,
 }
 
-/// When the last checkpoint was, and where.
+/// When and where the last checkpoint was made.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct LastCheckpoint {
     pub(super) lsn: Lsn,
     pub(super) at_ns: u64,
-    /// When one has failed since then.
+    /// When a checkpoint failed after it.
     pub(super) failed_at_ns: u64,
     /// The pool's outdated bytes at its end, or at the end of the startup.
     pub(super) outdated_bytes: i64,
 }
 
 impl Checkpointer {
-    /// The last checkpoint is the epoch that a startup begins with; its log ends at `lsn`.
+    /// For a startup: the last checkpoint is the loaded epoch, whose log ends at `lsn`.
     pub(crate) fn new(parts: CheckpointParts, lsn: Lsn) -> Self {
         let last = LastCheckpoint { lsn, at_ns: parts.clock.now_ns(), failed_at_ns: 0, outdated_bytes: 0 };
         let (one, hurried, quiet) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
@@ -83,9 +83,9 @@ impl Checkpointer {
         Self { parts, one, hurried, last: Mutex::new(last), quiet, steps, space_looked_at_ns }
     }
 
-    /// How long the steps of checkpoints have taken, of those given up too: the epoch switch; the
-    /// saving and writing between two pauses, or all of it when somebody waits for that; the end,
-    /// with its syncs and the commit of the map.
+    /// Returns how long the steps of checkpoints took, including abandoned ones. The steps are the
+    /// epoch switch; the saving and writing between two pauses, or all of it if a thread waits for
+    /// the checkpoint; and the end, with its syncs and the commit of the map.
     pub(crate) fn step_times(&self) -> LatencyCounts {
         self.steps.counts()
     }
@@ -95,34 +95,37 @@ impl Checkpointer {
         stalls.begin_operation(StallReason::Checkpoint, &self.steps, &*self.parts.clock)
     }
 
-    /// The startup has ended: data that is outdated by then asks for no checkpoint.
+    /// Called at the end of the startup: data that is outdated by then is no reason for a
+    /// checkpoint.
     pub(crate) fn startup_has_ended(&self) {
         self.last.lock().outdated_bytes = self.parts.upkeep.outdated_bytes();
     }
 
-    /// Makes everything that has happened so far part of the database without the log. Outside of
-    /// mini-transactions; blocks, and makes a checkpoint in progress hurry.
+    /// Makes all changes so far part of the database files, so that recovery does not need the log
+    /// for them. Must be called outside of mini-transactions; blocks, and makes a checkpoint in
+    /// progress hurry.
     pub(crate) fn checkpoint(&self, above: &dyn StateAtSwitch) -> Result<()> {
         self.hurry();
         let one = self.one.lock();
         self.end_hurry();
         let threads = if self.parts.has_threads.load(Relaxed) { statement_threads() } else { 1 };
         self.run(one, above, |ended, saving| {
-            // Timed as one step. It takes as long as there is something to write.
+            // Timed as one step, which takes as long as there is something to write.
             self.steps.time(&*self.parts.clock, || {
                 saving.save_pending(usize::MAX, &mut || ended.check())?;
                 ended.leave_out_saved()?;
                 match threads {
                     1 => Ok(()),
-                    // Somebody waits for the end.
+                    // A thread waits for the end of this checkpoint.
                     _ => ended.write_all(threads),
                 }
             })
         })
     }
 
-    /// A checkpoint whose pages are written at an even pace; at once when nobody else could make
-    /// writers go on, or when it is to give memory or space back.
+    /// Makes a checkpoint whose pages are written at an even rate. Writes without pauses if there
+    /// are no background threads, on which waiting writers would depend, or if the checkpoint must
+    /// free memory or space.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
         if why == Reason::Idle && !planted::is_on("checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();
@@ -135,7 +138,8 @@ impl Checkpointer {
         self.checkpoint_in_steps(above, STEP_PAGES, &mut |pages_left| pace.wait(pages_left))
     }
 
-    /// K4. Ends when something is changed, or somebody waits for a checkpoint.
+    /// Brings waiting changes into their leaves (K4). Stops when something is changed, or a thread
+    /// waits for a checkpoint.
     fn come_to_rest(&self) {
         let Self { parts, .. } = self;
         let changes = self.changes();
@@ -156,8 +160,8 @@ impl Checkpointer {
         }
     }
 
-    /// Writes `step_pages` pages at a time and calls `pause` with the number of those left after
-    /// each step.
+    /// Writes `step_pages` pages at a time. After each step, calls `pause` with the number of pages
+    /// left.
     pub(crate) fn checkpoint_in_steps(
         &self,
         above: &dyn StateAtSwitch,
@@ -178,7 +182,7 @@ impl Checkpointer {
         })
     }
 
-    /// All steps; `write` may leave pages to the end.
+    /// Runs all steps; `write` may leave pages to the end.
     fn run(
         &self,
         _one: MutexGuard<'_, ()>,
@@ -186,7 +190,7 @@ impl Checkpointer {
         write: impl FnOnce(&mut EndedEpoch<'_>, &mut Saving<'_>) -> Result<()>,
     ) -> Result<()> {
         self.parts.health.check()?;
-        // It may end before the background merges them.
+        // This checkpoint may end before the background merges the map files.
         self.merge_map_if_there_is_room()?;
         let done = self.check_space().and_then(|()| self.run_in_space(above, write));
         if done.is_err() {
@@ -195,8 +199,8 @@ impl Checkpointer {
         done
     }
 
-    /// `DiskFull` when what is changed does not fit: it would take the rest of the disk in vain
-    /// (O1). Nobody is refused during redo.
+    /// Fails with `DiskFull` if the changes do not fit: writing them would use up the disk in vain
+    /// (O1). Never fails during redo.
     fn check_space(&self) -> Result<()> {
         let Self { parts, .. } = self;
         match parts.log.get() {
@@ -227,7 +231,7 @@ impl Checkpointer {
         self.recycle_log(&state)
     }
 
-    /// The steps after the epoch switch; the state that is committed.
+    /// Runs the steps after the epoch switch. Returns the committed state.
     fn write_and_commit<'p>(
         &self,
         mut ended: EndedEpoch<'p>,
@@ -251,7 +255,7 @@ impl Checkpointer {
         Ok(state)
     }
 
-    /// K2.
+    /// Makes the log durable up to the epoch switch (K2).
     fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
         match self.parts.log.get() {
             Some(log) if !planted::is_on("checkpoint: commit ahead of the log") => log.sync_to(lsn),
@@ -259,8 +263,8 @@ impl Checkpointer {
         }
     }
 
-    /// K3. Open transactions need none of the old log: the epoch has their changes and their undo
-    /// records (H5).
+    /// Recycles the log before the epoch (K3). Open transactions need none of the old log: the
+    /// epoch has their changes and their undo records (H5).
     fn recycle_log(&self, state: &State) -> Result<()> {
         let keeps = planted::is_on("checkpoint: keep the log of open transactions") && !state.txns.is_empty();
         match self.parts.log.get() {
@@ -269,12 +273,12 @@ impl Checkpointer {
         }
     }
 
-    /// From now on nobody waits for a pause of a checkpoint, until [`end_hurry`](Self::end_hurry).
+    /// Until [`end_hurry`](Self::end_hurry), checkpoints make no pauses.
     pub(crate) fn hurry(&self) {
         self.hurried.fetch_add(1, Relaxed);
     }
 
-    /// Ends what [`hurry`](Self::hurry) began.
+    /// Reverts [`hurry`](Self::hurry).
     pub(crate) fn end_hurry(&self) {
         self.hurried.fetch_sub(1, Relaxed);
     }
@@ -283,13 +287,14 @@ impl Checkpointer {
         self.hurried.load(Relaxed) > 0
     }
 
-    /// Merges the files of the page map when there are too many; whether it did. Blocks for I/O.
+    /// Merges the files of the page map if there are too many, and returns whether it did. Blocks
+    /// for I/O.
     pub(crate) fn merge_map_if_due(&self) -> Result<bool> {
         self.parts.map.merge_if_due()
     }
 
-    /// The same, for who goes on without on a full disk. Each startup adds a file to the map, and
-    /// their number is limited.
+    /// Like [`merge_map_if_due`](Self::merge_map_if_due), but ignores a full disk. Each startup
+    /// adds a file to the map, and the number of files is limited.
     pub(crate) fn merge_map_if_there_is_room(&self) -> Result<()> {
         match self.merge_map_if_due() {
             Err(Error::DiskFull(_)) => Ok(()),
@@ -297,39 +302,39 @@ impl Checkpointer {
         }
     }
 
-    /// The page map.
+    /// Returns the page map.
     pub(crate) fn map(&self) -> &MapStore {
         &self.parts.map
     }
 
-    /// Bytes of the files of the page map.
+    /// Returns the bytes of the files of the page map.
     pub(crate) fn map_file_bytes(&self) -> u64 {
         self.parts.map.file_bytes()
     }
 
-    /// End of the log; 0 during redo.
+    /// Returns the end of the log; 0 during redo.
     pub(crate) fn log_end(&self) -> Lsn {
         self.parts.log.get().map_or(Lsn(0), Log::end)
     }
 
-    /// Two numbers of which every change moves one: the end of the log, and the count of changes
-    /// that are not logged.
+    /// Returns two numbers, of which every change moves one: the end of the log, and the count of
+    /// unlogged changes.
     pub(super) fn changes(&self) -> Changes {
         (self.log_end(), self.parts.unlogged.load(Relaxed))
     }
 
-    /// Log since the last checkpoint, in bytes.
+    /// Returns the bytes of log since the last checkpoint.
     pub(super) fn log_bytes(&self) -> u64 {
         self.log_end().0.saturating_sub(self.last.lock().lsn.0)
     }
 
-    /// Log since the last checkpoint, in percent of what there may be.
+    /// Returns the log since the last checkpoint, in percent of the maximum.
     pub(crate) fn log_percent(&self) -> u64 {
         self.log_bytes().saturating_mul(100) / self.parts.log_bytes_max.max(1)
     }
 }
 
-/// Syncs now and then: a long sync at the end makes the commits of that moment wait for the disk.
+/// Syncs now and then: a long sync at the end would make concurrent commits wait for the disk.
 fn write_in_steps(ended: &mut EndedEpoch<'_>, step_pages: usize, pause: &mut dyn FnMut(usize)) -> Result<()> {
     let mut pages_synced = ended.pages_left();
     while ended.write_some(step_pages)? > 0 {

@@ -1,33 +1,34 @@
-//! When a checkpoint of the background writes its pages: spread over the time that the log leaves
-//! it, so that statements meet an even load instead of a burst.
+//! The rate of a background checkpoint: its writes are spread over the time until the log is full,
+//! so that statements see an even load instead of a burst.
 //!
 //! Invariants
-//!   P1  Nobody who waits for a checkpoint waits for a pause: a statement that asks for one,
-//!       shutdown, a full log and a full disk make the one in progress hurry.
-//!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before
-//!       images that only it lets go take more than twice of what is needed.
-//!   P3  Writers do little of its work: a page that changes before its turn is written by the
-//!       writer first. A checkpoint that writers overtake makes no pauses.
+//!   P1  No thread that waits for a checkpoint waits for a pause: a statement that requests one, a
+//!       shutdown, a full log and a full disk make the checkpoint in progress hurry.
+//!   P2  The checkpoint ends before the log is so full that writers are slowed down, and before the
+//!       images that only the checkpoint frees take more than twice the live bytes.
+//!   P3  Writers do little of the checkpoint's work: a writer that changes a page before its turn
+//!       must write the page first. A checkpoint that writers overtake makes no pauses.
 
 use super::checkpointer::Checkpointer;
 use crate::base::Lsn;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Pages written between two looks at the clock.
+/// The number of pages written between two looks at the clock.
 pub(super) const STEP_PAGES: usize = 16;
-/// Fill of the log at which the checkpoint is to end, in percent.
+/// The fill of the log, in percent, at which the checkpoint should end.
 const AIM_LOG_PERCENT: u64 = 50;
-/// Fill of the log from which on there are no pauses; writers are slowed down soon.
+/// The fill of the log, in percent, from which there are no pauses: writers will soon be slowed
+/// down.
 const HURRY_LOG_PERCENT: u64 = 65;
-/// Time that a checkpoint takes at most when there is little to write and the log grows slowly, in
-/// seconds.
+/// The maximum duration of a checkpoint, in seconds, if there is little to write and the log grows
+/// slowly.
 const SECONDS_MAX: u64 = 30;
-/// Pages that writers flush, for each of those written meanwhile, above which there are no pauses:
-/// one in `FLUSHED_SHARE`.
+/// If writers flush more than one page for every `FLUSHED_SHARE` pages of the checkpoint, there are
+/// no pauses.
 const FLUSHED_SHARE: u64 = 8;
-/// How often a pause looks whether somebody waits.
+/// The interval at which a pause checks whether a thread waits.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// A checkpoint that was held up catches up on this much, in nanoseconds.
+/// The maximum delay that a checkpoint catches up on, in nanoseconds.
 const CATCH_UP_NS: u64 = 200_000_000;
 
 /// The schedule of one checkpoint.
@@ -40,7 +41,7 @@ pub(super) struct Pace<'c> {
 }
 
 impl<'c> Pace<'c> {
-    /// For a checkpoint that begins now.
+    /// Starts the schedule of a checkpoint that begins now.
     pub(super) fn start(checkpointer: &'c Checkpointer) -> Self {
         let parts = &checkpointer.parts;
         let (now_ns, flushes) = (parts.clock.now_ns(), parts.pool.flushes_before_modify());
@@ -69,7 +70,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// P1.
+    /// Returns whether the checkpoint must not pause (P1).
     fn is_hurried(&self) -> bool {
         self.checkpointer.is_hurried()
             || self.checkpointer.log_percent() >= HURRY_LOG_PERCENT
@@ -84,8 +85,8 @@ impl<'c> Pace<'c> {
         pressure.checkpoint_pages_per_second(pages_left, seconds_left, parts.io_capacity.load(Relaxed))
     }
 
-    /// P2: seconds until the log is as full as it should be at the end, if it goes on growing as it
-    /// has.
+    /// Returns the seconds until the log is as full as it should be at the end, if it continues to
+    /// grow at its present rate (P2).
     fn seconds_left(&self, now_ns: u64) -> u64 {
         let elapsed_ms = (now_ns.saturating_sub(self.began_ns) / 1_000_000).max(1);
         let grown_bytes = self.checkpointer.log_end().0.saturating_sub(self.began.0).max(1);

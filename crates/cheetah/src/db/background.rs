@@ -1,4 +1,4 @@
-//! The work behind the statements, as steps: threads loop over them, a simulator interleaves them.
+//! The background work, as steps: threads loop over them, a simulator interleaves them.
 
 use super::fulltext::{drop_if_empty, WorkingOff};
 use super::rest::{Rest, Signs};
@@ -14,29 +14,31 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// How often the log is made durable when commits do not do it.
+/// The interval at which the log is made durable if commits do not do it.
 const FLUSH_EVERY_NS: u64 = 1_000_000_000;
-/// Undo records purged by one step.
+/// The number of undo records that one step purges.
 const RECORDS_PER_STEP: usize = 256;
-/// Dictionaries that one step loads, at most.
+/// The maximum number of dictionaries that one step loads.
 const DICTIONARIES_PER_STEP: usize = 16;
-/// After holes of the allocator were given back, a pause of this many times the duration of that.
+/// The pause after free memory of the allocator was returned, as a multiple of the time that this
+/// took.
 const HOLES_PAUSES: u64 = 1000;
-/// Or this pause, where it took longer than that.
+/// The pause if that took longer than `HOLES_NS_MAX`.
 const HOLES_LONG_PAUSE_NS: u64 = 3_600_000_000_000;
 const HOLES_NS_MAX: u64 = 10_000_000;
 
-/// The steps of an open database.
+/// The background steps of an open database.
 pub(in crate::db) struct Background {
     core: Arc<Core>,
     flushed_at_ns: Mutex<u64>,
-    /// When holes of the allocator may be given back next.
+    /// When free memory of the allocator may be returned next.
     holes_due_at_ns: Mutex<u64>,
     pub(in crate::db) waiting_snapshot: WaitingSnapshot,
     pub(in crate::db) key_rotation: KeyRotation,
     working_off: WorkingOff,
     pub(in crate::db) rest: Rest,
-    /// Somebody waits for the background to end: statistics are given up, and words left.
+    /// A thread waits for the background to end: statistics are abandoned, and words are left for
+    /// later.
     hurries: Arc<AtomicBool>,
 }
 
@@ -62,25 +64,25 @@ impl Background {
         let _ = self.core.health.stop(reason);
     }
 
-    /// The pool that the steps work on.
+    /// The pool that the steps use.
     pub(in crate::db) fn pool(&self) -> &Arc<Pool> {
         &self.core.pool
     }
 
-    /// The time now, by the engine's clock.
+    /// Returns the time of the engine's clock.
     pub(in crate::db) fn now_ns(&self) -> u64 {
         self.core.clock.now_ns()
     }
 
-    /// Has the threads look for work: a setting has changed, or one of them has done something.
-    /// Does not block.
+    /// Makes the threads look for work, because a setting changed or a thread did something. Does
+    /// not block.
     pub(in crate::db) fn call(&self) {
         if self.rest.call(self.now_ns()) {
             self.core.pool.call_cleaner();
         }
     }
 
-    /// Ends the rest of the threads if there may be work for them.
+    /// Ends the threads' rest if there may be work for them.
     pub(in crate::db) fn look_for_signs(&self) {
         if self.rest.look(self.now_ns(), || self.signs()) {
             self.core.pool.call_cleaner();
@@ -98,7 +100,8 @@ impl Background {
         }
     }
 
-    /// One step of everything; whether anything was done. An error of one does not keep the others.
+    /// Runs one step of each kind and returns whether anything was done. An error in one does not
+    /// stop the others.
     pub(in crate::db) fn step(&self) -> Result<bool> {
         let steps = [
             Self::flush_step,
@@ -117,15 +120,15 @@ impl Background {
         done.into_iter().try_fold(false, |any, done| Ok(any | done?))
     }
 
-    /// Reports stalls that take too long to the listener, which may do I/O. It takes no latch and
-    /// waits for nothing of the database, so that it gets on when nothing else does.
+    /// Reports long stalls to the listener, which may do I/O. The step takes no latch and waits for
+    /// nothing in the database, so it runs even when everything else is stuck.
     pub(in crate::db) fn watch_step(&self) -> Result<bool> {
         self.core.health.stalls().look(self.core.clock.now_ns());
         Ok(false)
     }
 
-    /// About once a second: makes the log durable, its files shorter now and then, and gives a
-    /// snapshot up that nobody writes.
+    /// About once a second: makes the log durable, shortens its files now and then, and abandons a
+    /// waiting snapshot that has not been written for too long.
     pub(in crate::db) fn flush_step(&self) -> Result<bool> {
         let now_ns = self.core.clock.now_ns();
         let mut at_ns = self.flushed_at_ns.lock();
@@ -136,30 +139,30 @@ impl Background {
         *at_ns = now_ns;
         let flushed = log.background_flush().and_then(|()| log.shorten_files(now_ns));
         self.waiting_snapshot.step(&self.core);
-        // Writing the log makes no further work.
+        // Writing the log creates no further work.
         self.noted("writing the log", flushed.map(|()| true)).map(|_| false)
     }
 
-    /// Deals with what is due of dictionaries, up to a trial; whether there is more.
+    /// Does the due work on dictionaries, up to one trial. Returns whether more may be due.
     fn dictionary_step(&self) -> Result<bool> {
         let pool = &self.core.pool;
         for _ in 0..DICTIONARIES_PER_STEP {
             let tree = match pool.dictionary_due()? {
                 DictionaryDue::Nothing => return Ok(false),
-                // One for another in each step: more would be gone before a page is written with
-                // them.
+                // At most one replacement per step: with more, dictionaries would be replaced again
+                // before any page is written with them.
                 DictionaryDue::Replaced => return Ok(false),
                 DictionaryDue::Done => continue,
                 DictionaryDue::Trial(tree) => tree,
             };
             let Some((table, _)) = self.core.catalog.by_tree(tree) else {
-                // Somebody may be building it.
+                // An index build may own the tree.
                 match pool.trial(tree).try_if_lent()? {
                     Some(is_tried) => return Ok(is_tried),
                     None => continue,
                 }
             };
-            // Dropped or quarantined meanwhile: nobody needs one.
+            // The table was dropped or quarantined meanwhile and needs no dictionary.
             let Ok(_usage) = table.use_it() else { continue };
             if pool.trial(tree).is_due() && !is_internal(&table) {
                 return pool.trial(tree).run_due();
@@ -168,10 +171,10 @@ impl Background {
         Ok(true)
     }
 
-    /// Writes dirty pages that are due, and makes the dictionaries for them.
+    /// Writes the dirty pages that are due, and makes dictionaries for them.
     pub(in crate::db) fn clean_step(&self) -> Result<bool> {
         let core = &self.core;
-        // An error in these keeps no page from being written.
+        // An error in the dictionaries does not stop pages from being written.
         let dictionaries = match self.noted("making dictionaries", self.dictionary_step()) {
             Err(fatal @ Error::Fatal(_)) => return Err(fatal),
             done => done.unwrap_or(false),
@@ -181,23 +184,23 @@ impl Background {
         Ok(self.noted("writing changed pages", written.map(|pages| pages > 0))? || dictionaries)
     }
 
-    /// Moves images out of segments that are mostly dead, and lets go of snapshots that were set
-    /// aside.
+    /// Moves images out of segments that are mostly dead, and releases the files of snapshots that
+    /// were set aside.
     pub(in crate::db) fn collect_step(&self) -> Result<bool> {
         let core = &self.core;
-        // Not where the log is flushed: that would wait for thousands of unlinks.
+        // Not in the step that flushes the log, which would have to wait for thousands of unlinks.
         self.waiting_snapshot.let_go();
         let moved = core.upkeep.gc_step(core.clock.now_ns(), core.pace.io_capacity());
-        self.noted("giving space back", moved)
+        self.noted("freeing space", moved)
     }
 
-    /// Goes on with rollbacks.
+    /// Continues the rollbacks left to the background.
     pub(in crate::db) fn rollback_step(&self) -> Result<bool> {
         self.noted("rollbacks", self.core.unfinished.step(&self.core))
     }
 
-    /// Frees some of the things that are no longer needed: remains of committed transactions, pages
-    /// of dropped trees, undo pages. An error of one does not keep the others.
+    /// Frees some of what is no longer needed: remains of committed transactions, pages of dropped
+    /// trees, undo pages. An error in one does not stop the others.
     pub(in crate::db) fn free_step(&self) -> Result<bool> {
         let core = &self.core;
         let mut purged = self.noted("purge", core.purge.step(core, RECORDS_PER_STEP));
@@ -215,8 +218,8 @@ impl Background {
         core.dropping.lock().step(&core.catalog, &core.pool)
     }
 
-    /// Finishes, as far as that goes and does not take long, the rollbacks and frees that
-    /// transactions have left; the rest is left to the next startup.
+    /// Finishes the rollbacks and frees that transactions have left, as far as possible without
+    /// taking long. The next startup does the rest.
     pub(in crate::db) fn finish_frees(&self) {
         let core = &self.core;
         let _ = self.noted("rollbacks", core.unfinished.finish_at_close(core).map(|()| true));
@@ -225,15 +228,15 @@ impl Background {
         while core.trim_undo() {}
     }
 
-    /// Drops what older versions of the engine do not know, if nothing is in it. At a close, when
-    /// what is no longer needed has gone.
+    /// Drops what older versions of the engine do not know, if it is empty. Runs when the database
+    /// is closed, after the frees.
     pub(in crate::db) fn leave_nothing_new(&self) {
         let _ = self.noted("dropping the table of removed words", drop_if_empty(&self.core).map(|()| true));
         while let Ok(true) = self.noted("dropping tables", self.free_dropped_trees()) {}
     }
 
-    /// Passes a result on, after noting an error, or that the step works again. A full disk does
-    /// not end the background: it goes on when there is space.
+    /// Returns `result`, after recording an error, or clearing it if the step works again. A full
+    /// disk does not end the background: it continues when there is space.
     fn noted(&self, place: &'static str, result: Result<bool>) -> Result<bool> {
         let errors = self.core.health.background_errors();
         match &result {
@@ -258,9 +261,10 @@ impl Background {
         Ok(done)
     }
 
-    /// Returns what threads leave free in the allocator to the system, if it matters. Allocating
-    /// threads may wait for it, so it takes a thousandth of the time at most, and is left alone
-    /// where the heap of the process is so large that the engine's part does not matter.
+    /// Returns memory that threads have freed in the allocator to the operating system, if the
+    /// amount matters. Allocating threads may have to wait meanwhile, so this takes at most a
+    /// thousandth of the time. It is left out if the heap of the process is so large that the
+    /// engine's part does not matter.
     fn give_holes_back(&self) {
         let begun_ns = self.core.clock.now_ns();
         let mut due_at_ns = self.holes_due_at_ns.lock();
@@ -271,23 +275,23 @@ impl Background {
         *due_at_ns = next_give_back_ns(begun_ns, self.core.clock.now_ns());
     }
 
-    /// Takes statistics that are due.
+    /// Takes the statistics that are due.
     pub(in crate::db) fn statistics_step(&self) -> Result<bool> {
         self.noted("taking statistics", taking_statistics::step(&self.core, &self.hurries))
     }
 
-    /// Looks for newer versions of keys, and closes an image anew, if that is due.
+    /// Requests newer key versions, and re-encrypts some images, if due.
     pub(in crate::db) fn key_step(&self) -> Result<bool> {
         self.noted("rotating encryption keys", self.key_rotation.step(&self.core))
     }
 
-    /// Deletes the words of a row that has gone, if there is one.
+    /// Deletes the words of a deleted row, if there is one.
     pub(in crate::db) fn words_step(&self) -> Result<bool> {
         self.noted("deleting words of removed rows", self.working_off.step(&self.core, &self.hurries))
     }
 
-    /// Reads an image, or a block of a change file, if that is due, to find damage; at the end of a
-    /// pass, the page map.
+    /// Reads an image, or a block of a change file, to find damage, if due. At the end of a pass,
+    /// reads the page map.
     pub(in crate::db) fn scrub_step(&self) -> Result<bool> {
         const PLACE: &str = "scrubbing";
         let (core, errors) = (&self.core, self.core.health.background_errors());
@@ -312,22 +316,22 @@ impl Background {
         Ok(true)
     }
 
-    /// From now on nobody waits for a pause of a checkpoint, and neither are statistics taken nor
-    /// words deleted, until [`Self::end_hurry`].
+    /// Until [`Self::end_hurry`], checkpoints make no pauses, no statistics are taken, and no words
+    /// are deleted.
     pub(in crate::db) fn hurry(&self) {
         self.hurries.store(true, Relaxed);
         self.core.checkpointer.hurry();
     }
 
-    /// Ends what [`Self::hurry`] began.
+    /// Reverts [`Self::hurry`].
     pub(in crate::db) fn end_hurry(&self) {
         self.hurries.store(false, Relaxed);
         self.core.checkpointer.end_hurry();
     }
 }
 
-/// When holes of the allocator may be given back next, after it was done from `begun_ns` to
-/// `ended_ns`.
+/// Returns when free memory of the allocator may be returned next, after a return that ran from
+/// `begun_ns` to `ended_ns`.
 fn next_give_back_ns(begun_ns: u64, ended_ns: u64) -> u64 {
     let taken_ns = ended_ns - begun_ns;
     ended_ns + if taken_ns > HOLES_NS_MAX { HOLES_LONG_PAUSE_NS } else { taken_ns * HOLES_PAUSES }

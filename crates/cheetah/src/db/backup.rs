@@ -8,18 +8,18 @@ use std::path::Path;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// The order for a snapshot.
+/// A request for a snapshot.
 pub struct SnapshotOrder<'a> {
-    /// The directory that it will be; it must not exist.
+    /// The directory to create; it must not exist.
     pub path: &'a Path,
-    /// A directory in which it may not be, as this database may not.
+    /// A directory that must not contain the snapshot, as it must not contain this database.
     pub outside_of: &'a Path,
-    /// Which prepared transactions are rolled back in it: those of which their coordinator will
-    /// know nothing there.
+    /// Selects the prepared transactions to roll back in the snapshot: those whose coordinator will
+    /// not know them there.
     pub is_own: &'a dyn Fn(&Xid) -> bool,
-    /// For the manifest, if it is pinned now.
+    /// Notes for the manifest, if the snapshot is pinned now.
     pub notes: &'a [Note],
-    /// Whether to give up.
+    /// Returns whether to stop.
     pub interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -30,8 +30,8 @@ impl std::fmt::Debug for SnapshotOrder<'_> {
 }
 
 impl Db {
-    /// Pins the state of the database: everything that was committed before the call. Takes
-    /// milliseconds: one sync of the log. `Limit` when there are too many.
+    /// Pins the state of the database with everything committed before the call. Takes
+    /// milliseconds: one sync of the log. Fails with `Limit` if there are too many pins.
     pub fn pin_snapshot(&self) -> Result<Snapshot> {
         let core = &self.0.core;
         let log = core.journal.log().expect("the log is there once the database is open");
@@ -47,14 +47,14 @@ impl Db {
         Ok(pinned)
     }
 
-    /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot). One that waits
-    /// already is set aside: the background lets go of its files. `notes` will stand in the
-    /// manifest. Whether one waits now: not when none may. After an error the next call that would
-    /// write it fails, too.
+    /// Pins a snapshot for the next [`create_snapshot`](Self::create_snapshot). A snapshot that is
+    /// already waiting is set aside: the background releases its files. `notes` will be in the
+    /// manifest. Returns whether a snapshot waits now; false if waiting snapshots are disabled.
+    /// After an error the next call that would write the snapshot fails, too.
     pub fn pin_waiting_snapshot(&self, notes: Vec<Note>) -> Result<bool> {
         let since_ns = self.0.core.clock.now_ns();
         let waiting = &self.0.background.waiting_snapshot;
-        // The one before is of no use for whoever begins a backup.
+        // An earlier snapshot is of no use to the backup that begins now.
         waiting.set_aside();
         if !waiting.may_be() {
             return Ok(false);
@@ -64,16 +64,17 @@ impl Db {
         Ok(true)
     }
 
-    /// Writes the snapshot that waits, or one of now. A failed one goes on waiting, unless the
-    /// error says that it was given up (`DiskFull`). Otherwise the next call after it was given up
-    /// fails: the caller may mean that one. Blocks for I/O, as long as copying takes.
+    /// Writes the waiting snapshot, or else one pinned now. If writing fails, the snapshot waits
+    /// on, unless the error (`DiskFull`) says that it was abandoned. After a waiting snapshot was
+    /// abandoned for another reason, the next call fails, because its caller may mean that
+    /// snapshot. Blocks for I/O, as long as copying takes.
     pub fn create_snapshot(&self, order: &SnapshotOrder<'_>) -> Result<Written> {
         let waiting = &self.0.background.waiting_snapshot;
         let Some(found) = waiting.take()? else {
             return self.write_snapshot(&self.pin_snapshot()?, order, order.notes);
         };
         let written = self.write_snapshot(&found.snapshot, order, &found.notes);
-        // Then the next call writes one of now.
+        // Then the caller knows, and the next call writes a snapshot pinned now.
         let is_told = matches!(written, Err(Error::DiskFull(_))) && found.snapshot.check().is_err();
         if written.is_err() && !is_told {
             waiting.put_back(&self.0.core, found);
@@ -93,13 +94,15 @@ impl Db {
         snapshot.write_to(order.path, order.outside_of, pace, order.is_own, notes)
     }
 
-    /// Age in seconds after which a snapshot that waits is given up; with 0 none will wait.
+    /// Sets the age, in seconds, after which a waiting snapshot is abandoned. With 0 no snapshot
+    /// will wait.
     pub fn set_snapshot_max_age(&self, seconds: u64) {
         self.0.background.waiting_snapshot.set_max_age(seconds);
         self.0.background.call();
     }
 
-    /// Pins, the age of the snapshot that waits, and bytes of files that are there for pins alone.
+    /// The number of pins, the age of the waiting snapshot, and the bytes of files kept only for
+    /// pins.
     pub(in crate::db) fn snapshot_status(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let (pins_count, held_bytes) = core.pool.segments().durable().pinned();

@@ -1,4 +1,4 @@
-//! Building indexes through a transaction, while others read and write the table.
+//! Building indexes through a transaction, while other transactions read and write the table.
 
 use super::{Cursor, Transaction};
 use crate::base::{Error, Result};
@@ -8,27 +8,27 @@ use crate::tree::SeekMode;
 use crate::txn::TableMode;
 use std::sync::Arc;
 
-/// Rows read at a time, and between two questions whether the statement is to end.
+/// The number of rows that are read at a time, and between two checks for an interrupt.
 const ROWS_PER_STEP: usize = 512;
-/// With fewer changed rows in a round than that the last one is short; rounds after which it is
-/// made all the same.
+/// A round that finds fewer changed rows than this is the last one before the table is locked.
+/// There are at most `ROUNDS_MAX` rounds.
 const ROWS_OF_SHORT_ROUND: u64 = 512;
 const ROUNDS_MAX: usize = 32;
 
-/// Indexes that are being built for a table, see [`Transaction::begin_build`]. Dropping it before a
-/// change of the definition has taken them leaves nothing behind.
+/// Indexes being built for a table, see [`Transaction::begin_build`]. If this is dropped before a
+/// change of the definition takes the indexes over, they are removed.
 #[derive(Debug)]
 pub struct Build(build::Build);
 
 impl Build {
-    /// Clustered key and stored row, with its large values in it, of the row because of which
-    /// [`Transaction::run_build`] or [`Transaction::finish_build`] has answered `DuplicateKey`; the
-    /// number of the index there counts the new ones, from 1.
+    /// The clustered key and the stored row, with large values inlined, of the row for which
+    /// [`Transaction::run_build`] or [`Transaction::finish_build`] returned `DuplicateKey`. The
+    /// index position in that error counts the new indexes, from 1.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.0.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 
-    /// The indexes that a change of the definition can take; `None` before
+    /// The indexes for a change of the definition to take over; `None` before
     /// [`Transaction::finish_build`].
     pub fn indexes(&self) -> Option<BuiltIndexes> {
         self.0.indexes()
@@ -36,9 +36,9 @@ impl Build {
 }
 
 impl Transaction {
-    /// Keeps loads from the table until this transaction ends: one that is committed meanwhile
-    /// would put another table into its place, with the definition of before. Many rows for it are
-    /// inserted like any others meanwhile. Waits for a load that is under way, after which the
+    /// Keeps loads away from the table until this transaction ends: a load that commits meanwhile
+    /// would replace the table by one with the old definition. Until then, rows that would be
+    /// loaded are inserted like any others. Waits for a load that is under way, after which the
     /// table may [have moved](Table::has_moved). Errors: those of [`lock_table`](Self::lock_table).
     pub fn keep_loads_off(&mut self, table: &Arc<Table>) -> Result<()> {
         self.catch_up()?;
@@ -46,11 +46,12 @@ impl Transaction {
         self.lock_table_as(table, TableMode::IntentShared)
     }
 
-    /// Begins to build indexes for a table from the rows that are committed now. `with_values`:
-    /// entries need large values, so rows are handed out with them.
-    /// [Keeps loads off](Self::keep_loads_off) first. `Limit` when there would be too many indexes
-    /// or too long keys; `Unsupported` when too many statements sort already, or this transaction
-    /// has written: its changes are no rows that others see; `NoSuchTable`.
+    /// Begins to build indexes for a table from the rows committed now. `with_values`: the entries
+    /// need large values, so rows are passed with them inlined. Calls
+    /// [`keep_loads_off`](Self::keep_loads_off) first. Fails with `Limit` if there would be too
+    /// many indexes or too long keys; with `Unsupported` if too many statements are sorting
+    /// already, or if this transaction has written, because its changes are not committed; and with
+    /// `NoSuchTable`.
     pub fn begin_build(
         &mut self,
         table: &Arc<Table>,
@@ -66,12 +67,13 @@ impl Transaction {
         build::Build::new(&self.core, table, specs, with_values).map(Build)
     }
 
-    /// Builds them, and brings them up to what is committed at its end, durably; others may write
-    /// the table meanwhile. Waits before for prepared transactions that have locked the table, as
-    /// [`finish_build`](Self::finish_build) would after all the work: `LockTimeout`. `entries_of`
-    /// computes the entries of a row. `progress` is told now and then how far it is. Takes long,
-    /// and asks whether to stop, see [`interrupt_when`](Self::interrupt_when). `DuplicateKey` when
-    /// two rows that were committed at the same time have the same unique key; `DiskFull`.
+    /// Builds the indexes and updates them, durably, to the rows committed at the end of the build.
+    /// Other transactions may write the table meanwhile. First waits for prepared transactions that
+    /// have locked the table, because otherwise [`finish_build`](Self::finish_build) would wait for
+    /// them after all the work; this wait can fail with `LockTimeout`. `entries_of` computes the
+    /// entries of a row. `progress` is called now and then. May take long, and can be interrupted,
+    /// see [`interrupt_when`](Self::interrupt_when). Fails with `DuplicateKey` if two rows that
+    /// were committed at the same time have the same unique key, and with `DiskFull`.
     pub fn run_build(
         &mut self,
         build: &mut Build,
@@ -96,8 +98,8 @@ impl Transaction {
         build.0.make_durable(&self.core)
     }
 
-    /// Locks the table against writers, and brings the indexes up to what is there then, durably:
-    /// until this transaction ends, a change of the definition may take them. Errors: those of
+    /// Locks the table against writers and updates the indexes, durably, to its rows. Until this
+    /// transaction ends, a change of the definition may take the indexes over. Errors: those of
     /// [`lock_table`](Self::lock_table), [`begin_build`](Self::begin_build) and
     /// [`run_build`](Self::run_build).
     pub fn finish_build(&mut self, build: &mut Build, entries_of: &mut EntriesOf<'_>) -> Result<()> {

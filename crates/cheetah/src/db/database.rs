@@ -15,20 +15,20 @@ use cheetah_io::{Clock, DirLock, Disk};
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
-/// File whose lock keeps a second process out.
+/// The file whose lock keeps a second process from opening the database.
 pub(crate) const LOCK_FILE: &str = "LOCK";
 
-/// The outside world of a database.
+/// The environment of a database.
 #[derive(Clone)]
 pub struct Env {
-    /// Its directory.
+    /// The directory of the database.
     pub disk: Arc<dyn Disk>,
-    /// Its time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// An open database. Clones share it; dropping the last one without [`close`](Db::close) is like a
-/// crash.
+/// An open database. Clones share it. Dropping the last clone without [`close`](Db::close) is like
+/// a crash.
 #[derive(Clone)]
 pub struct Db(pub(in crate::db) Arc<Inner>);
 
@@ -40,17 +40,17 @@ pub(in crate::db) struct Inner {
     _lock: Box<dyn DirLock>,
 }
 
-/// Stops a database for ever, as long as it is open; does not keep it open.
+/// Stops a database until it is opened again; does not keep the database open.
 #[derive(Debug)]
 pub struct Stopper(Weak<Health>);
 
 impl Stopper {
-    /// Whether the database is still open.
+    /// Returns whether the database is still open.
     pub fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// Every call fails from now on, with `reason`, until the database is opened again.
+    /// Makes every call fail, with `reason`, until the database is opened again.
     pub fn stop(&self, reason: &str) {
         if let Some(health) = self.0.upgrade() {
             let _ = health.stop(reason);
@@ -65,16 +65,16 @@ impl std::fmt::Debug for Db {
 }
 
 impl Db {
-    /// Opens the database of a directory, creating it if it does not exist, and recovers it,
-    /// however it was closed last time. Blocks until everything committed is there and nothing
-    /// else. Sizes that are fixed at creation are taken from the database, not from `config`.
+    /// Opens the database in a directory, creates it if it does not exist, and recovers it, however
+    /// it was closed. Blocks until exactly the committed state is restored. Sizes that are fixed at
+    /// creation are taken from the database, not from `config`.
     pub fn open(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Cleanup::Now)
     }
 
-    /// As [`open`](Self::open), but returns as soon as everything committed is there: transactions
-    /// that were open at a crash are rolled back by the background, and until then keep locked what
-    /// they have changed. For callers who start its threads, or run its steps.
+    /// Like [`open`](Self::open), but returns as soon as everything committed is restored. The
+    /// background rolls back the transactions that were open at a crash; until then their changes
+    /// stay locked. For callers that start the background threads, or run the background steps.
     pub fn open_early(env: Env, config: Config) -> Result<Self> {
         Self::open_with(env, &config, Cleanup::Later)
     }
@@ -91,9 +91,9 @@ impl Db {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Ends the threads of the background and makes a checkpoint, so that the next startup has
-    /// nothing to redo. To be called when no transaction is open any more; one that is, or cannot
-    /// be rolled back now, or not soon, will be rolled back after the next startup.
+    /// Ends the background threads and makes a checkpoint, so that the next startup has nothing to
+    /// redo. The caller should first end all transactions. A transaction that is still open, or
+    /// that cannot be rolled back now or soon, will be rolled back after the next startup.
     pub fn close(&self) -> Result<()> {
         self.stop_threads();
         self.0.background.waiting_snapshot.clear();
@@ -102,8 +102,8 @@ impl Db {
         self.0.core.checkpoint()
     }
 
-    /// Starts the threads that write, collect, flush and make checkpoints. They end with the
-    /// database.
+    /// Starts the background threads, which write pages, collect garbage, flush the log and make
+    /// checkpoints. They end when the database is closed or dropped.
     pub fn start_background_threads(&self) -> Result<()> {
         let mut threads = self.0.threads.lock();
         if threads.is_none() {
@@ -113,21 +113,21 @@ impl Db {
         Ok(())
     }
 
-    /// One step of everything that the threads would do; whether anything was done. For callers
-    /// without threads.
+    /// Runs one step of everything that the threads would do, and returns whether anything was
+    /// done. For callers without threads.
     pub fn run_background(&self) -> Result<bool> {
         self.0.background.step()
     }
 
-    /// The step for which a commit waits, as `innodb_flush_log_at_trx_commit`: 0 none, 1 the log is
+    /// Sets what a commit waits for, like `innodb_flush_log_at_trx_commit`: 0 nothing, 1 the log is
     /// on disk, 2 the log is written to its file.
     pub fn set_flush_log_at_commit(&self, mode: u8) {
         self.0.core.journal.set_flush_mode(mode.min(2));
     }
 
-    /// Sets the memory of the engine to `bytes`, or to the minimum that it needs, and returns the
-    /// new size. More is used as it is needed. Memory beyond the new size is given back in the
-    /// background; parts that were set aside when the database was opened keep their size
+    /// Sets the engine's memory limit to `bytes`, or to the minimum that it needs, and returns the
+    /// new size. Memory is allocated as it is needed. Memory beyond a lower limit is freed in the
+    /// background. Parts that were set aside when the database was opened keep their size
     /// (`memory`, M3).
     pub fn set_buffer_pool_bytes(&self, bytes: u64) -> u64 {
         let bytes = self.0.core.pool.set_memory_bytes(bytes);
@@ -135,35 +135,35 @@ impl Db {
         bytes
     }
 
-    /// Sets whether changes of rows and of entries of secondary indexes may wait in memory for a
-    /// leaf that is not there. Changes that wait already go on waiting.
+    /// Sets whether changes of rows and of secondary index entries may wait in memory for a leaf
+    /// that is not in memory. Changes that already wait continue to do so.
     pub fn set_buffering(&self, is_on: bool) {
         self.0.core.leaves.set_buffering(is_on);
     }
 
-    /// I/O operations a second that the background may use when nothing presses.
+    /// Sets the I/O operations per second that the background may use when nothing is urgent.
     pub fn set_io_capacity(&self, operations_per_second: u32) {
         self.0.core.pace.set_io_capacity(operations_per_second.max(1));
     }
 
-    /// Has the background read all images in turn from now on, at that rate, to find damage before
-    /// somebody needs them; a pass a day at most. 0, as at first: none. Damage that is found is a
-    /// background error.
+    /// Makes the background read all images in turn at this rate, to find damage before a statement
+    /// needs the image; at most one pass a day. With 0, the default, it reads none. Damage is
+    /// reported as a background error.
     pub fn set_scrub_rate(&self, bytes_per_second: u64) {
         self.0.core.upkeep.set_scrub_rate(bytes_per_second);
         self.0.background.call();
     }
 
-    /// Has these keys of the server serve, in their newest versions, and key 1, which closes what
-    /// belongs to no table. Asks the key service; blocks for I/O if any is new. `Key` when the
-    /// service lacks one.
+    /// Makes the newest versions of these server keys, and of key 1, which encrypts what belongs to
+    /// no table, the current keys. Requests them from the key service; blocks for I/O if any is
+    /// new. Fails with `Key` if the service lacks one.
     pub fn use_keys(&self, ids: &[u32]) -> Result<()> {
         self.0.core.use_keys(ids)
     }
 
-    /// Sets whether tables are encrypted that do not say whether they are. The background encrypts,
-    /// or decrypts, the present tables. Asks the key service for the keys of these tables: `Key`
-    /// when it lacks one; then nothing has changed.
+    /// Sets whether to encrypt tables whose definitions do not say. The background encrypts or
+    /// decrypts the existing tables. Requests the keys of these tables from the key service: fails
+    /// with `Key` if it lacks one; then nothing has changed.
     pub fn set_encrypt_tables(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
@@ -174,8 +174,8 @@ impl Db {
         Ok(())
     }
 
-    /// Sets whether the log is encrypted; it goes on in a new file. `Key` when the service lacks
-    /// key 1. Blocks for I/O.
+    /// Sets whether the log is encrypted; the log continues in a new file. Fails with `Key` if the
+    /// service lacks key 1. Blocks for I/O.
     pub fn set_encrypt_log(&self, is_on: bool) -> Result<()> {
         let core = &self.0.core;
         if is_on {
@@ -189,160 +189,164 @@ impl Db {
         })
     }
 
-    /// By how many versions the key of a page may be behind, and one more, until the background
-    /// encrypts it anew; 1 as at first, 0: any number.
+    /// Sets how many versions old a page's key must be before the background re-encrypts the page:
+    /// 1, the default, re-encrypts a page as soon as there is a newer version; 0 never.
     pub fn set_rotate_key_age(&self, versions: u32) {
         self.0.core.pool.keys().set_rotate_age(versions);
         self.0.background.call();
     }
 
-    /// Whether the background has still to look whether pages are encrypted as they should be.
+    /// Returns whether the background still has to check whether pages are encrypted as they should
+    /// be.
     pub fn is_rotating(&self) -> bool {
         self.0.background.key_rotation.is_due(&self.0.core)
     }
 
-    /// Images that the background has encrypted or decrypted since the startup, as keys or settings
-    /// were others.
+    /// Returns the number of images that the background has encrypted or decrypted since startup,
+    /// because keys or settings changed.
     pub fn rotated_images(&self) -> u64 {
         self.0.core.upkeep.rotated_count()
     }
 
-    /// Has the background ask for newer versions of keys at once, and look at all pages.
+    /// Makes the background request newer key versions at once, and check all pages.
     pub fn rotate_keys(&self) {
         self.0.background.key_rotation.restart();
     }
 
-    /// Creates a table; durable on return, as all changes of the catalog.
+    /// Creates a table; durable on return, like all changes of the catalog.
     pub fn create_table(&self, spec: &TableSpec) -> Result<Arc<Table>> {
         self.create_table_with(spec, &Constraints::default())
     }
 
-    /// As [`create_table`](Self::create_table), with a description of its columns, and constraints
-    /// that tie its rows to those of others. `Constraint` when these cannot be, or do not fit those
-    /// that refer to a table of its name.
+    /// Like [`create_table`](Self::create_table), with a description of the columns, and foreign
+    /// key constraints. Fails with `Constraint` if the constraints are invalid, or if the table
+    /// does not fit constraints that refer to a table of its name.
     pub fn create_table_with(&self, spec: &TableSpec, constraints: &Constraints) -> Result<Arc<Table>> {
         ddl::create_table(&self.0.core, spec, constraints)
     }
 
-    /// Creates a table as another database has defined it, but for its numbers.
+    /// Creates a table as another database has defined it, except for its IDs.
     pub(crate) fn create_defined(&self, def: TableDef) -> Result<Arc<Table>> {
         ddl::create_defined(&self.0.core, def)
     }
 
-    /// Drops a table. No statement may be using it; its handles answer `NoSuchTable` from now on,
-    /// and its space is given back by the background.
+    /// Drops a table. The caller must ensure that no statement uses it. Its handles return
+    /// `NoSuchTable` from now on, and the background frees its space.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.drop_table_unless(name, Referenced::Ignored)
     }
 
-    /// As [`drop_table`](Self::drop_table), unless tables refer to it that keep it: `Constraint`.
+    /// Like [`drop_table`](Self::drop_table), but fails with `Constraint` if other tables'
+    /// references to it forbid the drop.
     pub fn drop_table_unless(&self, name: &str, referenced: Referenced) -> Result<()> {
         ddl::drop_table(&self.0.core, name, referenced)
     }
 
-    /// How often definitions have changed since the startup: findings about constraints may be out
-    /// of date once it has grown.
+    /// Returns the number of changes of definitions since startup. If it has grown, what a caller
+    /// found out about constraints may be out of date.
     pub fn definition_changes(&self) -> u64 {
         self.0.core.catalog.changes()
     }
 
-    /// From now on `show` tells what people call a table, by what stands behind the database in its
-    /// name: names of constraints that nobody has given begin so. The first one counts.
+    /// Makes generated constraint names begin with what `show` returns for the part of the table's
+    /// name after the database. Only the first call has an effect.
     pub fn show_names_with(&self, show: impl Fn(&str) -> String + Send + Sync + 'static) {
         self.0.core.catalog.show_names_with(Box::new(show));
     }
 
-    /// Notes for [`status_text`](Self::status_text) what a constraint has refused, in the words of
-    /// the caller, of which the first 8 KiB are kept. Neither waits nor does I/O.
+    /// Records the caller's message about a refusal by a constraint for
+    /// [`status_text`](Self::status_text), which keeps its first 8 KiB. Neither waits nor does I/O.
     pub fn note_refused_by_constraint(&self, text: &str) {
         let core = &self.0.core;
         core.refusals.note(core.moment(), text);
     }
 
-    /// The constraints whose child the table is, and the indexes that serve them now.
+    /// Returns the constraints whose child is this table, with their current supporting indexes.
     pub fn constraints_of_child(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_child(&self.0.core.catalog, table)
     }
 
-    /// The constraints whose parent the table is.
+    /// Returns the constraints whose parent is this table.
     pub fn constraints_of_parent(&self, table: &Arc<Table>) -> Vec<ForeignKey> {
         foreign_keys::of_parent(&self.0.core.catalog, table)
     }
 
-    /// The constraints that a new definition would add to a table, and the indexes that would serve
-    /// them. `Constraint` when it may not have them.
+    /// Returns the constraints that a new definition would add to a table, with the indexes that
+    /// would support them. Fails with `Constraint` if the table may not have them.
     pub fn constraints_to_add(&self, table: &Arc<Table>, new: &Constraints) -> Result<Vec<ForeignKey>> {
         let _ddl = self.0.core.catalog.lock_ddl();
         foreign_keys::of_definition(&self.0.core.catalog, table, new)
     }
 
-    /// All constraints, by the names of children and their own.
+    /// Returns all constraints, sorted by the child's name and their own.
     pub fn constraints(&self) -> Vec<ForeignKey> {
         foreign_keys::all(&self.0.core.catalog)
     }
 
-    /// Gives a table another name.
+    /// Renames a table.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         ddl::rename_table(&self.0.core, from, to)
     }
 
-    /// As [`rename_table`](Self::rename_table), for a caller that repeats what a crash has
-    /// interrupted: it is done when the table has the new name already.
+    /// Like [`rename_table`](Self::rename_table), for a caller that repeats a rename after a crash:
+    /// succeeds if the table already has the new name.
     pub fn rename_table_again(&self, from: &str, to: &str) -> Result<()> {
         ddl::rename_table_again(&self.0.core, from, to)
     }
 
-    /// Notes that the tables whose names begin so are what is left of a larger one: some of its
-    /// rows have gone without being deleted, as when a partition is dropped. Snapshots from before
-    /// now are refused them (`TableChanged`).
+    /// Records that the tables whose names begin with `prefix` are the remainder of a larger table,
+    /// some of whose rows disappeared without being deleted, as when a partition is dropped.
+    /// Snapshots older than this call are refused these tables (`TableChanged`).
     pub fn note_remainders(&self, prefix: &str) {
         ddl::note_remainders(&self.0.core, prefix);
     }
 
-    /// Replaces a table by an empty one and returns that. Otherwise as
+    /// Replaces a table by an empty one and returns the new table. Otherwise like
     /// [`drop_table`](Self::drop_table).
     pub fn truncate_table(&self, name: &str) -> Result<Arc<Table>> {
         self.truncate_table_unless(name, Referenced::Ignored)
     }
 
-    /// As [`truncate_table`](Self::truncate_table), unless tables refer to it: `Constraint`.
+    /// Like [`truncate_table`](Self::truncate_table), but fails with `Constraint` if other tables'
+    /// references to it forbid that.
     pub fn truncate_table_unless(&self, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
         ddl::truncate_table(&self.0.core, name, referenced)
     }
 
-    /// Gives tables new definitions that leave their rows as they are: all of them or none. No
-    /// statement may be using the tables; their handles answer `NoSuchTable` from now on. Blocks
-    /// for one sync of the log. `Limit` when an index is named that there is not.
+    /// Gives tables new definitions without changing their rows: all of the tables or none. The
+    /// caller must ensure that no statement uses the tables; their handles return `NoSuchTable`
+    /// from now on. Blocks for one sync of the log. Fails with `Limit` if a named index does not
+    /// exist.
     pub fn alter_tables(&self, alterations: &[Alteration]) -> Result<()> {
         alter::alter_tables(&self.0.core, alterations)
     }
 
-    /// The table of that name.
+    /// Returns the table with this name.
     pub fn table(&self, name: &str) -> Result<Arc<Table>> {
         self.0.core.catalog.by_name(name)
     }
 
-    /// The table with the postings of a full-text index of a table, by its position from 0: rows
-    /// of it are written and read by [`Transaction::insert_words`] and its like. `Limit` when there
-    /// is no such index.
+    /// Returns the posting table of a full-text index, given by its position from 0. Its rows are
+    /// written and read by [`Transaction::insert_words`] and related functions. Fails with `Limit`
+    /// if there is no such index.
     pub fn postings(&self, table: &Table, index_no: usize) -> Result<Arc<Table>> {
         self.table(&table.fulltext_index(index_no)?.postings)
     }
 
-    /// Room for the postings of a full-text index that a change of the definition of `table` is to
-    /// bring ([`FulltextFrom::Built`](crate::table::FulltextFrom)), with words of at most
-    /// `max_word_bytes`. Durable on return.
+    /// Creates an empty posting table for a full-text index that a change of the definition of
+    /// `table` will add ([`FulltextFrom::Built`](crate::table::FulltextFrom)), with words of at
+    /// most `max_word_bytes`. Durable on return.
     pub fn new_postings(&self, table: &Table, max_word_bytes: u32) -> Result<NewPostings> {
         NewPostings::new(&self.0.core, table, max_word_bytes)
     }
 
-    /// The quarantined tables and why they are: they met damage when the database was opened, now
-    /// or earlier.
+    /// Returns the quarantined tables, each with the reason: damage that was found when the
+    /// database was opened, now or earlier.
     pub fn quarantined_tables(&self) -> Vec<(String, String)> {
         self.0.core.catalog.quarantined()
     }
 
-    /// The names of all tables, sorted.
+    /// Returns the names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.0.core.catalog.names()
     }
@@ -352,19 +356,21 @@ impl Db {
         ddl::set_auto_increment(&self.0.core, table, next)
     }
 
-    /// A new transaction. Cheap: it gets a number when it first writes.
+    /// Begins a transaction. Cheap: the transaction gets an ID when it first writes.
     pub fn begin(&self) -> Transaction {
         Transaction::new(Arc::clone(&self.0.core))
     }
 
-    /// From now on `later` is asked, when two transactions are in one deadlock whose sessions are
-    /// named ([`report_waits`](Transaction::report_waits)), which of them must commit after the
-    /// other one: the earlier one is not rolled back, whatever each has done. With none, or where
-    /// sessions are not named, the one with the least work is. `later` is called by any thread that
-    /// asks for a lock; it must not wait, nor use the engine. The first one counts.
+    /// Sets `later`, which is called for two transactions of one deadlock whose sessions are
+    /// [known](Transaction::report_waits), and returns the session that must commit after the
+    /// other. The transaction of the other session is not rolled back, whatever the amount of its
+    /// work. If `later` returns `None`, or the sessions are not known, the transaction with the
+    /// least work is rolled back. `later` may be called on any thread that requests a lock; it must
+    /// not wait, nor use the engine. Only the first call has an effect.
     ///
-    /// Without it a replica that applies in parallel may roll back the first one in line again and
-    /// again: it is tried again before the other one has run on.
+    /// Without it a replica that applies in parallel may roll back the first transaction in line
+    /// again and again, because its retry meets the other transaction before the other one has made
+    /// progress.
     pub fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -372,14 +378,14 @@ impl Db {
         self.0.core.set_victim_choice(later);
     }
 
-    /// As [`Transaction::check_table`], with a transaction of its own, without the entries that the
-    /// caller would compute. `extended` reads every large value too; otherwise only that its pages
-    /// are there is looked at.
+    /// Like [`Transaction::check_table`], in a transaction of its own, and without comparing the
+    /// entries that a caller would compute. If `extended`, also reads every large value; otherwise
+    /// checks only that its pages exist.
     pub fn check_table(&self, table: &Arc<Table>, extended: bool) -> Result<CheckReport> {
         self.begin().check_table_as(table, extended, None)
     }
 
-    /// As [`Transaction::check_table`], with a transaction of its own.
+    /// Like [`Transaction::check_table`], in a transaction of its own.
     pub fn check_table_with(
         &self,
         table: &Arc<Table>,
@@ -388,30 +394,30 @@ impl Db {
         self.begin().check_table(table, expected)
     }
 
-    /// Makes everything so far part of the database without the log. Blocks for I/O.
+    /// Makes all changes so far part of the database files, so that recovery does not need the log
+    /// for them. Blocks for I/O.
     pub fn checkpoint(&self) -> Result<()> {
         self.0.core.checkpoint()
     }
 
-    /// Errors that do not stop the engine and belong to no statement that could report them: places
-    /// and errors.
+    /// Returns the errors that do not stop the engine and belong to no statement that could report
+    /// them, each with its place.
     pub fn background_errors(&self) -> Vec<(&'static str, String)> {
         self.0.core.health.background_errors().list()
     }
 
-    /// From now on `listener` hears of every new entry of
-    /// [`background_errors`](Self::background_errors), and of those there are. The first listener
-    /// counts.
+    /// Sends every new entry of [`background_errors`](Self::background_errors), and the existing
+    /// ones, to `listener`. Only the first call has an effect.
     pub fn announce_background_errors_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.background_errors().announce_to(listener);
     }
 
-    /// Why the engine has stopped, if it has.
+    /// Returns why the engine has stopped, if it has.
     pub fn stopped(&self) -> Option<String> {
         self.0.core.health.reason().map(str::to_owned)
     }
 
-    /// Something to stop the database with, for whoever catches a panic.
+    /// Returns a handle that can stop the database, for code that catches a panic.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::downgrade(&self.0.core.health))
     }

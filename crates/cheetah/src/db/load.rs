@@ -1,9 +1,9 @@
-//! Loads through a transaction: rows of a table that nobody has written, many at a time, without
-//! undo and log.
+//! Loads through a transaction: many rows at a time, without undo and log, into a table that has
+//! never been written.
 //!
-//! Those of a new table that nobody else sees go to its own trees. Those of a table that others see
-//! go to a shadow one, which takes its place with the commit
-//! ([`crate::table::definitions::shadow`]).
+//! Rows of a new table that no other transaction sees are loaded into the table's own trees. Rows
+//! of a table that others see are loaded into a shadow table, which replaces the table when the
+//! transaction commits ([`crate::table::definitions::shadow`]).
 
 use super::Transaction;
 use crate::base::{Error, Result};
@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::txn::TableMode;
 use std::sync::Arc;
 
-/// Rows between two notes of how many there are.
+/// The number of rows between two updates of the recorded row count.
 const ROWS_PER_NOTE: u64 = 64;
 
 /// A load of one table, see [`Transaction::begin_load`]. Dropping it before it has ended leaves the
@@ -24,7 +24,7 @@ const ROWS_PER_NOTE: u64 = 64;
 #[derive(Debug)]
 pub struct Load {
     load: load::Load,
-    /// Whether its rows come with the commit.
+    /// Whether its rows become visible with the commit.
     is_of_transaction: bool,
     rows: u64,
 }
@@ -34,47 +34,48 @@ impl Load {
         Self { load: load::Load::new(table, is_of_transaction), is_of_transaction, rows: 0 }
     }
 
-    /// Clustered key and stored row, with its large values in it, of the row because of which
-    /// [`Transaction::load`] or [`Transaction::finish_load`] has answered `DuplicateKey`.
+    /// The clustered key and the stored row, with large values inlined, of the row for which
+    /// [`Transaction::load`] or [`Transaction::finish_load`] returned `DuplicateKey`.
     pub fn refused(&self) -> Option<(&[u8], &[u8])> {
         self.load.refused().map(|refused| (refused.key.as_slice(), refused.row.as_slice()))
     }
 }
 
 impl Transaction {
-    /// Begins to load a table; `None` when somebody has written it already, when it is not from
-    /// this process, or when its columns have come and gone.
+    /// Begins to load a table. Returns `None` if the table has already been written, was not
+    /// created by this process, or has had columns added or dropped.
     ///
-    /// For a caller that knows that nobody else has use for the table yet, and will drop it unless
-    /// the load ends well: rows of a load are not rolled back with the transaction, and are seen by
-    /// everybody once it has ended, but for snapshots from before. Until then the transaction must
-    /// not read or write the table in another way. The transaction has the table locked as a whole:
-    /// errors are those of [`lock_table`](Self::lock_table).
+    /// For a caller that knows that no other transaction uses the table yet, and that will drop the
+    /// table unless the load ends successfully: loaded rows are not rolled back with the
+    /// transaction, and once the load has ended all transactions see them, except older snapshots.
+    /// Until then the transaction must not read or write the table in another way. Locks the whole
+    /// table: errors are those of [`lock_table`](Self::lock_table).
     pub fn begin_load(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
         self.lock_table_as(table, TableMode::Exclusive)?;
         let _usage = table.use_it()?;
-        // A load stores rows of the one row-format version that its new trees know.
+        // A load stores rows in a single row-format version, the one that its new trees know.
         let can_load = table.is_untouched() && !table.has_older_formats();
         Ok(can_load.then(|| Load::new(table, false)))
     }
 
-    /// Begins to load rows of this transaction into a table that others may see; `None` when
-    /// somebody has written it already, or when it is not from this process.
+    /// Begins to load rows of this transaction into a table that other transactions may see.
+    /// Returns `None` if the table has already been written, or was not created by this process.
     ///
-    /// The rows are the transaction's like those that it [inserts](Self::insert), but for two
-    /// things: it does not find them itself before it has committed, and no savepoint takes them
-    /// back, only a rollback. So it is for callers whose transaction does nothing else. When there
-    /// are many, it locks the table as a whole, unless somebody would have to be waited for or has
-    /// written it since: then they are inserted like any others. A transaction whose load has not
-    /// [ended](Self::finish_load) well does not commit, as rows would be missing.
+    /// The rows belong to the transaction like [inserted](Self::insert) rows, with two exceptions:
+    /// the transaction does not see them before it has committed, and only a full rollback removes
+    /// them, not one to a savepoint. So this is for transactions that do nothing else. If there are
+    /// many rows, the load locks the whole table. If that would mean waiting, or another
+    /// transaction has written the table since, the rows are inserted like any others. A
+    /// transaction whose load has not [ended](Self::finish_load) successfully cannot commit,
+    /// because rows would be missing.
     pub fn begin_load_to_commit(&mut self, table: &Arc<Table>) -> Result<Option<Load>> {
         self.catch_up()?;
         self.core.health.check()?;
         let table = table.newest();
         let _usage = table.use_it()?;
-        // A log record gives the rows their place, and a temporary table has no log records.
+        // The rows become visible by a log record, and temporary tables have no log records.
         if !table.is_untouched() || table.has_older_formats() || table.id().is_temporary() {
             return Ok(None);
         }
@@ -82,15 +83,15 @@ impl Transaction {
         Ok(Some(Load::new(table, true)))
     }
 
-    /// Takes a row, which may come in any order. Does I/O now and then. `DuplicateKey`, here or at
-    /// the end, when another one has a unique key of it; `Limit` when key or row are too long;
-    /// `DiskFull`. After an error the load is over, and the table is empty, or has some rows that
-    /// this transaction has inserted.
+    /// Adds a row; rows may be added in any order. Does I/O now and then. Fails with
+    /// `DuplicateKey`, here or at the end, if another row has the same unique key; with `Limit` if
+    /// the key or the row is too long; and with `DiskFull`. After an error the load is over, and
+    /// the table is empty, or has some rows that this transaction has inserted.
     pub fn load(&mut self, load: &mut Load, row: &NewRow<'_>) -> Result<()> {
         let core = Arc::clone(&self.core);
         let Load { load: to, is_of_transaction, rows } = load;
         *rows += 1;
-        // Its work counts in a deadlock as that of whoever inserts.
+        // When a deadlock victim is chosen, loaded rows count like inserted rows.
         if *rows % ROWS_PER_NOTE == 0 {
             self.locker.note_undo_records(*rows);
         }
@@ -108,18 +109,18 @@ impl Transaction {
         }
     }
 
-    /// Ends a load; returns the table from which its rows are read from now on: other handles of a
-    /// new table answer `NoSuchTable`. If there are many rows of a new table, they are durable on
-    /// return; otherwise this transaction has inserted them, or their table waits for its commit.
-    /// May take long and asks meanwhile whether to stop, see
-    /// [`interrupt_when`](Self::interrupt_when). Errors: those of [`load`](Self::load); when the
-    /// last step fails, the table can only be dropped, emptied or renamed.
+    /// Ends a load and returns the table from which its rows must be read from now on: other
+    /// handles of a new table return `NoSuchTable`. If a new table has many rows, they are durable
+    /// on return. Otherwise this transaction has inserted them, or their table becomes visible with
+    /// its commit. May take long, and can be interrupted, see
+    /// [`interrupt_when`](Self::interrupt_when). Errors: those of [`load`](Self::load). If the last
+    /// step fails, the table can only be dropped, emptied or renamed.
     pub fn finish_load(&mut self, load: &mut Load) -> Result<Arc<Table>> {
         self.finish_load_telling(load, &|_, _| ())
     }
 
-    /// As [`finish_load`](Self::finish_load); `progress` is told now and then how many records have
-    /// been put into their place, of how many.
+    /// Like [`finish_load`](Self::finish_load). `progress` is called now and then with the number
+    /// of records written so far, and the total.
     pub fn finish_load_telling(
         &mut self,
         load: &mut Load,
@@ -146,7 +147,7 @@ impl Transaction {
         Ok(finished)
     }
 
-    /// `Unsupported` when rows of a load would be missing.
+    /// Fails with `Unsupported` if rows of a load would be missing.
     pub(in crate::db) fn check_loads_have_ended(&self) -> Result<()> {
         match self.unended_loads {
             0 => Ok(()),
@@ -157,7 +158,8 @@ impl Transaction {
         }
     }
 
-    /// The shadow table to load in place of `table`; none when others use that, or have written it.
+    /// Returns the shadow table to load in place of `table`, or `None` if other transactions use
+    /// the table or have written it.
     fn begin_shadow(&mut self, table: &Arc<Table>) -> Result<Option<Arc<Table>>> {
         let is_ours = self.try_lock_table(table)? && table.is_untouched() && !table.has_moved();
         if !is_ours {
@@ -167,12 +169,12 @@ impl Transaction {
         shadow::create(&self.core, table, txn)
     }
 
-    /// Stops keeping the entries of the indexes in `which`, but for unique ones, until
-    /// [`enable_indexes`](Self::enable_indexes): rows are written without them, and no cursor reads
-    /// them. Returns the table to use from now on; other handles answer `NoSuchTable`. Durable on
-    /// return, however the transaction ends, which has the table locked as a whole: errors are
-    /// those of [`lock_table`](Self::lock_table). `Unsupported` when the transaction has written:
-    /// the rows that it would roll back later are not in these indexes.
+    /// Stops maintaining the entries of the indexes in `which`, except unique indexes, until
+    /// [`enable_indexes`](Self::enable_indexes): rows are written without these entries, and no
+    /// cursor reads them. Returns the table to use from now on; other handles return `NoSuchTable`.
+    /// Durable on return, however the transaction ends. Locks the whole table: errors are those of
+    /// [`lock_table`](Self::lock_table), and `Unsupported` if the transaction has written, because
+    /// rows that it might roll back later would not be in these indexes.
     pub fn disable_indexes(&mut self, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
         self.catch_up()?;
         self.check_has_not_written(table)?;
@@ -180,8 +182,8 @@ impl Transaction {
         keys::disable(&self.core, table.newest(), which)
     }
 
-    /// As [`disable_indexes`](Self::disable_indexes) for a table without rows. `None` when it has a
-    /// row, whether or not anybody sees it: then nothing has changed, and nobody is waited for.
+    /// Like [`disable_indexes`](Self::disable_indexes), for a table without rows. Returns `None` if
+    /// the table has a row, visible or not: then nothing has changed, and the call did not wait.
     pub fn disable_indexes_if_empty(
         &mut self,
         table: &Arc<Table>,
@@ -200,9 +202,9 @@ impl Transaction {
     }
 
     /// Builds the disabled indexes of a table, sorted, from the entries that `entries_of` computes
-    /// of each row, and keeps them from now on. May take long, and asks meanwhile whether to stop.
-    /// Otherwise as [`disable_indexes`](Self::disable_indexes). After an error they are disabled as
-    /// before. Older snapshots are refused these indexes (`TableChanged`).
+    /// for each row, and maintains them from now on. May take long, and can be interrupted.
+    /// Otherwise like [`disable_indexes`](Self::disable_indexes). After an error the indexes are
+    /// still disabled. Older snapshots are refused these indexes (`TableChanged`).
     pub fn enable_indexes(
         &mut self,
         table: &Arc<Table>,
@@ -211,7 +213,7 @@ impl Transaction {
         self.enable_indexes_telling(table, entries_of, &|_, _| ())
     }
 
-    /// As [`enable_indexes`](Self::enable_indexes); `progress` is told now and then how far it is.
+    /// Like [`enable_indexes`](Self::enable_indexes). `progress` is called now and then.
     pub fn enable_indexes_telling(
         &mut self,
         table: &Arc<Table>,
@@ -229,7 +231,7 @@ impl Transaction {
         keys::enable(&self.core, table.newest(), entries_of, &watch)
     }
 
-    /// Inserts the rows that a load has kept.
+    /// Inserts the rows that a load has kept in memory.
     fn insert_kept(&mut self, load: &mut Load) -> Result<()> {
         let kept = load.load.take_kept();
         kept.map_or(Ok(()), |kept: Kept| kept.each(&mut |row| self.insert_for(load, row)))

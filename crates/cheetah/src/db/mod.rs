@@ -1,10 +1,11 @@
 //! The public interface: a database, its transactions, and cursors over its tables.
 //!
-//! Rooms: `transaction`, `reading`, `status`. `database` opens and closes it; `load`, `build`,
-//! `statistics`, `fulltext` and `backup` are calls of their own. `own_tables` makes tables of the
-//! engine's own; `statistics_table` is the one in which statistics of indexes are kept, and
-//! `taking_statistics` takes them. The background's work is in `background`, its threads in
-//! `threads`.
+//! `database` opens and closes a database. `transaction` has the changes and the end of a
+//! transaction, `reading` its reads, `status` the counters and views. `load`, `build`,
+//! `statistics`, `fulltext` and `backup` implement the calls of these names. `own_tables` creates
+//! the engine's own tables. `statistics_table` is the table that keeps the statistics of indexes,
+//! and `taking_statistics` takes them. `background` has the background steps, `threads` the threads
+//! that run them.
 
 mod background;
 mod backup;

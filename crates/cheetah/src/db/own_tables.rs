@@ -1,5 +1,5 @@
-//! Tables of the engine's own, which are made when they are needed first. No database of the server
-//! can be called as they are, so nobody else can make or drop one.
+//! The engine's own tables, which are created when first needed. No database of the server can have
+//! such a name, so no user can create or drop such a table.
 
 use crate::base::{Error, Result};
 use crate::format::row::RowFormatVersion;
@@ -8,13 +8,13 @@ use crate::table::shared::parts::Core;
 use crate::table::{Constraints, IndexSpec, Table, TableSpec};
 use std::sync::Arc;
 
-/// The table of that name, if there is one.
+/// Returns the table with this name, if it exists.
 pub(in crate::db) fn existing(core: &Core, name: &str) -> Option<Arc<Table>> {
     core.catalog.by_name(name).ok()
 }
 
-/// The table of that name, created with such rows and keys of at most `max_key_bytes` if it does
-/// not exist: blocks for I/O then.
+/// Returns the table with this name. If it does not exist, creates it with this row format and keys
+/// of at most `max_key_bytes`, which blocks for I/O.
 pub(in crate::db) fn existing_or_new(
     core: &Core,
     name: &str,
@@ -27,7 +27,7 @@ pub(in crate::db) fn existing_or_new(
     let clustered = IndexSpec::new("PRIMARY").unique().max_key_bytes(max_key_bytes);
     let spec = TableSpec { indexes: vec![clustered], ..TableSpec::new(name).row_format(row_format) };
     match ddl::create_table(core, &spec, &Constraints::default()) {
-        // Another connection was faster.
+        // Another connection created it first.
         Err(Error::TableExists(_)) => core.catalog.by_name(name),
         created => created,
     }

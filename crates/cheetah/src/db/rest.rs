@@ -1,32 +1,32 @@
-//! When the threads of the background rest.
+//! When the background threads rest.
 //!
 //! A thread that has nothing to do looks again after [`IDLE`]. Once nothing has happened for
 //! [`LINGER_NS`], the threads rest: they take turns, one a second, so that an idle database wakes
-//! one thread a second.
+//! only one thread a second.
 //!
 //! Invariants
-//!   I1  Every step that gives the background work changes a *sign*, or is followed by a [call
-//!       Every turn looks at the signs, so rest ends within a second of it.
-//!   I2  Every thread has a turn every eleven seconds, for work that only the time makes due.
-//!   I3  No thread rests while another one is held up, or a rollback is left to the background.
+//!   I1  Every step that gives the background work changes a *sign*, or is followed by a *call*.
+//!       Every turn checks the signs, so a rest ends within a second of a change.
+//!   I2  Every thread has a turn every eleven seconds, for work that becomes due by time alone.
+//!   I3  No thread rests while another thread is held up, or a rollback is left to the background.
 //!   I4  A call is not lost: a thread decides to rest, and falls asleep, under the mutex under
-//!       which calls are noted. The cleaner sleeps elsewhere: a call ends its next sleep, too.
+//!       which calls are recorded. The cleaner sleeps elsewhere: a call also ends its next sleep.
 //! Locks     one mutex, taken last.
 
 use crate::base::{planted, Lsn};
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Pause after a step that had nothing to do.
+/// The pause after a step that had nothing to do.
 pub(super) const IDLE: Duration = Duration::from_millis(20);
-/// Threads rest when nothing has happened for this time.
+/// Threads rest once nothing has happened for this time.
 const LINGER_NS: u64 = 2_000_000_000;
-/// From one turn to the next.
+/// The time from one turn to the next.
 pub(super) const TURN_NS: u64 = 1_000_000_000;
-/// How often signs are looked at while threads do not rest.
+/// The interval at which signs are checked while threads do not rest.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(in crate::db) struct Rest {
     state: Mutex<State>,
@@ -35,7 +35,7 @@ pub(in crate::db) struct Rest {
 
 #[derive(Default, Debug)]
 struct State {
-    /// The threads are to end.
+    /// Whether the threads must end.
     ends: bool,
     /// When something happened last.
     active_ns: u64,
@@ -43,33 +43,34 @@ struct State {
     seen: Signs,
 }
 
-/// Signs of work for the background (I1): there may be some when one of the first three moves, or
-/// when the last one is not 0.
+/// Signs of work for the background (I1): there may be work if one of the first four changes, or if
+/// the last one is not 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::db) struct Signs {
-    /// Where the log ends: something has been changed.
+    /// The end of the log: it moves with changes of data.
     pub(in crate::db) log_end: Lsn,
-    /// Changes of which the log does not tell: of temporary tables.
+    /// The number of changes that are not logged: those of temporary tables.
     pub(in crate::db) unlogged: u64,
-    /// The horizon of snapshots: purge may go on.
+    /// The horizon of snapshots: if it moves, purge may continue.
     pub(in crate::db) horizon: u64,
-    /// Pages that were read: some may have to leave memory.
+    /// The number of page reads: after reads, some pages may have to be evicted.
     pub(in crate::db) reads: u64,
-    /// How many threads are held up, and how many rollbacks are left (I3).
+    /// The number of threads that are held up, plus the number of rollbacks left to the background
+    /// (I3).
     pub(in crate::db) in_progress: u64,
 }
 
-/// A thread's place among those that take turns.
+/// A thread's position among the threads that take turns.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Turn {
     /// From 0.
     pub(in crate::db) no: u64,
-    /// How many take turns.
+    /// The number of threads that take turns.
     pub(in crate::db) count: u64,
 }
 
 impl Turn {
-    /// How long it is from `now_ns` to the next turn.
+    /// Returns the time from `now_ns` to the next turn.
     pub(super) fn after(self, now_ns: u64) -> Duration {
         let round_ns = self.count * TURN_NS;
         let into_round_ns = (now_ns + round_ns - self.no * TURN_NS) % round_ns;
@@ -78,7 +79,7 @@ impl Turn {
 }
 
 impl Rest {
-    /// Notes that something has happened. Returns whether that ends a rest.
+    /// Records that something happened. Returns whether that ends a rest.
     pub(in crate::db) fn call(&self, now_ns: u64) -> bool {
         let mut state = self.state.lock();
         let rested = state.is_quiet(now_ns);
@@ -89,24 +90,24 @@ impl Rest {
         rested
     }
 
-    /// Takes [`end`](Self::end) back, before threads begin.
+    /// Reverts [`end`](Self::end), before threads start.
     pub(in crate::db) fn begin(&self) {
         self.state.lock().ends = false;
     }
 
-    /// Asks the threads to end.
+    /// Tells the threads to end.
     pub(in crate::db) fn end(&self) {
         self.state.lock().ends = true;
         self.called.notify_all();
     }
 
-    /// Whether the threads are to end.
+    /// Returns whether the threads must end.
     pub(in crate::db) fn ends(&self) -> bool {
         self.state.lock().ends
     }
 
-    /// Looks at the signs, which `read` reads, unless that was done a moment ago. Returns whether
-    /// they end a rest.
+    /// Checks the signs, which `read` returns, unless they were checked a moment ago. Returns
+    /// whether they end a rest.
     pub(in crate::db) fn look(&self, now_ns: u64, read: impl FnOnce() -> Signs) -> bool {
         let mut state = self.state.lock();
         if now_ns.saturating_sub(state.looked_ns) < LOOK_EVERY_NS {
@@ -126,13 +127,13 @@ impl Rest {
         rested
     }
 
-    /// How long to sleep after a step that had nothing to do: [`IDLE`], or to the next turn.
-    /// `worked_ns`: when the thread has done something last.
+    /// Returns how long to sleep after a step that had nothing to do: [`IDLE`], or until the next
+    /// turn. `worked_ns`: when the thread last did something.
     pub(in crate::db) fn pause(&self, now_ns: u64, worked_ns: u64, turn: Turn) -> Duration {
         self.state.lock().pause(now_ns, worked_ns, turn)
     }
 
-    /// Sleeps for that pause, unless somebody calls, or the threads are to end.
+    /// Sleeps for that pause, unless a call or the end of the threads interrupts it.
     pub(in crate::db) fn sleep(&self, now_ns: u64, worked_ns: u64, turn: Turn) {
         let mut state = self.state.lock();
         if !state.ends {

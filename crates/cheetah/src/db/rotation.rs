@@ -1,10 +1,10 @@
-//! Newer versions of keys, and closing anew what is not closed as it should be.
+//! Key rotation: takes newer key versions into use, and re-encrypts images, logs and change files.
 //!
-//! A *pass* of the pool looks at every image. Before it begins, a checkpoint writes what has been
-//! changed, and so ends who still closes with a key from before (pool/upkeep, I1). After one that
-//! has left nothing, another checkpoint commits what it has moved. Then CONTROL forgets the keys
-//! that nothing needs any more that a startup would read: no image, no listed change file, and no
-//! log file (E14). After a crash, and at each startup of an encrypted database, a pass is made.
+//! A *pass* of the pool checks every image. Before a pass, a checkpoint writes all dirty pages, so
+//! that nothing still encrypts with an older key (pool/upkeep, I1). After a complete pass, another
+//! checkpoint commits the images that the pass moved. Then CONTROL forgets the keys that no startup
+//! would need: those used by no image, no listed change file and no log file (E14). A pass runs
+//! after a crash and at each startup of an encrypted database.
 
 use crate::base::{planted, reach, Epoch, Error, Result};
 use crate::format::encryption::KeyName;
@@ -14,39 +14,39 @@ use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 
-/// How often the key service is asked for newer versions.
+/// The interval at which the key service is asked for newer versions.
 const ASK_EVERY_NS: u64 = 10_000_000_000;
-/// The pause before what a pass has left is tried again. It doubles with each such pass that
-/// follows on another, as a sector that can never be read is left by all.
+/// The pause before the next pass after an incomplete one. It doubles with each further incomplete
+/// pass: a sector that can never be read makes every pass incomplete.
 const RETRY_AFTER_NS: u64 = 10_000_000_000;
 const RETRY_AFTER_NS_MAX: u64 = 600_000_000_000;
-/// Least time between checkpoints that rotation asks for on a full disk: it goes on as soon as one
-/// has given something back.
+/// The minimum time between the checkpoints that rotation requests on a full disk. Rotation
+/// continues as soon as a checkpoint has freed space.
 const GIVE_BACK_EVERY_NS: u64 = 100_000_000;
 
-/// How far the background is with the keys.
+/// The state of key rotation in the background.
 #[derive(Default)]
 pub(in crate::db) struct KeyRotation {
-    /// Held over a step, which may take as long as a checkpoint.
+    /// Held during a step, which may take as long as a checkpoint.
     one: Mutex<()>,
-    /// Held for instants: views ask, too.
+    /// Held only briefly, because views read the state, too.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     asked_at_ns: Option<u64>,
-    /// After a pass that has left some: when the next one may begin.
+    /// After an incomplete pass: when the next pass may begin.
     retry_at_ns: u64,
-    /// The pause that ends then; 0 after a pass that has left nothing.
+    /// The pause that ends at `retry_at_ns`; 0 after a complete pass.
     retry_after_ns: u64,
-    /// When the next checkpoint may be made on a full disk.
+    /// When the next checkpoint on a full disk may be made.
     give_back_at_ns: u64,
-    /// [`Keys::changes`](crate::keys::Keys::changes) when the pass that is being made began.
+    /// [`Keys::changes`](crate::keys::Keys::changes) when the current pass began.
     began_with: u64,
-    /// The same of the last pass that has left nothing.
+    /// The value of `began_with` for the last complete pass.
     done_with: Option<u64>,
-    /// Of that pass, while keys are to be forgotten.
+    /// What the last complete pass found, until the unneeded keys are forgotten.
     to_forget: Option<ToForget>,
 }
 
@@ -54,12 +54,12 @@ struct State {
 struct ToForget {
     /// The keys of images.
     of_images: BTreeSet<KeyName>,
-    /// The epoch after which it was tried last.
+    /// The epoch at which forgetting was last tried.
     tried_at: Epoch,
 }
 
 impl KeyRotation {
-    /// One step; whether anything was done. May ask the key service, and does I/O.
+    /// Runs one step and returns whether it did anything. May ask the key service, and does I/O.
     pub(in crate::db) fn step(&self, core: &Core) -> Result<bool> {
         let keys = core.pool.keys();
         if keys.serving_names().is_empty() {
@@ -91,7 +91,7 @@ impl KeyRotation {
         let rotated = core.upkeep.rotation_step(now_ns, rate);
         let is_full = matches!(rotated, Err(Error::DiskFull(_)));
         if is_full && core.upkeep.gains_by_checkpoint() && self.state.lock().may_give_back(now_ns) {
-            // The images that it has replaced go when that is committed.
+            // The checkpoint frees the images that rotation replaced.
             core.checkpoint()?;
         }
         match rotated? {
@@ -112,26 +112,26 @@ impl KeyRotation {
         }
     }
 
-    /// Whether images may have to be closed otherwise than they are.
+    /// Returns whether some images may need to be re-encrypted.
     pub(in crate::db) fn is_due(&self, core: &Core) -> bool {
         let keys = core.pool.keys();
         !keys.serving_names().is_empty() && !self.state.lock().is_done(keys.changes())
     }
 
-    /// Asks the key service for newer versions in the next step, and makes a pass.
+    /// Makes the next step ask the key service for newer versions, and starts another pass.
     pub(in crate::db) fn restart(&self) {
         *self.state.lock() = State::default();
     }
 
-    /// Has CONTROL forget the keys that nothing needs (E14), if a checkpoint was made since that
-    /// was tried last. Whether it has.
+    /// Has CONTROL forget the keys that nothing needs (E14), if a checkpoint was made since the
+    /// last try. Returns whether any key was forgotten.
     fn forget(&self, core: &Core) -> Result<bool> {
         let (keys, map) = (core.pool.keys(), core.checkpointer.map());
         let _naming = keys.naming();
         let of_log = core.journal.log().map(|log| log.keys_in_use()).unwrap_or_default();
-        // A snapshot that is being written reads log files that the database has let go of. Asked
-        // after the log: snapshots that begin later read files of the keys above, or of those that
-        // serve.
+        // A snapshot that is being written reads log files that the database has already released.
+        // This check must come after the log's keys were read: a snapshot that begins later reads
+        // only files that are encrypted with those keys or with the current ones.
         if core.pool.segments().durable().pinned().0 > 0 {
             return Ok(false);
         }
@@ -155,8 +155,8 @@ impl KeyRotation {
     }
 }
 
-/// Brings the keys of tables into use that are encrypted by default. One that is missing is told of
-/// until it is there: nothing waits for it.
+/// Makes the keys of tables that are encrypted by default current. A missing key is reported until
+/// it exists; nothing waits for it.
 fn note_missing_keys(core: &Core) -> Result<()> {
     const PLACE: &str = "keys of encrypted tables";
     let errors = core.health.background_errors();
@@ -169,7 +169,7 @@ fn note_missing_keys(core: &Core) -> Result<()> {
 }
 
 impl State {
-    /// Whether to ask the key service, which counts as done then.
+    /// Returns whether to ask the key service now; if so, counts the request as made.
     fn is_time_to_ask(&mut self, now_ns: u64) -> bool {
         let is_time = self.asked_at_ns.is_none_or(|asked_ns| now_ns.saturating_sub(asked_ns) >= ASK_EVERY_NS);
         if is_time {
@@ -178,13 +178,13 @@ impl State {
         is_time
     }
 
-    /// After a pass that has left some.
+    /// Schedules the next pass after an incomplete one.
     fn leave(&mut self, now_ns: u64) {
         self.retry_after_ns = (self.retry_after_ns * 2).clamp(RETRY_AFTER_NS, RETRY_AFTER_NS_MAX);
         self.retry_at_ns = now_ns.saturating_add(self.retry_after_ns);
     }
 
-    /// Whether to give space back on a full disk, which counts as done then.
+    /// Returns whether to free space on a full disk now; if so, counts it as done.
     fn may_give_back(&mut self, now_ns: u64) -> bool {
         let may = now_ns >= self.give_back_at_ns;
         if may {
@@ -203,12 +203,12 @@ impl State {
         self.done_with == Some(changes) && self.to_forget.is_none()
     }
 
-    /// The keys of images, if others may be forgotten that nothing else needs: once after each
-    /// checkpoint, until that is done.
+    /// Returns the keys of images if keys may be forgotten: once after each checkpoint, until all
+    /// unneeded keys are forgotten.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
         let served_meanwhile = planted::is_on("encryption: forget keys that served meanwhile");
         if changes != self.began_with && !served_meanwhile {
-            // Of these the pass does not know. The next one does.
+            // The pass does not know the keys added since it began. The next pass will.
             self.to_forget = None;
         }
         let to_forget = self.to_forget.as_mut().filter(|to_forget| to_forget.tried_at != epoch)?;

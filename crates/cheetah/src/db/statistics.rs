@@ -1,5 +1,5 @@
-//! Statistics of indexes, as callers see them: the preparations, and ANALYZE TABLE. Invariants: at
-//! the head of [`super::taking_statistics`].
+//! Statistics of indexes, as callers see them: the preparation, and ANALYZE TABLE. The invariants
+//! are in [`super::taking_statistics`].
 
 use super::{taking_statistics, Db};
 use crate::base::Result;
@@ -8,9 +8,9 @@ use crate::table::{KeyEncoding, StatisticsOptions, Table};
 use std::sync::Arc;
 
 impl Db {
-    /// Tells how keys of a table are encoded, for each of its indexes, and the statistics options
-    /// of its definition. To be called when somebody opens the table: from now on statistics are
-    /// taken of it in the background when it has none, and when a tenth of its rows has changed.
+    /// Sets how keys of a table are encoded, for each of its indexes, and the statistics options of
+    /// its definition. To be called when the table is opened: from now on the background takes
+    /// statistics of the table if it has none, and whenever a tenth of its rows has changed.
     pub fn describe_keys(&self, table: &Arc<Table>, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         let core = &self.0.core;
         table.describe_keys(keys, options);
@@ -21,18 +21,18 @@ impl Db {
         }
     }
 
-    /// Sets whether statistics are taken by themselves, and how many places of each index are
-    /// looked at, where the definition of a table does not say.
+    /// Sets whether the background takes statistics by itself, and the number of places sampled in
+    /// each index, for tables whose definitions do not say.
     pub fn set_statistics(&self, by_themselves: bool, places: u32) {
         self.0.core.statistics.set(by_themselves, places);
         self.0.background.call();
     }
 
-    /// Takes statistics of all indexes of a table by samples and keeps them; durable on return. The
-    /// caller's transaction should have a lock on the table. Reads about as many pages of each
-    /// index as places are to be looked at, and a few dozen; then up to 96 more, to try
-    /// dictionaries of what the indexes have now. `Unsupported` when nobody has
-    /// [described](Self::describe_keys) its keys.
+    /// Takes statistics of all indexes of a table by samples and stores them; durable on return.
+    /// The caller's transaction should have a lock on the table. For each index, reads about as
+    /// many pages as places to sample, and a few dozen more; then up to 96 further pages to try
+    /// dictionaries for the present contents. Fails with `Unsupported` if the table's keys were not
+    /// [described](Self::describe_keys).
     pub fn analyze_table(&self, table: &Arc<Table>) -> Result<()> {
         let (core, table) = (&self.0.core, table.newest());
         let found = taking_statistics::take(core, table, &mut || Ok(()))?;
@@ -43,11 +43,11 @@ impl Db {
     }
 }
 
-/// Tries whether dictionaries of what the indexes have now pay. The statistics are there whatever
-/// comes of it.
+/// Tries whether dictionaries for the present contents of the indexes pay. The statistics are
+/// already stored, whatever the result.
 fn refresh_dictionaries(core: &Core, table: &Table) -> Result<()> {
     for (_, index) in table.indexes().iter().enumerate().filter(|(no, _)| !table.is_disabled(*no)) {
-        // Between two of them the table may be dropped.
+        // The table may be dropped between two trials.
         let Ok(_usage) = table.use_it() else { return Ok(()) };
         core.pool.trial(index.tree).run_in_passing()?;
     }

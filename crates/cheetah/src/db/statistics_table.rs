@@ -1,5 +1,5 @@
-//! The table of the engine's own that keeps the statistics of indexes.
-//! Invariants: I1 and I2 at the head of [`super::taking_statistics`].
+//! The engine's own table that stores the statistics of indexes. Invariants: I1 and I2 in
+//! [`super::taking_statistics`].
 
 use super::fulltext::is_removed_words;
 use super::{own_tables, Read, Transaction};
@@ -12,27 +12,27 @@ use crate::table::{NewRow, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// Name of the statistics table; no database of the server can be called so.
+/// The name of the statistics table; no database of the server can have such a name.
 const NAME: &str = "#statistics";
 
-/// Whether the table is one of the engine's own whose rows come and go: it gets no dictionaries, as
-/// nobody could take them away again.
+/// Returns whether the table is one of the engine's own tables that are written and emptied in
+/// normal operation: they get no dictionaries, because nothing could remove a dictionary again.
 pub(in crate::db) fn is_internal(table: &Table) -> bool {
     table.name() == NAME || is_removed_words(table)
 }
 
-/// The table, if there is one.
+/// Returns the table, if it exists.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, NAME)
 }
 
-/// The table, created if it does not exist: blocks for I/O then.
+/// Returns the table. Creates it if it does not exist, which blocks for I/O.
 pub(super) fn table(core: &Core) -> Result<Arc<Table>> {
     own_tables::existing_or_new(core, NAME, RowFormatVersion::opaque(), KEY_BYTES as u32)
 }
 
-/// Puts statistics of indexes, by their numbers, into the table; those of other indexes of the same
-/// table go.
+/// Writes statistics of indexes, given by ID, into the table, and deletes those of other indexes of
+/// the same table.
 pub(super) fn replace(
     txn: &mut Transaction,
     kept: &Arc<Table>,
@@ -41,7 +41,7 @@ pub(super) fn replace(
 ) -> Result<()> {
     let is_found = |key: &[u8]| found.iter().any(|(number, _)| statistics_key(table, *number) == key);
     for key in keys_of(txn, kept, table)?.iter().filter(|key| !is_found(key)) {
-        // Somebody else may have done so.
+        // Another transaction may have deleted it.
         if txn.get(kept, key, Read::Exclusive, &mut Vec::new())? {
             txn.delete(kept, key, &[])?;
         }
@@ -60,7 +60,7 @@ pub(super) fn replace(
     Ok(())
 }
 
-/// The keys of what is kept of a table.
+/// Returns the keys under which statistics of a table are stored.
 fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<Vec<Vec<u8>>> {
     let mut cursor = txn.cursor(kept, 0, Read::Consistent)?;
     let mut keys = Vec::new();
@@ -72,13 +72,12 @@ fn keys_of(txn: &mut Transaction, kept: &Arc<Table>, table: TableId) -> Result<V
     Ok(keys)
 }
 
-/// Gives the open tables their statistics, and removes those of dropped tables. For the startup of
-/// a database.
+/// Gives the open tables their statistics, and removes those of dropped tables, at startup.
 pub(in crate::db) fn load(core: &Arc<Core>) -> Result<()> {
     let Some(kept) = existing(core) else { return Ok(()) };
     let mut txn = Transaction::new(Arc::clone(core));
-    // A transaction that a crash has interrupted may keep a row locked: then its table's are
-    // removed another time.
+    // A transaction that a crash interrupted may keep a row locked: then the statistics of its
+    // table are removed at a later startup.
     txn.set_lock_wait(0);
     match read(core, &mut txn, &kept).and_then(|()| txn.commit()) {
         Err(Error::LockTimeout) => Ok(()),

@@ -1,17 +1,17 @@
-//! Statistics of indexes: taken when somebody asks for them (ANALYZE TABLE), and by themselves in
-//! the background; kept with the open table, and written into a table of the engine's own.
+//! Statistics of indexes: taken by ANALYZE TABLE, and by themselves in the background; kept with
+//! the open table, and stored in a table of the engine's own.
 //!
 //! Invariants
-//!   I1  A row of the statistics table belongs to an index by the number of its table and its own
-//!       there, neither of which is used again: a new one has no statistics, a renamed one keeps
-//!       them. Rows that a dropped table leaves behind are removed by the background; at a startup,
-//!       too, in case of a crash.
-//!   I2  Statistics are hints. When they cannot be read, an index has none.
-//!   I3  Nobody waits for those that are taken by themselves. They take no lock but of their own
-//!       rows, for the moment of writing these; a table is used for a look at a time (I1 of
-//!       [`crate::table::analyze`]); their reads from disk count as work of the background; and
-//!       their commit does not make the log durable. After a crash older ones are there, or none.
-//!   I4  None are taken from the moment on when the database shuts down.
+//!   I1  A row of the statistics table belongs to an index by the table's ID and the index's ID
+//!       within the table. Neither is ever reused: a new index has no statistics, a renamed one
+//!       keeps them. The background removes the rows of dropped tables; so does a startup, in case
+//!       of a crash.
+//!   I2  Statistics are hints. If they cannot be read, an index has none.
+//!   I3  No thread waits for statistics that are taken by themselves. They lock only their own
+//!       rows, and only while these are written; a table is in use only during one sample at a time
+//!       (I1 of [`crate::table::analyze`]); their page reads count as background I/O; and their
+//!       commit does not make the log durable. After a crash older statistics, or none, are found.
+//!   I4  No statistics are taken once the database is shutting down.
 
 use super::{statistics_table, Transaction};
 use crate::base::{planted, reach, Error, Result, TableId};
@@ -22,17 +22,17 @@ use crate::table::Table;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// How often a pause looks whether the database shuts down.
+/// The interval at which a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// Pages that one look at an index may have read: reads of others meanwhile are not counted beyond
-/// this.
+/// The maximum number of page reads counted for one sample of an index. The count includes reads of
+/// other threads.
 const READS_PER_LOOK_MAX: u64 = 8;
 
 /// Statistics of indexes, by position.
 pub(super) type Found = Vec<(usize, IndexStatistics)>;
 
-/// Takes the statistics that are due of one table, or removes those of one that has gone; whether
-/// there was any. `ends`: whether the database shuts down (I4).
+/// Takes the due statistics of one table, or removes those of one dropped table. Returns whether
+/// there was such a table. `ends` is set when the database shuts down (I4).
 pub(in crate::db) fn step(core: &Arc<Core>, ends: &AtomicBool) -> Result<bool> {
     if ends.load(Relaxed) {
         return Ok(false);
@@ -47,8 +47,8 @@ pub(in crate::db) fn step(core: &Arc<Core>, ends: &AtomicBool) -> Result<bool> {
     let Some(table) = due.and_then(|id| core.catalog.by_id(id)) else { return Ok(false) };
     match take_by_themselves(core, &table, ends) {
         Ok(()) => Ok(true),
-        // The table has gone or changed, or the database shuts down; or somebody else writes
-        // statistics of the same table.
+        // The table was dropped or altered, the database is shutting down, or another transaction
+        // writes statistics of the same table.
         Err(Error::NoSuchTable(_) | Error::Interrupted | Error::LockTimeout | Error::Locked) => Ok(true),
         Err(error) => {
             table.put_statistics_off(now_ns);
@@ -68,14 +68,14 @@ fn take_by_themselves(core: &Arc<Core>, table: &Arc<Table>, ends: &AtomicBool) -
         true => txn.commit()?,
         false => txn.commit_lazily()?,
     }
-    // It may have gone before there were rows to be removed.
+    // The table may have been dropped before its rows could be removed.
     if core.catalog.by_id(table.id()).is_none() {
         core.forget_statistics(table);
     }
     Ok(())
 }
 
-/// Takes statistics of all indexes, and has the open table know them.
+/// Takes statistics of all indexes, and gives them to the open table.
 pub(super) fn take(core: &Core, table: &Table, go_on: &mut GoOn<'_>) -> Result<Found> {
     let encodings = table.key_encodings()?;
     let places = core.statistics.places(table.statistics_options().places);
@@ -98,7 +98,7 @@ pub(super) fn write(
     if table.id().is_temporary() || table.statistics_options().is_temporary {
         return Ok(());
     }
-    // An index whose number does not fit is left out, and has no statistics after the next startup.
+    // An index whose ID does not fit is left out, and has no statistics after the next startup.
     let numbered = found.iter().filter_map(|(index_no, statistics)| {
         let number = u16::try_from(table.number_of(*index_no)).ok()?;
         Some((number, statistics))
@@ -113,13 +113,13 @@ fn remove(core: &Arc<Core>, table: TableId) -> Result<()> {
     txn.set_lock_wait(0);
     let removed = statistics_table::replace(&mut txn, &kept, table, &[]).and_then(|()| txn.commit_lazily());
     match removed {
-        // Somebody is about to write them: the next startup removes them.
+        // Another transaction is about to write them: the next startup removes them.
         Err(Error::LockTimeout | Error::Locked) => Ok(()),
         removed => removed,
     }
 }
 
-/// The rate at which the background reads for statistics (I3).
+/// Limits the rate at which the background reads for statistics (I3).
 struct Pace<'c> {
     core: &'c Core,
     ends: &'c AtomicBool,
@@ -127,13 +127,13 @@ struct Pace<'c> {
 }
 
 impl Pace<'_> {
-    /// Waits for as long as the pages of the last look take. `Interrupted` when the database shuts
-    /// down.
+    /// Pauses for as long as the page reads of the last sample would take at the I/O capacity.
+    /// Fails with `Interrupted` if the database is shutting down.
     fn wait(&mut self) -> Result<()> {
         let Self { core, ends, reads } = *self;
         let count = core.pool.reads_count().saturating_sub(reads).min(READS_PER_LOOK_MAX);
         let pause_ns = count * 1_000_000_000 / u64::from(core.pace.io_capacity()).max(1);
-        // Without threads somebody waits for the step.
+        // Without background threads a caller waits for the step, so there is no pause.
         let mut left_ns = if core.pace.has_threads() { pause_ns } else { 0 };
         while left_ns > 0 && !ends.load(Relaxed) {
             let slice_ns = left_ns.min(LOOK_EVERY_NS);

@@ -1,4 +1,4 @@
-//! The threads of the background: loops around its steps.
+//! The background threads: loops around the background steps.
 
 use super::background::Background;
 use super::rest::Turn;
@@ -9,20 +9,21 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Running threads; dropping ends them and waits for that.
+/// The running threads. Dropping this ends the threads and waits for them.
 pub(in crate::db) struct Threads {
     background: Arc<Background>,
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Threads that read ahead what scans will want: beside a scan, two keep as many processors busy as
-/// most scans can feed.
+/// Threads that read ahead for scans. Two, in addition to a scan, use as many processors as most
+/// scans can feed.
 const READERS: [&str; 2] = ["cheetah-read-1", "cheetah-read-2"];
 
-/// Threads of a startup at most: one thread reads the log for all of them, and cannot feed more.
+/// The maximum number of startup threads: one thread reads the log for all of them, and cannot feed
+/// more.
 const CREW_MAX: usize = 8;
 
-/// The threads of a startup: `count`, or for 0 as many as there are processors.
+/// The threads of a startup: `count`, or, if 0, one for each processor, up to [`CREW_MAX`].
 pub(in crate::db) fn crew(count: u32) -> Crew {
     let threads = match count {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get).min(CREW_MAX),
@@ -31,7 +32,7 @@ pub(in crate::db) fn crew(count: u32) -> Crew {
     Crew { threads, run: run_crew }
 }
 
-/// As [`Crew::run`].
+/// Like [`Crew::run`].
 fn run_crew(threads: usize, serve: &(dyn Fn(usize) + Sync), main: &mut dyn FnMut(usize)) {
     std::thread::scope(|scope| {
         let start = |no: &usize| {
@@ -49,9 +50,9 @@ type Step = fn(&Background) -> Result<bool>;
 struct Job {
     name: &'static str,
     step: Step,
-    /// The event that wakes it before its time, after a step that had nothing to do.
+    /// The event that ends its sleep early, after a step that had nothing to do.
     woken_by: WokenBy,
-    /// Whether a step that did something may have made work for others.
+    /// Whether a step that did something may have made work for other threads.
     leads_to_more: bool,
 }
 
@@ -59,7 +60,7 @@ struct Job {
 enum WokenBy {
     /// Calls of the background, see [`super::rest`].
     Calls,
-    /// These, and writers that have no room.
+    /// Calls of the background, and writers that wait for room.
     CallsAndWriters,
 }
 
@@ -107,16 +108,16 @@ impl Threads {
     }
 }
 
-/// A panic in the background is a broken invariant: nobody works on with what it leaves behind, and
-/// nobody waits for ever for the thread that has ended.
+/// A panic in the background means a broken invariant. The engine is stopped, so that no thread
+/// continues with the broken state, or waits forever for the thread that ended.
 fn run_or_stop(background: &Background, name: &str, body: impl FnOnce(&Background)) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(background))) {
         background.stop_after_panic(name, panic.as_ref());
     }
 }
 
-/// Loops until asked to stop, or until the engine has stopped. The step has noted its other errors;
-/// it is repeated, as the cause may go.
+/// Loops until asked to end, or until the engine has stopped. The step has recorded its other
+/// errors, and is repeated, because the cause may disappear.
 fn run(background: &Background, job: Job, turn: Turn) {
     let mut worked_ns = 0;
     while !background.rest.ends() {
@@ -178,7 +179,7 @@ mod tests {
         assert!(reason.contains("cheetah-clean") && reason.contains("page 7 is gone"), "{reason}");
     }
 
-    /// Threads seem to be there, but nobody makes a checkpoint.
+    /// The engine believes that it has threads, but no thread makes a checkpoint.
     #[test]
     fn a_writer_that_waits_for_room_in_the_log_can_be_interrupted() {
         let env = Env { disk: Arc::new(SimDisk::new()), clock: Arc::new(SimClock::default()) };

@@ -6,16 +6,16 @@ use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Age after which one that nobody writes goes, unless it is set.
+/// The default age after which a snapshot that has not been written is abandoned.
 const AGE_NS_MAX: u64 = 3_600_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;
-/// Where errors of it are noted.
+/// The place under which its errors are recorded.
 pub(in crate::db) const PLACE: &str = "snapshots";
 
-/// A word and a text for the manifest of a snapshot.
+/// A name and a value for the manifest of a snapshot.
 pub type Note = (String, String);
 
-/// A snapshot that was pinned for whoever asks next.
+/// A snapshot that was pinned for the next statement that writes one.
 pub(in crate::db) struct Waiting {
     pub(in crate::db) snapshot: Snapshot,
     pub(in crate::db) notes: Vec<Note>,
@@ -25,14 +25,14 @@ pub(in crate::db) struct Waiting {
 enum Place {
     Empty,
     Taken(Box<Waiting>),
-    /// The one that was there has been given up, for this reason.
+    /// The snapshot was abandoned, for this reason.
     GivenUp(String),
 }
 
-/// See the module.
+/// See the module documentation.
 pub(in crate::db) struct WaitingSnapshot {
     place: Mutex<Place>,
-    /// Those that are to go: the background unlinks what they hold.
+    /// Snapshots to release: the background unlinks the files held for them.
     set_aside: Mutex<Vec<Waiting>>,
     age_ns_max: AtomicU64,
 }
@@ -48,8 +48,8 @@ impl Default for WaitingSnapshot {
 }
 
 impl WaitingSnapshot {
-    /// Gives it up when it is too old; and all that are pinned, when the disk is so full that
-    /// statements are refused and pins hold space.
+    /// Abandons the waiting snapshot if it is too old. Abandons all pinned snapshots if the disk is
+    /// so full that statements are refused, and pins hold space.
     pub(in crate::db) fn step(&self, core: &Core) {
         if !planted::is_on("backup: keep a forgotten pin") {
             self.give_up_old(core);
@@ -78,7 +78,7 @@ impl WaitingSnapshot {
         if !takes_space() {
             return;
         }
-        // A snapshot that nobody will write goes first.
+        // A snapshot that will not be written is released first.
         self.let_go();
         if takes_space() {
             durable.give_up_pins();
@@ -86,8 +86,8 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Drops the one that waits if its pin was given up, and tells of it. One that was pinned since
-    /// then is good.
+    /// Drops the waiting snapshot if its pin was abandoned, and records an error. A snapshot that
+    /// was pinned after that is good.
     pub(in crate::db) fn drop_if_given_up(&self, core: &Core) {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
@@ -109,30 +109,30 @@ impl WaitingSnapshot {
         let errors = core.health.background_errors();
         errors.note(PLACE, &given_up(reason));
         let place = self.place.lock();
-        // A good one may have been pinned since.
+        // A good snapshot may have been pinned since.
         if !matches!(*place, Place::GivenUp(_)) {
             errors.clear(PLACE);
         }
     }
 
-    /// Age in seconds after which it goes; 0: none may wait.
+    /// Sets the age, in seconds, after which the snapshot is abandoned; 0: no snapshot may wait.
     pub(in crate::db) fn set_max_age(&self, seconds: u64) {
         self.age_ns_max.store(seconds.saturating_mul(NS_PER_S), Relaxed);
     }
 
-    /// Whether one may wait.
+    /// Returns whether a snapshot may wait.
     pub(in crate::db) fn may_be(&self) -> bool {
         self.age_ns_max.load(Relaxed) > 0
     }
 
-    /// Nothing could be pinned, for this reason: the next call of [`take`](Self::take) says so.
+    /// Records why no snapshot could be pinned: the next call of [`take`](Self::take) reports it.
     pub(in crate::db) fn give_up(&self, reason: String) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::GivenUp(reason));
         self.put_aside(before);
     }
 
-    /// Takes it away, for the background to let go of: thousands of files may be there for it
-    /// alone, and the caller holds commits up.
+    /// Removes the waiting snapshot and lets the background release its files: there may be
+    /// thousands, and the caller blocks commits.
     pub(in crate::db) fn set_aside(&self) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Empty);
         self.put_aside(before);
@@ -144,26 +144,27 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Lets go of those that were set aside. May take long: it unlinks files.
+    /// Releases the snapshots that were set aside. May take long: it unlinks files.
     pub(in crate::db) fn let_go(&self) {
         let waiting = std::mem::take(&mut *self.set_aside.lock());
         drop(waiting);
     }
 
-    /// Lets go of it, and of those that were set aside.
+    /// Releases the waiting snapshot and those that were set aside.
     pub(in crate::db) fn clear(&self) {
         self.set_aside();
         self.let_go();
     }
 
-    /// Takes the place of the one before, which is set aside.
+    /// Makes `waiting` the waiting snapshot, and sets the previous one aside.
     pub(in crate::db) fn put(&self, core: &Core, waiting: Waiting) {
         let before = std::mem::replace(&mut *self.place.lock(), Place::Taken(Box::new(waiting)));
         self.put_aside(before);
         self.drop_if_given_up(core);
     }
 
-    /// Takes it out. The first call after it was given up fails: the caller means that one.
+    /// Takes the waiting snapshot. The first call after it was abandoned fails, because the caller
+    /// means that snapshot.
     pub(in crate::db) fn take(&self) -> Result<Option<Waiting>> {
         match std::mem::replace(&mut *self.place.lock(), Place::Empty) {
             Place::Empty => Ok(None),
@@ -172,7 +173,7 @@ impl WaitingSnapshot {
         }
     }
 
-    /// Puts it back for another try, unless a newer one is there.
+    /// Puts the snapshot back for another try, unless there is a newer one.
     pub(in crate::db) fn put_back(&self, core: &Core, waiting: Waiting) {
         let mut place = self.place.lock();
         if let Place::Empty = *place {
@@ -182,7 +183,7 @@ impl WaitingSnapshot {
         self.drop_if_given_up(core);
     }
 
-    /// How old it is; 0 without one.
+    /// Returns the age of the waiting snapshot; 0 if there is none.
     pub(in crate::db) fn age_ns(&self, now_ns: u64) -> u64 {
         match &*self.place.lock() {
             Place::Taken(waiting) => now_ns.saturating_sub(waiting.since_ns),
@@ -193,7 +194,7 @@ impl WaitingSnapshot {
 
 fn given_up(reason: &str) -> Error {
     Error::Unsupported {
-        place: "the snapshot pinned for this statement was given up".into(),
-        detail: format!("{reason}; begin the backup again, or repeat the statement for a snapshot of now"),
+        place: "the snapshot pinned for this statement was abandoned".into(),
+        detail: format!("{reason}; begin the backup again, or repeat the statement for a current snapshot"),
     }
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// An open database: a directory with tables.
 ///
-/// Threads of the background write, collect garbage and make checkpoints until it is closed or
-/// dropped. One process at a time can have a directory open. All methods may be called by several
-/// threads.
+/// Background threads write pages, collect garbage and make checkpoints until it is closed or
+/// dropped. Only one process at a time can have a directory open. All methods may be called by
+/// several threads.
 #[derive(Debug)]
 pub struct Database {
     db: Db,
@@ -20,17 +20,17 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the database in the directory `path` with default settings: 128 MiB of memory, and a
-    /// commit is durable when it returns. Creates the directory and the database if they are not
-    /// there. After a crash, recovers all committed transactions and no others.
+    /// Opens the database in the directory `path` with default settings: 128 MiB of memory, and
+    /// commits that are durable when they return. Creates the directory and the database if they do
+    /// not exist. After a crash, recovers all committed transactions and no others.
     ///
-    /// Blocks, and does I/O. Errors: `Io`; `Unsupported` when another process has the database
-    /// open, or when a newer version of the crate has written it; `Corruption`.
+    /// Blocks, and does I/O. Fails with `Io`; with `Unsupported` if another process has the
+    /// database open, or a newer version of the crate wrote it; and with `Corruption`.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Config::default())
     }
 
-    /// As [`open`](Self::open), with other settings. The size of pages and of segments is fixed
+    /// Like [`open`](Self::open), with other settings. The sizes of pages and segments are fixed
     /// when the database is created.
     pub fn open_with(path: impl AsRef<Path>, config: Config) -> Result<Self> {
         let path = path.as_ref();
@@ -42,40 +42,40 @@ impl Database {
         Ok(Self { db, is_closed: false })
     }
 
-    /// Creates an empty table; durable on return. `TableExists` if there is one of that name,
-    /// `Limit` for too many indexes or too long keys.
+    /// Creates an empty table; durable on return. Fails with `TableExists` if a table has this
+    /// name, and with `Limit` for too many indexes or too long keys.
     pub fn create_table(&self, spec: &TableSpec) -> Result<Arc<Table>> {
         self.db.create_table(spec)
     }
 
-    /// The table of that name, or `NoSuchTable`. Does no I/O.
+    /// Returns the table with this name. Fails with `NoSuchTable` if there is none. Does no I/O.
     pub fn table(&self, name: &str) -> Result<Arc<Table>> {
         self.db.table(name)
     }
 
-    /// The names of all tables, sorted.
+    /// Returns the names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.db.table_names()
     }
 
-    /// Drops a table; durable on return. Handles of it answer `NoSuchTable` from then on, and the
-    /// background gives its space back.
+    /// Drops a table; durable on return. Its handles return `NoSuchTable` from then on, and the
+    /// background frees its space.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         self.db.drop_table(name)
     }
 
-    /// Gives a table another name; durable on return.
+    /// Renames a table; durable on return.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         self.db.rename_table(from, to)
     }
 
-    /// A transaction that has done nothing yet. After a commit or a rollback the handle is good for
-    /// the next one. Neither blocks nor does I/O.
+    /// Begins a transaction. After a commit or a rollback the handle can be used for the next one.
+    /// Neither blocks nor does I/O.
     pub fn begin(&self) -> Transaction {
         self.db.begin()
     }
 
-    /// Everything else that the engine can do: sizes, status, backups, loads, checks.
+    /// Returns the engine's full interface: sizes, status, backups, loads, checks.
     pub fn db(&self) -> &Db {
         &self.db
     }
@@ -92,7 +92,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if !self.is_closed {
-            // The next startup recovers whatever a failed checkpoint leaves undone.
+            // The next startup redoes what a failed checkpoint did not write.
             let _ = self.db.close();
         }
     }

@@ -1,13 +1,13 @@
-//! [`Key`]: parts as bytes that sort as the parts do.
+//! [`Key`]: encodes parts as bytes that sort in the order of the parts.
 //!
 //! | part | bytes |
 //! |---|---|
-//! | unsigned integer | 8, the highest first |
+//! | unsigned integer | 8, most significant first |
 //! | signed integer | the same, with the sign bit inverted |
-//! | bytes, text | each 0x00 as 0x00 0xFF, and 0x00 0x01 at the end |
+//! | bytes, string | each 0x00 becomes 0x00 0xFF; 0x00 0x01 follows at the end |
 //!
-//! So the end of a text sorts before any byte that a longer one has in its place (the idea is that
-//! of FoundationDB's tuple layer, with an end that no longer text continues).
+//! So the end of a string sorts before any byte that a longer string has there. (The idea is that
+//! of FoundationDB's tuple layer, with an end mark that no longer string can continue.)
 
 use std::ops::Deref;
 
@@ -15,11 +15,12 @@ const ESCAPED: [u8; 2] = [0x00, 0xFF];
 const END: [u8; 2] = [0x00, 0x01];
 const SIGN_BIT: u64 = 1 << 63;
 
-/// A key of an index, built from parts, first part first.
+/// A key of an index, built from its parts in order.
 ///
 /// All keys of one index must have the same kinds of parts in the same order. A search may leave
-/// out parts at the end: [`Cursor::seek`](crate::db::Cursor::seek) with
-/// [`AtLeast`](crate::db::SeekMode::AtLeast) then finds the first key that begins with those given.
+/// out trailing parts: [`Cursor::seek`](crate::db::Cursor::seek) with
+/// [`AtLeast`](crate::db::SeekMode::AtLeast) then finds the first key that begins with the given
+/// parts.
 ///
 /// ```
 /// use cheetah::Key;
@@ -32,7 +33,7 @@ const SIGN_BIT: u64 = 1 << 63;
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// A key without parts.
+    /// Creates a key without parts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,7 +49,7 @@ impl Key {
         self.unsigned(value.into() as u64 ^ SIGN_BIT)
     }
 
-    /// Appends bytes: two more than there are, and one for each 0x00.
+    /// Appends bytes. The encoding has two bytes more, and one more for each 0x00.
     pub fn bytes(mut self, value: &[u8]) -> Self {
         for &byte in value {
             match byte {
@@ -60,7 +61,7 @@ impl Key {
         self
     }
 
-    /// Appends a text, which sorts by its UTF-8 bytes; otherwise as [`bytes`](Self::bytes).
+    /// Appends a string, which sorts by its UTF-8 bytes; otherwise like [`bytes`](Self::bytes).
     pub fn text(self, value: &str) -> Self {
         self.bytes(value.as_bytes())
     }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use cheetah_io::rng::Rng;
 
-    /// Bytes that are on users' disks.
+    /// The encoding is stored on users' disks.
     #[test]
     fn the_encoding_does_not_change() {
         assert_eq!(*Key::from(0x0102_u64), [0, 0, 0, 0, 0, 0, 1, 2]);

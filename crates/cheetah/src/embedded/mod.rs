@@ -2,9 +2,11 @@
 //! encodes.
 //!
 //! Invariants
-//!   I1  A [`Database`] has its threads from `open` to `close`, and is closed when it is dropped.
-//!   I2  Of two [`Key`]s with the same kinds of parts none is the beginning of the other, and their
-//!       bytes sort as their parts do. Their encoding never changes: it is on users' disks.
+//!   I1  A [`Database`] has background threads from `open` to `close`, and is closed when it is
+//!       dropped.
+//!   I2  Of two different [`Key`]s with the same kinds of parts, neither is a prefix of the other,
+//!       and their bytes sort in the order of their parts. The encoding never changes: it is on
+//!       users' disks.
 
 mod database;
 mod key;

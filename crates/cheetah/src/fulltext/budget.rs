@@ -2,11 +2,12 @@
 
 use crate::base::{Error, Result, SearchProblem};
 
-/// More is never allowed: rows and hits have numbers of four bytes, and take more than eight each.
+/// The highest possible limit: rows and hits have IDs of four bytes, and each takes more than eight
+/// bytes.
 const LIMIT_BYTES_MAX: u64 = 32 << 30;
 
-/// Counts what a query has stored, and refuses more than the limit. Vectors that grow may have
-/// taken up to twice as much.
+/// Counts what a query has stored, and refuses more than the limit. Growing vectors may have
+/// allocated up to twice as much.
 #[derive(Debug)]
 pub(super) struct Budget {
     used_bytes: u64,
@@ -21,7 +22,7 @@ impl Budget {
     /// Counts bytes before they are stored.
     ///
     /// # Errors
-    /// [`Error::Search`] when they are too many.
+    /// Fails with [`Error::Search`] if the limit is exceeded.
     pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
         self.used_bytes += bytes as u64;
         if self.used_bytes <= self.limit_bytes {
@@ -37,7 +38,7 @@ impl Budget {
         })
     }
 
-    /// Counts bytes that are given back.
+    /// Counts bytes that are freed.
     pub(super) fn give_back(&mut self, bytes: usize) {
         self.used_bytes = self.used_bytes.saturating_sub(bytes as u64);
     }

@@ -1,10 +1,10 @@
-//! Numbers for rows: a row gets one when it is first seen, and keeps it for the query.
+//! IDs for rows: a row gets an ID when the query first sees it, and keeps it during the query.
 
 use super::budget::Budget;
 use crate::base::Result;
 use std::hash::{BuildHasher, RandomState};
 
-/// A slot of the hash table. Number `u32::MAX` says that it is empty.
+/// A slot of the hash table. The number `u32::MAX` marks an empty slot.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u32,
@@ -14,21 +14,20 @@ struct Slot {
 const EMPTY: Slot = Slot { hash: 0, number: u32::MAX };
 const SLOTS_MIN: usize = 64;
 
-/// Bytes of a row beside its key: where the key ends, and four thirds of a slot or more.
+/// The bytes of a row besides its key: the end of the key, and at least four thirds of a slot.
 const ROW_BYTES: usize = size_of::<usize>() + 2 * size_of::<Slot>();
 
-/// The rows that a query has seen, by number and by key. Users choose keys, so the hash has a
-/// secret.
+/// The rows that a query has seen, by ID and by key. Users choose keys, so the hash has a secret.
 #[derive(Debug)]
 pub(super) struct Documents {
     keys: Vec<u8>,
     /// Where each key ends in `keys`.
     ends: Vec<usize>,
-    /// A power of two of slots, at most three quarters in use; the one that a hash asks for, or the
-    /// next free one.
+    /// A power of two of slots, at most three quarters of them in use. A key is in the slot that
+    /// its hash selects, or in the next free one.
     slots: Vec<Slot>,
-    /// The row after the one that was added or found last. Words have their rows in the same order,
-    /// so it is often the next one.
+    /// The row after the one that was added or found last. All words have their rows in the same
+    /// order, so the next row is often this one.
     next: u32,
     secret: RandomState,
 }
@@ -39,7 +38,7 @@ impl Documents {
         Self { keys: Vec::new(), ends: Vec::new(), slots, next: 0, secret: RandomState::new() }
     }
 
-    /// How many rows have a number; they are the numbers below.
+    /// Returns the number of rows, whose IDs are the numbers below it.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -51,15 +50,15 @@ impl Documents {
         &self.keys[start..self.ends[number]]
     }
 
-    /// The number of a row that was seen.
+    /// Returns the ID of a row, if it was seen before.
     pub(super) fn find(&self, key: &[u8]) -> Option<u32> {
         self.look(key, self.hash(key)).ok()
     }
 
-    /// The number of a row, a new one if it was not seen yet.
+    /// Returns the ID of a row; assigns a new one if the row was not seen before.
     ///
     /// # Errors
-    /// That of the budget.
+    /// Those of the budget.
     pub(super) fn add(&mut self, key: &[u8], budget: &mut Budget) -> Result<u32> {
         if (self.next as usize) < self.ends.len() && self.key(self.next) == key {
             self.next += 1;
@@ -90,7 +89,7 @@ impl Documents {
         self.secret.hash_one(key) as u32
     }
 
-    /// The number of the key, or the slot where it would go.
+    /// Returns the ID of the key, or the slot where it would be inserted.
     fn look(&self, key: &[u8], hash: u32) -> std::result::Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut place = hash as usize & mask;

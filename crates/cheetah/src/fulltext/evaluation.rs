@@ -1,11 +1,12 @@
-//! Evaluates an expression: which rows it matches, with which hits.
+//! Evaluates an expression: determines which rows match it, with which hits.
 //!
 //! Invariants
-//!   - Groups are evaluated one after the other. In a group, required and excluded parts wait until
-//!     all others are through; required ones come first.
-//!   - A list of hits never changes. It gets longer at its front, so lists may share their ends.
-//!   - While something required is looked for, the rows that match go into a set of their own,
-//!     which then takes the place of the other.
+//! - Groups are evaluated one after the other. Within a group, required and excluded parts are
+//!   evaluated after all others, the required ones first.
+//! - A list of hits never changes, except that it grows at its front, so lists may share their
+//!   ends.
+//! - While a required part is evaluated, the matching rows are collected in a set of their own,
+//!   which then replaces the previous set.
 
 use super::budget::Budget;
 use super::documents::Documents;
@@ -19,19 +20,19 @@ use crate::base::Result;
 /// A word that matched a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
-    /// The number of the word.
+    /// The ID of the word.
     pub(super) word: u32,
-    /// How often it stands in the row.
+    /// The number of times that the word occurs in the row.
     pub(super) frequency: u32,
     /// The next hit of the row.
     pub(super) next: u32,
 }
 
-/// How far a list of hits is searched for a word before the word is added once more. Ranks count
-/// each word once all the same; this keeps short what a query says a thousand times.
+/// How far a list of hits is searched for a word before the word is added again. Ranks count each
+/// word only once anyway; this keeps the list short if a query repeats a word a thousand times.
 const LOOK_BACK: usize = 64;
 
-/// The finds of a query so far.
+/// What a query has found so far.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) budget: Budget,
@@ -39,13 +40,13 @@ pub(super) struct State {
     pub(super) words: Words,
     /// All hits of all rows, as lists.
     pub(super) hits: Vec<Hit>,
-    /// The rows that match what was evaluated of the innermost expression.
+    /// The rows that match the evaluated part of the innermost expression.
     pub(super) results: Results,
-    /// Those that match what is required at the moment.
+    /// The rows that match the required part that is being evaluated.
     required: Option<Results>,
-    /// Whether something was required in the innermost expression.
+    /// Whether the innermost expression has had a required part.
     has_required: bool,
-    /// Empty sets, to be used again.
+    /// Empty sets for reuse.
     spare: Vec<Results>,
 }
 
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// The number of a row that matches, or `None` if that cannot make a difference.
+    /// Returns the ID of a matching row, or `None` if the row cannot affect the result.
     pub(super) fn document(&mut self, key: &[u8], operator: Operator) -> Result<Option<u32>> {
         let may_add = match operator {
             Operator::Any | Operator::Lower | Operator::Higher => true,
@@ -76,7 +77,7 @@ impl State {
         Ok(self.documents.find(key).filter(|document| self.results.contains(*document)))
     }
 
-    /// A row matches: applies the operator to it. `rank` is that of a sub-expression.
+    /// Applies the operator to a matching row. `rank` is that of a sub-expression.
     pub(super) fn apply(&mut self, document: u32, rank: f32, operator: Operator) -> Result<()> {
         match operator {
             Operator::Any => self.add(document, rank)?,
@@ -121,7 +122,7 @@ impl State {
         }
     }
 
-    /// A word matches a row, which may be in the set.
+    /// Adds a hit of a word to a row, if the row is in the set.
     pub(super) fn add_hit(&mut self, document: u32, word: u32, frequency: u32) -> Result<()> {
         let required = self.required.as_mut().and_then(|set| set.get_mut(document));
         let Some(entry) = required.or_else(|| self.results.get_mut(document)) else { return Ok(()) };
@@ -147,7 +148,7 @@ impl State {
         Ok(())
     }
 
-    /// Words match a row, which may be in the set, in this order.
+    /// Records the matches of these words in a row, in this order, if the row is in the set.
     pub(super) fn note_matches(&mut self, document: u32, words: &[u32]) {
         let is_required = self.required.as_ref().is_some_and(|set| set.contains(document));
         if is_required || self.results.contains(document) {
@@ -155,7 +156,7 @@ impl State {
         }
     }
 
-    /// Adds a list of hits to a row, which may be in the set. Their words were noted.
+    /// Adds a list of hits, whose words were recorded, to a row, if the row is in the set.
     pub(super) fn add_hits(&mut self, document: u32, mut hits: u32) -> Result<()> {
         let required = self.required.as_mut().and_then(|set| set.get_mut(document));
         let Some(entry) = required.or_else(|| self.results.get_mut(document)) else { return Ok(()) };
@@ -179,12 +180,12 @@ impl State {
         self.spare.push(set);
     }
 
-    /// Something required is looked for.
+    /// Begins to evaluate a required part.
     fn start_required(&mut self) {
         self.required = Some(self.take_set());
     }
 
-    /// Only what is required stays.
+    /// Keeps only the rows that match the required part.
     fn end_required(&mut self) {
         if let Some(required) = self.required.take() {
             let before = std::mem::replace(&mut self.results, required);
@@ -192,7 +193,8 @@ impl State {
         }
     }
 
-    /// Whether nothing can come of looking for a word: it is not looked for, and does not count.
+    /// Returns whether a search for a word cannot change the result: then it is skipped, and the
+    /// word does not count.
     fn is_ignored(&self, operator: Operator) -> bool {
         match operator {
             Operator::Required => self.has_required && self.results.is_empty(),
@@ -201,7 +203,7 @@ impl State {
         }
     }
 
-    /// A posting of a word that is looked for.
+    /// Handles a posting of a word that is searched for.
     pub(super) fn posting(
         &mut self,
         key: &[u8],
@@ -219,7 +221,7 @@ impl State {
     }
 }
 
-/// The number of a new hit.
+/// Returns the ID of a new hit.
 pub(super) fn hit_number(len: usize) -> u32 {
     let number = u32::try_from(len).unwrap_or(NO_HITS);
     assert!(number < NO_HITS, "a query has fewer hits: its memory ends first");
@@ -229,8 +231,8 @@ pub(super) fn hit_number(len: usize) -> u32 {
 /// Evaluates an expression into `state.results`.
 ///
 /// # Errors
-/// [`Error::Search`](crate::base::Error::Search) when a phrase has too many words, and when the
-/// memory does not suffice; those of the source.
+/// [`Error::Search`](crate::base::Error::Search) if a phrase has too many words, or if the memory
+/// limit is exceeded; those of the source.
 pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut impl Source) -> Result<()> {
     for group in &expression.groups {
         for item in group {
@@ -245,8 +247,8 @@ pub(super) fn evaluate(expression: &Expression, state: &mut State, source: &mut 
     Ok(())
 }
 
-/// Evaluates an item that does not wait: everything but a single required or excluded part. Several
-/// words in one piece do not wait either.
+/// Evaluates an item that does not wait: everything except a single required or excluded part.
+/// Several words in one piece do not wait, either.
 fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     if let Operand::Terms(terms) = &item.operand {
         return terms.iter().try_for_each(|term| evaluate_term(term, item.operator, state, source));
@@ -260,7 +262,7 @@ fn evaluate_now(item: &Item, state: &mut State, source: &mut impl Source) -> Res
 fn evaluate_operand(item: &Item, state: &mut State, source: &mut impl Source) -> Result<()> {
     match &item.operand {
         Operand::Term(term) => evaluate_term(term, item.operator, state, source),
-        Operand::Terms(_) => Ok(()), // they do not wait: `evaluate_now` has evaluated them
+        Operand::Terms(_) => Ok(()), // `evaluate_now` has already evaluated them
         Operand::Phrase(text, distance) => {
             if item.operator == Operator::Required {
                 state.start_required();
@@ -273,7 +275,7 @@ fn evaluate_operand(item: &Item, state: &mut State, source: &mut impl Source) ->
     }
 }
 
-/// After the required part, whose rows are in its set.
+/// Ends the evaluation of a required part, whose rows are in its own set.
 fn after(operator: Operator, state: &mut State) {
     if operator == Operator::Required {
         state.end_required();
@@ -293,8 +295,8 @@ fn evaluate_term(term: &Term, operator: Operator, state: &mut State, source: &mu
     Ok(())
 }
 
-/// Looks for a word, or for all that begin so. A word that the index leaves out may equal one that
-/// it has: the words left out do not go by the collation.
+/// Searches for a word, or for all words that begin with it. A word that the index leaves out may
+/// equal an indexed one, because the collation does not apply to stop words.
 pub(super) fn search_word(
     word: u32,
     is_prefix: bool,
@@ -311,7 +313,7 @@ pub(super) fn search_word(
     }
 }
 
-/// Evaluates a sub-expression on its own, and then applies the operator to each row of it.
+/// Evaluates a sub-expression on its own, and then applies the operator to each of its rows.
 fn evaluate_inner(
     inner: &Expression,
     operator: Operator,

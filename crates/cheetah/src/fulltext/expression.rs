@@ -1,24 +1,24 @@
-//! A query as it was understood.
+//! A parsed query.
 
 /// The operator before a term, a phrase or a sub-expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
-    /// Nothing: rows that match are added.
+    /// No operator: matching rows are added.
     Any,
-    /// `+`: only rows that match stay.
+    /// `+`: only matching rows are kept.
     Required,
-    /// `-`: rows that match go.
+    /// `-`: matching rows are removed.
     Excluded,
-    /// `~`: rows that match and are there already rank lower.
+    /// `~`: matching rows that are already in the result rank lower.
     Negated,
-    /// `<`: rows that match are added, and rank lower.
+    /// `<`: matching rows are added, and rank lower.
     Lower,
-    /// `>`: rows that match are added, and rank higher.
+    /// `>`: matching rows are added, and rank higher.
     Higher,
 }
 
 impl Operator {
-    /// Whether it has to wait until all others of its group are through.
+    /// Returns whether it has to wait until all other operators of its group are evaluated.
     pub(super) fn waits(self) -> bool {
         matches!(self, Operator::Required | Operator::Excluded)
     }
@@ -29,7 +29,7 @@ impl Operator {
 pub(super) struct Term {
     /// Its weights.
     pub(super) weights: Vec<u8>,
-    /// Whether all words are meant that begin so.
+    /// Whether all words with this prefix match.
     pub(super) is_prefix: bool,
 }
 
@@ -38,9 +38,9 @@ pub(super) struct Term {
 pub(super) enum Operand {
     /// One word.
     Term(Term),
-    /// Several words that stand in one piece in the query: `well-known.example`.
+    /// Several words in one piece of the query: `well-known.example`.
     Terms(Vec<Term>),
-    /// A text in quotes, and the distance after `@`. 0 and `None` are the same.
+    /// A string in quotes, and the distance after `@`. A distance of 0 equals `None`.
     Phrase(Vec<u8>, Option<u64>),
     /// The content of parentheses.
     Expression(Expression),
@@ -55,12 +55,11 @@ pub(super) struct Item {
     pub(super) operand: Operand,
 }
 
-/// A list of items. Every parenthesis begins a new group, and groups are evaluated one after the
-/// other.
+/// A list of items. Every parenthesis begins a new group. Groups are evaluated one after the other.
 #[derive(Default, Debug)]
 pub(super) struct Expression {
-    /// The groups; none of them need have an item.
+    /// The groups; a group may be empty.
     pub(super) groups: Vec<Vec<Item>>,
-    /// How deep sub-expressions are nested in it.
+    /// The nesting depth of its sub-expressions.
     pub(super) depth: usize,
 }

@@ -1,17 +1,17 @@
-//! The pieces of a query.
+//! Splits a query into tokens.
 
-/// A piece of a query.
+/// A token of a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Token<'q> {
     /// An operator, a parenthesis, `*` or `@`.
     Mark(u8),
-    /// Digits alone; only in boolean mode.
+    /// Digits only; only in boolean mode.
     Number(&'q [u8]),
-    /// Text that is not in quotes: a word, or several.
+    /// Text outside of quotes: one or more words.
     Term(&'q [u8]),
     /// The text between two quotes, without them.
     Text(&'q [u8]),
-    /// Nothing follows.
+    /// The end of the query.
     End,
 }
 
@@ -28,7 +28,7 @@ impl Token<'_> {
     }
 }
 
-/// Takes pieces off a query, byte by byte, whatever its character set.
+/// Takes tokens off a query, byte by byte, whatever its character set.
 #[derive(Debug)]
 pub(super) struct Lexer<'q> {
     rest: &'q [u8],
@@ -40,8 +40,8 @@ impl<'q> Lexer<'q> {
         Self { rest: query, is_boolean }
     }
 
-    /// The next piece. Between pieces, spaces, tabs and line breaks are skipped, and characters
-    /// that cannot begin one: `%`, and a quote that has no partner in its line.
+    /// Returns the next token. Between tokens, skips spaces, tabs, line breaks, and characters that
+    /// cannot begin a token: `%`, and a quote without a closing quote in the same line.
     pub(super) fn next(&mut self) -> Token<'q> {
         while let Some(first) = self.rest.first() {
             let blank_len = self.len_of(|byte| matches!(byte, b' ' | b'\t'));
@@ -73,7 +73,7 @@ impl<'q> Lexer<'q> {
         Token::End
     }
 
-    /// The next piece, which stays.
+    /// Returns the next token without consuming it.
     pub(super) fn peek(&self) -> Token<'q> {
         Lexer { rest: self.rest, is_boolean: self.is_boolean }.next()
     }
@@ -82,13 +82,13 @@ impl<'q> Lexer<'q> {
         byte == b'*' || (self.is_boolean && b"()+-<>~@".contains(&byte))
     }
 
-    /// Whether a term may have the byte. Tabs are allowed in terms.
+    /// Returns whether a term may contain the byte. Tabs are allowed in terms.
     fn is_of_term(&self, byte: u8) -> bool {
         let ends_it = matches!(byte, b'"' | b' ' | b'\n' | b'%') || (self.is_boolean && self.is_mark(byte));
         !ends_it
     }
 
-    /// How many bytes from here on are of a kind.
+    /// Returns the number of leading bytes of a kind.
     fn len_of(&self, is_of: impl Fn(u8) -> bool) -> usize {
         self.rest.iter().position(|byte| !is_of(*byte)).unwrap_or(self.rest.len())
     }
@@ -99,7 +99,7 @@ impl<'q> Lexer<'q> {
         taken
     }
 
-    /// A text in quotes; without a partner in the line, only the quote is taken.
+    /// Takes a string in quotes. Without a closing quote in the same line, takes only the quote.
     fn take_text(&mut self) -> Option<&'q [u8]> {
         self.take(1);
         let len = self.len_of(|byte| !matches!(byte, b'"' | b'\n'));

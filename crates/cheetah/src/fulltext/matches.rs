@@ -1,24 +1,25 @@
-//! The finds of a query.
+//! The result of a query.
 
 use super::documents::Documents;
 
 /// The rows that match a query, with their ranks. No method does I/O.
 ///
-/// Rows are sorted as far as somebody reads them: the first costs as much as looking at all, each
-/// further one little.
+/// Rows are sorted only as far as they are read: the first row costs as much as a scan of all, each
+/// further row little.
 #[derive(Debug)]
 pub struct Matches {
     documents: Documents,
-    /// By number of the row; not a number for those that do not match.
+    /// By row ID; NaN for rows that do not match.
     ranks: Vec<f32>,
-    /// A heap, with the best row at its front, and then the rows that were read, the best last.
+    /// A heap with the best row at its front, followed by the rows already read, with the best
+    /// last.
     rows: Vec<u32>,
-    /// How many rows were read.
+    /// The number of rows read.
     read_count: usize,
 }
 
 impl Matches {
-    /// No row.
+    /// An empty result.
     pub(super) fn none() -> Self {
         Self { documents: Documents::new(), ranks: Vec::new(), rows: Vec::new(), read_count: 0 }
     }
@@ -31,24 +32,24 @@ impl Matches {
         matches
     }
 
-    /// How many rows match.
+    /// Returns the number of rows that match.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no row matches.
+    /// Returns whether no row matches.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rank of a row; `None` if it does not match. A rank may be 0 or negative.
+    /// Returns the rank of a row, or `None` if the row does not match. A rank may be 0 or negative.
     pub fn rank(&self, key: &[u8]) -> Option<f32> {
         let document = self.documents.find(key)?;
         self.ranks.get(document as usize).copied().filter(|rank| !rank.is_nan())
     }
 
-    /// The row in this place, from 0, in descending order of ranks and for equal ranks in ascending
-    /// order of keys: key and rank. `None` after the last.
+    /// Returns the key and rank of the row at this position, from 0, in descending order of ranks,
+    /// and in ascending order of keys for equal ranks. `None` after the last row.
     pub fn get(&mut self, place: usize) -> Option<(&[u8], f32)> {
         if place >= self.rows.len() {
             return None;
@@ -72,7 +73,7 @@ impl Matches {
         by_rank.then_with(|| self.documents.key(a).cmp(self.documents.key(b))).is_lt()
     }
 
-    /// Restores the order of the heap, which has `len` rows, below a row.
+    /// Restores the heap order below a row. The heap has `len` rows.
     fn sift_down(&mut self, mut parent: usize, len: usize) {
         loop {
             let children = [2 * parent + 1, 2 * parent + 2].into_iter().filter(|child| *child < len);

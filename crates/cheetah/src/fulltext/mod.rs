@@ -1,14 +1,14 @@
-//! The query side of FULLTEXT indexes: what MATCH .. AGAINST finds, and how it ranks.
+//! The query side of FULLTEXT indexes: the rows that MATCH .. AGAINST finds, and their ranks.
 //!
-//! [`search`] parses a query, evaluates it over what a [`Source`] tells of an index and its rows,
-//! and ranks. Rows, ranks and refusals are InnoDB's; docs/users/fulltext.md says what these are,
-//! and where ours differ. There is no I/O here but in the source.
+//! [`search`] parses a query, evaluates it over an index and its rows, which it reads through a
+//! [`Source`], and ranks the rows. Rows, ranks and refusals are the same as in InnoDB, except for
+//! the differences that docs/users/fulltext.md describes. Only the source does I/O.
 //!
 //! Invariants
-//!   - A query is answered in the memory that it was given, or refused; so is one that is long, or
-//!     deeply nested. Nothing recurses but into sub-expressions, at most [`DEPTH_MAX`] deep.
-//!   - Rows have numbers, in the order in which they are first seen. Sets are of numbers.
-//!   - Errors of the source end the query at once. That is how one is interrupted.
+//! - A query, however long or deeply nested, is answered within its memory limit, or refused. Only
+//!   sub-expressions are evaluated recursively, at most [`DEPTH_MAX`] deep.
+//! - Rows have IDs, in the order in which they are first seen. Sets contain these IDs.
+//! - An error of the source ends the query at once. That is how a query is interrupted.
 
 mod budget;
 mod documents;

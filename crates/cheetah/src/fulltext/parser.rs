@@ -1,7 +1,7 @@
-//! From the text of a query to an expression.
+//! Parses the text of a query into an expression.
 //!
-//! The grammar is the one of InnoDB, natural language included, whose lexer only leaves most of it
-//! out. So are the messages of what is wrong, which users and tests know.
+//! The grammar is InnoDB's, also in natural language mode, where the lexer just produces few of its
+//! tokens. The messages for syntax errors are InnoDB's, too, because users and tests know them.
 
 use super::budget::Budget;
 use super::expression::{Expression, Item, Operand, Operator, Term};
@@ -10,22 +10,22 @@ use super::source::{Source, Word, WordKind};
 
 use crate::base::{Error, Result, SearchProblem};
 
-/// How deep parentheses may be nested around something.
+/// The maximum nesting depth of parentheses.
 pub const DEPTH_MAX: usize = 32;
 
-/// Parentheses that may be open at a time; more are not even counted.
+/// The maximum number of open parentheses; beyond it parsing stops.
 const OPEN_MAX: usize = 4_998;
 
-/// Bytes of a term or phrase beside its text.
+/// The bytes of a term or phrase besides its text.
 const OPERAND_BYTES: usize = 2 * size_of::<Item>();
 
-/// An expression that is being read.
+/// An expression that is being parsed.
 #[derive(Default, Debug)]
 struct Open {
     /// The operator before its parenthesis.
     operator: Option<Operator>,
     expression: Expression,
-    /// Whether anything stands in it, even if it is no word.
+    /// Whether it has any content, even without a word.
     has_content: bool,
 }
 
@@ -40,11 +40,11 @@ impl Open {
     }
 }
 
-/// The meaning of a query; `None` if it is empty.
+/// Parses a query; returns `None` if it is empty.
 ///
 /// # Errors
-/// [`Error::Search`] when the query cannot be understood, or is nested too deeply; that of the
-/// budget; those of the source.
+/// [`Error::Search`] if the query has a syntax error, or is nested too deeply; that of the budget;
+/// those of the source.
 pub(super) fn parse(
     query: &[u8],
     is_boolean: bool,
@@ -102,7 +102,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         Ok(open.has_content.then_some(open.expression))
     }
 
-    /// The tokens that may follow an operator.
+    /// Parses what follows an operator.
     fn after_operator(&mut self, operator: Operator, open: &mut Open, outer: &mut Vec<Open>) -> Result<()> {
         let token = self.lexer.next();
         match token {
@@ -126,7 +126,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         Ok(())
     }
 
-    /// Puts a sub-expression into the one around it.
+    /// Puts a sub-expression into the enclosing one.
     fn close(&mut self, inner: Open, parent: &mut Open) {
         parent.has_content = true;
         if parent.expression.groups.is_empty() {
@@ -146,8 +146,8 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         }
     }
 
-    /// A term or a phrase that begins with `token`, with what may follow it; `None` if it holds no
-    /// word.
+    /// Parses a term or a phrase that begins with `token`, with its suffixes. Returns `None` if it
+    /// has no words.
     fn operand(&mut self, mut token: Token<'q>) -> Result<Option<Operand>> {
         while token == Token::Mark(b'*') {
             token = self.lexer.next();
@@ -180,7 +180,7 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         }
     }
 
-    /// The distance of a phrase, if one is told.
+    /// Parses the distance of a phrase, if there is one.
     fn distance(&mut self) -> Result<Option<u64>> {
         if self.lexer.peek() != Token::Mark(b'@') {
             return Ok(None);
@@ -199,8 +199,8 @@ impl<'q, S: Source> Parser<'_, 'q, S> {
         }
     }
 
-    /// The words of a term. The first may be short; later ones that are short are no words here,
-    /// and no word is that is long.
+    /// Returns the words of a term. The first may be too short for the index. Later words that are
+    /// too short are left out, and so is any word that is too long.
     fn terms(&mut self, text: &[u8]) -> Result<Vec<Term>> {
         let (mut terms, budget) = (Vec::<Term>::new(), &mut *self.budget);
         self.source.split(text, &mut |word: Word<'_>| {

@@ -1,8 +1,8 @@
-//! Phrases, and words that stand close to each other.
+//! Phrases, and proximity searches.
 //!
-//! A phrase is evaluated word by word: after each, only the rows and places are left where all
-//! words so far match. Words that the index leaves out are compared in the text of the rows that
-//! are left at the end; those at the beginning of a phrase do not count.
+//! A phrase is evaluated word by word: after each word, only the rows and positions at which all
+//! words so far match remain. Words that the index leaves out are compared with the text of the
+//! rows that remain at the end. Such words at the beginning of a phrase do not count.
 
 use super::evaluation::{hit_number, search_word, Hit, State};
 use super::expression::Operator;
@@ -12,13 +12,13 @@ use super::source::{Source, Word, WordKind};
 
 use crate::base::{Error, Result, SearchProblem};
 
-/// Words of a phrase that the index has.
+/// The maximum number of indexed words in a phrase.
 pub const PHRASE_WORDS_MAX: usize = 128;
 
 /// A word of a phrase.
 #[derive(Debug)]
 struct Part {
-    /// Its number, if the index has it.
+    /// Its ID, if it is in the index.
     word: Option<u32>,
     /// Its weights, if the index leaves it out.
     weights: Vec<u8>,
@@ -30,12 +30,12 @@ struct Candidate {
     document: u32,
     /// The hits of the words so far.
     hits: u32,
-    /// Where its starts begin and end.
+    /// The range of its start positions in `starts`.
     from: usize,
     to: usize,
 }
 
-/// Rows, with the places where the phrase may begin.
+/// Rows, with the positions where the phrase may begin.
 #[derive(Default, Debug)]
 struct Candidates {
     rows: Vec<Candidate>,
@@ -43,7 +43,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// Adds a row with the starts from `from` on, unless `starts` ends there.
+    /// Adds a row with the start positions from index `from` on, if there are any.
     fn add(&mut self, document: u32, hits: u32, from: usize, state: &mut State) -> Result<()> {
         if self.starts.len() > from {
             state.budget.take(self.bytes_from(from))?;
@@ -65,10 +65,11 @@ impl Candidates {
     }
 }
 
-/// Looks for a phrase, or for its words within a distance, and applies the operator to the rows.
+/// Searches for a phrase, or for its words within a distance, and applies the operator to the
+/// matching rows.
 ///
 /// # Errors
-/// [`Error::Search`] when it has too many words, and that of the budget; those of the source.
+/// [`Error::Search`] if it has too many words; that of the budget; those of the source.
 pub(super) fn evaluate_phrase(
     text: &[u8],
     distance: Option<u64>,
@@ -95,7 +96,7 @@ pub(super) fn evaluate_phrase(
     }
 }
 
-/// The words of a phrase, from the first on that the index has.
+/// Returns the words of a phrase, from the first indexed word on.
 fn split(text: &[u8], state: &mut State, source: &mut impl Source) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     source.split(text, &mut |word: Word<'_>| {
@@ -168,7 +169,7 @@ fn search_phrase(
     Ok(())
 }
 
-/// A search for a word of a phrase begins: its weights.
+/// Begins a search for a word of a phrase; returns the word's weights.
 fn search_of(word: u32, state: &mut State) -> std::sync::Arc<[u8]> {
     state.words.start_search(word, false);
     state.words.weights(word).clone()
@@ -181,7 +182,7 @@ fn put_hit(word: u32, positions: Positions<'_>, next: u32, state: &mut State) ->
     Ok(number)
 }
 
-/// Keeps the starts from which a word stands `offset` words away, in the same column.
+/// Keeps the start positions at which a word occurs `offset` words later in the same column.
 fn keep_starts(
     starts: &[Position],
     positions: Positions<'_>,
@@ -199,8 +200,8 @@ fn keep_starts(
     Ok(())
 }
 
-/// Whether the words that the index leaves out stand in the text of a row where they should, for
-/// one of the starts at least.
+/// Returns whether, for at least one of the start positions, the text of the row contains the words
+/// that the index leaves out at the right places.
 fn matches_text(
     parts: &[Part],
     starts: &[Position],
@@ -208,8 +209,8 @@ fn matches_text(
     state: &State,
     source: &mut impl Source,
 ) -> Result<bool> {
-    // Starts whose phrase the text has reached. They overlap only where the phrase has one of its
-    // indexed words, so they are few.
+    // Start positions whose phrase the text has reached. They overlap only if the phrase repeats
+    // one of its indexed words, so there are few.
     let mut open = Vec::<Position>::new();
     let mut coming = starts.iter().copied().peekable();
     let mut is_found = false;
@@ -233,7 +234,7 @@ fn matches_text(
     Ok(is_found)
 }
 
-/// A row that has a word, and where its positions are stored.
+/// A row that contains a word, with the range of its stored positions.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     document: u32,
@@ -241,7 +242,8 @@ struct Place {
     to: usize,
 }
 
-/// Looks for rows that have all words within `distance` words, in any order and through columns.
+/// Searches for rows that contain all words within `distance` words, in any order and across
+/// columns.
 fn search_close(
     words: &[u32],
     distance: u64,
@@ -250,7 +252,7 @@ fn search_close(
     source: &mut impl Source,
 ) -> Result<()> {
     let (mut bytes, mut taken_bytes) = (Vec::new(), 0);
-    // For each word the rows that have it and all words before it.
+    // For each word, the rows that contain it and all previous words.
     let mut places = Vec::<Vec<Place>>::new();
     for word in words.iter().copied() {
         let (mut found, mut is_found) = (Vec::new(), false);
@@ -277,12 +279,13 @@ fn search_close(
         })?;
         places.push(found);
         if !is_found {
-            break; // no row has all words: the last list is empty
+            break; // no row contains all words: the last list is empty
         }
     }
     let mut rows = places.iter().map(|rows| rows.iter().copied().peekable()).collect::<Vec<_>>();
     for last in places.last().into_iter().flatten() {
-        // Every list has the row, in the same order, as each is a part of the one before.
+        // Every list contains the row, in the same order, because each is a subset of the previous
+        // one.
         let values = rows.iter_mut().map(|rows| rows.find(|row| row.document == last.document));
         let values = values.flatten().map(|row| bytes.get(row.from..row.to).unwrap_or_default());
         let values = values.map(Positions::new).collect::<Vec<_>>();
@@ -298,8 +301,8 @@ fn search_close(
     Ok(())
 }
 
-/// Whether one position of each word can be taken, so that from the first to the last there are at
-/// most `distance` words, both counted.
+/// Returns whether one position of each word can be chosen so that the span from the first to the
+/// last has at most `distance` words, including both.
 fn are_close(values: &[Positions<'_>], distance: u64) -> Result<bool> {
     let mut iters = values.iter().map(|positions| positions.iter()).collect::<Vec<_>>();
     let mut heads = Vec::new();

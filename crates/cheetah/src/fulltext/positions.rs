@@ -1,33 +1,34 @@
-//! Positions of a word in a row: the value of a posting.
+//! The positions of a word in a row: the value of a posting.
 //!
-//! A position is the number of the word among all words of the row's text, through all columns of
-//! the index, and the column. Stop words and words of a wrong length count too. So a phrase is a
-//! run of positions in one column, and proximity is a difference of numbers, whatever the columns.
+//! A position is the ordinal of the word among all words of the row's text, through all columns of
+//! the index, and the column. Stop words and words that are too short or too long count, too. So a
+//! phrase is a run of positions in one column, and proximity is a difference of ordinals, whatever
+//! the columns.
 //!
-//! Bytes: a sequence of variable-length numbers, seven bits a byte, lowest first, in as few bytes
-//! as possible. A number above 0 is the distance from the position before; before the first one
-//! that is -1. A 0 says that what follows stands in the next column.
+//! Encoding: a sequence of variable-length integers, seven bits per byte, lowest first, in as few
+//! bytes as possible. A value above 0 is the distance from the previous position, which is -1 at
+//! first. A 0 says that the following positions are in the next column.
 
 use crate::base::{Error, Result};
 
-/// Bits of a number in each byte; the highest bit says that more follow.
+/// The bits of an integer in each byte; the highest bit says that more bytes follow.
 const BITS: u32 = 7;
 const MORE: u8 = 1 << BITS;
 
-/// Where a word stands in the text of a row. Positions compare in the order of the text.
+/// The place of a word in the text of a row. Positions sort in the order of the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Position {
-    /// How many words stand before it in the row, in all columns. Less than `u32::MAX`.
+    /// The number of words before it in the row, in all columns. Less than `u32::MAX`.
     pub ordinal: u32,
-    /// Which column of the index it stands in, from 0.
+    /// The column of the index, from 0.
     pub column: u8,
 }
 
-/// Positions of one word that come one by one, as bytes.
+/// Encodes the positions of one word, which are added one by one.
 #[derive(Clone, Default, Debug)]
 pub struct PositionList {
     bytes: Vec<u8>,
-    /// The number after that of the last position.
+    /// The ordinal after the last position.
     next: u32,
     column: u8,
 }
@@ -36,7 +37,7 @@ impl PositionList {
     /// Adds a position.
     ///
     /// # Panics
-    /// If it is not after the last one, or its number is `u32::MAX`.
+    /// If it is not after the last position, or its ordinal is `u32::MAX`.
     pub fn push(&mut self, position: Position) {
         assert!(position.ordinal >= self.next && position.column >= self.column, "positions ascend");
         assert!(position.ordinal < u32::MAX, "a row has fewer words");
@@ -48,12 +49,12 @@ impl PositionList {
         self.column = position.column;
     }
 
-    /// The bytes of what was added: the value of a posting. None, as long as nothing was.
+    /// The encoded positions: the value of a posting. Empty if no position was added.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Forgets all positions; keeps the memory.
+    /// Removes all positions; keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         (self.next, self.column) = (0, 0);
@@ -73,25 +74,25 @@ fn put_number(mut number: u32, out: &mut Vec<u8>) {
 pub struct Positions<'a>(&'a [u8]);
 
 impl<'a> Positions<'a> {
-    /// Takes the bytes as they are; damage shows when they are read.
+    /// Takes the bytes as they are; damage is found when they are read.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// The encoded bytes.
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The positions in ascending order. Damaged bytes give an error, which is the last element.
+    /// Returns the positions in ascending order. Damaged bytes yield an error as the last element.
     pub fn iter(self) -> PositionsIter<'a> {
         PositionsIter { rest: self.0, next: 0, column: 0 }
     }
 
-    /// How often the word stands in the row.
+    /// Returns the number of times that the word occurs in the row.
     ///
     /// # Errors
-    /// [`Error::Corruption`] when the bytes are damaged, or hold no position.
+    /// [`Error::Corruption`] if the bytes are damaged, or hold no position.
     pub fn count(self) -> Result<u32> {
         let mut count = 0;
         for position in self.iter() {

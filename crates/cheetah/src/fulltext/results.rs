@@ -1,14 +1,14 @@
-//! A set of rows with what a query has found out about each.
+//! A set of rows with what a query has found about each row.
 
 use super::budget::Budget;
 use crate::base::Result;
 
-/// Numbers of rows are smaller.
+/// Row IDs are below this.
 pub(super) const DOCUMENTS_MAX: u32 = u32::MAX - 2;
 
 /// The end of a list of hits.
 pub(super) const NO_HITS: u32 = u32::MAX - 2;
-/// Instead of a list: the row was in the set.
+/// Instead of a list: the row was removed from the set.
 const REMOVED: u32 = u32::MAX - 1;
 /// Instead of a list: the row was never in the set.
 const ABSENT: u32 = u32::MAX;
@@ -16,18 +16,18 @@ const ABSENT: u32 = u32::MAX;
 /// The data of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// The sum that operators add to its rank, from -1 to 1.
+    /// The sum of the operators' changes to its rank, from -1 to 1.
     pub(super) rank: f32,
-    /// The first of its hits, or one of the three marks.
+    /// The first of its hits, or one of the three markers.
     pub(super) hits: u32,
 }
 
-/// A set of rows by number. An entry is found at once, and clearing costs what was in the set.
+/// A set of row IDs. Access takes constant time, and clearing costs only as much as was in the set.
 #[derive(Default, Debug)]
 pub(super) struct Results {
-    /// By the number of the row; it ends where it likes.
+    /// By row ID; may be shorter than the number of rows.
     entries: Vec<Entry>,
-    /// The rows that are in the set, and those that were removed.
+    /// The rows in the set, and the removed ones.
     members: Vec<u32>,
     len: usize,
 }
@@ -56,7 +56,7 @@ impl Results {
     /// Adds a row that is not in the set.
     ///
     /// # Errors
-    /// That of the budget.
+    /// Those of the budget.
     pub(super) fn insert(&mut self, document: u32, entry: Entry, budget: &mut Budget) -> Result<()> {
         let place = document as usize;
         if place >= self.entries.len() {
@@ -80,12 +80,12 @@ impl Results {
         }
     }
 
-    /// The rows, in the order in which they first came.
+    /// Returns the rows, in the order in which they were first added.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Entry)> + '_ {
         self.members.iter().filter_map(|document| self.get(*document).map(|entry| (*document, entry)))
     }
 
-    /// Empties the set; keeps the memory of its entries.
+    /// Empties the set; keeps the memory of `entries`.
     pub(super) fn clear(&mut self, budget: &mut Budget) {
         for document in &self.members {
             self.entries[*document as usize].hits = ABSENT;

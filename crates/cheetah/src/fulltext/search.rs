@@ -1,4 +1,4 @@
-//! A query from its text to ranked rows.
+//! Runs a query, from its text to ranked rows.
 
 use super::evaluation::{evaluate, search_word, State};
 use super::expression::Operator;
@@ -10,25 +10,25 @@ use crate::base::Result;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// How a query is to be read.
+/// How a query is interpreted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Words and phrases, of which any may match.
     NaturalLanguage,
     /// With operators.
     Boolean,
-    /// As natural language; then once more with all words of the rows found.
+    /// Like natural language, followed by a second search with all words of the rows found.
     QueryExpansion,
 }
 
-/// Bytes of a word of an expanded query beside its weights.
+/// The bytes of a word of an expanded query besides its weights.
 const EXPANSION_BYTES: usize = 2 * size_of::<Vec<u8>>();
 
 /// Finds and ranks the rows that match a query. `text` is in the character set of the index's
-/// columns. `limit_bytes`: bytes of memory that the query may take.
+/// columns. `limit_bytes`: the memory that the query may take.
 ///
 /// # Errors
-/// [`Error::Search`](crate::base::Error::Search) when the query cannot be understood, is nested too
+/// [`Error::Search`](crate::base::Error::Search) if the query has a syntax error, is nested too
 /// deeply, has a phrase of too many words, or takes too much memory; those of the source.
 pub fn search(text: &[u8], mode: Mode, source: &mut impl Source, limit_bytes: u64) -> Result<Matches> {
     let mut state = State::new(limit_bytes);
@@ -41,7 +41,7 @@ pub fn search(text: &[u8], mode: Mode, source: &mut impl Source, limit_bytes: u6
     rank(state, source)
 }
 
-/// Adds the rows that match other words of the rows found.
+/// Adds the rows that match any further word of the rows found.
 fn expand(state: &mut State, source: &mut impl Source) -> Result<()> {
     let mut words = BTreeSet::<Vec<u8>>::new();
     let State { results, documents, budget, .. } = state;
@@ -89,9 +89,9 @@ fn rank(mut state: State, source: &mut impl Source) -> Result<Matches> {
     Ok(Matches::new(state.documents, ranks, rows))
 }
 
-/// The result of the operators for the rank, plus, for each word in the order in which they first
-/// matched, how often it is there times how rare it is, twice. That is the order of InnoDB's sums;
-/// so is where numbers are rounded.
+/// Returns the rank: the sum of the operators' changes, plus, for each word, its frequency in the
+/// row times the square of its rarity. The words are summed up in the order in which they first
+/// matched, and rounded at the same points, like in InnoDB.
 fn rank_of(entry: Entry, state: &State, rarities: &[f64], scratch: &mut Vec<(u32, u32, u32)>) -> f32 {
     scratch.clear();
     let mut at = entry.hits;

@@ -1,34 +1,34 @@
-//! The needs of a query from an index and the rows.
+//! What a query needs from an index and its rows.
 
 use super::positions::{Position, Positions};
 use crate::base::Result;
 
-/// The treatment of a word by an index.
+/// How an index treats a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WordKind {
-    /// It has the word.
+    /// The word is in the index.
     Indexed,
-    /// It leaves the word out: a stop word of a right length.
+    /// The word is left out: a stop word of permitted length.
     StopWord,
-    /// It leaves the word out, which has fewer characters than the index was created for.
+    /// The word is left out: it has too few characters for the index.
     TooShort,
-    /// It leaves the word out, which has more characters, or weights of more bytes, than the index
-    /// was created for.
+    /// The word is left out: it has too many characters, or weights of too many bytes, for the
+    /// index.
     TooLong,
 }
 
 /// A word of a text, as the caller's tokenizer found it.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'a> {
-    /// Weights of the collation: equal bytes are equal words, and they sort as words do. Those of a
-    /// prefix of a word begin those of the word.
+    /// The word's weights in the collation: equal words have equal bytes, and they sort in the
+    /// order of words. The weights of a prefix are a prefix of the word's weights.
     pub weights: &'a [u8],
-    /// The treatment of the word by the index.
+    /// How the index treats the word.
     pub kind: WordKind,
 }
 
-/// An index and its rows, at the snapshot of the caller. All methods may do I/O, and pass on the
-/// errors of `each`. Their own end the query; that is how it is interrupted.
+/// An index and its rows, in the snapshot of the caller. All methods may do I/O, and return the
+/// errors of `each`. Their own errors end the query; that is how a query is interrupted.
 pub trait Source {
     /// Calls `each` for every word of a query's term or phrase, in order.
     fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
@@ -40,18 +40,18 @@ pub trait Source {
         each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Calls `each(key, positions)` for every row of every word whose weights begin so: in
-    /// ascending order of words, and for each word of keys.
+    /// Calls `each(key, positions)` for every row of every word whose weights begin with `weights`,
+    /// in ascending order of words, and of keys for each word.
     fn postings_of_prefix(
         &mut self,
         weights: &[u8],
         each: &mut dyn FnMut(&[u8], Positions<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Calls `each` for every word of a row's text, in order: those that the index leaves out too.
-    /// Positions are those of the postings.
+    /// Calls `each` for every word of a row's text, in order, including words that the index leaves
+    /// out. The positions are those of the postings.
     fn words_of(&mut self, key: &[u8], each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>) -> Result<()>;
 
-    /// Rows of the table.
+    /// Returns the number of rows in the table.
     fn row_count(&mut self) -> Result<u64>;
 }

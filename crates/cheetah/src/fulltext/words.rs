@@ -1,33 +1,33 @@
-//! The words that a query looks for, with what ranks need of them.
+//! The words that a query searches for, with the data that ranks need.
 
 use super::budget::Budget;
 use crate::base::Result;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bytes of a word beside its weights: its place here and in the map.
+/// The bytes of a word besides its weights: its place here and in the map.
 const WORD_BYTES: usize = 2 * size_of::<(Arc<[u8]>, u32)>() + size_of::<Asked>() + 16;
 
-/// A word that is in every row counts as if the table were this much larger: its rarity is not 0,
-/// so that a match has a rank.
+/// For a word in every row, the table counts as larger by this factor: its rarity is then not 0, so
+/// that a match has a rank.
 const EVERY_ROW: f64 = 1.0001;
 
-/// A word, or the beginning of words, that a query asks for.
+/// A word, or a prefix of words, that a query searches for.
 #[derive(Debug)]
 struct Asked {
     weights: Arc<[u8]>,
-    /// Postings that were read for it. Words that are asked for twice count twice, and of a prefix
-    /// each word counts.
+    /// The number of postings read for it. Repeated searches count repeatedly, and for a prefix the
+    /// postings of every word count.
     postings: u64,
-    /// How often it was searched for.
+    /// The number of times that it was searched for.
     searches: u32,
-    /// Which matched word it is, in the order in which they first matched.
+    /// Its ordinal among the matched words, in the order in which they first matched.
     order: Option<u32>,
-    /// Whether it was asked for with a `*`.
+    /// Whether it was searched for as a prefix, with a `*`.
     is_prefix: bool,
 }
 
-/// All words of a query. A word and the same with a `*` are one here.
+/// All words of a query. A word with and without a `*` is the same word here.
 #[derive(Default, Debug)]
 pub(super) struct Words {
     numbers: HashMap<Arc<[u8]>, u32>,
@@ -36,10 +36,10 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// The number of a word, a new one if it was not asked for yet.
+    /// Returns the ID of a word; assigns a new one if the word is new.
     ///
     /// # Errors
-    /// That of the budget.
+    /// Those of the budget.
     pub(super) fn add(&mut self, weights: &[u8], budget: &mut Budget) -> Result<u32> {
         if let Some(number) = self.numbers.get(weights) {
             return Ok(*number);
@@ -56,14 +56,14 @@ impl Words {
         &self.asked[word as usize].weights
     }
 
-    /// A search for the word begins.
+    /// Records that a search for the word begins.
     pub(super) fn start_search(&mut self, word: u32, is_prefix: bool) {
         let asked = &mut self.asked[word as usize];
         asked.searches = asked.searches.saturating_add(1);
         asked.is_prefix |= is_prefix;
     }
 
-    /// Whether nobody has searched for it before the search that goes on.
+    /// Returns whether the current search for the word is the first one.
     pub(super) fn is_first_search(&self, word: u32) -> bool {
         self.asked[word as usize].searches <= 1
     }
@@ -72,7 +72,7 @@ impl Words {
         self.asked[word as usize].postings += 1;
     }
 
-    /// The word has matched a row.
+    /// Records that the word has matched a row.
     pub(super) fn note_match(&mut self, word: u32) {
         let asked = &mut self.asked[word as usize];
         if asked.order.is_none() {
@@ -81,19 +81,19 @@ impl Words {
         }
     }
 
-    /// The words that have matched rows, in the order in which they first did: weights, and whether
-    /// it was asked for with a `*`.
+    /// Returns the words that have matched rows, in the order in which they first did: their
+    /// weights, and whether they were searched for with a `*`.
     pub(super) fn matched(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let asked = self.matched.iter().map(|word| &self.asked[*word as usize]);
         asked.map(|asked| (&*asked.weights, asked.is_prefix))
     }
 
-    /// In which place of [`Words::matched`] a word stands.
+    /// Returns the index of a word in [`Words::matched`].
     pub(super) fn order(&self, word: u32) -> u32 {
         self.asked[word as usize].order.unwrap_or(u32::MAX)
     }
 
-    /// How rare each word is, by number, in a table of `row_count` rows: its inverse document
+    /// Returns the rarity of each word, by ID, in a table of `row_count` rows: its inverse document
     /// frequency.
     pub(super) fn rarities(&self, row_count: u64) -> Vec<f64> {
         let rarity = |asked: &Asked| match asked.postings {

@@ -1,19 +1,19 @@
-//! The keys of an open database: which there are, and which closes what is written now.
+//! The encryption keys of an open database: the keys that exist, and those that encrypt new data.
 //!
-//! CONTROL names every key that anything in the files is closed with. A key is *named* when it
-//! stands there, and *serves* when new images and files are closed with it.
+//! CONTROL names every key with which anything in the files is encrypted. A key is *named* if
+//! CONTROL names it, and *current* if new images and files are encrypted with it.
 //!
 //! Invariants
-//!   K1  A key serves only while CONTROL names it, in both copies. So older engines refuse the
+//!   K1  A key is current only while CONTROL names it, in both copies. So older engines refuse the
 //!       database before it has anything that they cannot read, and the keys that a startup will
 //!       need are known before it writes anything (E12, E13).
-//!   K2  Every key that CONTROL names is in memory from the startup on, until it is named no more.
-//!       So nobody asks the key service in a mini-transaction, under a latch, or while others wait
-//!       (E11), and none can be missing later (E9).
-//!   K3  Versions of a key serve in ascending order.
-//!   K4  Key number 1 closes what belongs to no table. Where any key serves, that one does.
-//! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held for instants,
-//!           never while the service is asked.
+//!   K2  Every key that CONTROL names is in memory from the startup until it is no longer named. So
+//!       the key service is never called in a mini-transaction, under a latch, or while other
+//!       threads wait (E11), and no key can turn out to be missing later (E9).
+//!   K3  Versions of a key become current in ascending order.
+//!   K4  Key 1 encrypts what belongs to no table. If any key is current, key 1 is.
+//! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held only briefly,
+//!           never while the service is called.
 
 use crate::base::{planted, Epoch, Error, KeySource, Result};
 use crate::format::encryption::{Key, KeyName, NONCE_BYTES};
@@ -25,47 +25,47 @@ use std::sync::Arc;
 
 pub use zeroize::Zeroizing;
 
-/// The server's number of the key for what belongs to no table.
+/// The server's ID of the key for what belongs to no table.
 pub const SYSTEM_KEY: u32 = 1;
 
-/// How pages of a tree are closed.
+/// How pages of a tree are encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Closing {
     /// Not at all.
     Never,
-    /// With that key.
+    /// With the key with this ID.
     With(u32),
-    /// With that key, while tables are encrypted by default.
+    /// With the key with this ID, while tables are encrypted by default.
     ByDefault(u32),
-    /// With the key of what belongs to no table, if that serves.
+    /// With the key for what belongs to no table, if it is current.
     AsSystem,
 }
 
-/// See the module.
+/// See the module documentation.
 pub struct Keys {
     source: KeySource,
     clock: Arc<dyn Clock>,
     database: [u8; 16],
-    /// Held while CONTROL is given other names.
+    /// Held while CONTROL gets other key names.
     naming: Mutex<()>,
     ring: RwLock<Ring>,
     closes_tables: AtomicBool,
     closes_log: AtomicBool,
-    /// Versions by which an image may be behind, and one more; 0: any number.
+    /// An image whose key is this many versions old must be re-encrypted; 0: never.
     rotate_age: AtomicU32,
-    /// Of change files.
+    /// The keys of change files.
     change_files: Mutex<BTreeMap<Epoch, KeyName>>,
-    /// Grows when images may have to be closed otherwise.
+    /// Grows when images may have to be re-encrypted.
     changes: AtomicU64,
-    /// The requests to the service for each key, since the startup.
+    /// The number of requests to the service for each key since startup.
     requests: Mutex<BTreeMap<u32, u64>>,
 }
 
 #[derive(Default)]
 struct Ring {
-    /// All that are named, by number and version.
+    /// All named keys, by ID and version.
     named: BTreeMap<(u32, u32), Arc<Key>>,
-    /// By number.
+    /// The current keys, by ID.
     serving: BTreeMap<u32, Arc<Key>>,
 }
 
@@ -76,8 +76,8 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// The keys that CONTROL names, of which the newest versions serve. Asks the service. `Key`
-    /// when one is missing, or is not the one that is meant.
+    /// Returns the keys that CONTROL names; the newest versions become current. Requests the keys
+    /// from the service. Fails with `Key` if one is missing or differs from the named one.
     pub fn open(
         source: KeySource,
         clock: Arc<dyn Clock>,
@@ -88,8 +88,8 @@ impl Keys {
         for name in named {
             let key = Arc::new(keys.fetch(name.id, name.version)?);
             if key.name() != *name {
-                let detail = "the key service gave another key for this number and version than \
-                              the one that encrypts the database; give it the old key";
+                let detail = "the key service gave another key for this ID and version than the \
+                              one that encrypts the database; configure the old key there";
                 return Err(refused(name.id, name.version, detail));
             }
             keys.serve(key);
@@ -97,7 +97,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Those of a database that has none, and no service.
+    /// Returns the keys of a database that has no keys and no key service.
     pub fn none(clock: Arc<dyn Clock>, database: [u8; 16]) -> Arc<Self> {
         Arc::new(Self::without_service(clock, database))
     }
@@ -118,49 +118,50 @@ impl Keys {
         }
     }
 
-    /// The database that they are for.
+    /// The UUID of the database that the keys are for.
     pub fn database(&self) -> &[u8; 16] {
         &self.database
     }
 
-    /// Asks the service for a version of a key.
+    /// Requests a version of a key from the service.
     fn fetch(&self, id: u32, version: u32) -> Result<Key> {
-        let missing = "the key service does not have it, and there is data that is encrypted with \
-                       it; load the plugin for key management with this key";
+        let missing = "the key service does not have it, but data is encrypted with it; load the \
+                       plugin for key management that has this key";
         let secret = self.asked(id).key(id, version).ok_or_else(|| refused(id, version, missing))?;
         Ok(Key::new(id, version, secret, &self.database))
     }
 
-    /// Asks the service which version of a key is the newest.
+    /// Asks the service for the newest version of a key.
     pub fn newest_version(&self, id: u32) -> Option<u32> {
         self.asked(id).newest_version(id)
     }
 
-    /// The service, which is going to be asked for a key.
+    /// Returns the service, and counts a request for a key.
     fn asked(&self, id: u32) -> &KeySource {
         *self.requests.lock().entry(id).or_default() += 1;
         &self.source
     }
 
-    /// How often the service was asked for a key, since the startup.
+    /// Returns the number of requests for a key since startup.
     pub fn requests(&self, id: u32) -> u64 {
         self.requests.lock().get(&id).copied().unwrap_or(0)
     }
 
-    /// Asks the service for the newest version of a key. `Key` when the service does not have it.
+    /// Requests the newest version of a key from the service. Fails with `Key` if the service does
+    /// not have the key.
     pub fn fetch_newest(&self, id: u32) -> Result<Arc<Key>> {
         let none = "the key service does not have this key; load a plugin for key management that has it";
         let version = self.newest_version(id).ok_or_else(|| refused(id, 0, none))?;
         self.fetch(id, version).map(Arc::new)
     }
 
-    /// To be held by who changes what CONTROL names, and then [`serve`](Self::serve)s or
-    /// [`retire`](Self::retire)s.
+    /// Must be held while changing the names in CONTROL, and during the following
+    /// [`serve`](Self::serve) or [`retire`](Self::retire).
     pub fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock()
     }
 
-    /// From now on this key is named, and serves unless a newer version does.
+    /// Makes a key named, and current unless a newer version is.
     pub fn serve(&self, key: Arc<Key>) {
         let (mut ring, name) = (self.ring.write(), key.name());
         ring.named.insert((name.id, name.version), Arc::clone(&key));
@@ -171,7 +172,7 @@ impl Keys {
         }
     }
 
-    /// These are named no more. Those that serve stay.
+    /// Makes keys unnamed, except current ones.
     pub fn retire(&self, names: &[KeyName]) {
         let mut ring = self.ring.write();
         let is_serving = |name: &KeyName, ring: &Ring| {
@@ -184,32 +185,32 @@ impl Keys {
         }
     }
 
-    /// All that are named.
+    /// Returns the names of all named keys.
     pub fn names(&self) -> Vec<KeyName> {
         self.ring.read().named.values().map(|key| key.name()).collect()
     }
 
-    /// Those that serve.
+    /// Returns the names of the current keys.
     pub fn serving_names(&self) -> Vec<KeyName> {
         self.ring.read().serving.values().map(|key| key.name()).collect()
     }
 
-    /// The key of that name. `Key` when it is not named.
+    /// Returns the key with this name. Fails with `Key` if it is not named.
     pub fn find(&self, name: &KeyName) -> Result<Arc<Key>> {
         let found = self.ring.read().named.get(&(name.id, name.version)).cloned();
         found.filter(|key| key.name() == *name).ok_or_else(|| {
-            refused(name.id, name.version, "what is to be read names it, and the control file does not")
+            refused(name.id, name.version, "the data to be read names it, but the control file does not")
         })
     }
 
-    /// The version of a key that serves, if any does.
+    /// Returns the current version of a key, if there is one.
     pub fn serving(&self, id: u32) -> Option<Arc<Key>> {
         self.ring.read().serving.get(&id).cloned()
     }
 
-    /// The key that closes a page now. `Fatal`, never plain, when its key does not serve (E7).
-    /// Where tables are encrypted by default, one whose key is not in use yet is closed as what
-    /// belongs to none.
+    /// Returns the key for encrypting a page now. Fails with `Fatal` if the page's key is not
+    /// current: the page is never written unencrypted (E7). If tables are encrypted by default and
+    /// the table's key is not in use yet, the page gets the key for what belongs to no table.
     pub fn of(&self, closing: Closing) -> Result<Option<Arc<Key>>> {
         let id = match closing {
             Closing::Never => return Ok(None),
@@ -221,33 +222,34 @@ impl Keys {
         let stand_in = || self.system().filter(|_| by_default);
         match self.serving(id).or_else(stand_in) {
             Some(key) => Ok(Some(key)),
-            None => Err(Error::Fatal(format!("a page is to be encrypted, and key {id} is not in use"))),
+            None => Err(Error::Fatal(format!("a page must be encrypted, but key {id} is not in use"))),
         }
     }
 
-    /// The key that closes data which belongs to no table.
+    /// Returns the key for data that belongs to no table.
     pub fn system(&self) -> Option<Arc<Key>> {
         self.serving(SYSTEM_KEY)
     }
 
-    /// The key that closes log files that are begun now.
+    /// Returns the key for new log files.
     pub fn of_log(&self) -> Option<Arc<Key>> {
         self.closes_log.load(Relaxed).then(|| self.system()).flatten()
     }
 
-    /// Whether tables are closed that do not say whether they are.
+    /// Returns whether tables whose definitions do not say are encrypted.
     pub fn closes_tables(&self) -> bool {
         self.closes_tables.load(Relaxed)
     }
 
-    /// Sets that. The keys of such tables serve already if it is so.
+    /// Sets whether tables whose definitions do not say are encrypted. If so, their keys must be
+    /// current already.
     pub fn set_closes_tables(&self, is_so: bool) {
         if self.closes_tables.swap(is_so, Relaxed) != is_so {
             self.changes.fetch_add(1, Relaxed);
         }
     }
 
-    /// The change file of an epoch is closed with that key.
+    /// Records the key with which the change file of an epoch is encrypted.
     pub fn note_change_file(&self, epoch: Epoch, key: Option<KeyName>) {
         let mut all = self.change_files.lock();
         match key {
@@ -256,38 +258,41 @@ impl Keys {
         }
     }
 
-    /// The keys of the change files of these epochs; keys of others are forgotten.
+    /// Returns the keys of the change files of these epochs, and forgets those of other epochs.
     pub fn of_change_files(&self, epochs: &[Epoch]) -> Vec<KeyName> {
         let mut all = self.change_files.lock();
         all.retain(|epoch, _| epochs.contains(epoch));
         all.values().copied().collect()
     }
 
-    /// Sets by how many versions the key of an image may be behind, and one more; 0: any number.
+    /// Sets how many versions old the key of an image must be for the image to be re-encrypted; 0:
+    /// never.
     pub fn set_rotate_age(&self, versions: u32) {
         if self.rotate_age.swap(versions, Relaxed) != versions {
             self.changes.fetch_add(1, Relaxed);
         }
     }
 
-    /// Whether what is closed with `key` is to be closed anew with `serving`, a version of it.
+    /// Returns whether data encrypted with `key` must be re-encrypted with `serving`, a version of
+    /// the same key.
     pub fn is_too_old(&self, key: &KeyName, serving: &KeyName) -> bool {
         let age = self.rotate_age.load(Relaxed);
         age > 0 && serving.version.saturating_sub(key.version) >= age
     }
 
-    /// A number that grows when images may have to be closed otherwise.
+    /// A counter that grows when images may have to be re-encrypted.
     pub fn changes(&self) -> u64 {
         self.changes.load(Relaxed)
     }
 
-    /// Sets whether log files that are begun from now on are closed, and returns whether they were
-    /// until now. Key 1 serves already if so.
+    /// Sets whether new log files are encrypted, and returns the previous setting. If so, key 1
+    /// must be current already.
     pub fn set_closes_log(&self, is_so: bool) -> bool {
         self.closes_log.swap(is_so, Relaxed)
     }
 
-    /// Random bytes for one box, or one log file (E1). `Io` where the system has none (E2).
+    /// Returns a random nonce for one encrypted block or log file (E1). Fails with `Io` if the
+    /// system has no random bytes (E2).
     pub fn nonce(&self) -> Result<[u8; NONCE_BYTES]> {
         if planted::is_on("encryption: take the time for a nonce") {
             return Ok(u128::from(self.clock.now_ns()).to_le_bytes());

@@ -1,11 +1,12 @@
 //! Copies tables of a damaged database into a new one.
 //!
 //! Invariants
-//!   I1  Posting tables come before the tables whose full-text indexes name them: a startup drops
-//!       those that no definition names. Postings of rows that have gone are left out, and the
-//!       notes of their removals are not copied.
-//!   I2  Rows are loaded, which builds full pages without a log. A key that comes twice can only be
-//!       damage that no checksum tells; then rows are inserted one by one, and the first counts.
+//!   I1  Posting tables are copied before the tables whose full-text indexes name them: a startup
+//!       drops posting tables that no definition names. Postings of deleted rows are left out, and
+//!       the records of their removal are not copied.
+//!   I2  Rows are loaded, which builds full pages without a log. A duplicate key can only be damage
+//!       that no checksum detects; then rows are inserted one by one, and the first of the
+//!       duplicates is kept.
 
 use super::rows::{each_row, TakeRow};
 use super::TableReport;
@@ -19,12 +20,12 @@ use crate::table::{NewRow, Table};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Rows inserted in one transaction.
+/// The number of rows inserted in one transaction.
 const ROWS_PER_COMMIT: u64 = 1000;
-/// How names of tables of the engine's own begin.
+/// The prefix of the names of the engine's own tables.
 const OWN_PREFIX: char = '#';
 
-/// Copies all tables of users, and postings.
+/// Copies all user tables with their postings.
 pub(super) fn copy_all(
     core: &Core,
     new: &Db,
@@ -32,7 +33,7 @@ pub(super) fn copy_all(
 ) -> Result<Vec<TableReport>> {
     let (mut reports, removals) = (Vec::new(), Removals::read(core)?);
     for name in core.catalog.names() {
-        // Shadow tables are of transactions that have not committed; statistics are taken again.
+        // Shadow tables belong to transactions that did not commit; statistics will be taken again.
         let is_own = name.starts_with(OWN_PREFIX);
         let Ok(table) = core.catalog.by_name(&name) else { continue };
         if !is_own {
@@ -45,7 +46,7 @@ pub(super) fn copy_all(
     Ok(reports)
 }
 
-/// Leaves a table out that the new database refuses; other errors are those of all tables.
+/// Leaves out a table that the new database refuses; other errors concern all tables.
 fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
     if matches!(error, Error::Fatal(_) | Error::DiskFull(_) | Error::Io { .. }) {
         return Err(error);
@@ -57,11 +58,11 @@ fn give_up(name: &str, error: Error, new: &Db) -> Result<TableReport> {
     Ok(TableReport { name: name.to_owned(), failure: Some(error.to_string()), ..TableReport::default() })
 }
 
-/// Rows that have gone, but for postings of theirs.
+/// Deleted rows whose postings still exist.
 struct Removals {
-    /// Their keys in the table that notes them.
+    /// Their keys in the table of removals.
     keys: HashSet<Vec<u8>>,
-    /// Some cannot be read.
+    /// Whether some of them cannot be read.
     are_lost: bool,
 }
 
@@ -81,7 +82,7 @@ impl Removals {
         Ok(Self { keys, are_lost })
     }
 
-    /// Whether that row of a posting table is a word of a row that has gone.
+    /// Returns whether the row of a posting table is a posting of a deleted row.
     fn have(&self, postings: &Table, key: &[u8], row: &[u8]) -> bool {
         if self.keys.is_empty() || planted::is_on("salvage: copy words of removed rows") {
             return false;
@@ -94,7 +95,8 @@ impl Removals {
     }
 }
 
-/// The rows of a table that its copy gets: of postings those of rows that have not gone.
+/// Calls `take` for the rows that the copy of a table gets: all rows, except postings of deleted
+/// rows.
 fn each_kept(
     (core, removals): Source<'_>,
     table: &Table,
@@ -110,7 +112,7 @@ fn each_kept(
     })
 }
 
-/// The source of the copy, and the rows whose words are left out.
+/// The database to copy from, and the deleted rows whose postings are left out.
 type Source<'f> = (&'f Core, &'f Removals);
 
 fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<TableReport> {
@@ -137,7 +139,7 @@ fn copy_with_postings(from: Source<'_>, table: &Arc<Table>, new: &Db) -> Result<
     Ok(report)
 }
 
-/// The definition that the copy of a table gets.
+/// Returns the definition for the copy of a table.
 fn definition(table: &Arc<Table>) -> TableDef {
     let mut def = table.definition();
     def.auto_increment = table.auto_increment();
@@ -150,7 +152,7 @@ fn definition(table: &Arc<Table>) -> TableDef {
     def
 }
 
-/// Copies one table; the answer has the new one as it is afterwards.
+/// Copies one table. Returns the report and the new table.
 fn copy(from: Source<'_>, table: &Arc<Table>, def: TableDef, new: &Db) -> Result<(TableReport, Arc<Table>)> {
     let core = from.0;
     let lost = core.losses.as_ref().and_then(|losses| losses.of_table(table.id()));
@@ -204,7 +206,7 @@ fn load(
     Ok(loaded)
 }
 
-/// Inserts rows one by one; one whose key is there already is lost.
+/// Inserts rows one by one. A row whose key already exists is lost.
 fn insert(
     from: Source<'_>,
     table: &Arc<Table>,
@@ -233,7 +235,7 @@ fn insert(
     report.rows = rows;
     report.rows_lost += twice;
     if twice > 0 && report.row_lost_why.is_empty() {
-        report.row_lost_why = "its key comes twice".into();
+        report.row_lost_why = "its key occurs twice".into();
     }
     Ok(())
 }

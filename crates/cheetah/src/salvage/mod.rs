@@ -1,25 +1,25 @@
 //! Salvage: copies what can be read of a damaged database into a new one.
 //!
-//! The damaged database is opened through a disk that writes elsewhere, as far as that goes: with
-//! its log, or at its last checkpoint (`opening`). Each of its tables is created anew, with all
-//! that its caller has put into its definition, and gets the rows that can be read (`rows`,
-//! `copying`). Secondary indexes come disabled: ENABLE KEYS builds them from the rows.
+//! The damaged database is opened as completely as possible, with its log, or at its last
+//! checkpoint, through a disk that writes elsewhere (`opening`). Each of its tables is created
+//! again with its full definition, and gets the rows that can be read (`rows`, `copying`).
+//! Secondary indexes are created disabled: ENABLE KEYS builds them from the rows.
 //!
 //! Invariants
 //!   S1  Nothing is written to the damaged database (I1 of [`cheetah_io::overlay`]).
-//!   S2  A row that is copied is one that was committed, whole: a version that the reader's
-//!       snapshot sees, with all its large values. All else is left out and counted. Exception: a
-//!       table that an earlier startup has quarantined may have rows of transactions that were
-//!       rolled back; the report says so.
-//!   S3  Rows of undamaged leaves all come, whatever is damaged beside them. Exception: a table is
-//!       not copied whose definition is lost, or that of the postings of its full-text indexes.
-//!   S4  Every loss is told of: a report that finds nothing lost means that every committed row was
-//!       copied.
-//!   S5  With a key service all that is written is closed, whether the damaged database was or not:
-//!       the copy (but for tables that say no), sort runs, and files of the salvage itself (E16).
-//!       Without the keys that it needs the salvage ends at once: an attempt with less would lose
-//!       what the keys bring back.
-//! docs/developers/decisions/0051-salvage.md says why.
+//!   S2  A copied row is a committed and complete one: a version that the reader's snapshot sees,
+//!       with all its large values. All other rows are left out and counted. Exception: a table
+//!       that an earlier startup quarantined may have rows of transactions that were rolled back;
+//!       the report says so.
+//!   S3  All rows of undamaged leaves are copied, whatever else is damaged. Exception: a table is
+//!       not copied if its definition, or that of the postings of its full-text indexes, is lost.
+//!   S4  Every loss is reported: if the report contains no loss, every committed row was copied.
+//!   S5  With a key service everything that is written is encrypted, whether or not the damaged
+//!       database was: the copy (except tables defined as unencrypted), sort runs, and files of the
+//!       salvage itself (E16). Without a key that it needs the salvage ends at once: continuing
+//!       would lose what the key can bring back.
+//!
+//! docs/developers/decisions/0051-salvage.md gives the reasons.
 
 mod copying;
 mod opening;
@@ -35,36 +35,36 @@ use std::sync::Arc;
 /// The directories of a salvage.
 #[derive(Clone)]
 pub struct Disks {
-    /// The damaged database; nothing is written there.
+    /// The damaged database, to which nothing is written.
     pub damaged: Arc<dyn Disk>,
-    /// Room for files of the salvage itself, which are gone at its end.
+    /// A directory for temporary files, which are removed at the end.
     pub scratch: Arc<dyn Disk>,
-    /// An empty directory: the new database.
+    /// An empty directory for the new database.
     pub new: Arc<dyn Disk>,
 }
 
-/// The outcome for a table.
+/// The result for one table.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TableReport {
     /// Its name.
     pub name: String,
-    /// Rows that the new table has.
+    /// The number of rows in the new table.
     pub rows: u64,
-    /// Rows that were there and could not be copied.
+    /// The number of rows that existed and could not be copied.
     pub rows_lost: u64,
-    /// Why the first one could not.
+    /// Why the first of them could not be copied.
     pub row_lost_why: String,
-    /// Keys of which nothing could be read, in their order.
+    /// Ranges of keys in which nothing could be read, in order.
     pub gaps: Vec<Gap>,
-    /// Changes that were in the log or in saved changes and could not be made, at least this
-    /// number: rows may be as before these.
+    /// The minimum number of changes in the log or in change files that could not be applied: rows
+    /// may be as they were before these changes.
     pub changes_lost: u64,
-    /// Why the first one could not.
+    /// Why the first of them could not be applied.
     pub change_lost_why: String,
-    /// Why the table was quarantined by an earlier startup; its rows may be older ones, or of
+    /// Why an earlier startup quarantined the table; its rows may be older ones, or those of
     /// transactions that were rolled back.
     pub quarantine: Option<String>,
-    /// Why the copy itself has not come to its end.
+    /// Why the copy was not completed.
     pub failure: Option<String>,
     /// The number of its secondary indexes, which are disabled in the new table.
     pub disabled_indexes: usize,
@@ -73,7 +73,7 @@ pub struct TableReport {
 }
 
 impl TableReport {
-    /// Whether all its committed rows were copied.
+    /// Returns whether all its committed rows were copied.
     pub fn is_whole(&self) -> bool {
         self.rows_lost == 0
             && self.gaps.is_empty()
@@ -84,27 +84,27 @@ impl TableReport {
     }
 }
 
-/// The outcome of a salvage.
+/// The result of a salvage.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
-    /// Each table, by name.
+    /// The tables, in order of name.
     pub tables: Vec<TableReport>,
-    /// The losses of the database as a whole.
+    /// The losses that concern the whole database.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Whether nothing was lost.
+    /// Returns whether nothing was lost.
     pub fn is_whole(&self) -> bool {
         self.notes.is_empty() && self.tables.iter().all(TableReport::is_whole)
     }
 }
 
-/// Copies all that can be read into a new database, with the sizes and memory of `config`; `heard`
-/// gets the report of each table when it is done. Blocks for I/O. `Unsupported` when the new
-/// directory is not empty, when somebody has the damaged database open, or when a newer version
-/// wrote it; `Corruption` when nothing of it can be opened; other errors are those of the new
-/// database.
+/// Copies everything that can be read into a new database, with the sizes and memory of `config`.
+/// Passes each table's report to `heard` when the table is done. Blocks for I/O. Fails with
+/// `Unsupported` if the new directory is not empty, if another process has the damaged database
+/// open, or if a newer version wrote it; and with `Corruption` if no part of it can be opened.
+/// Other errors are those of the new database.
 pub fn salvage(
     disks: &Disks,
     clock: &Arc<dyn Clock>,

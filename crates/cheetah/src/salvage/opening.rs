@@ -1,4 +1,4 @@
-//! Opens a damaged database as far as that goes.
+//! Opens a damaged database as completely as possible.
 
 use super::Disks;
 use crate::base::{Config, Error, Result};
@@ -7,12 +7,11 @@ use crate::table::shared::parts::Core;
 use cheetah_io::{Clock, Disk, OverlayDisk};
 use std::sync::Arc;
 
-/// The extents to try, the largest first; [`note_failures`] tells of the parts that the next one
-/// lacks.
+/// The extents to try, the largest first. [`note_failures`] records what the smaller ones lack.
 const EXTENTS: [Extent; 3] = [Extent::WithLog, Extent::Epoch, Extent::WithoutUndo];
 
-/// The database to the largest extent to which it can be opened; its lacks are noted. The error of
-/// the last attempt, or one that no attempt can help.
+/// Opens the database to the largest possible extent and records what is missing. Returns the error
+/// of the last attempt, or an error that would fail all attempts.
 pub(super) fn open(disks: &Disks, clock: &Arc<dyn Clock>, config: &Config) -> Result<Core> {
     let mut failures: Vec<Error> = Vec::new();
     for extent in EXTENTS {

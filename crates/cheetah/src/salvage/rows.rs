@@ -10,7 +10,7 @@ use crate::table::shared::parts::Core;
 use crate::table::Table;
 
 /// Reads rows as a new snapshot sees them, in the newest row-format version, with their large
-/// values in them.
+/// values inlined.
 struct RowReader<'a> {
     view: View<'a>,
     older: Vec<u8>,
@@ -19,11 +19,11 @@ struct RowReader<'a> {
     row: Vec<u8>,
 }
 
-/// Takes a row: its clustered key, and the row with its large values in it.
+/// Takes a row: its clustered key, and the row with its large values inlined.
 pub(super) type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 
-/// Hands out every row that can be read, and notes in `report` what cannot. Errors are those of
-/// `take`, and of an engine that has stopped.
+/// Passes every readable row to `take`, and records in `report` what cannot be read. Errors are
+/// those of `take`, and of an engine that has stopped.
 pub(super) fn each_row(
     core: &Core,
     table: &Table,
@@ -62,7 +62,8 @@ pub(super) fn each_row(
 }
 
 impl RowReader<'_> {
-    /// Puts the row of `key` into `self.row`, if the snapshot sees one; `record` is the newest.
+    /// Sets `self.row` to the row with the key `key` and returns whether the snapshot sees it.
+    /// `record` is the newest version.
     fn read(&mut self, key: &[u8], record: RecordRef<'_>) -> Result<bool> {
         let table = self.view.table;
         self.older.clear();
@@ -84,7 +85,7 @@ impl RowReader<'_> {
         inline_row(row_format, stored, &self.values, &mut self.whole, |locator, value| {
             match large::read_value(pool, table.blob_owner(), locator, value) {
                 Err(error) if error.kind() != ErrorKind::Stopped => {
-                    // Bytes of a value that is not whole must not be taken for it.
+                    // An incomplete value must not be passed off as the whole value.
                     match planted::is_on("salvage: copy a value that is not whole") {
                         true => Ok(()),
                         false => Err(error),

@@ -1,14 +1,14 @@
 //! The transactions that have written something and have not ended: their undo records, and the
-//! changes that they have made so far. Numbers, outcomes and their order are [`super::Versions`]'.
+//! changes made so far. [`super::Versions`] has their IDs, outcomes and order.
 //!
 //! Invariants
 //!   I1  A transaction is listed from before its first undo record until the mini-transaction that
-//!       appends its finish record. The records that it leaves behind then are purge's, which
-//!       follows the undo log.
-//!   I2  A slot is locked inside mini-transactions only, or by those who hold nothing else: while
-//!       no mini-transaction runs, all slots can be read (the epoch switch does).
-//!   I3  The count of a slot's undo records can be read without its lock: releasing the lock
-//!       publishes it. The thread that writes for the transaction reads its own.
+//!       appends its finish record. The records that it leaves behind are then purged by following
+//!       the undo log.
+//!   I2  A slot is locked only inside mini-transactions, or by threads that hold nothing else:
+//!       while no mini-transaction runs, all slots can be read, as the epoch switch does.
+//!   I3  The number of a slot's undo records can be read without its lock: releasing the lock
+//!       publishes the number. The thread that writes for the transaction reads its own value.
 //! Locks     the list, then one slot; then the undo log's.
 
 use super::Owner;
@@ -25,19 +25,19 @@ use std::sync::Arc;
 pub struct Slot {
     txn: TxnId,
     state: Mutex<TxnState>,
-    /// How many undo records it has (I3).
+    /// The number of its undo records (I3).
     undo_no: AtomicU64,
-    /// Whether an undo record may name something that purge has to remove once the transaction has
-    /// committed. Not part of the epoch state: a transaction that comes from there is looked
-    /// through.
+    /// Whether an undo record may name something that purge has to remove after the commit. Not
+    /// part of the epoch state: for a transaction loaded from there it is set, and purge checks its
+    /// records.
     leaves_garbage: AtomicBool,
-    /// By how much it has changed the number of rows of tables. Not part of the epoch state either.
+    /// The changes of the row counts of tables. Not part of the epoch state either.
     rows: Mutex<BTreeMap<TableId, i64>>,
-    /// A table that is among them; 0 while none is known.
+    /// A table that is in `rows`; 0 while none is known.
     listed_table: AtomicU32,
     /// The owner of its locks; 0 until it is known.
     owner: AtomicU64,
-    /// Whether the log tells of it: not of what a transaction does with temporary tables.
+    /// Whether it is logged: changes of temporary tables are not.
     is_logged: bool,
 }
 
@@ -47,45 +47,46 @@ impl Slot {
         self.txn
     }
 
-    /// Its state, locked.
+    /// Locks and returns its state.
     pub fn state(&self) -> StateGuard<'_> {
         StateGuard { state: self.state.lock(), published: &self.undo_no }
     }
 
-    /// How many undo records it has.
+    /// Returns the number of its undo records.
     pub fn undo_no(&self) -> u64 {
         self.undo_no.load(Ordering::Relaxed)
     }
 
-    /// Whether the log tells of it.
+    /// Returns whether it is logged.
     pub fn is_logged(&self) -> bool {
         self.is_logged
     }
 
-    /// Notes whose the locks of the rows are that it has written.
+    /// Sets the owner of the locks on the rows that it writes.
     pub fn belong_to(&self, owner: Owner) {
         self.owner.store(owner.0, Ordering::Release);
     }
 
-    /// The owner of its locks; `None` until it is known.
+    /// Returns the owner of its locks; `None` until it is known.
     pub fn owner(&self) -> Option<Owner> {
         let owner = self.owner.load(Ordering::Acquire);
         (owner != 0).then_some(Owner(owner))
     }
 
-    /// Notes that the newest undo record names something that purge has to remove after the commit.
+    /// Records that the newest undo record names something that purge has to remove after the
+    /// commit.
     pub fn note_garbage(&self) {
         self.leaves_garbage.store(true, Ordering::Relaxed);
     }
 
-    /// Whether some undo record may name such a thing.
+    /// Returns whether some undo record may name something that purge has to remove.
     pub fn leaves_garbage(&self) -> bool {
         self.leaves_garbage.load(Ordering::Relaxed)
     }
 
-    /// Notes that it has changed a table, and by how much the number of its rows.
+    /// Records that it changed a table, and by how much the row count changed.
     pub fn count_rows(&self, table: TableId, difference: i64) {
-        // An update counts nothing where the table is listed.
+        // An update of a listed table changes nothing here.
         if difference == 0 && self.listed_table.load(Ordering::Relaxed) == table.0 {
             return;
         }
@@ -94,19 +95,19 @@ impl Slot {
         self.listed_table.store(table.0, Ordering::Relaxed);
     }
 
-    /// Sets by how much it has changed the number of rows of each table, all of them.
+    /// Sets the changes of the row counts of all tables that it has changed.
     pub fn set_rows(&self, rows: BTreeMap<TableId, i64>) {
         let mut own = self.rows.lock();
         self.listed_table.store(0, Ordering::Relaxed);
         *own = rows;
     }
 
-    /// By how much it has changed the number of rows of a table, if it has changed that table.
+    /// Returns the change of a table's row count, if it has changed the table.
     pub fn rows_of(&self, table: TableId) -> Option<i64> {
         self.rows.lock().get(&table).copied()
     }
 
-    /// Calls `f` with each table that it has changed, and by how much the number of rows.
+    /// Calls `f` with each table that it has changed, and the change of the table's row count.
     pub fn for_each_count(&self, mut f: impl FnMut(TableId, i64)) {
         self.rows.lock().iter().for_each(|(&table, &difference)| f(table, difference));
     }
@@ -147,67 +148,67 @@ impl DerefMut for StateGuard<'_> {
 }
 
 impl Drop for StateGuard<'_> {
-    /// Publishes the count of undo records (I3).
+    /// Publishes the number of undo records (I3).
     fn drop(&mut self) {
         self.published.store(self.state.undo_no, Ordering::Relaxed);
     }
 }
 
-/// The list.
+/// The list of active transactions.
 #[derive(Debug)]
 pub struct Active(Mutex<BTreeMap<TxnId, Arc<Slot>>>);
 
 impl Active {
-    /// The transactions of an epoch's state.
+    /// Creates the list with the transactions of an epoch's state.
     pub fn new(txns: &[TxnState]) -> Self {
         let slot = |state: &TxnState| (state.txn, Slot::new(*state, true, true));
         Self(Mutex::new(txns.iter().map(slot).collect()))
     }
 
-    /// The slot of `txn`; listed when it is new.
+    /// Returns the slot of `txn`; lists the transaction if it is new.
     pub fn get_or_start(&self, txn: TxnId) -> Arc<Slot> {
         let new = || Slot::new(TxnState { txn, ..TxnState::default() }, false, true);
         Arc::clone(self.0.lock().entry(txn).or_insert_with(new))
     }
 
-    /// Lists the new transaction `txn`, of which the log does not tell.
+    /// Lists the new transaction `txn`, which is not logged.
     pub fn start_unlogged(&self, txn: TxnId) -> Arc<Slot> {
         let slot = Slot::new(TxnState { txn, ..TxnState::default() }, false, false);
         self.0.lock().insert(txn, Arc::clone(&slot));
         slot
     }
 
-    /// The slot of a listed transaction.
+    /// Returns the slot of a listed transaction.
     pub fn get(&self, txn: TxnId) -> Option<Arc<Slot>> {
         self.0.lock().get(&txn).cloned()
     }
 
-    /// Takes a transaction off the list.
+    /// Removes a transaction from the list.
     pub fn finish(&self, txn: TxnId) {
         self.0.lock().remove(&txn);
     }
 
-    /// All slots, in the order of their numbers.
+    /// Returns all slots, in order of ID.
     pub fn slots(&self) -> Vec<Arc<Slot>> {
         self.0.lock().values().cloned().collect()
     }
 
-    /// How many are listed.
+    /// Returns the number of listed transactions.
     pub fn len(&self) -> usize {
         self.0.lock().len()
     }
 
-    /// How many of them are prepared.
+    /// Returns the number of prepared transactions.
     pub fn prepared_count(&self) -> usize {
         self.slots().iter().filter(|slot| slot.state().xid.is_some()).count()
     }
 
-    /// Whether none is listed.
+    /// Returns whether no transaction is listed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The transactions that have appended undo records or promised something; for the epoch
+    /// Returns the transactions that have appended undo records or are prepared; for the epoch
     /// switch, when no mini-transaction runs.
     pub fn snapshot(&self) -> Vec<TxnState> {
         let states = self.slots().iter().map(|slot| *slot.state()).collect::<Vec<_>>();

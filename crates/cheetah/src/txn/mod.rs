@@ -1,9 +1,9 @@
 //! Transactions without their tables: identities, locks, the undo log, and the versions that each
-//! sees.
+//! transaction sees.
 //!
-//! Rooms: `locks` (of tables, records and ranges of keys), `versions` (what became of each
-//! transaction, and which snapshot sees it). Beside them: `active` and `roster` (transactions that
-//! have not ended, and all handles), `read_view`, `undo_log`.
+//! `locks` has the locks on tables, records and ranges of keys. `versions` has the outcome of each
+//! transaction, and which snapshot sees it. `active` lists the transactions that have not ended,
+//! `roster` all handles. `read_view` is a transaction's view, and `undo_log` the undo log.
 
 mod active;
 mod locks;

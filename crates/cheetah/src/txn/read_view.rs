@@ -1,36 +1,37 @@
-//! The view of one transaction: its own changes, and those of others in its snapshot.
+//! The view of one transaction: its own changes, and those of other transactions in its snapshot.
 
 use super::versions::{Reader, Versions};
 use crate::base::{planted, TableId, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// See the module. Shared by a transaction and its cursors.
+/// See the module documentation. Shared by a transaction and its cursors.
 #[derive(Debug)]
 pub struct ReadView {
     reader: Reader,
-    /// The transaction's number; 0 before it has written something.
+    /// The transaction's ID; 0 before it has written anything.
     own: AtomicU64,
-    /// The number under which it has written temporary tables; 0 before that.
+    /// The ID under which it has written temporary tables; 0 before that.
     temporary: AtomicU64,
 }
 
 impl ReadView {
-    /// The view of a new transaction; its snapshot is not open.
+    /// Creates the view of a new transaction; its snapshot is not open.
     pub fn new(versions: &Versions) -> Self {
         Self { reader: versions.reader(), own: AtomicU64::new(0), temporary: AtomicU64::new(0) }
     }
 
-    /// From now on the changes of `txn` are seen.
+    /// Makes the changes of `txn` visible as the transaction's own.
     pub fn belong_to(&self, txn: TxnId) {
         self.own.store(txn.0, Relaxed);
     }
 
-    /// From now on the changes of `txn`, which are of temporary tables, are seen too.
+    /// Makes the changes of `txn`, which are those of temporary tables, visible as the
+    /// transaction's own.
     pub fn belong_to_temporary(&self, txn: TxnId) {
         self.temporary.store(txn.0, Relaxed);
     }
 
-    /// Sees as its own what `other` does.
+    /// Makes visible the changes that `other` sees as its own.
     pub fn belong_as(&self, other: &Self) {
         self.own.store(other.own.load(Relaxed), Relaxed);
         self.temporary.store(other.temporary.load(Relaxed), Relaxed);
@@ -48,7 +49,7 @@ impl ReadView {
         self.reader.close();
     }
 
-    /// Ends the transaction: nothing is its own any more.
+    /// Ends the transaction: the view has no own changes any more.
     pub fn end(&self) {
         self.own.store(0, Relaxed);
         self.temporary.store(0, Relaxed);
@@ -57,25 +58,25 @@ impl ReadView {
         }
     }
 
-    /// The stamp of the snapshot, when that is open.
+    /// Returns the stamp of the snapshot, if it is open.
     pub fn stamp(&self) -> Option<u64> {
         self.reader.read_stamp()
     }
 
-    /// Its snapshot.
+    /// Returns its snapshot reader.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The number under which the transaction writes this table, once it has written one of its
-    /// kind.
+    /// Returns the ID under which the transaction writes this table, once it has written a table of
+    /// this kind (temporary or not).
     pub fn own_of(&self, table: TableId) -> Option<TxnId> {
         let own = if table.is_temporary() { &self.temporary } else { &self.own };
         let own = own.load(Relaxed);
         (own != 0).then_some(TxnId(own))
     }
 
-    /// `txn`, if that is the transaction's.
+    /// Returns `txn` if it is the transaction itself.
     #[inline]
     pub fn own_if(&self, txn: TxnId) -> Option<TxnId> {
         let is_own = [&self.own, &self.temporary].iter().any(|own| own.load(Relaxed) == txn.0);

@@ -1,18 +1,19 @@
-//! The holders of transactions: an entry for each handle, so that views can tell of them while they
-//! are used.
+//! The list of transaction handles: an entry for each handle, so that views can show transactions
+//! while they run.
 //!
 //! Invariants
-//!   I1  An entry is written without a lock by whoever uses its handle. A view reads values of
+//!   I1  An entry is written without a lock by the user of its handle. A view reads the values at
 //!       about one moment: each is right by itself, and those of one transaction may be mixed with
-//!       those of the next one of the same handle.
-//!   I2  An entry outlives its handle when the background or a coordinator takes the transaction
-//!       over: the entry goes with it.
-//!   I3  A session is told to others under the lock of its shard, where it is forgotten too: once
-//!       it is forgotten, or the handle dropped, nobody uses it any more.
-//!   I4  The session of a transaction is not told as that of the next one of its handle: a handle
-//!       that has named one ends its transaction under the lock of its shard, before its locks go.
-//! Locks     one shard of the list, for a moment, when a handle comes or goes and by views; two of
-//!           them in their order, when two sessions are told.
+//!       those of the next transaction of the same handle.
+//!   I2  An entry outlives its handle if the background or a coordinator takes the transaction
+//!       over: the entry is handed over, too.
+//!   I3  A session is passed to other transactions, and cleared, under the lock of its shard: once
+//!       it is cleared, or the handle dropped, no thread uses it any more.
+//!   I4  The session of a transaction is not reported for the next transaction of its handle: a
+//!       handle with a session ends its transaction under the lock of its shard, before it releases
+//!       its locks.
+//! Locks     one shard of the list, briefly, when a handle is added or removed, and by views; two
+//!           shards in their order, when two sessions are passed.
 
 use super::locks::Owner;
 use super::read_view::ReadView;
@@ -22,13 +23,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Shards of the list, so that handles that come and go on many cores do not meet.
+/// The number of shards of the list, so that handles on many cores do not contend.
 const SHARDS_COUNT: usize = 64;
 
-/// The activity of the thread of a transaction.
+/// What the thread of a transaction is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// Nothing yet: it has neither read nor locked.
+    /// Nothing yet: the transaction has neither read nor locked.
     Idle,
     /// It reads and writes.
     Running,
@@ -42,7 +43,7 @@ impl Phase {
     const ALL: [Phase; 4] = [Phase::Idle, Phase::Running, Phase::RollingBack, Phase::Committing];
 }
 
-/// The data of a handle and its transaction.
+/// The data of a handle and its current transaction.
 #[derive(Debug)]
 pub struct Entry {
     owner: Owner,
@@ -51,72 +52,73 @@ pub struct Entry {
     tables_in_use: AtomicU32,
     phase: AtomicU8,
     isolation: AtomicU8,
-    /// 0 before it has written.
+    /// 0 before the transaction has written.
     txn: AtomicU64,
     since_ns: AtomicU64,
-    /// Since when it waits for a lock; 0 when it does not.
+    /// Since when it waits for a lock; 0 if it does not wait.
     waits_since_ns: AtomicU64,
-    /// The caller's session, for those who wait; 0 when it has named none. Changed and used under
-    /// its shard's lock (I3).
+    /// The caller's session, for transactions that wait for this one; 0 if none is set. Changed and
+    /// used under the shard's lock (I3).
     session: AtomicU64,
-    /// Transactions that have ended. Changed under its shard's lock while there is a session (I4).
+    /// The number of transactions that have ended. Changed under the shard's lock if there is a
+    /// session (I4).
     turn: AtomicU64,
 }
 
 impl Entry {
-    /// Its owner in the lock table.
+    /// Returns its owner in the lock table.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// The stamp of its snapshot, when that is open.
+    /// Returns the stamp of its snapshot, if it is open.
     pub fn stamp(&self) -> Option<u64> {
         self.view.as_ref().and_then(|view| view.stamp())
     }
 
-    /// The number that the caller has given to its connection; 0 when it has none.
+    /// Returns the ID of the caller's connection; 0 if none is set.
     pub fn connection(&self) -> u64 {
         self.connection.load(Relaxed)
     }
 
-    /// How many tables the caller says it uses.
+    /// Returns the number of tables in use, as set by the caller.
     pub fn tables_in_use(&self) -> u32 {
         self.tables_in_use.load(Relaxed)
     }
 
-    /// Its activity.
+    /// Returns what its thread is doing.
     pub fn phase(&self) -> Phase {
         Phase::ALL.get(usize::from(self.phase.load(Relaxed))).copied().unwrap_or(Phase::Idle)
     }
 
-    /// The isolation level, as the caller has numbered it.
+    /// Returns the isolation level, as numbered by the caller.
     pub fn isolation(&self) -> u8 {
         self.isolation.load(Relaxed)
     }
 
-    /// Its number, once it has written something.
+    /// Returns the transaction's ID, once it has written something.
     pub fn txn(&self) -> Option<TxnId> {
         let txn = self.txn.load(Relaxed);
         (txn != 0).then_some(TxnId(txn))
     }
 
-    /// When it began, by the engine's clock.
+    /// Returns when the transaction began, by the engine's clock.
     pub fn since_ns(&self) -> u64 {
         self.since_ns.load(Relaxed)
     }
 
-    /// Since when it waits for a lock, if it does.
+    /// Returns the time since which it waits for a lock, if it waits.
     pub fn waits_since_ns(&self) -> Option<u64> {
         let since_ns = self.waits_since_ns.load(Relaxed);
         (since_ns != 0).then_some(since_ns)
     }
 
-    /// Sets the number of the connection.
+    /// Sets the ID of the connection.
     pub fn set_connection(&self, connection: u64) {
         self.connection.store(connection, Relaxed);
     }
 
-    /// Sets how many tables are used.
+    /// Sets the number of tables in use.
     pub fn set_tables_in_use(&self, count: u32) {
         self.tables_in_use.store(count, Relaxed);
     }
@@ -126,7 +128,7 @@ impl Entry {
         self.isolation.store(level, Relaxed);
     }
 
-    /// Notes that the transaction reads or locks; `now_ns` is asked when that is new.
+    /// Records that the transaction reads or locks; `now_ns` is called if this is its first action.
     #[inline]
     pub fn begin(&self, now_ns: impl FnOnce() -> u64) {
         if self.phase() == Phase::Idle {
@@ -135,22 +137,23 @@ impl Entry {
         }
     }
 
-    /// Sets what it is about.
+    /// Sets what its thread is doing.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u8, Relaxed);
     }
 
-    /// Notes that it has written.
+    /// Records the ID of a transaction that has written.
     pub fn set_txn(&self, txn: TxnId) {
         self.txn.store(txn.0, Relaxed);
     }
 
-    /// Notes that it waits for a lock since `now_ns`, or no more.
+    /// Records that it has waited for a lock since `now_ns`, or, with `None`, that it no longer
+    /// waits.
     pub fn set_waiting(&self, now_ns: Option<u64>) {
         self.waits_since_ns.store(now_ns.map_or(0, |now_ns| now_ns.max(1)), Relaxed);
     }
 
-    /// Which transaction of its handle it is: it changes when one has ended.
+    /// Returns the ordinal of the handle's current transaction: it changes when a transaction ends.
     pub fn turn(&self) -> u64 {
         self.turn.load(Relaxed)
     }
@@ -158,11 +161,11 @@ impl Entry {
 
 type List = Arc<[Mutex<BTreeMap<u64, Arc<Entry>>>]>;
 
-/// See the module. Clones share the list.
+/// See the module documentation. Clones share the list.
 #[derive(Clone, Debug)]
 pub struct Roster(List);
 
-/// An entry in the list; it goes when this is dropped.
+/// An entry in the list, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct Listed {
     list: List,
@@ -170,14 +173,14 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Names the session of the caller; [`SessionId::NONE`] forgets it, and waits until nobody uses
-    /// it (I3).
+    /// Sets the session of the caller. [`SessionId::NONE`] clears it, and waits until no thread
+    /// uses it (I3).
     pub fn set_session(&self, session: SessionId) {
         let _shard = shard(&self.list, self.entry.owner).lock();
         self.entry.session.store(session.0, Relaxed);
     }
 
-    /// Notes that the transaction has ended. To be called before its locks go (I4).
+    /// Records that the transaction has ended. To be called before it releases its locks (I4).
     pub fn end(&self) {
         let has_session = self.entry.session.load(Relaxed) != SessionId::NONE.0;
         let shard = has_session.then(|| shard(&self.list, self.entry.owner).lock());
@@ -187,7 +190,7 @@ impl Listed {
         self.entry.set_phase(Phase::Idle);
     }
 
-    /// The entry.
+    /// Returns the entry.
     pub fn entry(&self) -> Arc<Entry> {
         Arc::clone(&self.entry)
     }
@@ -214,7 +217,7 @@ impl Default for Roster {
 }
 
 impl Roster {
-    /// Lists an owner; `view` is what its transactions read by.
+    /// Lists an owner; `view` is the view with which its transactions read.
     pub fn enter(&self, owner: Owner, view: Option<Arc<ReadView>>) -> Listed {
         let entry = Arc::new(Entry {
             owner,
@@ -233,13 +236,14 @@ impl Roster {
         Listed { list: Arc::clone(&self.0), entry }
     }
 
-    /// The entry of an owner.
+    /// Returns the entry of an owner.
     pub fn get(&self, owner: Owner) -> Option<Arc<Entry>> {
         shard(&self.0, owner).lock().get(&owner.0).cloned()
     }
 
-    /// Calls `f` with the session of an owner, if it has named one and is at that turn of its
-    /// transactions still; both stay so meanwhile (I3, I4). `f` must not wait, nor use the engine.
+    /// Calls `f` with the session of an owner, if one is set and the owner's transaction still has
+    /// the ordinal `turn`; neither changes during the call (I3, I4). `f` must not wait, nor use the
+    /// engine.
     pub fn with_session(&self, owner: Owner, turn: u64, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
         let is_at_turn = shard.get(&owner.0).is_some_and(|entry| entry.turn() == turn);
@@ -251,8 +255,8 @@ impl Roster {
         }
     }
 
-    /// The result of `f` for the sessions of two owners, if both have named one; they stay
-    /// meanwhile (I3). `f` must not wait, nor use the engine.
+    /// Returns the result of `f` for the sessions of two owners, if both have one; the sessions do
+    /// not change during the call (I3). `f` must not wait, nor use the engine.
     pub fn with_two_sessions<T>(
         &self,
         (first, second): (Owner, Owner),
@@ -273,7 +277,7 @@ impl Roster {
         f(first, second)
     }
 
-    /// All entries with a transaction, in the order in which their owners came.
+    /// Returns all entries with a transaction, in the order in which their owners were created.
     pub fn open(&self) -> Vec<Arc<Entry>> {
         let is_open = |entry: &&Arc<Entry>| entry.phase() != Phase::Idle;
         let mut open = Vec::new();
@@ -285,7 +289,7 @@ impl Roster {
     }
 }
 
-/// The session that an owner has named.
+/// Returns the session of an owner.
 fn session(shard: &BTreeMap<u64, Arc<Entry>>, owner: Owner) -> Option<SessionId> {
     let session = SessionId(shard.get(&owner.0)?.session.load(Relaxed));
     (session != SessionId::NONE).then_some(session)

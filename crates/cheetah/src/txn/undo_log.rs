@@ -1,29 +1,27 @@
 //! The undo log: one stream of bytes in pool pages, appended at its end, freed at its oldest end.
-//! It is the history list too: at its end a transaction appends a finish record, and purge follows
-//! these.
+//! It is also the history list: a transaction appends a finish record at its end, and purge follows
+//! the finish records.
 //!
 //! Invariants
-//!   I1  Append-only: bytes once written are never overwritten, also not when a rollback has taken
-//!       their records back (C6). A rollback moves its transaction's head back and leaves the
-//!       bytes.
+//!   I1  Append-only: written bytes are never overwritten, not even after a rollback of their
+//!       records (C6). A rollback moves its transaction's head back and leaves the bytes.
 //!   I2  A pointer is the offset of a byte since the creation of the database, so pointers are
 //!       never reused.
-//!   I3  A page counts the transactions whose oldest record begins in it and whose finish record
-//!       purge has not passed: its *live* ones. A page goes only from the front, when it counts
-//!       none and lies wholly before the place of purge. So a record stays until its transaction
-//!       has been passed, whether it was rolled back or not: somebody may still follow a pointer to
-//!       it.
-//!   I4  Directory, counts and the place of purge are part of the epoch state: the epoch switch
-//!       sees them and the pages of one moment, as they change inside mini-transactions only.
-//!   I5  Every read checks the transaction, and the number if it is known. Nobody reads behind the
-//!       end that it has seen under the mutex, so nobody sees part of a record.
-//!   I6  With the last record of a transaction its finish record is passed, in one
-//!       mini-transaction: a purge that has begun and has nothing left to do would look as if it
-//!       had not begun.
-//! Records are contiguous in the stream and may cross page borders. Page number i of the stream
-//! holds the offsets from i * C, where C is what a page holds.
-//! Locks     one mutex over directory and places, taken inside mini-transactions or for a lookup;
-//!           page latches come after.
+//!   I3  A page counts its *live* transactions: those whose oldest record begins in it and whose
+//!       finish record purge has not passed. Pages are freed only from the front, if they count no
+//!       live transaction and are completely before purge's position. So a record remains until
+//!       purge has passed its transaction, whether or not it was rolled back: a reader may still
+//!       follow a pointer to it.
+//!   I4  The directory, the counts and purge's position are part of the epoch state. They change
+//!       only inside mini-transactions, so the epoch switch sees them and the pages at one moment.
+//!   I5  Every read checks the transaction, and the record's ordinal if it is known. No thread
+//!       reads beyond the end that it has seen under the mutex, so no thread sees a partial record.
+//!   I6  The last record of a transaction and its finish record are passed in one mini-transaction:
+//!       otherwise a purge with nothing left to do would look like one that has not started.
+//! Records are contiguous in the stream and may cross page borders. Page i of the stream holds the
+//! offsets from i * C, where C is the capacity of a page.
+//! Locks     one mutex over the directory and the positions, taken inside mini-transactions or for
+//!           a lookup; page latches are taken after it.
 
 use crate::base::{planted, reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
@@ -39,26 +37,26 @@ use std::sync::Arc;
 /// The bytes before the first record: offset 0 means "none", so no record may start there.
 const FIRST_BYTES: [u8; 8] = *b"CHEETAHU";
 
-/// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
+/// The number of pages freed in one mini-transaction: limits how long an epoch switch waits.
 const FREED_PER_STEP: usize = 32;
 
-/// Records that one search for a finish record passes over: bounds how long a commit takes that
-/// purges a little.
+/// The number of records that one search for a finish record skips: limits the duration of a commit
+/// that purges a little.
 const RECORDS_PER_SEARCH: usize = 2048;
 
-/// Longest record accepted when reading: beyond it the length is damaged.
+/// The maximum length of a record when reading: a longer record is damaged.
 const RECORD_BYTES_MAX: u32 = 1 << 26;
 
-/// Where the log was at an epoch switch.
+/// The state of the log at an epoch switch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UndoStart {
-    /// Number of the first page in the stream.
+    /// The ordinal of the first page in the stream.
     pub first_page: u64,
-    /// Offset behind the last record.
+    /// The offset after the last record.
     pub end: UndoPtr,
     /// The pages, oldest first.
     pub pages: Vec<UndoPage>,
-    /// How far purge was.
+    /// Purge's position.
     pub purge: PurgeState,
 }
 
@@ -67,16 +65,16 @@ struct Stream {
     first_page: u64,
     end: UndoPtr,
     pages: VecDeque<UndoPage>,
-    /// The last page, pinned: an append never reads from disk.
+    /// The last page, pinned, so that an append never reads from disk.
     last: Option<PageRef>,
     purge: PurgeState,
-    /// There is no finish record between the place of purge and this one.
+    /// There is no finish record between purge's position and this position.
     searched_to: UndoPtr,
-    /// Sum of the counts of all pages (I3).
+    /// The sum of the counts of all pages (I3).
     live: u64,
 }
 
-/// A page at hand with its number in the stream, for those who read many records one after another.
+/// A pinned page with its ordinal in the stream, for readers of many consecutive records.
 type AtHand = Option<(u64, PageRef)>;
 
 /// The undo log.
@@ -95,7 +93,7 @@ impl UndoLog {
         if purge.at > end {
             return Err(Error::corrupt(
                 "undo log",
-                format!("purge is at {}, behind the end at {end}", purge.at),
+                format!("purge is at {}, after the end at {end}", purge.at),
             ));
         }
         let last = match pages.last() {
@@ -108,42 +106,42 @@ impl UndoLog {
         Ok(Self { pool, page_capacity, stream: Mutex::new(stream) })
     }
 
-    /// Directory and places, for the epoch switch.
+    /// Returns the directory and the positions, for the epoch switch.
     pub fn snapshot(&self) -> UndoStart {
         let stream = self.stream.lock();
         let pages = stream.pages.iter().copied().collect();
         UndoStart { first_page: stream.first_page, end: stream.end, pages, purge: stream.purge }
     }
 
-    /// Offset behind the last record.
+    /// Returns the offset after the last record.
     pub fn end(&self) -> UndoPtr {
         self.stream.lock().end
     }
 
-    /// Pages that the log occupies.
+    /// Returns the number of pages that the log occupies.
     pub fn pages_count(&self) -> usize {
         self.stream.lock().pages.len()
     }
 
-    /// Pages that appending `bytes` more may allocate.
+    /// Returns the number of pages that appending `bytes` more bytes may allocate.
     pub fn pages_needed(&self, bytes: usize) -> usize {
         bytes / self.page_capacity as usize + 2
     }
 
-    /// Transactions with records that purge has not passed, those included that have not ended
-    /// (I3).
+    /// Returns the number of transactions with records that purge has not passed, including those
+    /// that have not ended (I3).
     pub fn live_count(&self) -> u64 {
         self.stream.lock().live
     }
 
-    /// Whether there is no record that purge has not passed.
+    /// Returns whether purge has passed all records.
     pub fn is_purged(&self) -> bool {
         let stream = self.stream.lock();
         stream.purge.at == stream.end
     }
 
-    /// Appends a record built in `record` as the newest of the transaction, whose state moves on to
-    /// it. Returns where it is.
+    /// Appends the record in `record` as the newest of the transaction, and updates the
+    /// transaction's state. Returns the record's position.
     pub fn append(&self, mtr: &MiniTransaction<'_>, state: &mut TxnState, record: &[u8]) -> UndoPtr {
         let mut stream = self.stream.lock();
         let at = self.append_record(mtr, &mut stream, record);
@@ -161,8 +159,8 @@ impl UndoLog {
         at
     }
 
-    /// Appends the finish record of a transaction that has appended records, as the last thing
-    /// about it.
+    /// Appends the finish record of a transaction that has appended records. No record of the
+    /// transaction may follow.
     pub fn append_finish(&self, mtr: &MiniTransaction<'_>, txn: TxnId, end: &UndoFinish) {
         let mut record = Vec::with_capacity(undo_record::FINISH_BYTES_MAX);
         undo_record::start(&mut record, txn, 0, UndoPtr(0));
@@ -211,8 +209,8 @@ impl UndoLog {
         })
     }
 
-    /// Reads record number `undo_no` of a transaction at `at` into `record`, head included, and
-    /// checks whose it is. May do I/O.
+    /// Reads record `undo_no` of a transaction at `at` into `record`, including the head, and
+    /// checks that it is this transaction's. May do I/O.
     pub fn read(&self, at: UndoPtr, txn: TxnId, undo_no: u64, record: &mut Vec<u8>) -> Result<UndoHead> {
         let head = self.read_version(at, txn, record)?;
         if head.undo_no != undo_no {
@@ -221,7 +219,8 @@ impl UndoLog {
         Ok(head)
     }
 
-    /// As [`read`](Self::read), for those who know a pointer from a version and so no number.
+    /// Like [`read`](Self::read), for a caller that has the pointer from a version and does not
+    /// know the ordinal.
     pub fn read_version(&self, at: UndoPtr, txn: TxnId, record: &mut Vec<u8>) -> Result<UndoHead> {
         let mut at_hand = None;
         let head = self.read_head(at, record, &mut at_hand)?;
@@ -287,8 +286,9 @@ impl UndoLog {
         Ok(page)
     }
 
-    /// Hands the bodies of all records from `at`, where one begins, to `end` to `f`, whosever they
-    /// are. The caller sees to it that none of them goes. Outside mini-transactions; does I/O.
+    /// Calls `f` with the bodies of the records of all transactions from `at`, where a record
+    /// begins, to `end`. The caller must ensure that none of them is freed. Must be called outside
+    /// mini-transactions; does I/O.
     pub fn each_record(
         &self,
         at: UndoPtr,
@@ -306,15 +306,16 @@ impl UndoLog {
         Ok(())
     }
 
-    /// How far purge is.
+    /// Returns purge's position.
     pub fn purge_state(&self) -> PurgeState {
         self.stream.lock().purge
     }
 
-    /// Looks for the next finish record that purge has not passed, and reads it into `record`:
-    /// where the record behind it begins, its head and its body. `None` at the end of the log, and
-    /// when the search is to be continued because it has passed over many records:
-    /// [`has_more_to_search`](Self::has_more_to_search). Outside mini-transactions; may do I/O.
+    /// Finds the next finish record that purge has not passed, and reads it into `record`. Returns
+    /// the position after the finish record, its head and its body. Returns `None` at the end of
+    /// the log, and also if the search has skipped many records and must be continued:
+    /// [`has_more_to_search`](Self::has_more_to_search). Must be called outside mini-transactions;
+    /// may do I/O.
     pub fn next_finish(&self, record: &mut Vec<u8>) -> Result<Option<(UndoPtr, UndoHead, UndoFinish)>> {
         let mut at = self.searched_to();
         let found = self.search(&mut at, record);
@@ -322,10 +323,10 @@ impl UndoLog {
         found
     }
 
-    /// As [`next_finish`](Self::next_finish), for those who go ahead of purge: from `at` on, but
-    /// not before the place of purge. `at` becomes the place of what is found, or where the search
-    /// is to be continued, which [`end`](Self::end) tells from the end of the log. No record from
-    /// there on goes before purge has passed it.
+    /// Like [`next_finish`](Self::next_finish), for a reader ahead of purge: searches from `at`,
+    /// but not from before purge's position. Sets `at` to the position of the finish record, or to
+    /// where the search must be continued; compare `at` with [`end`](Self::end) to detect the end
+    /// of the log. No record from `at` on is freed before purge has passed it.
     pub fn finish_from(
         &self,
         at: &mut UndoPtr,
@@ -335,7 +336,7 @@ impl UndoLog {
         self.search(at, record)
     }
 
-    /// Steps from `at` over other records to a finish record.
+    /// Skips other records from `at` on, up to a finish record.
     fn search(
         &self,
         at: &mut UndoPtr,
@@ -364,13 +365,13 @@ impl UndoLog {
         Ok(None)
     }
 
-    /// Whether there are records that no search for a finish record has come to.
+    /// Returns whether there are records that no search for a finish record has reached.
     pub fn has_more_to_search(&self) -> bool {
         let (at, end) = self.to_search();
         at < end
     }
 
-    /// There is no finish record between the place of purge and this one.
+    /// Returns a position such that there is no finish record between purge's position and it.
     pub fn searched_to(&self) -> UndoPtr {
         self.stream.lock().searched_to
     }
@@ -385,15 +386,15 @@ impl UndoLog {
         stream.searched_to = stream.searched_to.max(to);
     }
 
-    /// Notes how far purge is with the transaction whose finish record is the next.
+    /// Records how far purge has got with the transaction of the next finish record.
     pub fn note_purge(&self, _mtr: &MiniTransaction<'_>, purge: PurgeState) {
         let mut stream = self.stream.lock();
         assert!(purge.at == stream.purge.at && purge.head != UndoPtr(0), "I6");
         stream.purge = purge;
     }
 
-    /// Moves the place of purge behind a finish record: its transaction is done with. `Corruption`
-    /// when the transaction is not among the live ones.
+    /// Moves purge's position past a finish record: purge has finished its transaction. Fails with
+    /// `Corruption` if the transaction is not live.
     pub fn pass(&self, _mtr: &MiniTransaction<'_>, next: UndoPtr, end: &UndoFinish) -> Result<()> {
         let mut stream = self.stream.lock();
         let is_ahead = stream.purge.at < next && next <= stream.end;
@@ -412,8 +413,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Frees pages that nobody needs, a bounded number of them; whether there are more. Never
-    /// inside a mini-transaction.
+    /// Frees pages that are no longer needed, up to a limit. Returns whether there are more. Must
+    /// not be called inside a mini-transaction.
     pub fn free_oldest_pages(&self) -> bool {
         if !self.stream.lock().has_free_page(self.page_capacity) {
             return false;
@@ -437,13 +438,13 @@ impl UndoLog {
 }
 
 impl Stream {
-    /// The page in which `at` lies.
+    /// Returns the page that contains `at`.
     fn page_mut(&mut self, at: UndoPtr, page_capacity: u64) -> Option<&mut UndoPage> {
         let index = (at.0 / page_capacity).checked_sub(self.first_page)?;
         self.pages.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Whether the first page may go (I3).
+    /// Returns whether the first page may be freed (I3).
     fn has_free_page(&self, page_capacity: u64) -> bool {
         let ends_at = (self.first_page + 1) * page_capacity;
         let is_needed =
@@ -462,6 +463,6 @@ pub fn start_record(state: &TxnState, record: &mut Vec<u8>) {
 }
 
 fn fetch(pool: &Pool, pid: PageId) -> Result<PageRef> {
-    let gone = || Error::corrupt(format!("undo page {pid}"), "the page is gone");
+    let gone = || Error::corrupt(format!("undo page {pid}"), "the page does not exist");
     pool.fetch(pid)?.ok_or_else(gone)
 }

@@ -1,6 +1,6 @@
-//! The undo log against a model: random transactions that append, roll back, and end; a purge that
-//! stops anywhere; checkpoints and crashes. No record goes while its transaction is needed, and no
-//! page stays that is not.
+//! The undo log compared with a model: random transactions append, roll back and end, purge stops
+//! anywhere, and there are checkpoints and crashes. No record may be freed while its transaction is
+//! needed, and no page may remain that is not needed.
 
 use super::undo_log::{start_record, UndoLog, UndoStart};
 use crate::base::{planted, Config, TableId, TreeId, TxnId, UndoPtr};
@@ -18,7 +18,7 @@ use cheetah_io::sim::CrashPolicy;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A record that was appended: its place, its number, and its content.
+/// An appended record: its position, its ordinal, and its content.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Record {
     at: UndoPtr,
@@ -30,9 +30,9 @@ struct Record {
 #[derive(Clone, Default)]
 struct Txn {
     state: TxnState,
-    /// Those that have not been rolled back.
+    /// The records that were not rolled back.
     chain: Vec<Record>,
-    /// All of them.
+    /// All records.
     appended: Vec<Record>,
 }
 
@@ -71,7 +71,7 @@ fn open(db: &Database, state: &State) -> UndoLog {
     UndoLog::open(Arc::clone(&db.pool), start).unwrap()
 }
 
-/// A mini-transaction for which there is room.
+/// Enters a mini-transaction after making room for it.
 fn enter(pool: &Pool) -> MiniTransaction<'_> {
     pool.make_room(8).unwrap();
     pool.enter()
@@ -93,7 +93,7 @@ fn append(pool: &Pool, log: &UndoLog, txn: &mut Txn, value: u64, filler_bytes: u
     txn.appended.push(record);
 }
 
-/// Takes the newest record back, as a rollback does.
+/// Takes the newest record back, like a rollback.
 fn roll_back(txn: &mut Txn) {
     txn.chain.pop();
     txn.state.head = txn.chain.last().map_or(UndoPtr(0), |record| record.at);
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// Purges up to `records` records, newest first, each once, and passes what is done.
+    /// Purges up to `records` records, newest first, each once, and passes finished transactions.
     fn purge(&mut self, mut records: u64) {
         let mut bytes = Vec::new();
         while records > 0 {
@@ -239,7 +239,7 @@ impl Run {
         }
     }
 
-    /// A reader that goes ahead of purge finds the end of each transaction that has not been
+    /// Checks that a reader ahead of purge finds the finish record of each transaction that was not
     /// passed, and then the end of the log.
     fn look_ahead(&self) {
         let (mut at, mut bytes) = (UndoPtr(0), Vec::new());
@@ -257,7 +257,7 @@ impl Run {
         }
     }
 
-    /// Everything that somebody may need is there, everything else is gone.
+    /// Checks that everything that may be needed exists, and everything else was freed.
     fn compare(&self) {
         self.look_ahead();
         while self.log.free_oldest_pages() {}
@@ -274,7 +274,7 @@ impl Run {
         }
         let there = self.log.snapshot();
         let page_bytes = content_capacity(PageClass::Base.bytes(self.db().pool.page_bytes())) as u64;
-        assert_eq!(there.first_page, oldest.0 / page_bytes, "all is freed that can be");
+        assert_eq!(there.first_page, oldest.0 / page_bytes, "everything that can be freed is freed");
         assert_eq!(self.log.live_count(), live);
         assert_eq!(there.pages.iter().map(|page| page.live).sum::<u64>(), live);
         assert_eq!(self.db().pool.tree_bytes(TreeId::UNDO).pages, there.pages.len() as u64);
@@ -296,7 +296,7 @@ impl Run {
         self.purge(u64::MAX);
         self.compare();
         assert!(self.log.is_purged() && self.log.live_count() == 0);
-        assert!(self.log.pages_count() <= 1, "all but the page at the end is free");
+        assert!(self.log.pages_count() <= 1, "all pages except the last one are free");
     }
 }
 

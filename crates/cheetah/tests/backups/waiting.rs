@@ -87,7 +87,7 @@ fn a_snapshot_that_could_not_be_pinned_is_not_replaced_by_one_of_now() {
     assert!(matches!(db.pin_waiting_snapshot(Vec::new()), Err(Error::Limit { .. })));
     drop(pins);
     let refused = create(&db, "one").unwrap_err().to_string();
-    assert!(refused.contains("was given up"), "{refused}");
+    assert!(refused.contains("was abandoned"), "{refused}");
     create(&db, "one").unwrap();
     db.set_snapshot_max_age(0);
     assert!(!db.pin_waiting_snapshot(Vec::new()).unwrap());
@@ -110,7 +110,7 @@ fn goes_when_old(disk: &SimDisk) -> bool {
     let told = db.background_errors();
     assert!(told[0].1.contains("was not written within 10 s"), "{told:?}");
     let refused = create(&db, "one").unwrap_err().to_string();
-    assert!(refused.contains("was given up") && refused.contains("repeat the statement"), "{refused}");
+    assert!(refused.contains("was abandoned") && refused.contains("repeat the statement"), "{refused}");
     create(&db, "one").unwrap();
     assert_eq!(notes(disk, "one"), "now");
     assert!(db.background_errors().is_empty());
@@ -147,7 +147,7 @@ fn z8_pins_go_when_the_disk_is_full() {
     let told = db.background_errors();
     assert!(told.iter().any(|(place, what)| *place == "snapshots" && what.contains("full")), "{told:?}");
     let refused = create(&db, "one").unwrap_err().to_string();
-    assert!(refused.contains("was given up"), "{refused}");
+    assert!(refused.contains("was abandoned"), "{refused}");
     disk.set_space(None);
     change(&db, &mut rows, &mut rng);
 }

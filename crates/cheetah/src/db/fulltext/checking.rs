@@ -1,4 +1,4 @@
-//! Whether an index has the words of its rows.
+//! Checks that a full-text index has exactly the words of its rows.
 
 use super::postings::{put_whole_row, PostingRoom};
 use super::removed::Passed;
@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// Postings by their number and sum, in whatever order they come.
+/// The count and hash sum of postings, in any order.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Tally {
     count: u64,
@@ -27,10 +27,10 @@ impl Tally {
 
 impl Transaction {
     /// Compares the postings of a full-text index with the words of the rows, and the postings of
-    /// rows that have gone with the words noted for their removal: the difference, or `None`. All
-    /// as it is now, with what this transaction has changed; locks nothing. `end` is the one of
-    /// [`Search`](super::Search). Reads all of it; errors are those of [`cursor`](Self::cursor)
-    /// without locks.
+    /// deleted rows with the words recorded in their removals. Returns a description of the
+    /// difference, or `None`. Reads the newest state, including this transaction's own changes, and
+    /// takes no locks. `end` is the one in [`Search`](super::Search). Reads the whole index and
+    /// table; errors are those of [`cursor`](Self::cursor) without locks.
     pub fn check_words(
         &mut self,
         table: &Arc<Table>,
@@ -74,18 +74,17 @@ impl Transaction {
             "full-text index '{name}' has {} words of rows, {} are expected{}; drop it and add it again",
             tally.count,
             expected.count,
-            if tally.count == expected.count { ", and others" } else { "" }
+            if tally.count == expected.count { ", but different ones" } else { "" }
         );
         if tally != expected {
             return Ok(Some(text));
         }
         let named = Passed::named(self, postings, &view)?;
         let text = format!(
-            "full-text index '{name}' has {} words of rows that have gone, {} are expected{}; drop it and add it \
-             again",
+            "full-text index '{name}' has {} words of deleted rows, {} are expected{}; drop it and add it again",
             passed.count,
             named.count,
-            if passed.count == named.count { ", and others" } else { "" }
+            if passed.count == named.count { ", but different ones" } else { "" }
         );
         Ok((passed != named).then_some(text))
     }

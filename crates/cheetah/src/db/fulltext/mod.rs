@@ -1,14 +1,14 @@
-//! Full-text indexes through a transaction: the words of its rows become postings, which it writes
-//! as it writes the rows, and reads as it reads them.
+//! Full-text indexes as transactions use them. The words of a row become postings, which the
+//! transaction writes and reads in the same way as rows.
 //!
 //! A posting is a row of the index's own table ([`crate::table::definitions::fulltext`]). Its key
-//! is a word and the clustered key of a row; it holds where the word stands in the row. So a
-//! transaction finds its own words at once, others find them with its commit, and a rollback, a
-//! crash, purge and snapshots treat them as all rows.
+//! is a word and the clustered key of a row; its value is the positions of the word in the row. So
+//! a transaction finds its own words at once, other transactions find them after it commits, and
+//! rollback, crash recovery, purge and snapshots treat postings like all other rows.
 //!
-//! `words` are those of a row, `writing` makes postings of them, `postings` reads these,
-//! `searching` finds rows, and `checking` compares an index with its rows. Postings of rows that
-//! have gone are deleted later: `removed`.
+//! `words` collects the words of a row, `writing` turns them into postings, `postings` reads
+//! postings, `searching` finds rows, and `checking` compares an index with its rows. Postings of
+//! deleted rows are deleted later, by `removed`.
 
 mod checking;
 mod postings;

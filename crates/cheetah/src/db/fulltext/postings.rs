@@ -17,11 +17,11 @@ use crate::txn::ReadView;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Postings between two questions whether the statement is to end.
+/// The number of postings between two checks for an interrupt.
 pub(super) const POSTINGS_PER_QUESTION: usize = 512;
 
-/// Postings of an index that a change of the definition is to bring. Dropping it before that has
-/// taken them leaves nothing behind.
+/// The postings of an index that a change of the definition will add. If this is dropped before the
+/// change takes them over, the posting table is removed.
 #[derive(Debug)]
 pub struct NewPostings {
     core: Arc<Core>,
@@ -34,7 +34,7 @@ impl NewPostings {
         Ok(Self { core: Arc::clone(core), table })
     }
 
-    /// The table to be filled, and to be named in the change.
+    /// The table to fill, and to name in the change of the definition.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(self.table.newest())
     }
@@ -46,7 +46,7 @@ impl Drop for NewPostings {
     }
 }
 
-/// Room for one posting.
+/// Reusable buffers for one posting.
 #[derive(Default, Debug)]
 pub(in crate::db) struct PostingRoom {
     pub(super) key: Vec<u8>,
@@ -55,7 +55,7 @@ pub(in crate::db) struct PostingRoom {
 }
 
 impl PostingRoom {
-    /// Builds the posting of the word of a group.
+    /// Builds the posting for a group of places of one word.
     pub(super) fn build(&mut self, row_key: &[u8], words: &WordList, places: &[WordPlace]) {
         let word = words.word_of(places);
         self.key.clear();
@@ -73,12 +73,13 @@ impl PostingRoom {
     }
 }
 
-/// The texts that a search speaks of, as their caller sees them.
+/// Splits texts into words for a search. The caller implements it.
 pub trait Texts {
     /// Calls `each` for every word of a query's text, in order.
     fn split(&mut self, text: &[u8], each: &mut dyn FnMut(Word<'_>) -> Result<()>) -> Result<()>;
-    /// Calls `each` for every word of a row, in order: those that the index leaves out too. `row`
-    /// is the stored row with its large values in it. The transaction must not be used meanwhile.
+    /// Calls `each` for every word of a row in order, including words that the index leaves out.
+    /// `row` is the stored row with its large values inlined. The transaction must not be used
+    /// during the call.
     fn words_of(
         &mut self,
         key: &[u8],
@@ -88,8 +89,8 @@ pub trait Texts {
 }
 
 impl Transaction {
-    /// Reads the postings of an index; those that `view` sees, if there is one, or those that the
-    /// transaction sees.
+    /// Returns a reader of the index's postings: those that `view` sees, or, without a view, those
+    /// that the transaction sees.
     pub(super) fn reader<'r>(
         &'r mut self,
         table: &'r Arc<Table>,
@@ -113,7 +114,7 @@ impl Transaction {
             value,
             whole_row,
         };
-        // Postings of an emptied table are not there any more, whatever the snapshot.
+        // No snapshot sees postings of an emptied table.
         reader.how_to_read(table)?;
         let may_differ = of_snapshot && reader.txn.may_have_changed(table);
         if may_differ && !planted::is_on("full text: look for its own rows in the snapshot") {
@@ -131,21 +132,21 @@ pub(super) struct PostingReader<'r> {
     txn: &'r mut Transaction,
     table: &'r Arc<Table>,
     postings: Arc<Table>,
-    /// Of each word in the index.
+    /// Follows each word in the index.
     end: &'r [u8],
     /// The view to read with, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
-    /// The newest state, if the transaction may have changed rows that others have changed since
-    /// its snapshot: it sees their words, too.
+    /// A view of the newest state, if the transaction may have changed rows that other transactions
+    /// changed after its snapshot: it sees the words of those rows, too.
     newest: Option<Arc<ReadView>>,
     texts: &'r mut dyn Texts,
-    /// Postings that it has looked at.
+    /// The number of postings read so far.
     looked_at: usize,
-    /// Those of rows that have gone.
+    /// Skipped postings of deleted rows.
     pub(super) passed: Passed,
-    /// Positions that a posting does not hold itself.
+    /// Buffer for positions that are stored as a large value.
     value: Vec<u8>,
-    /// The row whose words were asked for last.
+    /// The row whose words were last requested.
     whole_row: Vec<u8>,
 }
 
@@ -157,12 +158,12 @@ impl PostingReader<'_> {
         }
     }
 
-    /// The number of the posting table that `view` sees.
+    /// The ID of the posting table that `view` sees.
     pub(super) fn number_seen(&self, view: &ReadView) -> TableId {
         self.postings.seen_at(view.stamp()).unwrap_or_else(|| Arc::clone(&self.postings)).id()
     }
 
-    /// The postings whose keys begin so, as the search sees them.
+    /// The postings whose keys begin with `beginning`, as the search sees them.
     fn seen<'w>(&mut self, beginning: &'w [u8]) -> Result<Walk<'w>> {
         let postings = Arc::clone(&self.postings);
         let how = self.how_to_read(&postings)?;
@@ -179,7 +180,7 @@ impl PostingReader<'_> {
         Ok(walk)
     }
 
-    /// Calls `each(row's key, positions)` for all postings whose keys begin so.
+    /// Calls `each(row's key, positions)` for all postings whose keys begin with `beginning`.
     fn read(
         &mut self,
         beginning: &[u8],
@@ -198,7 +199,7 @@ impl PostingReader<'_> {
         self.read_whole(&[], &mut |key, _, positions| each(key, positions))
     }
 
-    /// Calls `each` for all whose keys begin so.
+    /// Calls `each` for all postings whose keys begin with `beginning`.
     fn read_whole(&mut self, beginning: &[u8], each: &mut EachPosting<'_>) -> Result<()> {
         let mut seen = self.seen(beginning)?;
         let Some(newest) = self.newest.clone() else {
@@ -235,7 +236,7 @@ impl PostingReader<'_> {
         self.pass_over(walk)
     }
 
-    /// Goes on to a posting of a row that has not gone.
+    /// Advances to the next posting whose row was not deleted.
     fn pass_over(&mut self, walk: &mut Walk<'_>) -> Result<()> {
         if walk.removals.are_none() {
             return Ok(());
@@ -253,7 +254,7 @@ impl PostingReader<'_> {
         Ok(())
     }
 
-    /// Counts a posting that is looked at. `Interrupted` when the statement is to end.
+    /// Counts a posting that is read. Fails with `Interrupted` when the statement must end.
     fn look(&mut self) -> Result<()> {
         self.looked_at += 1;
         match self.looked_at % POSTINGS_PER_QUESTION {
@@ -274,7 +275,7 @@ impl PostingReader<'_> {
         each(cursor.key(), word_bytes, Positions::new(positions))
     }
 
-    /// Whether the transaction sees the newest version of the row of a posting.
+    /// Returns whether the transaction sees the newest version of the row of a posting.
     fn sees_newest(&self, cursor: &Cursor) -> Result<bool> {
         let (word_bytes, _) = parse(&self.postings, cursor)?;
         let row_key = cursor.key().get(word_bytes..).unwrap_or_default();
@@ -282,7 +283,8 @@ impl PostingReader<'_> {
     }
 }
 
-/// The postings whose keys begin so, in their order, but those of rows that have gone.
+/// A walk, in key order, over the postings whose keys begin with `beginning`, without those of
+/// deleted rows.
 struct Walk<'w> {
     cursor: Cursor,
     beginning: &'w [u8],
@@ -296,7 +298,7 @@ impl Walk<'_> {
     }
 }
 
-/// Compares the next postings of two walks, and gives the one that comes first.
+/// Compares the next postings of two walks and returns the cursor of the lower one.
 fn first_of<'c>(one: &'c Walk<'_>, other: &'c Walk<'_>) -> Option<(Ordering, &'c Cursor)> {
     match (one.key(), other.key()) {
         (None, None) => None,
@@ -345,7 +347,7 @@ impl Source for PostingReader<'_> {
     }
 }
 
-/// Appends a row to `out` with its large values in it.
+/// Appends a row to `out` with its large values inlined.
 pub(super) fn put_whole_row(
     txn: &Transaction,
     table: &Arc<Table>,
@@ -361,7 +363,7 @@ pub(super) fn put_whole_row(
     })
 }
 
-/// The length of the word in the key of the posting, and the value with its positions.
+/// Returns the length of the word in the posting's key, and the value with its positions.
 fn parse<'p>(postings: &Table, cursor: &'p Cursor) -> Result<(usize, VarValue<'p>)> {
     let damaged = || damaged(postings);
     let view = RowView::parse(postings.row_format(), cursor.row()).map_err(|_| damaged())?;

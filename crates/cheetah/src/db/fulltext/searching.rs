@@ -15,33 +15,33 @@ pub struct Search<'a> {
     pub index_no: usize,
     /// In the character set of the index.
     pub text: &'a [u8],
-    /// How it is to be read.
+    /// How the text is to be interpreted.
     pub mode: Mode,
-    /// Stands behind the weights of each word in the index.
+    /// Follows the weights of each word in the index.
     pub end: &'a [u8],
-    /// Bytes of memory that it may take.
+    /// The memory limit of the search, in bytes.
     pub limit_bytes: u64,
     /// How the rows found will be read.
     pub read: Read,
 }
 
-/// The rows that a full-text search has found.
+/// The rows that a full-text search found.
 #[derive(Debug)]
 pub struct Found {
     /// The rows that match, with their ranks.
     pub matches: Matches,
     /// The view that was searched, if it is not the transaction's.
     view: Option<Arc<ReadView>>,
-    /// The finds of a later search, for rows that have changed since.
+    /// The result of a later search, for rows that changed since.
     newer: Option<Box<Found>>,
-    /// How many of the rows have been read, or passed over.
+    /// The number of rows that were read or skipped.
     read_count: usize,
-    /// That of the row read last.
+    /// The key of the row read last.
     last_key: Vec<u8>,
 }
 
 impl Found {
-    /// The best row is read next again.
+    /// Restarts with the best row.
     pub fn rewind(&mut self) {
         self.read_count = 0;
     }
@@ -52,10 +52,10 @@ impl Found {
 }
 
 impl Transaction {
-    /// Finds and ranks the rows of `table` that match: those that a consistent read sees, or, for
-    /// rows that will be read with locks, the committed ones of now and the transaction's own. May
-    /// do I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor), and
-    /// [`Error::Search`](crate::base::Error::Search) for a query that cannot be parsed or costs too
+    /// Finds and ranks the matching rows of `table`: those that a consistent read sees, or, for
+    /// rows that will be read with locks, those committed now and the transaction's own. May do
+    /// I/O, and wait for a lock: errors are those of [`cursor`](Self::cursor), and
+    /// [`Error::Search`](crate::base::Error::Search) for a query that cannot be read or costs too
     /// much.
     pub fn search(
         &mut self,
@@ -74,9 +74,9 @@ impl Transaction {
         Ok(Found { matches, view, newer: None, read_count: 0, last_key: Vec::new() })
     }
 
-    /// Reads the next row that a search has found, the best first, into `row`, and locks it if the
-    /// search says so: its key and rank, or `None` after the last. A row is passed over that has
-    /// gone since, or matches no more. May do I/O, and wait for a lock; errors are those of
+    /// Reads the next row of a search, the best first, into `row`, and locks it if the search
+    /// requires locks. Returns its key and rank, or `None` after the last row. Skips rows that were
+    /// deleted since, or no longer match. May do I/O, and wait for a lock; errors are those of
     /// [`get`](Self::get) and [`search`](Self::search).
     pub fn next_match<'f>(
         &mut self,
@@ -104,10 +104,10 @@ impl Transaction {
         }
     }
 
-    /// The rank of the row of `key` by what a search has found; `None` if it does not match. A row
-    /// that the transaction has locked, and that others have changed since, is judged as it is now:
-    /// by a second search, which serves for all rows after it. May do I/O; errors are those of
-    /// [`search`](Self::search).
+    /// Returns the rank that a search found for the row with the key `key`, or `None` if the row
+    /// does not match. A row that the transaction locked, and that other transactions changed since
+    /// the search, is ranked in its newest state: a second search ranks it and all later rows. May
+    /// do I/O; errors are those of [`search`](Self::search).
     pub fn rank_now(
         &mut self,
         table: &Arc<Table>,

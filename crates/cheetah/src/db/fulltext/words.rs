@@ -2,21 +2,21 @@
 
 use crate::fulltext::Position;
 
-/// Bytes that the list of a row's words keeps for the next row.
+/// The memory, in bytes, that the list of a row's words may keep for the next row.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// The words of a row. Keeps its memory from row to row, unless that is much.
+/// The words of a row. Reuses its memory for the next row, unless it is large.
 #[derive(Default, Debug)]
 pub struct WordList {
     bytes: Vec<u8>,
-    /// In the order of words, and of places in one, once they are sorted.
+    /// Once sorted, in the order of words, and of positions within a word.
     words: Vec<WordPlace>,
 }
 
-/// A word at a place.
+/// One occurrence of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WordPlace {
-    /// Where its bytes begin in the list.
+    /// The offset of its bytes in the list.
     start: usize,
     len: usize,
     pub(super) position: Position,
@@ -32,8 +32,8 @@ impl WordList {
         self.words.clear();
     }
 
-    /// Adds a word: bytes that are equal for equal words, and of which none is the beginning of
-    /// another's; and where it stands. Words come in the order of the text.
+    /// Adds a word and its position, in the order of the text. Equal words must have equal bytes,
+    /// and no word's bytes may be a prefix of another's.
     pub fn add(&mut self, word: &[u8], position: Position) {
         self.words.push(WordPlace { start: self.bytes.len(), len: word.len(), position });
         self.bytes.extend_from_slice(word);
@@ -43,7 +43,7 @@ impl WordList {
         self.bytes.get(place.start..place.start + place.len).unwrap_or_default()
     }
 
-    /// The word of a group.
+    /// The word of a group of places.
     pub(super) fn word_of(&self, places: &[WordPlace]) -> &[u8] {
         places.first().map_or(&[], |place| self.word(*place))
     }
@@ -54,18 +54,18 @@ impl WordList {
         self.words = words;
     }
 
-    /// The places of each word, of a sorted list.
+    /// The places of each word of a sorted list.
     pub(super) fn groups(&self) -> impl Iterator<Item = &[WordPlace]> {
         self.words.chunk_by(|a, b| self.word(*a) == self.word(*b))
     }
 }
 
-/// The words of a row with that clustered key.
+/// The words of a row, with the row's clustered key.
 #[derive(Debug)]
 pub struct RowWords<'a> {
     /// The clustered key of the row.
     pub key: &'a [u8],
-    /// Its words; the list is empty afterwards.
+    /// The row's words. The list is empty after the call.
     pub words: &'a mut WordList,
 }
 

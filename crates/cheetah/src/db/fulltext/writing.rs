@@ -18,11 +18,11 @@ enum Write {
 }
 
 impl Transaction {
-    /// Writes the words of a new row, which the transaction has written, even if it has no words.
-    /// `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and fails like
-    /// [`insert`](Self::insert); also `Interrupted` without a wait. After an error some words may
-    /// be written: a savepoint takes them back. `Limit` for a word that is longer than the index
-    /// was created for.
+    /// Writes the words of a new row, which this transaction has written. To be called even if the
+    /// row has no words. `postings`: see [`Db::postings`](crate::db::Db::postings). Waits and fails
+    /// like [`insert`](Self::insert), and may fail with `Interrupted` even if it does not wait.
+    /// After an error some words may remain written until a rollback to a savepoint. Fails with
+    /// `Limit` for a word longer than the index was created for.
     pub fn insert_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let done = self.write_words(|txn| txn.insert_new(postings, &row));
@@ -30,8 +30,9 @@ impl Transaction {
         done
     }
 
-    /// Takes back the words of a row that the transaction has deleted. Many stay for a while, where
-    /// no search finds them. Otherwise as [`insert_words`](Self::insert_words).
+    /// Removes the words of a row that this transaction deleted. If there are many, their postings
+    /// remain for a while, but no search finds them. Otherwise like
+    /// [`insert_words`](Self::insert_words).
     pub fn delete_words(&mut self, postings: &Arc<Table>, row: RowWords<'_>) -> Result<()> {
         if planted::is_on("full text: keep the words of a row that goes") {
             return Ok(());
@@ -42,7 +43,7 @@ impl Transaction {
         done
     }
 
-    /// Writes what a changed row has other than before. Otherwise as
+    /// Writes the differences between the old and the new words of a changed row. Otherwise like
     /// [`insert_words`](Self::insert_words).
     pub fn change_words(
         &mut self,
@@ -61,9 +62,9 @@ impl Transaction {
         done
     }
 
-    /// Writes postings of rows that the transaction has locked. Under snapshot isolation these are
-    /// refused if they have changed since. Of their postings the background may have deleted some
-    /// since, which is no reason.
+    /// Writes postings of rows that the transaction has locked. Under snapshot isolation a row that
+    /// changed since the snapshot was already refused. The background may have deleted postings of
+    /// the row since, which is no reason to refuse.
     fn write_words(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let locker = Arc::clone(&self.locker);
         let refuses = locker.suspend_refusals();
@@ -84,7 +85,7 @@ impl Transaction {
         }
     }
 
-    /// Of a row that keeps its key.
+    /// Writes the changes of a row that keeps its key.
     fn write_changes(&mut self, postings: &Arc<Table>, old: &RowWords<'_>, new: &RowWords<'_>) -> Result<()> {
         let (mut old_groups, mut new_groups) = (old.words.groups().peekable(), new.words.groups().peekable());
         loop {
@@ -107,7 +108,8 @@ impl Transaction {
         }
     }
 
-    /// Loads the words of a row, as [`load`](Self::load) does rows: into a load of `postings`.
+    /// Loads the words of a row into `load`, a load of the posting table, like [`load`](Self::load)
+    /// does rows.
     pub fn load_words(&mut self, load: &mut Load, row: RowWords<'_>) -> Result<()> {
         row.words.sort();
         let mut room = std::mem::take(&mut self.posting_room);
@@ -143,7 +145,7 @@ impl Transaction {
         done
     }
 
-    /// Counts a posting that is written. `Interrupted` when the statement is to end.
+    /// Counts a posting that is written. Fails with `Interrupted` when the statement must end.
     pub(super) fn count_posting_written(&mut self) -> Result<()> {
         self.postings_written = self.postings_written.wrapping_add(1);
         match self.postings_written % POSTINGS_PER_QUESTION {

@@ -1,4 +1,4 @@
-//! CHECK as a transaction asks for it.
+//! CHECK TABLE in a transaction.
 
 use crate::base::{planted, Result};
 use crate::check::{self, CheckReport, Checker, ExpectedEntries};
@@ -7,9 +7,9 @@ use crate::table::Table;
 use std::sync::Arc;
 
 impl Transaction {
-    /// Walks a whole table as it is now, with what this transaction has changed, and compares its
-    /// trees with each other, and each row with the entries that `expected` computes. Locks
-    /// nothing, waits for nobody, and holds a snapshot until it is done. Errors: those of
+    /// Checks a whole table in its newest state, including this transaction's own changes: compares
+    /// its trees with each other, and each row with the entries that `expected` computes. Takes no
+    /// locks, does not wait, and holds a snapshot until it is done. Errors: those of
     /// [`cursor`](Self::cursor) without locks.
     pub fn check_table(
         &mut self,
@@ -19,8 +19,8 @@ impl Transaction {
         self.check_table_as(table, true, Some(expected))
     }
 
-    /// As [`check_table`](Self::check_table), which is `extended`: otherwise large values are not
-    /// read. Without `expected`, entries are not compared with the rows.
+    /// Like [`check_table`](Self::check_table), which passes `extended`. Large values are read only
+    /// if `extended`. Without `expected`, entries are not compared with the rows.
     pub(in crate::db) fn check_table_as(
         &mut self,
         table: &Arc<Table>,
@@ -29,7 +29,7 @@ impl Transaction {
     ) -> Result<CheckReport> {
         self.catch_up()?;
         self.core.health.check()?;
-        // A table that takes its place from now on is not looked at.
+        // A table that replaces this one from now on is not checked.
         let table = table.newest();
         let view = self.new_view();
         let own = self.slot_of(table).and_then(|slot| slot.rows_of(table.id()));
@@ -42,8 +42,8 @@ impl Transaction {
         check::check_table(checker, extended, expected)
     }
 
-    /// As [`check_table`](Self::check_table) of what lies above the leaves: of a large table a few
-    /// pages in a thousand. Rows and entries are not looked at.
+    /// Like [`check_table`](Self::check_table), but checks only the pages above the leaves: a few
+    /// pages in a thousand of a large table. Rows and entries are not checked.
     pub fn check_inner_pages(&mut self, table: &Arc<Table>) -> Result<CheckReport> {
         self.core.health.check()?;
         check::check_inner_pages(&self.locker, table.newest())

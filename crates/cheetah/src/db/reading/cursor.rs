@@ -1,14 +1,15 @@
-//! A place in an index of a table, as one transaction sees it.
+//! A position in an index of a table, as one transaction sees it.
 //!
 //! Invariants
-//!   I1  A consistent cursor stops at what its view sees, in the version that it sees; a locking
-//!       one at what it has locked; one whose table is locked at what is there now. None stops at
-//!       what is deleted. [`Cursor::next_rows`] looks at the rows of a leaf at one moment: those
-//!       behind the first one may be older than changes that their reader's own transaction makes
-//!       after the call, which is why it takes a snapshot to get more than one.
-//!   I2  Row and payload that belong to the place are in the trees as they are, or in `older`. A
-//!       row is handed out in the newest row-format version: where rows may have several, the one
-//!       of the place is in `current`.
+//!   I1  A consistent cursor stops at the entries that its view sees, in the version that the view
+//!       sees. A locking cursor stops at the entries that it has locked. A cursor on a locked table
+//!       stops at the newest entries. No cursor stops at a deleted entry. [`Cursor::next_rows`]
+//!       reads several rows of a leaf at one moment. Rows after the first may be older than changes
+//!       that the caller's own transaction makes after the call, so `next_rows` returns more than
+//!       one row only with a snapshot.
+//!   I2  The row and payload at the position are in the tree or in `older`. A row is returned in
+//!       the newest row-format version: where rows may have several, the converted row is in
+//!       `current`.
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
 use super::scan_step::Locking;
@@ -22,29 +23,29 @@ use crate::tree::{self, successor, Offered, SeekMode};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
-/// Entries that are not there for a cursor, and that it passes, between two looks whether its
-/// statement is to end.
+/// The number of invisible entries that a cursor skips between two checks for an interrupt.
 const PASSED_PER_LOOK: usize = 256;
 
-/// A place in an index. It sees the changes of its own transaction; a row that goes under it is
-/// skipped.
+/// A position in an index. The cursor sees the changes of its own transaction; it skips a row that
+/// is deleted while the cursor is on it.
 #[derive(Debug)]
 pub struct Cursor {
     locker: Arc<Locker>,
     table: Arc<Table>,
     index_no: usize,
     inner: tree::Cursor,
-    /// The view to read with; none for the newest rows.
+    /// The view to read with, or `None` to read the newest rows.
     view: Option<Arc<ReadView>>,
-    /// In place of `inner`, for a cursor that locks.
+    /// Replaces `inner` in a cursor that locks.
     locking: Option<Box<LockingScan>>,
-    /// The version that the view sees, when the tree has another one.
+    /// The version that the view sees, if the tree has another one.
     older: EntryVersion,
     is_older: bool,
-    /// The row in the newest row-format version, of a clustered index whose rows may have several.
+    /// The row in the newest row-format version, in a clustered index whose rows may have several
+    /// versions.
     current: Vec<u8>,
-    /// In the same way, the rows behind it that were handed out with it; empty where a row is
-    /// stored in the newest version.
+    /// Like `current`, for the rows returned after the first; empty for a row that is stored in the
+    /// newest row-format version.
     converted: Vec<Vec<u8>>,
 }
 
@@ -63,7 +64,7 @@ impl Cursor {
         Ok(Self { locker, table, index_no, inner, view, locking, older, is_older, current, converted })
     }
 
-    /// One that locks what it reads.
+    /// Creates a cursor that locks what it reads.
     pub(in crate::db) fn locking(
         locker: &Arc<Locker>,
         table: &Arc<Table>,
@@ -75,27 +76,27 @@ impl Cursor {
         Ok(cursor)
     }
 
-    /// The table.
+    /// The table that the cursor reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The index.
+    /// The position of the index in its table.
     pub fn index_no(&self) -> usize {
         self.index_no
     }
 
-    /// Goes to an entry; `false` if no such entry exists. May do I/O, as may `next` and `prev`; so
-    /// may they wait for locks, with the errors of
-    /// [`lock_table`](crate::db::Transaction::lock_table), when the cursor locks the rows that it
-    /// reads. `Interrupted` from any cursor that passes many entries which are not there for it.
+    /// Moves to an entry; returns `false` if no such entry exists. `seek`, `next` and `prev` may do
+    /// I/O. If the cursor locks rows, they may also wait for locks, with the errors of
+    /// [`lock_table`](crate::db::Transaction::lock_table). Any cursor may fail with `Interrupted`
+    /// while it skips many invisible entries.
     pub fn seek(&mut self, mode: SeekMode, key: &[u8]) -> Result<bool> {
         self.seek_to(mode, key, SeekEnd::None)
     }
 
-    /// As [`seek`](Self::seek), when only what comes before `end` is wanted: a cursor that locks
-    /// neither locks nor finds anything beyond, also with the calls of `next` or `prev` that
-    /// follow, until one has answered `false`.
+    /// Like [`seek`](Self::seek), but for a caller that needs only the entries before `end`. A
+    /// cursor that locks neither locks nor finds anything beyond `end`, not even in later calls of
+    /// `next` or `prev`, until a call has returned `false`.
     pub fn seek_to(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.seek(mode, key, end)?;
@@ -116,7 +117,7 @@ impl Cursor {
         self.skip_unseen(found, mode.is_forward())
     }
 
-    /// Goes to the next entry; `false` at the end.
+    /// Moves to the next entry; returns `false` at the end.
     #[expect(clippy::should_implement_trait, reason = "it fails and lends, which an iterator cannot")]
     pub fn next(&mut self) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
@@ -131,10 +132,11 @@ impl Cursor {
         self.skip_unseen(found, true)
     }
 
-    /// As [`next`](Self::next), and on to rows that follow in the same leaf, `rows_max` in all:
-    /// `take` gets the two parts of the key of each, and the row; they lend their bytes until the
-    /// cursor is used again, the first one's key excepted. Ends before a row of which an older
-    /// version is to be seen. Of the clustered index; gives one row when the newest are read.
+    /// Like [`next`](Self::next), but continues to further rows of the same leaf, up to `rows_max`
+    /// rows in all. `take` receives the two parts of each key, and the row. The bytes, except the
+    /// first row's key, are valid until the cursor is used again. Ends before a row of which the
+    /// view sees an older version. For the clustered index; returns a single row if the newest rows
+    /// are read.
     pub fn next_rows(&mut self, rows_max: usize, mut take: impl FnMut(&[u8], &[u8], &[u8])) -> Result<bool> {
         if !self.next()? {
             return Ok(false);
@@ -149,7 +151,7 @@ impl Cursor {
                 true => in_newest_format(table, stored, converted, *rows - 1),
                 false => Some(stored),
             };
-            // A row that cannot be read is told of when the cursor stops there.
+            // A damaged row is reported when the cursor stops there.
             let Some(row) = row else { return Offered::Stop };
             *rows += 1;
             take(prefix, suffix, row);
@@ -175,8 +177,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Makes the row of the place where [`next_rows`](Self::next_rows) has stopped `current`. Rows
-    /// that were handed out stay where they are in memory.
+    /// Sets `current` to the row at which [`next_rows`](Self::next_rows) stopped. Rows already
+    /// handed out do not move in memory.
     fn keep_last(&mut self, rows: usize) -> Result<()> {
         let last = rows.checked_sub(2).filter(|_| self.has_formats());
         let Some(last) = last.and_then(|last| self.converted.get_mut(last)) else { return Ok(()) };
@@ -187,7 +189,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the previous entry; `false` at the start.
+    /// Moves to the previous entry; returns `false` at the start.
     pub fn prev(&mut self) -> Result<bool> {
         if let Some(scan) = &mut self.locking {
             let found = scan.prev()?;
@@ -197,14 +199,14 @@ impl Cursor {
         self.skip_unseen(found, false)
     }
 
-    /// Whether the row is as it was committed last, and not locked: somebody else has it
-    /// ([`OnLocked::Look`](crate::db::OnLocked)).
+    /// Returns whether the row is in its last committed version and not locked by the cursor,
+    /// because another transaction has locked it ([`OnLocked::Look`](crate::db::OnLocked)).
     pub fn is_unlocked(&self) -> bool {
         self.locking.as_ref().is_some_and(|scan| scan.is_unlocked())
     }
 
-    /// Goes once more to a row that is not locked, and waits for its lock; to the next one if it is
-    /// not there any more. Otherwise as [`next`](Self::next).
+    /// Reads the current row, which is not locked, again and waits for its lock; moves to the next
+    /// row if it no longer exists. Otherwise like [`next`](Self::next).
     pub fn read_again(&mut self) -> Result<bool> {
         match &mut self.locking {
             Some(scan) => {
@@ -215,23 +217,23 @@ impl Cursor {
         }
     }
 
-    /// Gives the lock of the row back on which the cursor is, as the row does not match: under READ
-    /// COMMITTED, and if nothing else in this transaction has locked it.
+    /// Releases the lock on the current row because the row does not match: only under READ
+    /// COMMITTED, and if nothing else in this transaction has locked the row.
     pub fn unlock_row(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.unlock();
         }
     }
 
-    /// From now on `next` and `prev` go on behind what the last [`seek_to`](Self::seek_to) has
-    /// asked for.
+    /// Lets later calls of `next` and `prev` continue beyond the end that the last
+    /// [`seek_to`](Self::seek_to) set.
     pub fn forget_end(&mut self) {
         if let Some(scan) = &mut self.locking {
             scan.forget_end();
         }
     }
 
-    /// Goes on to the first entry that is seen.
+    /// Moves on to the first visible entry.
     fn skip_unseen(&mut self, mut found: bool, forward: bool) -> Result<bool> {
         let mut passed = 0;
         while found && !self.is_seen()? {
@@ -244,7 +246,7 @@ impl Cursor {
         self.land(found)
     }
 
-    /// Puts the row into the newest row-format version if it may have another.
+    /// Converts the row to the newest row-format version if it may have an older one.
     fn land(&mut self, found: bool) -> Result<bool> {
         let mut current = std::mem::take(&mut self.current);
         current.clear();
@@ -255,12 +257,12 @@ impl Cursor {
         Ok(found)
     }
 
-    /// Whether rows of this index may have several row-format versions.
+    /// Returns whether rows of this index may have several row-format versions.
     fn has_formats(&self) -> bool {
         self.index_no == 0 && self.table.has_older_formats()
     }
 
-    /// The row as it is stored. Of the clustered index only.
+    /// The row as stored. For the clustered index only.
     fn raw_row(&self) -> &[u8] {
         match self.is_older {
             true => &self.older.row,
@@ -268,7 +270,7 @@ impl Cursor {
         }
     }
 
-    /// Whether there is an entry here for the view; finds the version of the row that goes with it.
+    /// Returns whether the view sees an entry here, and finds the visible version of its row.
     fn is_seen(&mut self) -> Result<bool> {
         self.is_older = false;
         let Some(record) = self.inner.record() else { return Ok(false) };
@@ -287,7 +289,7 @@ impl Cursor {
         Ok(is_here)
     }
 
-    /// Whether there is an entry here for the view, and whether it is in `older`.
+    /// Returns whether the view sees an entry here, and whether the entry is in `older`.
     fn look_back(&self, older: &mut EntryVersion) -> Result<(bool, bool)> {
         let (Some(view), Some(record)) = (&self.view, self.inner.record()) else { return Ok((false, false)) };
         let _usage = self.table.use_it()?;
@@ -312,17 +314,18 @@ impl Cursor {
         })
     }
 
-    /// Whether it is on an entry.
+    /// Returns whether the cursor is on an entry.
     pub fn valid(&self) -> bool {
         self.locking.as_ref().map_or_else(|| self.inner.valid(), |scan| scan.valid())
     }
 
-    /// The whole stored key; empty when there is no entry.
+    /// The whole stored key; empty if the cursor is not on an entry.
     pub fn key(&self) -> &[u8] {
         self.locking.as_ref().map_or_else(|| self.inner.key(), |scan| scan.key())
     }
 
-    /// The caller's part of the key: of a secondary index without the clustered key behind it.
+    /// The caller's part of the key: in a secondary index, without the clustered key that follows
+    /// it.
     pub fn secondary_key(&self) -> &[u8] {
         let (secondary, _) = self.parts();
         secondary
@@ -345,7 +348,7 @@ impl Cursor {
         }
     }
 
-    /// The stored row, large values as locators. Of the clustered index only.
+    /// The stored row, with large values as locators. For the clustered index only.
     pub fn row(&self) -> &[u8] {
         match self.index_no {
             0 if self.has_formats() => &self.current,
@@ -354,7 +357,7 @@ impl Cursor {
         }
     }
 
-    /// The caller's payload. Of a secondary index only.
+    /// The caller's payload. For secondary indexes only.
     pub fn payload(&self) -> &[u8] {
         if self.index_no == 0 {
             return &[];
@@ -364,7 +367,7 @@ impl Cursor {
         stored.get(head..).unwrap_or_default()
     }
 
-    /// Reads the stored row of the entry into `row`, whatever the index. May do I/O.
+    /// Reads the stored row of the entry into `row`, for any index. May do I/O.
     pub fn get_row(&self, row: &mut Vec<u8>) -> Result<()> {
         row.clear();
         if self.index_no == 0 {
@@ -387,8 +390,8 @@ impl Cursor {
     }
 }
 
-/// A stored row as one of the newest row-format version: itself, or, if it is older, converted into
-/// the buffer of that number. `None` if it is damaged.
+/// Returns a stored row in the newest row-format version: the row itself, or, if its version is
+/// older, the row converted into buffer number `no`. `None` if the row is damaged.
 fn in_newest_format<'r>(
     table: &Table,
     stored: &'r [u8],
@@ -402,7 +405,8 @@ fn in_newest_format<'r>(
     table.current_row(stored, buffer).ok()
 }
 
-/// Whether the record, as it is, is an entry for the view; `None` when older versions have to tell.
+/// Returns whether the view sees an entry in the record as it is, or `None` if older versions must
+/// be consulted.
 #[inline]
 fn sees(view: Option<&ReadView>, index_no: usize, record: &RecordRef<'_>) -> Option<bool> {
     let as_it_is = match (view, record.version) {

@@ -1,18 +1,18 @@
-//! How a read goes about locks, once what it needs besides the rows is locked.
+//! How a read takes locks, after the table itself is locked if needed.
 
 use crate::table::Table;
 use crate::txn::{LockMode, ReadView};
 use std::sync::Arc;
 
-/// How to read, and the table to read if that is not the one that was asked for.
+/// How to read, and the table to read if it is not the requested one.
 pub(in crate::db) type HowToRead = (Reading, Option<Arc<Table>>);
 
-/// How a read goes about locks.
+/// How a read takes locks.
 pub(in crate::db) enum Reading {
-    /// Without locks: it reads the rows that the view sees.
+    /// Without locks, the rows that the view sees.
     View(Arc<ReadView>),
-    /// The table is locked: the newest rows.
+    /// The newest rows, without row locks: the table is locked.
     Newest,
-    /// It locks the rows.
+    /// The newest rows, each of them locked.
     Rows(LockMode),
 }

@@ -1,29 +1,30 @@
-//! A scan that locks what it reads: ranges of its index, and the rows.
+//! A scan that locks what it reads: ranges of its index, and rows.
 //!
-//! Record by record: under the latch of the leaf it sees the next record that is not passed, and
-//! asks for its lock, with the range since the last one. If it has to wait, it looks again
-//! afterwards from where it was. From an entry of a secondary index it goes on to the row, locks
-//! that, and makes sure that the entry is still the row's.
+//! The scan works record by record. Under the latch of the leaf it finds the next record that it
+//! does not skip, and requests the lock on the record and on the range since the previous one. If
+//! it has to wait, it reads again from its position afterwards. From an entry of a secondary index
+//! it goes to the row, locks the row, and checks that the entry still belongs to it.
 //!
-//! One row that is sought by its whole key, and whose leaf is not in memory, is judged under the
-//! lock of the leaf's page table entry instead of a latch.
+//! A single row that is sought by its whole key, and whose leaf is not in memory, is examined under
+//! the lock of the leaf's page table entry instead of a latch.
 //!
 //! Invariants
-//!   I1  Where ranges are locked, every key from where the scan began to where it is lies in a
-//!       range of its owner, and was seen under a latch under which the range was locked already or
-//!       then: nobody has put a record there unseen.
-//!   I2  The row at which it stops is live, locked, and of a transaction that has committed or is
-//!       its own: the newest row.
-//!   I3  It stops at a row without its lock only if it was told to look at such rows, and says so.
-//!   I4  A record that is marked as deleted by a transaction that has ended is passed: nobody can
-//!       bring it back but by an insert, which the range keeps away.
-//!   I5  Such records that follow each other in a leaf are passed in one step, under one latch. The
-//!       range that they lie in is locked with that of the next record that is not passed, the
-//!       places of the deleted ones among it. An owner who has locked such a place keeps it: one
-//!       that has only the range waits for it before it puts a row there.
-//!   I6  A scan whose request is queued asks for nothing until that is answered. Somebody may wait
-//!       for what it would get, and would then wait for the scan, in a cycle that was looked for
-//!       before: nobody would see the deadlock.
+//!   I1  If ranges are locked, every key from the start of the scan to its position is in a range
+//!       that the scan's owner has locked. The range was locked before, or under the latch under
+//!       which the key was seen: no other transaction has inserted a record there unseen.
+//!   I2  The row at which the scan stops is live and locked, and its writer has committed or is the
+//!       scan's own transaction: the row is in its newest version.
+//!   I3  The scan stops at a row without locking it only if it was told to, and reports that.
+//!   I4  A record that was delete-marked by a transaction that has ended is skipped: only an insert
+//!       could bring it back, and the lock on the range prevents that.
+//!   I5  Consecutive delete-marked records in a leaf are skipped in one step, under one latch.
+//!       Their range is locked together with the range of the next record that is not skipped, and
+//!       includes the deleted records' keys. A transaction that has locked such a key keeps its
+//!       lock: a transaction that holds only the range waits for that lock before it inserts a row
+//!       there.
+//!   I6  A scan whose request is queued makes no further request until that request is answered.
+//!       Otherwise another transaction could come to wait for the new lock, and so for the scan, in
+//!       a cycle that closes after deadlock detection has run: the deadlock would go undetected.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
 use crate::base::{planted, Error, Result};
@@ -38,38 +39,38 @@ use crate::txn::{LockMode, ReadView};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where it goes no further: the keys that a search asks for end there.
+/// Where a search ends.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SeekEnd<'a> {
-    /// Nowhere.
+    /// At the end of the index.
     #[default]
     None,
-    /// With the keys that begin with the one that was sought.
+    /// After the keys that begin with the sought key.
     Prefix,
-    /// As [`Prefix`](Self::Prefix), for a whole key of the clustered index: with the row that has
-    /// it.
+    /// Like [`Prefix`](Self::Prefix), for a whole key of the clustered index: after the row with
+    /// that key.
     Row,
     /// Before this key; forward only.
     Below(&'a [u8]),
-    /// With the keys that begin with this one; forward only.
+    /// After the keys that begin with this key; forward only.
     UpTo(&'a [u8]),
 }
 
-/// A place between or on records.
+/// A position between records or on a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     Nowhere,
-    /// In front of all records.
+    /// Before all records.
     Start,
     /// Right before `from`, on no record.
     Before,
     /// On the record of `entry`.
     On,
-    /// Behind all records.
+    /// After all records.
     End,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(in crate::db) struct LockingScan {
     locker: Arc<Locker>,
@@ -78,26 +79,26 @@ pub(in crate::db) struct LockingScan {
     how: Locking,
     walk: Walk,
     place: Place,
-    /// Where the step in progress begins.
+    /// Where the current step begins.
     from: Vec<u8>,
-    /// Where the next one begins.
+    /// Where the next step begins.
     next: Vec<u8>,
-    /// Forward: the first key that is out of question. Backward: the last one that is not.
+    /// Forward: the first key beyond the search. Backward: the last key within it.
     limit: Option<Vec<u8>>,
-    /// Whether one row was sought by its whole key.
+    /// Whether a single row was sought by its whole key.
     is_point: bool,
-    /// The direction of the last search, to which the limit belongs.
+    /// The direction of the last search, for which `limit` is set.
     is_forward: bool,
-    /// The record whose lock was waited for last: that request counts too.
+    /// The record whose lock the scan waited for last: that request counts, too.
     waited_for: Option<Vec<u8>>,
-    /// The record that it is on.
+    /// The record that the scan is on.
     entry: Copied,
     row: Vec<u8>,
-    /// Findings about the cold leaf of the row, for the operation that changes it.
+    /// What was found about the row's cold leaf, for the operation that changes the row.
     row_path: Path,
-    /// Whether the row is as it was committed last, and somebody else has it locked (I3).
+    /// Whether the row is in its last committed version and locked by another transaction (I3).
     is_unlocked: bool,
-    /// Keeps the large values of such a row until the scan leaves it.
+    /// Preserves the large values of such a row until the scan leaves it.
     unlocked_view: Option<ReadView>,
 }
 
@@ -129,7 +130,7 @@ impl LockingScan {
         })
     }
 
-    /// Goes to an entry, and no further than `end`; `false` if no such entry exists.
+    /// Moves to an entry, but not beyond `end`; returns `false` if there is no such entry.
     pub(in crate::db) fn seek(&mut self, mode: SeekMode, key: &[u8], end: SeekEnd<'_>) -> Result<bool> {
         self.place = Place::Nowhere;
         let above = |key: &[u8]| successor(key);
@@ -159,8 +160,8 @@ impl LockingScan {
         }
     }
 
-    /// Goes to the next entry; `false` at the end, or at the end of what was sought: another call
-    /// goes beyond that.
+    /// Moves to the next entry; returns `false` at the end of the index or of the search. A further
+    /// call continues beyond the end of the search.
     pub(in crate::db) fn next(&mut self) -> Result<bool> {
         match self.place {
             Place::Nowhere | Place::End => Ok(false),
@@ -194,8 +195,8 @@ impl LockingScan {
         }
     }
 
-    /// Goes to the row once more that it is on, and waits for its lock; to the next one if it is
-    /// not there any more.
+    /// Reads the current row again and waits for its lock; moves to the next row if it no longer
+    /// exists.
     pub(in crate::db) fn read_again(&mut self) -> Result<bool> {
         let on_locked = std::mem::replace(&mut self.how.on_locked, OnLocked::Wait);
         let mut from = std::mem::take(&mut self.from);
@@ -205,7 +206,7 @@ impl LockingScan {
         found
     }
 
-    /// Whether it is on a row without its lock.
+    /// Returns whether the scan is on a row without holding its lock.
     pub(in crate::db) fn is_unlocked(&self) -> bool {
         self.is_unlocked
     }
@@ -245,7 +246,7 @@ impl LockingScan {
         }
     }
 
-    /// A scan that turns round leaves what was sought behind.
+    /// Sets the direction. A change of direction drops the search's limit.
     fn turn(&mut self, forward: bool) {
         if self.is_forward != forward {
             self.limit = None;
@@ -305,7 +306,8 @@ impl LockingScan {
         })?
     }
 
-    /// Judges the row of `from`, if it is there and its leaf is not in memory, and need not be.
+    /// Examines the row with the key `from` if it exists and its leaf is not in memory, and need
+    /// not be.
     fn step_to_point(&mut self) -> Result<Option<ScanStep>> {
         let Self { locker, how, walk, from, next, entry, table, row_path, .. } = self;
         let _usage = table.use_it()?;
@@ -353,7 +355,8 @@ impl LockingScan {
         })?
     }
 
-    /// Does what a step asks for outside the latch. `Again` and its like: the same step once more.
+    /// Does the part of a step that must be done outside the latch. After `Again` and similar
+    /// results, the caller repeats the step.
     fn finish_step(&mut self, step: ScanStep) -> Result<ScanStep> {
         let step = match step {
             ScanStep::Landed if self.index_no != 0 => self.lock_row()?,
@@ -384,7 +387,8 @@ impl LockingScan {
         Ok(step)
     }
 
-    /// Notes that the row that it is on is locked: an operation that changes it need not ask again.
+    /// Records that the current row is locked: an operation that changes the row need not request
+    /// the lock.
     fn note_locked(&mut self) {
         let peeked = self.row_path.take_peeked();
         if self.is_unlocked || self.how.mode != LockMode::Exclusive || self.how.any_version {
@@ -394,7 +398,8 @@ impl LockingScan {
         self.locker.note_scanned(self.table.clustered().def().id, clustered, self.entry.by, peeked);
     }
 
-    /// Somebody else has locked the record of `next`: passes it, or looks at it.
+    /// Another transaction has locked the record at `next`: skips the record, or reads it without a
+    /// lock.
     fn pass_locked(&mut self) -> Result<ScanStep> {
         if self.how.on_locked == OnLocked::Skip {
             return Ok(ScanStep::Passed);
@@ -412,8 +417,8 @@ impl LockingScan {
         Ok(ScanStep::Landed)
     }
 
-    /// Counts the lock that was waited for when the scan stops at its row; otherwise the row has
-    /// gone, and where ranges are not locked the lock is given back.
+    /// Counts the lock that the scan waited for, if the scan stops at that row. Otherwise the row
+    /// was deleted, and the lock is released unless ranges are locked.
     fn count_awaited(&mut self, is_landed: bool) {
         let Some(awaited) = self.waited_for.take().filter(|_| self.index_no == 0) else { return };
         if is_landed && awaited == self.entry.key {
@@ -453,7 +458,7 @@ impl LockingScan {
         Ok(ScanStep::Landed)
     }
 
-    /// Copies the entry again, whose row is locked; whether it is still there.
+    /// Copies the entry again after its row was locked. Returns whether the entry still exists.
     fn look_again(&mut self) -> Result<bool> {
         let Self { table, index_no, entry, .. } = self;
         let _usage = table.use_it()?;
@@ -463,7 +468,7 @@ impl LockingScan {
         Ok(found?.is_some() && entry.flags != RecordFlags::DELETE_MARKED)
     }
 
-    /// Gives the lock of the row back that it is on, if ranges are not locked: it does not match.
+    /// Releases the lock on the current row, which does not match, unless ranges are locked.
     pub(in crate::db) fn unlock(&mut self) {
         let granted = std::mem::take(&mut self.entry.granted);
         if self.how.ranges {
@@ -473,7 +478,7 @@ impl LockingScan {
         (0..granted).for_each(|_| self.locker.unlock_row(&self.table, clustered, self.how.mode));
     }
 
-    /// The search has no end any more.
+    /// Lets the search continue to the end of the index.
     pub(in crate::db) fn forget_end(&mut self) {
         self.limit = None;
     }
@@ -482,7 +487,7 @@ impl LockingScan {
         self.place == Place::On
     }
 
-    /// The whole stored key; empty when there is no entry.
+    /// The whole stored key; empty if the scan is not on an entry.
     pub(in crate::db) fn key(&self) -> &[u8] {
         if self.valid() {
             &self.entry.key
@@ -510,7 +515,7 @@ impl LockingScan {
     }
 }
 
-/// The caller's part of a stored key, and the clustered key.
+/// Splits a stored key into the caller's part and the clustered key.
 pub(in crate::db) fn parts<'k>(index_no: usize, key: &'k [u8], stored: &[u8]) -> (&'k [u8], &'k [u8]) {
     if index_no == 0 {
         return (key, key);

@@ -1,5 +1,5 @@
-//! Reads of a transaction: by key, and by cursors over ranges, with locks or by a snapshot.
-//! Invariants of scans with locks: at the head of `locking_scan`.
+//! A transaction's reads: by key, and by cursors over ranges, with locks or in a snapshot. The
+//! invariants of scans with locks are in `locking_scan`.
 
 mod checking;
 mod cursor;

@@ -1,4 +1,4 @@
-//! Looking for the row that a row refers to, and for those that refer to it (F1, F2 of
+//! Finding the row that a row refers to, and the rows that refer to it (F1, F2 of
 //! docs/developers/decisions/0046-foreign-keys.md).
 
 use super::how_to_read::Reading;
@@ -10,11 +10,11 @@ use crate::table::KeySide;
 use crate::tree::SeekMode;
 
 impl Transaction {
-    /// Whether there is a row whose key in that index begins with `key`, which has a part for each
-    /// column of the side: the newest rows count, whatever the snapshot has. The row is locked
-    /// shared to the end of the transaction; if there is no row, its place is. May do I/O, and
-    /// wait: errors are those of [`lock_table`](Self::lock_table), and `NoSuchTable` when the side
-    /// is to be found again.
+    /// Returns whether there is a row whose key in the side's index begins with `key`, which has a
+    /// part for each column of the side. Reads the newest rows, whatever the snapshot sees. Locks
+    /// the row shared until the end of the transaction, or, if there is no row, its gap. May do
+    /// I/O, and wait: errors are those of [`lock_table`](Self::lock_table), and `NoSuchTable` if
+    /// the side has to be looked up again.
     pub fn find_reference(&mut self, side: &KeySide, key: &[u8]) -> Result<bool> {
         let mut cursor = self.reference_cursor(side, Read::Shared)?;
         let end = if side.is_row_key { SeekEnd::Row } else { SeekEnd::Prefix };
@@ -22,20 +22,21 @@ impl Transaction {
         Ok(found && cursor.key().starts_with(key))
     }
 
-    /// A cursor over the index of a side that locks the newest rows exclusively: those that follow
-    /// their parent. Errors: those of [`find_reference`](Self::find_reference).
+    /// Returns a cursor over the index of a side that locks the newest rows exclusively, to apply
+    /// the parent's change to them. Errors: those of [`find_reference`](Self::find_reference).
     pub fn cursor_on_children(&mut self, side: &KeySide) -> Result<Cursor> {
         self.reference_cursor(side, Read::Exclusive)
     }
 
-    /// A cursor over the index of a side that reads the transaction's snapshot. Errors: those of
-    /// [`find_reference`](Self::find_reference), and `TableChanged` if the snapshot cannot use it.
+    /// Returns a cursor over the index of a side that reads the transaction's snapshot. Errors:
+    /// those of [`find_reference`](Self::find_reference), and `TableChanged` if the snapshot cannot
+    /// use the index.
     pub fn cursor_on_parents(&mut self, side: &KeySide) -> Result<Cursor> {
         self.cursor(&side.table()?, side.index_no, Read::Consistent)
     }
 
-    /// Ranges are locked at each isolation level: an entry that moved back while its row was waited
-    /// for would be missed otherwise (F2).
+    /// Ranges are locked at each isolation level. Otherwise the scan would miss an entry that moved
+    /// to an earlier key while the scan waited for its row (F2).
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
         let looks_at_snapshot = planted::is_on("foreign keys: look at the snapshot");
         let read = if looks_at_snapshot { Read::Consistent } else { read };

@@ -1,5 +1,5 @@
-//! The requests of a locking scan at one place of its index, under the latch of the leaf there. See
-//! [`super::locking_scan`].
+//! One step of a locking scan: the lock requests at one position of its index, under the latch of
+//! the leaf. See [`super::locking_scan`].
 
 use crate::base::{planted, Result, TreeId, TxnId};
 use crate::db::OnLocked;
@@ -12,42 +12,42 @@ use std::ops::Bound;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Locking {
     pub(in crate::db) mode: LockMode,
-    /// Whether nobody may put rows between those that it reads.
+    /// Whether to keep other transactions from inserting rows between those that are read.
     pub(in crate::db) ranges: bool,
     pub(in crate::db) on_locked: OnLocked,
-    /// Whether rows that have changed since the snapshot are as good as others.
+    /// Whether to accept rows that changed after the snapshot.
     pub(in crate::db) any_version: bool,
 }
 
 /// The outcome of one step.
 #[derive(Debug)]
 pub(in crate::db) enum ScanStep {
-    /// It stops at the record, which has been copied.
+    /// The scan stops at the record, which was copied.
     Landed,
     /// The scan does not stop at the record.
     Passed,
-    /// Nothing in this leaf: on to the fence.
+    /// No record in this leaf: continue at the fence.
     Crossed,
-    /// Nothing up to the end of what was asked for.
+    /// No record up to the end of the search.
     Limit,
-    /// Nothing up to the end of the tree.
+    /// No record up to the end of the tree.
     End,
     Again,
     Wait(PendingLock),
-    /// Somebody has the record, and the scan passes such records or looks at them.
+    /// Another transaction has locked the record, and the scan skips or reads such records.
     Refused,
-    /// Somebody has the record, and the scan is not to wait at all.
+    /// Another transaction has locked the record, and the scan must not wait.
     TimedOut,
 }
 
-/// A record as it lies in its leaf.
+/// A record in its leaf.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Met<'a> {
     pub(in crate::db) key: &'a [u8],
     pub(in crate::db) record: RecordRef<'a>,
-    /// The range that the scan has passed since the record before, up to this one.
+    /// The range that the scan has passed since the previous record, up to this one.
     pub(in crate::db) range: KeyRange<'a>,
-    /// Whether the range is the record.
+    /// Whether the range is only the record itself.
     pub(in crate::db) is_alone: bool,
 }
 
@@ -57,8 +57,8 @@ pub(in crate::db) struct Copied {
     pub(in crate::db) key: Vec<u8>,
     pub(in crate::db) flags: RecordFlags,
     pub(in crate::db) payload: Vec<u8>,
-    /// How often the lock of the row was asked for and counted for this stop; not at all when an
-    /// own version is the lock.
+    /// The number of requests for the row's lock that were counted for this stop; 0 if the row's
+    /// lock is the transaction's own version.
     pub(in crate::db) granted: u32,
     /// The kind of lock that the row has.
     pub(in crate::db) by: ScannedBy,
@@ -77,15 +77,15 @@ impl Copied {
 pub(in crate::db) struct Asking<'a> {
     pub(in crate::db) locker: &'a Locker,
     pub(in crate::db) tree: TreeId,
-    /// Whether the records are the rows.
+    /// Whether the index is the clustered one, whose records are the rows.
     pub(in crate::db) is_clustered: bool,
     pub(in crate::db) how: Locking,
     pub(in crate::db) is_forward: bool,
 }
 
 impl Asking<'_> {
-    /// Whether a record is passed in any case: it is marked as deleted for good, or by the scan's
-    /// own transaction.
+    /// Returns whether a record is skipped in any case: it was delete-marked by a transaction that
+    /// has ended, or by the scan's own.
     pub(in crate::db) fn passes(&self, key: &[u8], record: &RecordRef<'_>) -> bool {
         let range = (Bound::Included(key), Bound::Included(key));
         record.is_marked()
@@ -93,8 +93,8 @@ impl Asking<'_> {
             && self.check_unchanged(&Met { key, record: *record, range, is_alone: false }).is_ok()
     }
 
-    /// Keeps others from a range in which all records were passed (I5 of [`super::locking_scan`]).
-    /// Errors: those of a request for a lock.
+    /// Keeps other transactions from a range in which all records were skipped (I5 of
+    /// [`super::locking_scan`]). Errors: those of a lock request.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
         match planted::is_on("scan: leave the records that it passes out") {
             true => Ok(()),
@@ -102,20 +102,22 @@ impl Asking<'_> {
         }
     }
 
-    /// Keeps others from putting records into a range. Those that are there stay free.
+    /// Keeps other transactions from inserting records into a range. Existing records stay
+    /// unlocked.
     fn lock_gap(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Gap { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// The same, for a range without records of others, but for those that are deleted. It becomes
-    /// one with what the scan locks before and behind it, so that a whole table takes the memory of
-    /// one range, however many leaves it has, and however many deleted records.
+    /// Like [`lock_gap`](Self::lock_gap), for a range in which all records are deleted or the
+    /// transaction's own. The range merges with those that the scan locks before and after it, so
+    /// that a scan of a whole table takes the memory of one range, whatever its number of leaves
+    /// and deleted records.
     fn lock_passed(&self, range: KeyRange<'_>) -> Result<()> {
         self.lock_range(Lock::Range { tree: self.tree, range, mode: self.how.mode })
     }
 
-    /// Locks what is left of a leaf behind its last record that was not passed, up to where `step`
-    /// ends. `passed`: the run of records in it, all of which were passed, and the gap behind that.
+    /// Locks the rest of a leaf after its last record that was not skipped, up to the end of
+    /// `step`. `passed`: the run of skipped records in it, and the gap after the run.
     pub(in crate::db) fn lock_rest(
         &self,
         range: KeyRange<'_>,
@@ -125,7 +127,8 @@ impl Asking<'_> {
         match (step, passed) {
             (ScanStep::Crossed, Some(_)) => self.lock_run(range),
             (ScanStep::Crossed, None) => self.lock_passed(range),
-            // Rows may be asked for in the gap: others lock keys there that are in no index.
+            // Other transactions may request rows in the gap: they lock keys there that are in no
+            // index.
             (_, Some([run, gap])) => {
                 self.lock_run(run)?;
                 self.lock_gap(gap)
@@ -141,8 +144,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// As [`judge`](Self::judge), for a record whose range begins with a run of records that were
-    /// passed.
+    /// Like [`judge`](Self::judge), for a record whose range begins with a run of skipped records.
     pub(in crate::db) fn judge_behind(
         &self,
         run: Option<KeyRange<'_>>,
@@ -154,8 +156,8 @@ impl Asking<'_> {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         let step = self.judge(met, copied)?;
-        // A scan that lands has the run with the record. One that waits is queued, and asks for
-        // nothing: it comes here again (I6).
+        // If the scan lands, its range includes the run. If it waits, its request is queued, and it
+        // requests nothing else: it repeats this step (I6).
         let lacks_run = match step {
             ScanStep::Landed => !self.locks_records(),
             ScanStep::Wait(_) => planted::is_on("scan: lock what it passed while it waits"),
@@ -167,7 +169,7 @@ impl Asking<'_> {
         Ok(step)
     }
 
-    /// Asks for what a record needs, and copies it when the scan may stop there.
+    /// Requests the locks that a record needs, and copies the record if the scan may stop there.
     pub(in crate::db) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<ScanStep> {
         if planted::is_on("scan: leave the gap before a record") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
@@ -213,14 +215,14 @@ impl Asking<'_> {
         })
     }
 
-    /// Passes a record that is marked as deleted, for good or by the scan's own transaction.
+    /// Skips a record that is delete-marked for good or by the scan's own transaction.
     fn pass_deleted(&self, met: &Met<'_>) -> Result<ScanStep> {
         self.lock_gap(met.range)?;
         self.check_unchanged(met)?;
         Ok(ScanStep::Passed)
     }
 
-    /// Asks for a record that another open transaction has written.
+    /// Requests the lock on a record that another open transaction wrote.
     fn ask_behind(&self, holder: TxnId, met: &Met<'_>, patience: Patience) -> Result<Asked> {
         let (place, lock) = ((self.tree, met.key), self.lock_of(met));
         if self.is_clustered {
@@ -232,12 +234,13 @@ impl Asking<'_> {
         if !self.locks_records() {
             return Ok(Asked::Held);
         }
-        // The lock of an entry may be left of an own change that was rolled back: the row tells.
+        // The lock on an entry may be left over from a change of the holder that was rolled back:
+        // the row decides.
         self.locker.ask_behind(holder, place, lock, patience)
     }
 
-    /// Whether records of the index are locked: rows are, and all records in ranges. An entry
-    /// without ranges needs no lock, as its row tells whose it is.
+    /// Returns whether records of this index are locked: rows always are, and all records in locked
+    /// ranges. Without ranges an entry needs no lock, because its row determines the owner.
     fn locks_records(&self) -> bool {
         self.is_clustered || self.how.ranges
     }
@@ -250,7 +253,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether to wait for a record that somebody else has.
+    /// Returns whether to wait for a record that another transaction has locked.
     fn patience(&self, met: &Met<'_>) -> Patience {
         let may_look = self.is_clustered && !self.how.ranges && !met.is_alone && self.is_forward;
         match self.how.on_locked {
@@ -260,7 +263,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Refuses a row that has changed since the snapshot, where such rows are refused.
+    /// Refuses a row that changed after the snapshot, if such rows are refused.
     fn check_unchanged(&self, met: &Met<'_>) -> Result<()> {
         match self.is_clustered && !self.how.any_version {
             true => self.locker.check_unchanged(met.record.version),

@@ -1,4 +1,4 @@
-//! Reads of a transaction: the locks that they take, and the versions that they see (I1 of
+//! A transaction's reads: the locks that they take, and the versions that they see (I1 of
 //! [`crate::db::transaction`]).
 
 use super::how_to_read::{HowToRead, Reading};
@@ -16,15 +16,16 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 impl Transaction {
-    /// Reads the stored row of `key` into `row`, large values as locators; whether there is one.
-    /// May do I/O, and wait for a lock: errors are those of [`lock_table`](Self::lock_table), and
-    /// `RecordChanged` under [snapshot isolation](Self::set_snapshot_isolation).
+    /// Reads the stored row with the key `key` into `row`, with large values as locators. Returns
+    /// whether the row exists. May do I/O, and wait for a lock: errors are those of
+    /// [`lock_table`](Self::lock_table), and `RecordChanged` under [snapshot
+    /// isolation](Self::set_snapshot_isolation).
     pub fn get(&mut self, table: &Arc<Table>, key: &[u8], read: Read, row: &mut Vec<u8>) -> Result<bool> {
         let how = self.lock_to_read(table, read)?;
         self.get_as(table, key, how, OnLocked::Wait, row)
     }
 
-    /// As [`get`](Self::get); a row that has to be waited for counts as missing.
+    /// Like [`get`](Self::get), but treats a row that another transaction has locked as missing.
     pub fn get_unless_locked(
         &mut self,
         table: &Arc<Table>,
@@ -36,7 +37,7 @@ impl Transaction {
         self.get_as(table, key, how, OnLocked::Skip, row)
     }
 
-    /// As [`get`](Self::get), once it is known how.
+    /// Like [`get`](Self::get), with the way to read already determined.
     pub(in crate::db) fn get_as(
         &mut self,
         table: &Arc<Table>,
@@ -85,21 +86,22 @@ impl Transaction {
             table.make_current(row)?;
         }
         if !is_live && self.isolation != Isolation::ReadCommitted {
-            // The lock goes with a row that is inserted and rolled back; its place stays locked.
+            // The lock is removed with a row whose insertion is rolled back, but its gap stays
+            // locked.
             let (tree, range) = (table.clustered().def().id, (Bound::Included(key), Bound::Included(key)));
             self.locker.ask(Lock::Gap { tree, range, mode }, Patience::None)?;
         }
         Ok(is_live)
     }
 
-    /// A cursor over an index, nowhere yet. To be used while this transaction is open. May wait for
-    /// a lock: errors are those of [`lock_table`](Self::lock_table).
+    /// Returns a cursor over an index, not yet positioned, for use while this transaction is open.
+    /// May wait for a lock: errors are those of [`lock_table`](Self::lock_table).
     pub fn cursor(&mut self, table: &Arc<Table>, index_no: usize, read: Read) -> Result<Cursor> {
         self.cursor_on(table, index_no, read, OnLocked::Wait)
     }
 
-    /// As [`cursor`](Self::cursor); `on_locked` says what becomes of rows that others have locked,
-    /// when it locks.
+    /// Like [`cursor`](Self::cursor). `on_locked` says how a cursor that locks treats rows that
+    /// other transactions have locked.
     pub fn cursor_on(
         &mut self,
         table: &Arc<Table>,
@@ -111,7 +113,7 @@ impl Transaction {
         self.cursor_as(table, index_no, how, on_locked)
     }
 
-    /// As [`cursor_on`](Self::cursor_on), once it is known how to read.
+    /// Like [`cursor_on`](Self::cursor_on), with the way to read already determined.
     pub(in crate::db) fn cursor_as(
         &mut self,
         table: &Arc<Table>,
@@ -127,7 +129,7 @@ impl Transaction {
             let place = format!("index {index_no} of table '{}'", table.name());
             return Err(Error::Unsupported {
                 place,
-                detail: "its entries are not kept while it is disabled".into(),
+                detail: "its entries are not maintained while it is disabled".into(),
             });
         }
         match reading {
@@ -142,15 +144,15 @@ impl Transaction {
         }
     }
 
-    /// How many rows a consistent read of the table finds, where that is known without a scan: not
-    /// where it has to lock them. May wait for a lock: errors are those of
+    /// Returns the number of rows that a consistent read of the table finds, if it is known without
+    /// a scan: not if the read has to lock the rows. May wait for a lock: errors are those of
     /// [`lock_table`](Self::lock_table).
     pub fn count(&mut self, table: &Arc<Table>) -> Result<Option<u64>> {
         let how = self.lock_to_read(table, Read::Consistent)?;
         self.count_as(table, how)
     }
 
-    /// As [`count`](Self::count), once it is known how to read.
+    /// Like [`count`](Self::count), with the way to read already determined.
     pub(in crate::db) fn count_as(
         &self,
         table: &Arc<Table>,
@@ -163,19 +165,20 @@ impl Transaction {
         Ok(view.stamp().and_then(|stamp| table.counts().count(stamp, own)))
     }
 
-    /// Reads a large value into `value`, given its locator from a row that this transaction may
-    /// read. May do I/O.
+    /// Reads a large value into `value` by its locator, which must be from a row that this
+    /// transaction may read. May do I/O.
     pub fn fetch_large(&self, table: &Arc<Table>, locator: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        // A table whose place another one has taken never had rows.
+        // A table that another one has replaced never had rows.
         let table = table.newest();
         let _usage = table.use_it()?;
         value.clear();
         large::read_value(&self.core.pool, table.blob_owner(), locator, value)
     }
 
-    /// `TableChanged` for a snapshot that sees `seen`, if that is an empty table whose place a load
-    /// has taken since, when its transaction has written rows beside the loaded ones: these have no
-    /// versions, so it cannot see the ones without the others.
+    /// Fails with `TableChanged` if the snapshot sees `seen`, an empty table that a load has
+    /// replaced since, and the snapshot's transaction has written rows into the loaded table. The
+    /// loaded rows have no versions, so the snapshot cannot see the transaction's rows without
+    /// them.
     fn check_not_written_behind(&self, seen: &Arc<Table>) -> Result<()> {
         let slot = self.slot_of(seen).filter(|_| seen.has_moved());
         match slot.and_then(|slot| slot.rows_of(seen.newest().id())) {
@@ -184,7 +187,7 @@ impl Transaction {
         }
     }
 
-    /// A snapshot of this moment, which has what the transaction has done so far.
+    /// Opens a snapshot now, which includes the transaction's own changes so far.
     pub(in crate::db) fn new_view(&self) -> Arc<ReadView> {
         let view = ReadView::new(&self.core.transactions.versions);
         view.belong_as(&self.view);
@@ -192,8 +195,8 @@ impl Transaction {
         Arc::new(view)
     }
 
-    /// Whether somebody else has changed the row of `key` since `view` was opened, or does so now.
-    /// May do I/O.
+    /// Returns whether another transaction has changed the row with the key `key` since `view` was
+    /// opened, or is changing it now. May do I/O.
     pub(in crate::db) fn has_changed_since(
         &self,
         table: &Arc<Table>,
@@ -208,7 +211,8 @@ impl Transaction {
         Ok(!table.clustered().get(key, is_seen)?.unwrap_or(false))
     }
 
-    /// How to read in an open snapshot: `TableChanged` if that is too old for the table.
+    /// Returns how to read in an open snapshot. Fails with `TableChanged` if it is too old for the
+    /// table.
     pub(in crate::db) fn see(&self, table: &Arc<Table>, view: &Arc<ReadView>) -> Result<HowToRead> {
         let stamp = view.stamp();
         table.check_known_at(stamp)?;
@@ -218,9 +222,9 @@ impl Transaction {
         Ok((Reading::View(Arc::clone(view)), seen))
     }
 
-    /// Locks what reading in this way needs besides the rows, or opens the snapshot (I1). Returns
-    /// with it the table to read if that is not `table`, as a load has taken its place, or has done
-    /// so after the snapshot.
+    /// Takes the locks that this kind of read needs in addition to row locks, or opens the snapshot
+    /// (I1). Also returns the table to read if it is not `table`: the one with which a load has
+    /// replaced `table`, or, for an older snapshot, the one before that load.
     pub(in crate::db) fn lock_to_read(&mut self, table: &Arc<Table>, read: Read) -> Result<HowToRead> {
         self.catch_up()?;
         self.core.health.check()?;

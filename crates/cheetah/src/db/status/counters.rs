@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Db {
-    /// Names and values of all counters and gauges.
+    /// Returns the names and values of all counters and gauges.
     pub fn status(&self) -> Vec<(&'static str, u64)> {
         let core = &self.0.core;
         let count = |counter: &AtomicU64| counter.load(Relaxed);
@@ -67,16 +67,17 @@ impl Db {
         status
     }
 
-    /// Pages that belong to no table and to nothing that is to be freed: none, unless the engine
-    /// has a defect.
+    /// Returns the number of pages that belong to no table and are not about to be freed: 0, unless
+    /// the engine has a defect.
     pub fn pages_without_owner(&self) -> u64 {
         let core = &self.0.core;
         let trees = core.catalog.trees();
         core.pool.pages_of_others(&|tree| tree < TreeId::FIRST_USER || trees.contains(&tree))
     }
 
-    /// The ages of the oldest transaction and the oldest snapshot, and the work that purge cannot
-    /// do because of that one.
+    /// Returns the age of the oldest transaction, the number of open snapshots, and the number of
+    /// stamps published since the oldest snapshot: transactions that purge has to keep because of
+    /// it.
     fn oldest(&self) -> [(&'static str, u64); 3] {
         let core = &self.0.core;
         let open = core.transactions.roster.open();
@@ -92,8 +93,8 @@ impl Db {
         ]
     }
 
-    /// The counters as text with headings, for people. Rates in it are averages since it was asked
-    /// for last.
+    /// Returns the counters as text with headings, for SHOW ENGINE STATUS. Rates are averages since
+    /// the previous call.
     pub fn status_text(&self) -> String {
         let status = self.status();
         let section = |name: &str| match name {
@@ -119,7 +120,7 @@ impl Db {
         for (xid, tables) in self.0.core.prepared.locks() {
             let name = |id: &TableId| self.0.core.catalog.by_id(*id).map(|table| table.name());
             let names = tables.iter().filter_map(name).collect::<Vec<_>>().join(", ");
-            let _ = writeln!(text, "PREPARED, AND WITHOUT CLIENT: XA {xid} keeps locked: {names}");
+            let _ = writeln!(text, "PREPARED, WITHOUT CLIENT: XA {xid} keeps these tables locked: {names}");
         }
         for (place, error) in self.background_errors() {
             let _ = writeln!(text, "TROUBLE: {place}: {error}");
@@ -130,14 +131,14 @@ impl Db {
         text
     }
 
-    /// The last refusal by a constraint.
+    /// Writes the last refusal by a constraint.
     fn write_refusal(&self, text: &mut String) {
         let Some((moment, refusal)) = self.0.core.refusals.latest() else { return };
         write_heading(text, "LATEST FOREIGN KEY ERROR");
         let _ = writeln!(text, "{}\n{refusal}", self.tell_time(moment));
     }
 
-    /// A moment by the clock of people, or else how long ago it was.
+    /// Formats a moment as wall-clock time, or, without one, as an age.
     fn tell_time(&self, moment: Moment) -> String {
         if !moment.time.is_empty() {
             return moment.time;
@@ -152,7 +153,7 @@ impl Db {
         let _ = write!(text, "{}\n{deadlock}", self.tell_time(moment));
     }
 
-    /// The oldest open transactions.
+    /// Writes the oldest open transactions.
     fn write_transactions(&self, text: &mut String) {
         let mut open = self.transactions();
         open.sort_by_key(|transaction| std::cmp::Reverse(transaction.age_ns));
@@ -166,11 +167,11 @@ impl Db {
     }
 }
 
-/// The section of the pool, as InnoDB's users know it.
+/// The title of the buffer pool's section, as InnoDB's users know it.
 const POOL_TITLE: &str = "BUFFER POOL AND MEMORY";
-/// The section of what takes time.
+/// The title of the section on latencies and stalls.
 const WAITS_TITLE: &str = "LATENCIES AND STALLS";
-/// Transactions that the text tells of.
+/// The maximum number of transactions in the text.
 const TRANSACTIONS_TOLD_MAX: usize = 20;
 
 fn write_heading(text: &mut String, title: &str) {
@@ -178,7 +179,7 @@ fn write_heading(text: &mut String, title: &str) {
     let _ = writeln!(text, "{line}\n{title}\n{line}");
 }
 
-/// Counters of the transaction section whose names do not say so.
+/// Counters of the transaction section that are not recognized by a prefix.
 const OWN: [&str; 27] = [
     "commits",
     "rollbacks",

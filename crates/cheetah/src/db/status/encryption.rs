@@ -1,34 +1,33 @@
-//! Encrypted tables and files, for the views of the server.
+//! The encryption of tables and files, for the server's views.
 
 use crate::base::TableId;
 use crate::db::Db;
 use crate::format::catalog::TableEncryption;
 
-/// A table.
+/// The encryption of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableEncryptionStatus {
     /// Its name.
     pub name: String,
-    /// Its number.
+    /// Its ID.
     pub table: TableId,
     /// The encryption in its definition.
     pub encryption: TableEncryption,
-    /// Whether pages that are written now are encrypted.
+    /// Whether newly written pages are encrypted.
     pub is_encrypted: bool,
-    /// How often the key service was asked for its key, since the startup.
+    /// The number of times that its key was requested from the key service since startup.
     pub key_requests: u64,
-    /// The oldest version of its key that anything of the database is encrypted with; 0 when
-    /// nothing is.
+    /// The oldest version of its key with which anything in the database is encrypted; 0 if nothing
+    /// is.
     pub min_key_version: u32,
-    /// The version that pages are encrypted with now; 0 when the key is not in use.
+    /// The key version with which pages are now encrypted; 0 if the key is not in use.
     pub current_key_version: u32,
-    /// While the background looks at all pages: the page that it looks at next, and how many there
-    /// are.
+    /// During a rotation pass: the next page that it checks, and the number of pages.
     pub rotation: Option<(u64, u64)>,
 }
 
 impl Db {
-    /// Every table, with what is known of its encryption, by name.
+    /// Returns every table with its encryption status, in order of name.
     pub fn encryption(&self) -> Vec<TableEncryptionStatus> {
         let core = &self.0.core;
         let keys = core.pool.keys();

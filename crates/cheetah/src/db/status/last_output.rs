@@ -1,14 +1,14 @@
-//! The time of the last output of the status, from which the rates of the next output count.
+//! The time of the last status output, from which the next output computes its rates.
 
 use crate::pool::PoolFlow;
 use parking_lot::Mutex;
 
-/// The time of that output, and the counters of the pool then.
+/// The time of the last output, and the pool's counters at that time.
 #[derive(Debug)]
 pub(in crate::db) struct LastOutput(Mutex<(u64, PoolFlow)>);
 
 impl LastOutput {
-    /// There has been none: rates count from now on.
+    /// Starts without a previous output: rates count from `now_ns`.
     pub(in crate::db) fn new(now_ns: u64) -> Self {
         Self(Mutex::new((now_ns, PoolFlow::default())))
     }
@@ -17,7 +17,7 @@ impl LastOutput {
         *self.0.lock()
     }
 
-    /// Puts what `output` says of the time and the flow in their place, while others wait.
+    /// Replaces the time and the counters by those that `output` returns. Concurrent callers wait.
     pub(super) fn replace<T>(&self, output: impl FnOnce(u64, &PoolFlow) -> (u64, PoolFlow, T)) -> T {
         let mut last = self.0.lock();
         let (at_ns, flow, told) = output(last.0, &last.1);

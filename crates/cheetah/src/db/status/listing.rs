@@ -1,7 +1,7 @@
-//! A listing of transactions and locks, for the views of the server and for people.
+//! A listing of transactions and locks, for the server's views and for reports.
 //!
-//! Nothing is stopped for it: each transaction and each lock is told as it was at some moment of
-//! the listing. Transactions and locks that have gone meanwhile are left out.
+//! The listing stops nothing: each transaction and each lock is shown as it was at some moment
+//! during the listing. Transactions and locks that end meanwhile are left out.
 
 use super::NS_PER_S;
 use crate::base::Xid;
@@ -11,17 +11,17 @@ use crate::txn::{Blocking, BlockingKind, Entry, LockInfo, LockedOn, Owner, Phase
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Locks of records that a listing tells at most; of those there may be millions.
+/// The maximum number of record locks in a listing; there may be millions.
 const RECORDS_LISTED_MAX: usize = 100_000;
 
 /// The activity of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransactionState {
-    /// It reads and writes, or its client thinks.
+    /// It reads and writes, or its client is idle.
     Running,
     /// It waits for a lock.
     Waiting,
-    /// It has promised to end as somebody else decides.
+    /// It has promised to end as a coordinator decides.
     Prepared,
     /// It is being rolled back.
     RollingBack,
@@ -30,7 +30,7 @@ pub enum TransactionState {
 }
 
 impl TransactionState {
-    /// As users of InnoDB know it.
+    /// Returns the name that users of InnoDB know.
     pub fn name(self) -> &'static str {
         match self {
             TransactionState::Running => "RUNNING",
@@ -45,74 +45,79 @@ impl TransactionState {
 /// An open transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransactionInfo {
-    /// Its number; of one that has not written anything a large one that no transaction will get.
+    /// Its ID. A transaction that has written nothing has a large ID that no other transaction will
+    /// get.
     pub id: u64,
     /// Its activity.
     pub state: TransactionState,
-    /// The number that [`Transaction::set_connection`](crate::db::Transaction::set_connection) has
-    /// given it; 0 when nobody holds it.
+    /// The connection's ID, as set by
+    /// [`Transaction::set_connection`](crate::db::Transaction::set_connection); 0 if no connection
+    /// holds it.
     pub connection: u64,
-    /// For how long it has been open; since the startup of the database if it is older.
+    /// How long it has been open. For a transaction from before the startup: the time since the
+    /// startup.
     pub age_ns: u64,
     /// Its isolation level.
     pub isolation: Isolation,
-    /// The lock that it waits for, and for how long it has waited.
+    /// The lock that it waits for, and for how long.
     pub waits_for: Option<(String, u64)>,
     /// Its undo records: changes of rows, and pieces of large values.
     pub changes: u64,
-    /// Tables that its current statement uses, as the caller has
-    /// [told](crate::db::Transaction::set_tables_in_use).
+    /// The number of tables that its current statement uses, as
+    /// [set](crate::db::Transaction::set_tables_in_use) by the caller.
     pub tables_in_use: u32,
-    /// Tables that it has locked.
+    /// The number of tables that it has locked.
     pub tables_locked: u64,
-    /// Records that it has locked, besides those in ranges and those that it has changed.
+    /// The number of records that it has locked, without those in locked ranges and those that it
+    /// changed.
     pub records_locked: u64,
-    /// Its locks, a range as one.
+    /// The number of its locks. A range counts as one.
     pub locks: u64,
-    /// About how much memory its locks take.
+    /// The approximate memory of its locks.
     pub lock_bytes: u64,
-    /// Transactions that have ended since its snapshot was taken, and cannot be purged therefore.
+    /// The number of transactions that ended after its snapshot was taken, and cannot be purged
+    /// because of it.
     pub kept_from_purge: u64,
-    /// Bytes of the undo log that stay because of its own records.
+    /// Bytes of the undo log that are kept because of its own records.
     pub undo_bytes: u64,
-    /// Its name, once it is prepared.
+    /// Its XID, if it is prepared.
     pub xid: Option<Xid>,
 }
 
-/// A lock, or a request that waits.
+/// A lock, or a waiting request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockEntry {
-    /// Tells it from all others.
+    /// Identifies the lock.
     pub id: String,
-    /// Whose: [`TransactionInfo::id`].
+    /// The owner: its [`TransactionInfo::id`].
     pub transaction: u64,
     /// "S", "X", "S,GAP", "X,GAP", "IS", "IX" or "AUTO_INC".
     pub mode: &'static str,
     /// The name of the table.
     pub table: String,
-    /// The name of the index; none for the table as a whole.
+    /// The name of the index; `None` for a table lock.
     pub index: Option<String>,
-    /// Its place in its index, in words, with the values of keys; none for a table.
+    /// The position in the index, as text with key values; `None` for a table lock.
     pub data: Option<String>,
-    /// Whether it is waited for.
+    /// Whether this is a waiting request.
     pub is_waiting: bool,
 }
 
-/// That a request waits because of a lock, or of an earlier request.
+/// One reason why a request waits: a lock or an earlier request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockWait {
     /// The waiting transaction.
     pub requesting: u64,
-    /// For which [`LockEntry`].
+    /// The [`LockEntry`] that it requests.
     pub requested_lock: String,
-    /// Because of whom.
+    /// The blocking transaction.
     pub blocking: u64,
-    /// Because of which lock.
+    /// The lock that blocks the request.
     pub blocking_lock: String,
 }
 
 impl Db {
-    /// All open transactions, those of this run that hold nothing more than a snapshot included.
+    /// Returns all open transactions, including those that hold only a snapshot.
     pub fn transactions(&self) -> Vec<TransactionInfo> {
         let core = &self.0.core;
         let waits = core.locks.list_waits();
@@ -125,7 +130,7 @@ impl Db {
             .collect()
     }
 
-    /// The locks that somebody has or waits for. Of locks of records, at most 100,000 and those in
+    /// Returns the locks that are held or requested: at most 100,000 record locks, plus those in
     /// [`lock_waits`](Self::lock_waits).
     pub fn locks(&self) -> Vec<LockEntry> {
         let names = Names::new(&self.0.core);
@@ -141,7 +146,7 @@ impl Db {
             .collect()
     }
 
-    /// The transactions that wait, and those for which they wait.
+    /// Returns the waiting transactions and what they wait for.
     pub fn lock_waits(&self) -> Vec<LockWait> {
         let names = Names::new(&self.0.core);
         let (locks, waits) = list(&self.0.core);
@@ -161,26 +166,27 @@ impl Db {
         list
     }
 
-    /// From now on reports tell of connections what `describe` says of their numbers. It is called
-    /// by threads of the caller's transactions. The first one counts.
+    /// Makes reports describe connections with `describe`, which gets the connection's ID. It is
+    /// called on threads of the caller's transactions. Only the first call has an effect.
     pub fn describe_connections(&self, describe: impl Fn(u64) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.connection.set(Box::new(describe));
     }
 
-    /// From now on reports and views tell values of keys as `show` says, by what the part is
-    /// [shown as](crate::table::KeyPartEncoding::shown_as); in hexadecimal digits where it says
-    /// nothing. The first one counts.
+    /// Makes reports and views show key values with `show`, which gets what the key part is [shown
+    /// as](crate::table::KeyPartEncoding::shown_as). A value for which it returns an empty string
+    /// is shown in hexadecimal digits. Only the first call has an effect.
     pub fn show_values_with(&self, show: impl Fn(u32, &[u8]) -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.value.set(Box::new(show));
     }
 
-    /// From now on reports have date and time of day, as `time` says. The first one counts.
+    /// Makes reports show date and time of day as `time` returns them. Only the first call has an
+    /// effect.
     pub fn tell_time_with(&self, time: impl Fn() -> String + Send + Sync + 'static) {
         let _ = self.0.core.for_people.time.set(Box::new(time));
     }
 
-    /// From now on `listener` gets a report of every deadlock, in the thread of the victim, before
-    /// that is rolled back. The first one counts.
+    /// Sends a report of every deadlock to `listener`, on the victim's thread, before the victim is
+    /// rolled back. Only the first call has an effect.
     pub fn announce_deadlocks_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.0.core.for_people.deadlock.set(Box::new(listener));
     }
@@ -249,7 +255,7 @@ fn list(core: &Core) -> (Locks, Vec<WaitInfo>) {
     (Locks { list, of }, waits)
 }
 
-/// The lock that keeps `wait` waiting; none when it is gone.
+/// The lock that keeps `wait` waiting; `None` if it was released meanwhile.
 fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocking) -> Option<LockInfo> {
     let wanted = &wait.waits_for.0;
     let held = |on: LockedOn| LockInfo { owner: by.owner, on, mode: by.mode, is_waiting: false };
@@ -269,7 +275,7 @@ fn blocking_lock(locks: &Locks, waits: &[WaitInfo], wait: &WaitInfo, by: &Blocki
     found.or_else(|| compressed().cloned()).or_else(record)
 }
 
-/// The names of what locks are on, and whose they are.
+/// Names the objects that are locked, and the owners.
 struct Names<'c>(&'c Core);
 
 impl<'c> Names<'c> {
@@ -281,7 +287,8 @@ impl<'c> Names<'c> {
         self.0.number_of(owner)
     }
 
-    /// As InnoDB's: the transaction, the place, and here how it is locked there.
+    /// Like InnoDB's lock IDs: the transaction and the locked object, and in addition the lock
+    /// mode.
     fn id(&self, lock: &LockInfo) -> String {
         let (number, mode) = (self.number(lock.owner), mode_of(lock));
         match lock.on.tree() {
@@ -294,7 +301,7 @@ impl<'c> Names<'c> {
         lock.on.tree().map_or_else(String::new, |tree| self.0.show_key(tree, key))
     }
 
-    /// None when the table is gone.
+    /// `None` if the table was dropped.
     fn entry(&self, lock: &LockInfo) -> Option<LockEntry> {
         let (table, index) = match &lock.on {
             LockedOn::Table(table) => (self.0.catalog.by_id(*table)?, None),
@@ -326,7 +333,7 @@ fn mode_of(lock: &LockInfo) -> &'static str {
 }
 
 impl TransactionInfo {
-    /// A line for people.
+    /// One line of a report.
     pub(in crate::db) fn text(&self) -> String {
         let mut text =
             format!("TRANSACTION {}, {}, {} s", self.id, self.state.name(), self.age_ns / NS_PER_S);

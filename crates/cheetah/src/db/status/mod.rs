@@ -1,5 +1,5 @@
 //! The status of an open database: counters, sizes, transactions and their waits. Nothing here
-//! changes data. Only counters may be restarted, and the base of rates moves.
+//! changes data; only counters may be reset, and the starting time of rates moves.
 
 mod counters;
 mod encryption;
@@ -18,5 +18,5 @@ pub use pool_status::PoolStatus;
 pub use sizes::{IndexStats, Sizes, TableSizes};
 pub use waits::StallStatus;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const NS_PER_S: u64 = 1_000_000_000;

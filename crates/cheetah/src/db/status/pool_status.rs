@@ -1,29 +1,29 @@
-//! The buffer pool in InnoDB's words, with rates since the last output of the status.
+//! The buffer pool in InnoDB's terms, with rates since the last output of the status.
 //!
-//! As with InnoDB there is one "last output", for all sessions; a view that is read in between
-//! shows rates since then and leaves it as it is.
+//! As in InnoDB there is one "last output" for all sessions. A view that is read in between shows
+//! rates since that output and does not count as an output itself.
 
 use super::NS_PER_S;
 use crate::db::Db;
 use crate::pool::{CurvePoint, PoolFlow, PoolStats};
 use std::fmt::Write as _;
 
-/// A shorter time is taken for this one: rates of next to nothing say nothing.
+/// Shorter times count as this long: rates over almost no time mean nothing.
 const ELAPSED_NS_MIN: u64 = 1_000_000;
 
-/// The pool, and its latest reads and writes.
+/// The pool, and its recent reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolStatus {
     /// The pool now.
     pub stats: PoolStats,
     /// The work of the pool since the last output of the status, or the startup.
     pub recent: PoolFlow,
-    /// How long that is ago.
+    /// The time since then.
     pub elapsed_ns: u64,
 }
 
 impl PoolStatus {
-    /// So many of something recent, as how many in a thousand seconds.
+    /// Converts a recent count to a rate per 1000 seconds.
     pub fn per_1000_s(&self, count: u64) -> u64 {
         let elapsed_ns = u128::from(self.elapsed_ns.max(ELAPSED_NS_MIN));
         (u128::from(count) * 1000 * u128::from(NS_PER_S) / elapsed_ns) as u64
@@ -68,14 +68,14 @@ impl PoolStatus {
 }
 
 impl Db {
-    /// The buffer pool now. Does not block.
+    /// Returns the state of the buffer pool. Does not block.
     pub fn pool_status(&self) -> PoolStatus {
         let (at_ns, before) = self.0.last_output.get();
         self.pool_status_since(at_ns, &before)
     }
 
-    /// The reads that more or less memory would save or cost, going by the latest requests. Empty
-    /// when that was too little. Does not block for long.
+    /// Estimates, from the latest requests, the reads that more or less memory would save or cost.
+    /// Empty if there were too few requests. Does not block for long.
     pub fn cache_curve(&self) -> Vec<CurvePoint> {
         let core = &self.0.core;
         core.pool.cache_curve(core.clock.now_ns())
@@ -88,8 +88,8 @@ impl Db {
         PoolStatus { stats, recent: stats.flow.since(before), elapsed_ns }
     }
 
-    /// The seconds over which an output of the status averages, and its text about the pool; the
-    /// next one averages from now on.
+    /// Returns the number of seconds over which this status output averages, and its text about the
+    /// pool. The next output averages from now on.
     pub(in crate::db) fn pool_output(&self) -> (u64, String) {
         let core = &self.0.core;
         let status = self.0.last_output.replace(|at_ns, before| {

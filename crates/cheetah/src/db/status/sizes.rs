@@ -12,26 +12,27 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-/// Sizes of an index.
+/// The sizes of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct IndexStats {
-    /// Pages, those of large values included.
+    /// The number of pages, including those of large values.
     pub pages: u64,
-    /// About how many of them are leaves.
+    /// The approximate number of leaves.
     pub leaf_pages: u64,
-    /// Bytes of their images on disk.
+    /// Bytes of the pages' images on disk.
     pub stored_bytes: u64,
-    /// Bytes that all pages take in memory, that is, uncompressed. Of pages that were not in memory
-    /// since the startup, the size is guessed: of large values that compress well, it is too low.
+    /// Bytes of all pages in memory, that is, uncompressed. The size of a page that was not in
+    /// memory since startup is a guess, which is too low for large values that compress well.
     pub logical_bytes: u64,
-    /// The same of those pages that have an image.
+    /// The same, for the pages that have an image.
     pub stored_logical_bytes: u64,
-    /// Its share of what in the files is no page's newest image, and will be given back.
+    /// The index's share of the bytes in the files that belong to no page's newest image, and will
+    /// be freed.
     pub free_bytes: u64,
-    /// Its share of the files: stored and free bytes. Those of all together ([`Db::sizes`]) are
-    /// without what still waits in tails.
+    /// The index's share of the files: stored and free bytes. In the sum of all tables
+    /// ([`Db::sizes`]) the bytes that still wait in tails are left out.
     pub allocated_bytes: u64,
-    /// Levels of the tree.
+    /// The number of levels of the tree.
     pub depth: u64,
 }
 
@@ -44,7 +45,7 @@ pub struct Sizes {
     pub cached: Cached,
 }
 
-/// Of several indexes together; the depth is that of the deepest.
+/// Adds up several indexes; the depth is that of the deepest.
 impl AddAssign for Sizes {
     fn add_assign(&mut self, other: Self) {
         let (stats, cached) = (&mut self.stats, &mut self.cached);
@@ -63,31 +64,31 @@ impl AddAssign for Sizes {
     }
 }
 
-/// A table and the sizes of its indexes.
+/// A table with the sizes of its indexes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableSizes {
     /// Its name.
     pub name: String,
-    /// Its rows, those of open transactions included.
+    /// The number of its rows, including those of open transactions.
     pub rows: u64,
     /// The next auto-increment value.
     pub auto_increment: u64,
     /// How it is compressed.
     pub compression: Compression,
-    /// Names and sizes of its indexes; the first is the clustered one, to which the large values
-    /// belong.
+    /// The names and sizes of its indexes. The first is the clustered index, which includes large
+    /// values.
     pub indexes: Vec<(String, Sizes)>,
 }
 
 impl Table {
-    /// Sizes of its indexes, in order. Reads little from disk.
+    /// Returns the sizes of its indexes, in order. Reads little from disk.
     pub fn stats(&self) -> Result<Vec<IndexStats>> {
         let _usage = self.use_it()?;
         self.trees().iter().enumerate().map(|(index_no, tree)| index_stats(index_no, tree)).collect()
     }
 
-    /// About how many entries of an index have a stored key from `low` on and before `high`; `None`
-    /// is the end on that side. Reads no page but a root.
+    /// Returns the approximate number of entries of an index whose stored key is at or after `low`
+    /// and before `high`. `None` means no bound on that side. Reads no page but the root.
     pub fn records_in_range(&self, index_no: usize, low: Option<&[u8]>, high: Option<&[u8]>) -> Result<u64> {
         let _usage = self.use_it()?;
         self.tree(index_no)?.count_between(low.unwrap_or_default(), high, self.row_count())
@@ -98,8 +99,8 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     let pool = tree.pool();
     let bytes = pool.tree_bytes(tree.def().id);
     let smallest = tree.def().class;
-    // Large values are in the first index only: pages of others are known to have the size of their
-    // tree's.
+    // Only the first index has large values. All pages of the others have the size class of their
+    // tree.
     let logical = |counts: PageCounts| match index_no {
         0 => counts.bytes(pool.page_bytes(), smallest),
         _ => counts.total() * smallest.bytes(pool.page_bytes()) as u64,
@@ -117,21 +118,21 @@ fn index_stats(index_no: usize, tree: &Arc<Tree>) -> Result<IndexStats> {
     })
 }
 
-/// The bytes in the files that belong to no table: the catalog, the undo log, tables that are being
-/// dropped, the page map.
+/// The bytes in the files that belong to no table: the catalog, the undo log, tables being dropped,
+/// and the page map.
 const ENGINE: &str = "#engine";
 
 impl Db {
-    /// Begins to find out what a table like that would weigh, from rows that the caller brings; it
-    /// need not exist. `Limit` for a table that could not be created.
+    /// Begins to estimate the size of a table with this definition, from rows that the caller adds.
+    /// The table need not exist. Fails with `Limit` for a table that could not be created.
     pub fn estimate(&self, spec: &TableSpec) -> Result<Estimate> {
         Estimate::new(&self.0.core, spec)
     }
 
-    /// Sizes of all tables that can be used, by name, the engine's own included, and last those of
-    /// the engine itself. Allocated bytes of all together are the bytes of the files, logs apart.
-    /// Reads little from disk, and looks at every entry of the page table, one for each page of the
-    /// database.
+    /// Returns the sizes of all usable tables, in order of name and including the engine's own
+    /// tables, and, last, of the engine itself. The allocated bytes add up to the bytes of the
+    /// files, without logs. Reads little from disk, but visits every entry of the page table, one
+    /// for each page of the database.
     pub fn sizes(&self) -> Vec<TableSizes> {
         let core = &self.0.core;
         let cached = core.pool.cached();
@@ -151,16 +152,16 @@ impl Db {
             };
             Some((table, sizes))
         };
-        // One that has been dropped meanwhile, or is quarantined, is left out. A name may go from
-        // one to another.
+        // A table that was dropped meanwhile, or is quarantined, is left out. The loop goes by ID
+        // because a name may move from one table to another.
         let mut found: Vec<_> = core.catalog.ids().into_iter().filter_map(of).collect();
         found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         share_files(core, found, &cached)
     }
 }
 
-/// Takes the stored bytes once more, of all tables at about the same moment, and shares the files
-/// out by them.
+/// Reads the stored bytes again, of all tables at about the same moment, and divides the files'
+/// bytes among the tables in proportion to them.
 fn share_files(
     core: &Core,
     found: Vec<(Arc<Table>, TableSizes)>,
@@ -197,7 +198,7 @@ fn share_files(
     tables
 }
 
-/// See [`ENGINE`]; it has `stored_bytes` of images.
+/// The sizes of [`ENGINE`], whose images have `stored_bytes`.
 fn engine_sizes(core: &Core, stored_bytes: u64, cached: &HashMap<TreeId, Cached>) -> TableSizes {
     let mut all =
         Sizes { stats: IndexStats { depth: 1, ..IndexStats::default() }, cached: Cached::default() };

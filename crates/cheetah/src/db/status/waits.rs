@@ -1,34 +1,33 @@
-//! How long things take, and where threads are held up: for the views of the server, and in
-//! counters.
+//! The latencies of operations and the stalls of threads, for the server's views and as counters.
 
 use crate::base::latency::LatencyCounts;
 use crate::base::stalls::{Reason, StallCounts};
 use crate::db::Db;
 
-/// The stalls of one reason.
+/// The stalls with one reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StallStatus {
-    /// The reason of the wait, or the work.
+    /// The reason: a wait, or a kind of work.
     pub reason: &'static str,
-    /// Those that last.
+    /// The number of current stalls.
     pub current: u64,
-    /// How long the longest of these has lasted.
+    /// How long the longest current stall has lasted.
     pub current_ns_max: u64,
-    /// Those that have ended.
+    /// Stalls that have ended.
     pub ended: LatencyCounts,
-    /// How long ago the last one ended, and the number of the connection that stalled: 0 for a
-    /// thread of the engine. `None` when there was none.
+    /// How long ago the last stall ended, and the ID of the stalled connection: 0 for a thread of
+    /// the engine. `None` if there was no stall.
     pub last: Option<(u64, u64)>,
 }
 
-/// Names of the three counters of a latency.
+/// The names of the three counters of a latency.
 struct CounterNames {
     count: &'static str,
     sum_us: &'static str,
     max_us: &'static str,
 }
 
-/// The names behind a prefix.
+/// Makes the names from a prefix.
 macro_rules! counter_names {
     ($prefix:expr) => {
         CounterNames {
@@ -47,12 +46,12 @@ impl CounterNames {
 }
 
 impl Db {
-    /// How long operations have taken since the database was opened, by kind. Does not block.
+    /// Returns the latencies of operations since the database was opened, by kind. Does not block.
     pub fn latencies(&self) -> Vec<(&'static str, LatencyCounts)> {
         self.named_latencies().into_iter().map(|(name, _, counts)| (name, counts)).collect()
     }
 
-    /// Where its threads have been held up since the database was opened. Does not block.
+    /// Returns the stalls of threads since the database was opened, by reason. Does not block.
     pub fn stalls(&self) -> Vec<StallStatus> {
         let core = &self.0.core;
         let of = |reason: Reason| {
@@ -65,21 +64,21 @@ impl Db {
         Reason::ALL.map(of).to_vec()
     }
 
-    /// From now on these are reported, while they last and when they have ended: waits of at least
-    /// this time for room in the log or in memory; likewise those of at least a second for the disk
-    /// and for steps of checkpoints; and waits of at least this time by ten threads or more for
-    /// locks. 0, as at first: none. A thread of the engine reports them, or [`Db::run_background`].
+    /// Sets the minimum length of the stalls that are reported, while they last and after they end:
+    /// waits for room in the log or in memory; disk operations and checkpoint steps that also take
+    /// at least a second; and waits for locks in ten threads or more. 0, the default, reports none.
+    /// A thread of the engine reports them, or [`Db::run_background`].
     pub fn set_stall_warning_ns(&self, warning_ns: u64) {
         self.0.core.health.stalls().warn_from(warning_ns);
     }
 
-    /// From now on `listener` gets lines about stalls that take too long, one a second at most, in
-    /// a thread of the engine or of [`Db::run_background`]. The first listener counts.
+    /// Sends lines about long stalls to `listener`, at most one a second, on a thread of the engine
+    /// or of [`Db::run_background`]. Only the first call has an effect.
     pub fn announce_stalls_to(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.core.health.stalls().announce_to(listener);
     }
 
-    /// All of it as counters.
+    /// All latencies and stalls as counters.
     pub(super) fn wait_counters(&self) -> Vec<(&'static str, u64)> {
         let latencies = self.named_latencies().into_iter();
         let mut all: Vec<_> = latencies.flat_map(|(_, names, counts)| names.with_values(&counts)).collect();
@@ -93,7 +92,7 @@ impl Db {
         all
     }
 
-    /// All waits for locks together.
+    /// The times of all waits for locks.
     pub(super) fn lock_wait_times(&self) -> LatencyCounts {
         let stalls = self.0.core.health.stalls();
         let mut waits = stalls.ended(Reason::RowLock);
@@ -117,19 +116,19 @@ impl Db {
     }
 }
 
-/// The names of a reason where users see it.
+/// The names under which users see a reason.
 struct ReasonNames {
-    /// In the view.
+    /// The name in the view.
     name: &'static str,
-    /// Counters of stalls that have ended.
+    /// Counters of ended stalls.
     ended: CounterNames,
-    /// How many last.
+    /// The counter of current stalls.
     current: &'static str,
-    /// For how long the longest of these has.
+    /// The counter of the longest current stall's duration.
     current_us_max: &'static str,
 }
 
-/// Two words, or one, become the names.
+/// Makes the names from one or two words.
 macro_rules! reason_names {
     ($first:literal $(, $second:literal)?) => {
         reason_names!(concat!($first $(, " ", $second)?); concat!("stall_", $first $(, "_", $second)?))

@@ -13,32 +13,33 @@ use crate::table::Table;
 use crate::txn::{Listed, Phase, ReadView, Slot};
 use std::sync::Arc;
 
-/// Undo records that a transaction purges at its end, when it does.
+/// The number of undo records that a transaction purges at its end, if it helps to purge.
 const RECORDS_PURGED_AT_END: usize = 8;
-/// Undo pages from which on transactions help to purge: the background does not keep up.
+/// The number of undo pages from which transactions help to purge, because the background falls
+/// behind.
 const UNDO_PAGES_HELPED: usize = 4096;
 
-/// When a commit is durable.
+/// When a commit becomes durable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Durable {
     /// As the flush mode says.
     AsUsersAsk,
-    /// After its return.
+    /// Some time after the call returns.
     Later,
 }
 
 impl Transaction {
-    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says;
-    /// after [`commit_ordered`](Self::commit_ordered) whoever has decided knows of it, and nothing
-    /// is waited for. The handle can be used for another transaction. `RolledBack`, or an error of
-    /// [`rollback`](Self::rollback), when the commit was refused; after a fatal error the next
-    /// startup tells the outcome.
+    /// Commits, and releases all locks. On return the commit is as durable as the flush mode says.
+    /// After [`commit_ordered`](Self::commit_ordered) the coordinator already knows of the commit,
+    /// and this call waits for nothing. The handle can be used for another transaction. Fails with
+    /// `RolledBack`, or an error of [`rollback`](Self::rollback), if the commit was refused. After
+    /// a fatal error the outcome is known only after the next startup.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_as(Durable::AsUsersAsk)
     }
 
-    /// As [`commit`](Self::commit), for what nobody misses: nothing is waited for, in no flush
-    /// mode. It is durable with whatever is made so next, and at the latest after a second or so.
+    /// Like [`commit`](Self::commit), for changes that may be lost: does not wait in any flush
+    /// mode. The commit becomes durable with the next sync of the log, within about a second.
     pub(in crate::db) fn commit_lazily(&mut self) -> Result<()> {
         self.commit_as(Durable::Later)
     }
@@ -69,7 +70,7 @@ impl Transaction {
             };
             self.slot = None;
             self.commit_temporary()?;
-            // Before others get the locks, and before anything is waited for.
+            // Before other transactions get the locks, and before waiting for anything.
             self.show_filled_tables();
             self.view.end();
             self.changed.tell();
@@ -91,14 +92,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Says that the caller's statement has created the table and fills it now: snapshots from
-    /// before its commit are refused the table (`TableChanged`), as it was not there as a whole.
-    /// Until then nobody else may use it.
+    /// Records that the caller's statement created the table and fills it now: snapshots from
+    /// before its commit are refused the table (`TableChanged`), because they cannot see all of it.
+    /// The caller must ensure that no other transaction uses the table before the commit.
     pub fn fill_new_table(&mut self, table: &Table) {
         self.filled.insert(table.id());
     }
 
-    /// From now on the tables that it has created and filled are known (K1 of `known_since.rs`).
+    /// Makes the tables that it created and filled known (K1 of `known_since.rs`).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if planted::is_on("create: show a table before all its rows") {
@@ -109,7 +110,8 @@ impl Transaction {
         }
     }
 
-    /// A commit that is decided waits for no room, and a promise is not refused for it.
+    /// A commit that was already decided waits for no room, and that of a prepared transaction is
+    /// never refused for lack of room.
     fn make_room_for_temporary(&self) -> Result<()> {
         match &self.temporary {
             Some(slot) if self.ordered.is_none() => {
@@ -132,8 +134,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes back what was done with temporary tables. After an error their rows are partly taken
-    /// back, and nobody reads them any more: the background only ends the transaction.
+    /// Rolls back the changes of temporary tables. After an error their rows are partly rolled
+    /// back, and the tables are quarantined: the background only ends the transaction.
     pub(in crate::db) fn roll_back_temporary(&mut self) -> Result<()> {
         let Some(slot) = self.temporary.take() else { return Ok(()) };
         let core = Arc::clone(&self.core);
@@ -150,13 +152,13 @@ impl Transaction {
         })
     }
 
-    /// Ends its changes if none of them is left, as `is_unchanged` tells: then nobody waits (I6).
-    /// Locks stay. Errors: those of a rollback.
+    /// Ends the transaction's changes if none remain, as `is_unchanged` decides: then there is
+    /// nothing to wait for (I6). Keeps the locks. Errors: those of a rollback.
     pub(in crate::db) fn end_if_unchanged(
         &mut self,
         is_unchanged: impl Fn(&Core, &Slot) -> bool,
     ) -> Result<()> {
-        // Its end has been logged already, maybe of a load alone.
+        // The end was already logged, perhaps for a load alone.
         if self.ordered.is_some() {
             return Ok(());
         }
@@ -177,11 +179,11 @@ impl Transaction {
         self.rollback().err().unwrap_or(Error::RolledBack(error.to_string()))
     }
 
-    /// Takes everything back and releases all locks; when that takes long, and the caller has been
-    /// interrupted, the background does so. The handle can be used for another transaction, also
-    /// after an error: `RollbackUnfinished` when the rollback has met one and goes on in the
-    /// background, with the locks (I3). Changes that [`commit_ordered`](Self::commit_ordered) has
-    /// committed stay so.
+    /// Rolls back all changes and releases all locks. If that takes long and the caller was
+    /// interrupted, the background does it. The handle can be used for another transaction, even
+    /// after an error: `RollbackUnfinished` if the rollback met an error and continues in the
+    /// background, with the locks (I3). Changes that [`commit_ordered`](Self::commit_ordered)
+    /// committed remain committed.
     pub fn rollback(&mut self) -> Result<()> {
         if self.ordered.is_some() {
             return self.commit();
@@ -213,8 +215,8 @@ impl Transaction {
         temporary
     }
 
-    /// Leaves a long rollback to the background, with its locks, so that nobody has to wait for it
-    /// who does not want to.
+    /// Hands a long rollback over to the background, with its locks, so that an interrupted caller
+    /// does not have to wait for it.
     fn leave_rollback(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.writer.unclaimed.clear();
         if let Err(error) = prepared::withdraw(&self.core, &slot) {
@@ -228,7 +230,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Leaves a rollback that has met `error` to the background, with its locks.
+    /// Hands a rollback that met `error` over to the background, with its locks.
     fn hand_over(&mut self, slot: Arc<Slot>, error: Error) -> Error {
         let (listed, _) = self.give_up_locks();
         let (core, txn) = (&self.core, slot.txn());
@@ -236,8 +238,8 @@ impl Transaction {
         unfinished_error(txn, error)
     }
 
-    /// Becomes a new owner, without locks. Returns what the old one is, and the tables that it has
-    /// locked, for whoever takes its transaction over.
+    /// Becomes a new owner without locks. Returns the old owner and the tables that it has locked,
+    /// for the code that takes its transaction over.
     pub(in crate::db) fn give_up_locks(&mut self) -> (Listed, Vec<TableId>) {
         self.end_bulk_inserts();
         let core = &self.core;
@@ -265,7 +267,7 @@ impl Transaction {
         self.locker.note_undo_records(0);
     }
 
-    /// Purges a little when the background does not keep up, or is not there (I5).
+    /// Purges a little if the background falls behind, or if there is no background (I5).
     fn clean_up(&self) {
         let core = &self.core;
         if !core.pace.has_threads() || core.transactions.undo.pages_count() >= UNDO_PAGES_HELPED {
@@ -280,7 +282,7 @@ impl Drop for Transaction {
         if self.is_prepared() {
             self.detach();
         }
-        // Nobody is left to wait, or to hear of an error, but the background, by I3.
+        // No caller is left to wait or to receive an error, only the background, by I3.
         self.interrupt_when(|| true);
         let _ = self.rollback();
     }

@@ -1,29 +1,33 @@
-//! A transaction: its locks of tables, row operations, and savepoints. Its reads are in
+//! A transaction: its table locks, row operations, and savepoints. Its reads are in
 //! [`crate::db::reading`], its end in [`super::ending`].
 //!
 //! Invariants
-//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees what its snapshot has, in
-//!       the versions that purge keeps for it. Row operations and locking reads lock rows, and the
-//!       table as intending to, unless the whole table is locked so already.
-//!   I2  Locks are released when the commit record is in the log, or the rollback is complete; in a
-//!       rollback ranges before it begins, and each row once it is rolled back; counters of numbers
-//!       at the end of the statement. A reader of the changes that then commits does so behind that
-//!       record, so its commit never outlives them; and transactions on one table can share a sync
-//!       of the log. As InnoDB, a mere reader may see what a power cut still rolls back.
-//!   I3  A rollback that meets an error, or is long and nobody wants to wait for it, keeps its
-//!       locks: half rolled back rows stay out of reach. It goes on in the background, and after
-//!       the next startup; the handle is free for another transaction.
-//!   I4  A statement that could not be rolled back is rolled back before the transaction does
-//!       anything else. So an operation that has failed has changed nothing, and a savepoint that
-//!       was come back to is reached.
-//!   I5  Once a commit is in the log it succeeds, unless the engine stops: the tidying up can wait.
-//!       A commit that is refused before is a rollback.
-//!   I6  Where a transaction has changed nothing, or has taken back all that it had changed,
-//!       nothing is committed: it ends as a rollback does, and nobody waits for that. A load that
-//!       comes with the commit is a change. One that prepares gives a promise if anything was
+//!   I1  A consistent read takes no lock, except at SERIALIZABLE: it sees the contents of its
+//!       snapshot, in the versions that purge keeps for it. Row operations and locking reads take
+//!       row locks, and an intention lock on the table, unless the whole table is already locked in
+//!       that mode.
+//!   I2  Locks are released when the commit record is in the log, or when the rollback is complete.
+//!       A rollback releases ranges before it begins, and each row once it is rolled back. Locks on
+//!       auto-increment counters are released at the end of the statement. A transaction that reads
+//!       the changes and then commits logs its commit after that record, so its commit never
+//!       survives without the changes; and transactions on one table can share a sync of the log.
+//!       As in InnoDB, a transaction that only reads may see changes that a power cut still rolls
+//!       back.
+//!   I3  A rollback that meets an error, or takes long after its caller was interrupted, keeps its
+//!       locks: partly rolled back rows stay locked. It continues in the background, also after the
+//!       next startup; the handle is free for another transaction.
+//!   I4  A statement whose rollback failed is rolled back before the transaction does anything
+//!       else. So a failed operation has changed nothing, and a rollback to a savepoint is always
+//!       completed.
+//!   I5  Once a commit is in the log it succeeds, unless the engine stops: cleaning up can wait. A
+//!       commit that was refused before that is a rollback.
+//!   I6  A transaction that has changed nothing, or has rolled back all its changes, commits
+//!       nothing: it ends like a rollback and waits for nothing. A load that becomes visible with
+//!       the commit is a change. A transaction that prepares gives a promise if anything was
 //!       logged.
-//!   I7  Temporary tables are written under a number of their own, unknown to the log and to the
-//!       coordinator of a PREPARE. Both parts go back to savepoints together, and end together.
+//!   I7  Temporary tables are written under a transaction ID of their own, unknown to the log and
+//!       to the coordinator of a PREPARE. Both parts are rolled back to savepoints together, and
+//!       end together.
 
 use super::Isolation;
 use crate::base::stages::Stage;
@@ -46,39 +50,39 @@ use crate::txn::{Listed, LockMode, ReadView, Slot, TableMode};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A transaction. Dropping it rolls back what is neither committed nor prepared.
+/// A transaction. Dropping it rolls it back unless it was committed or prepared.
 pub struct Transaction {
     pub(in crate::db) core: Arc<Core>,
     pub(in crate::db) locker: Arc<Locker>,
     pub(in crate::db) slot: Option<Arc<Slot>>,
-    /// Under which it writes temporary tables: a transaction of its own, of which the log does not
-    /// tell, and which ends with this one (I7).
+    /// The slot under which it writes temporary tables: a transaction of its own that is not in the
+    /// log, and that ends with this one (I7).
     pub(in crate::db) temporary: Option<Arc<Slot>>,
     pub(in crate::db) view: Arc<ReadView>,
-    /// Tables that it has locked, in the order of their numbers: there are thousands where a table
-    /// has as many partitions.
+    /// Tables that it has locked, in order of ID. There may be thousands if a table has many
+    /// partitions.
     pub(in crate::db) locks: Vec<(TableId, TableMode)>,
     /// Its entry in the list of active transactions.
     pub(in crate::db) listed: Listed,
-    /// By which those know it whom it keeps waiting.
+    /// The session that is reported to transactions which wait for this one.
     pub(in crate::db) session: SessionId,
-    /// Tables whose auto-increment counters its statement has locked to its end.
+    /// Tables whose auto-increment counters its statement has locked until the statement ends.
     auto_inc_locks: Vec<Arc<Table>>,
-    /// How a row is locked whose unique key a new one has too.
+    /// How to lock the row that already has the unique key of a new row.
     duplicates: LockMode,
     pub(in crate::db) writer: Writer,
     pub(in crate::db) posting_room: PostingRoom,
     pub(in crate::db) removal_room: RemovalRoom,
-    /// Counted so that it asks now and then whether its statement is to end.
+    /// Counted in order to check now and then for an interrupt.
     pub(in crate::db) postings_written: usize,
-    /// The changes after this undo record are to be rolled back first (I4).
+    /// If set, the changes after this point must be rolled back first (I4).
     pub(in crate::db) back_to: Option<Savepoint>,
-    /// Where its COMMIT ends in the log, once that has been logged ahead of
+    /// Where its commit record ends in the log, once it was logged ahead of
     /// [`commit`](Self::commit).
     pub(in crate::db) ordered: Option<Result<Lsn>>,
-    /// Loads of rows that come with its commit and that have not ended well.
+    /// The number of loads that belong to its commit and that have not ended successfully.
     pub(in crate::db) unended_loads: u32,
-    /// Tables that its statement has created and fills.
+    /// Tables that its statement created and is filling.
     pub(in crate::db) filled: BTreeSet<TableId>,
     /// Tables that it has changed.
     pub(in crate::db) changed: ChangedTables,
@@ -95,7 +99,7 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// A point to come back to: how many undo records there are of each kind.
+/// A point to roll back to: the number of undo records of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Savepoint {
     pub(in crate::db) logged: u64,
@@ -140,36 +144,36 @@ impl Transaction {
         }
     }
 
-    /// From now on whatever waits, for a lock or for a checkpoint to make room in the log, is tried
-    /// again, or passes many entries that are not there for it, asks `interrupted` now and then,
-    /// and ends as `Interrupted` when it says so.
+    /// Sets a function that is called now and then while the transaction waits for a lock or for
+    /// room in the log, retries an operation, or skips many invisible entries. If it returns true,
+    /// the operation fails with `Interrupted`.
     pub fn interrupt_when(&mut self, interrupted: impl Fn() -> bool + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.interrupted_by(Arc::new(interrupted)));
     }
 
-    /// Tells when the statement runs that changes something from now on, in whatever unit the
-    /// caller counts time: after the commit, [`Table::changed_at`] of what it has changed says so.
-    /// 0, and before this is called: changes are not noted.
+    /// Sets the time of the statement that makes the following changes, in any unit that the caller
+    /// chooses. After the commit, [`Table::changed_at`] of the changed tables returns it. With 0,
+    /// the default, changes are not recorded.
     pub fn set_time(&mut self, time: u64) {
         self.changed.set_time(time);
     }
 
-    /// Names the session of the caller for other transactions, and has `report` called with the
-    /// sessions of those for whom this transaction waits, as far as they have named theirs, when it
-    /// begins to wait for a lock and every 50 ms as long as it does. A session is not told any more
-    /// when its transaction has been dropped, or handed over to the background or to a coordinator.
-    /// `report` must not wait, nor use the engine.
+    /// Sets the session of the caller, by which other transactions report it. When this transaction
+    /// begins to wait for a lock, and every 50 ms while it waits, calls `report` with the session
+    /// of each transaction that it waits for and that has set its session. A session is no longer
+    /// reported once its transaction was dropped, or handed over to the background or to a
+    /// coordinator. `report` must not wait, nor use the engine.
     ///
-    /// For callers that know an order in which transactions must commit, such as a replica that
-    /// applies in parallel: a transaction that waits for a later one can have that one end. See
-    /// [`Db::set_victim_choice`](crate::db::Db::set_victim_choice), too.
+    /// For callers that know the order in which transactions must commit, such as a replica that
+    /// applies in parallel: if a transaction waits for a later one, the caller can end the later
+    /// one. See also [`Db::set_victim_choice`](crate::db::Db::set_victim_choice).
     pub fn report_waits(&mut self, session: SessionId, report: impl Fn(SessionId) + Send + Sync + 'static) {
         self.locker = Arc::new(self.locker.reported_to(Arc::new(report)));
         self.session = session;
         self.listed.set_session(session);
     }
 
-    /// Sets the isolation level, for this transaction and later ones of this handle. To be called
+    /// Sets the isolation level of this and later transactions of this handle. Must be called
     /// before the transaction reads or writes.
     pub fn set_isolation(&mut self, level: Isolation) {
         self.isolation = level;
@@ -177,22 +181,21 @@ impl Transaction {
         self.listed.set_isolation(level as u8);
     }
 
-    /// Sets the number of the caller's connection, by which
-    /// [`Db::transactions`](crate::db::Db::transactions) names it.
+    /// Sets the ID of the caller's connection, which
+    /// [`Db::transactions`](crate::db::Db::transactions) shows.
     pub fn set_connection(&mut self, connection: u64) {
         self.listed.set_connection(connection);
     }
 
-    /// Sets how many tables the caller's current statement uses, as
-    /// [`Db::transactions`](crate::db::Db::transactions) tells it.
+    /// Sets the number of tables that the caller's current statement uses, which
+    /// [`Db::transactions`](crate::db::Db::transactions) shows.
     pub fn set_tables_in_use(&mut self, count: u32) {
         self.listed.set_tables_in_use(count);
     }
 
-    /// Whether rows that have changed since the transaction's snapshot are refused to those who
-    /// lock or change them (`RecordChanged`), under an isolation level that fixes the snapshot for
-    /// the transaction. Off unless this is called; otherwise as
-    /// [`set_isolation`](Self::set_isolation).
+    /// Sets whether locking or changing a row that changed after the transaction's snapshot fails
+    /// with `RecordChanged`, under an isolation level that fixes the snapshot for the transaction.
+    /// Off by default; otherwise like [`set_isolation`](Self::set_isolation).
     pub fn set_snapshot_isolation(&mut self, is_on: bool) {
         self.has_snapshot_isolation = is_on;
         self.locker.refuse_changed(self.refuses_changed());
@@ -202,27 +205,29 @@ impl Transaction {
         self.has_snapshot_isolation && self.isolation != Isolation::ReadCommitted
     }
 
-    /// The isolation level.
+    /// Returns the isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
 
-    /// How long each lock is waited for from now on, in nanoseconds. With 0 it never waits: a lock
-    /// that others hold is `LockTimeout` at once. 50 seconds unless this is called.
+    /// Sets how long to wait for each lock from now on, in nanoseconds. With 0 it never waits: a
+    /// request for a lock that another transaction holds fails at once with `LockTimeout`. The
+    /// default is 50 seconds.
     pub fn set_lock_wait(&mut self, timeout_ns: u64) {
         self.locker.set_wait_ns(timeout_ns);
     }
 
-    /// How a row is locked from now on when an insert or an update is refused because of a unique
-    /// key that it has: exclusively by those who change it then. Shared unless this is called.
-    /// Where ranges are locked, those keep the unique keys of the refused row too that were looked
-    /// for before and are not there: they would have found another row, or none.
+    /// Sets how to lock the row whose unique key makes an insert or an update fail; a caller that
+    /// then changes that row needs an exclusive lock. The default is shared. If ranges are locked,
+    /// the exclusive mode also keeps other transactions from inserting the unique keys of the
+    /// refused row that were checked before and do not exist: with such a key, the caller would
+    /// have found a different row.
     pub fn set_duplicate_lock(&mut self, mode: LockMode) {
         self.duplicates = mode;
     }
 
-    /// Fixes now what consistent reads see, under an isolation level that fixes it for the whole
-    /// transaction.
+    /// Takes the snapshot for consistent reads now, under an isolation level that fixes it for the
+    /// whole transaction.
     pub fn take_snapshot(&mut self) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -233,9 +238,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends a statement: pages that were kept at hand for it are let go, and so are what it alone
-    /// was to see and the counters that [`reserve_numbers`](Self::reserve_numbers) has locked. The
-    /// cursors that it has opened are used no more. Does not block.
+    /// Ends a statement: releases the pages kept pinned for it, its snapshot if it was for this
+    /// statement only, and the counters that [`reserve_numbers`](Self::reserve_numbers) has locked.
+    /// Cursors opened by the statement must not be used any more. Does not block.
     pub fn end_statement(&mut self) {
         self.writer.release();
         self.end_bulk_inserts();
@@ -250,23 +255,23 @@ impl Transaction {
         }
     }
 
-    /// Its number; none before it has written something.
+    /// Returns its ID, or `None` before it has written anything.
     pub fn id(&self) -> Option<TxnId> {
         self.slot.as_ref().map(|slot| slot.txn())
     }
 
-    /// Locks a whole table to the end of the transaction. Waits as set with
+    /// Locks a whole table until the end of the transaction. Waits as set with
     /// [`set_lock_wait`](Self::set_lock_wait) and [`interrupt_when`](Self::interrupt_when). Errors:
     /// `LockTimeout`, `Deadlock`, `Interrupted`, `LockTableFull`, and `RollbackUnfinished` instead
-    /// of the first when a rollback that meets errors was waited for; locks held already stay, and
-    /// after `Deadlock` and `LockTableFull` the transaction is to be rolled back.
+    /// of `LockTimeout` if the wait was for a rollback that meets errors. Locks already held are
+    /// kept. After `Deadlock` and `LockTableFull` the transaction must be rolled back.
     pub fn lock_table(&mut self, table: &Arc<Table>, mode: LockMode) -> Result<()> {
         self.core.health.check()?;
         self.lock_table_as(table, mode.into())
     }
 
-    /// `Unsupported` for a change of the table's indexes when the transaction has written
-    /// something, in whatever table.
+    /// Fails with `Unsupported` if the transaction has written anything to any table, because then
+    /// it cannot change the table's indexes.
     pub(in crate::db) fn check_has_not_written(&self, table: &Table) -> Result<()> {
         match self.here() == Savepoint::default() {
             true => Ok(()),
@@ -278,7 +283,7 @@ impl Transaction {
         }
     }
 
-    /// Locks the table that has the place of `table` now.
+    /// Locks the table that is now in the place of `table`.
     pub(in crate::db) fn lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<()> {
         loop {
             let newest = table.newest();
@@ -287,14 +292,14 @@ impl Transaction {
                 self.locker.lock_table(newest.id(), mode)?;
                 self.note_lock(newest.id(), mode);
             }
-            // The transaction that it waited for may have put another table in its place.
+            // The transaction that it waited for may have replaced the table.
             if Arc::ptr_eq(newest, table.newest()) {
                 return self.wait_until_published(newest);
             }
         }
     }
 
-    /// Waits until the load that has put `table` in its place is published: the new owner of the
+    /// Waits until the load that replaced the table by `table` is published: the new owner of the
     /// lock must see it in a snapshot (M13). Errors: those of [`Locker::give_way`].
     fn wait_until_published(&self, table: &Table) -> Result<()> {
         while self.is_being_put_in_place(table) {
@@ -313,13 +318,13 @@ impl Transaction {
         self.locks.insert(at, (table, mode));
     }
 
-    /// Locks a whole table exclusively to the end of the transaction unless somebody has to be
-    /// waited for; whether it is locked. Then changes of it need no locks of rows.
+    /// Locks a whole table exclusively until the end of the transaction, unless it would have to
+    /// wait. Returns whether the table is locked. Changes of a locked table need no row locks.
     pub fn try_lock_table(&mut self, table: &Arc<Table>) -> Result<bool> {
         self.try_lock_table_as(table, TableMode::Exclusive)
     }
 
-    /// As [`try_lock_table`](Self::try_lock_table), in any mode.
+    /// Like [`try_lock_table`](Self::try_lock_table), in any mode.
     pub(in crate::db) fn try_lock_table_as(&mut self, table: &Arc<Table>, mode: TableMode) -> Result<bool> {
         let newest = table.newest();
         if !self.holds(newest.id(), mode) {
@@ -338,10 +343,10 @@ impl Transaction {
         locks.map(|lock| lock.1).any(|held| held.gives(mode))
     }
 
-    /// Takes numbers from the table's auto-increment counter. A statement that does so again and
-    /// again, for rows that it does not count before, has the counter locked to its end if it says
-    /// that it is `bulk`: its numbers follow each other. Waits for others that have; errors are
-    /// those of [`lock_table`](Self::lock_table).
+    /// Takes numbers from the table's auto-increment counter. A statement that inserts an unknown
+    /// number of rows, and so reserves numbers repeatedly, passes `bulk`: it locks the counter
+    /// until it ends, so that its numbers are consecutive. Waits for other statements that have
+    /// locked the counter; errors are those of [`lock_table`](Self::lock_table).
     pub fn reserve_numbers(&mut self, table: &Arc<Table>, numbers: &Numbers, bulk: bool) -> Result<Reserved> {
         if bulk {
             return Ok(self.lock_counter(table)?.reserve_numbers(numbers));
@@ -359,10 +364,10 @@ impl Transaction {
         Ok(reserved)
     }
 
-    /// Moves the table's auto-increment counter past `used`, the number of a row that brings its
-    /// own. A `bulk` statement has the counter locked to its end from its first such row on, as in
-    /// [`reserve_numbers`](Self::reserve_numbers): others would take numbers of its later rows.
-    /// Errors as there.
+    /// Moves the table's auto-increment counter past `used`, a number that the caller supplied for
+    /// a row. A `bulk` statement locks the counter until it ends, as in
+    /// [`reserve_numbers`](Self::reserve_numbers): otherwise other statements would take the
+    /// numbers of its later rows. Errors: those of [`reserve_numbers`](Self::reserve_numbers).
     pub fn advance_numbers(
         &mut self,
         table: &Arc<Table>,
@@ -379,7 +384,7 @@ impl Transaction {
         self.auto_inc_locks.iter().any(|locked| locked.id() == table.id())
     }
 
-    /// Locks the counter to the end of the statement. Returns the table that has it.
+    /// Locks the counter until the end of the statement. Returns the table that has the counter.
     fn lock_counter<'t>(&mut self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
         let newest = table.newest();
         if self.has_locked_counter(newest) {
@@ -391,14 +396,14 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Locks the counter. Returns the table that has it.
+    /// Locks the counter. Returns the table that has the counter.
     fn wait_for_counter<'t>(&self, table: &'t Arc<Table>) -> Result<&'t Arc<Table>> {
         loop {
             let newest = table.newest();
             self.note_begin();
             self.locker.lock_table(newest.id(), TableMode::AutoInc)?;
-            // The transaction that it waited for may have put another table in its place: the
-            // counter to lock is there.
+            // The transaction that it waited for may have replaced the table, and the counter with
+            // it.
             if !newest.has_moved() {
                 return Ok(newest);
             }
@@ -417,28 +422,28 @@ impl Transaction {
         }
     }
 
-    /// Whether it holds a lock that others may wait for.
+    /// Returns whether it holds a lock that other transactions may wait for.
     pub fn holds_locks(&self) -> bool {
         !self.locks.is_empty()
     }
 
-    /// Notes for views that the transaction does something.
+    /// Records for views that the transaction is active.
     pub(in crate::db) fn note_begin(&self) {
         self.listed.begin(|| self.core.clock.now_ns());
     }
 
-    /// Whether it may have changed rows of the table.
+    /// Returns whether it may have changed rows of the table.
     pub(in crate::db) fn may_have_changed(&self, table: &Arc<Table>) -> bool {
         self.slot_of(table).is_some() && self.holds(table.newest().id(), TableMode::IntentExclusive)
     }
 
-    /// Whether the whole table is its own: rows need no locks.
+    /// Returns whether it has locked the whole table, so that rows need no locks.
     pub(in crate::db) fn has_whole(&self, table: &Table, mode: LockMode) -> bool {
         self.holds(table.id(), mode.into())
     }
 
-    /// Runs a row operation as a writer of the table. When it fails and could not roll back what it
-    /// has done, that is left to do (I4).
+    /// Runs a row operation with an intention lock on the table. If the operation fails and its
+    /// changes could not be rolled back, they remain to be rolled back (I4).
     fn write(&mut self, table: &Arc<Table>, request: RowRequest<'_>) -> Result<()> {
         self.catch_up()?;
         self.core.health.check()?;
@@ -468,7 +473,8 @@ impl Transaction {
             self.core.pace.note_unlogged();
         }
         match done {
-            // No savepoint takes back that a temporary table was changed.
+            // A rollback to a savepoint does not undo the record that a temporary table was
+            // changed.
             Ok(()) if is_temporary => self.changed.note(table, None),
             Ok(()) => self.changed.note(table, Some(before)),
             Err(_) if undo_no == before => {}
@@ -478,7 +484,7 @@ impl Transaction {
         done
     }
 
-    /// Its place among the open transactions; it gets one when it writes first.
+    /// Its slot among the active transactions, which it gets when it first writes.
     pub(in crate::db) fn slot(&mut self) -> Arc<Slot> {
         Arc::clone(self.start())
     }
@@ -494,7 +500,7 @@ impl Transaction {
         })
     }
 
-    /// As [`start`](Self::start), for temporary tables.
+    /// Like [`start`](Self::start), for temporary tables.
     fn start_temporary(&mut self) -> &Arc<Slot> {
         let Self { core, locker, view, temporary, .. } = self;
         temporary.get_or_insert_with(|| {
@@ -505,7 +511,7 @@ impl Transaction {
         })
     }
 
-    /// The place under which it has written tables of that kind, if it has.
+    /// The slot under which it has written tables of this kind (temporary or not), if it has.
     pub(in crate::db) fn slot_of(&self, table: &Table) -> Option<&Arc<Slot>> {
         if table.id().is_temporary() {
             self.temporary.as_ref()
@@ -514,13 +520,13 @@ impl Transaction {
         }
     }
 
-    /// How many undo records it has now.
+    /// The number of undo records now.
     fn here(&self) -> Savepoint {
         let count = |slot: &Option<Arc<Slot>>| slot.as_ref().map_or(0, |slot| slot.undo_no());
         Savepoint { logged: count(&self.slot), temporary: count(&self.temporary) }
     }
 
-    /// Rolls back what is left of a statement that could not be rolled back when it failed (I4).
+    /// Completes the rollback of a failed statement that could not be rolled back at once (I4).
     pub(in crate::db) fn catch_up(&mut self) -> Result<()> {
         self.back_to.map_or(Ok(()), |point| self.roll_back_to(point))
     }
@@ -559,19 +565,20 @@ impl Transaction {
         Ok(())
     }
 
-    /// Inserts a row. May do I/O, and wait: for locks of rows and ranges, with the errors of
-    /// [`lock_table`](Self::lock_table), and for room in the log. `DuplicateKey` when a unique key
-    /// is taken, whose row is locked then; `Limit` when key or row are too long. After an error
-    /// nothing has changed.
+    /// Inserts a row. May do I/O, and wait: for locks on rows and ranges, with the errors of
+    /// [`lock_table`](Self::lock_table), and for room in the log. Fails with `DuplicateKey` if a
+    /// row has the same unique key, which is then locked, and with `Limit` if the key or the row is
+    /// too long. After an error nothing has changed.
     pub fn insert(&mut self, table: &Arc<Table>, row: &NewRow<'_>) -> Result<()> {
         self.write(table, RowRequest::insert(row))
     }
 
-    /// Changes the row of `old_key`; the key may change too. `old_entries` are the entries that go,
-    /// for the same indexes in the same order as `new.secondary`: all of them when the key changes,
-    /// otherwise those that change. A value of `new.row` that is external, as in the stored row, is
-    /// kept. Waits and fails like [`insert`](Self::insert); `RowNotFound`, and `RecordChanged`
-    /// under [snapshot isolation](Self::set_snapshot_isolation).
+    /// Changes the row with the key `old_key`; the key may change, too. `old_entries` are the
+    /// entries to remove, for the same indexes in the same order as `new.secondary`: all entries if
+    /// the key changes, otherwise those that change. An external value in `new.row`, as in the
+    /// stored row, is kept. Waits and fails like [`insert`](Self::insert), and also with
+    /// `RowNotFound`, and with `RecordChanged` under [snapshot
+    /// isolation](Self::set_snapshot_isolation).
     pub fn update(
         &mut self,
         table: &Arc<Table>,
@@ -582,20 +589,20 @@ impl Transaction {
         self.write(table, RowRequest::update(old_key, new, old_entries))
     }
 
-    /// Deletes the row of `key` with its entries in all secondary indexes. Waits and fails like
-    /// [`update`](Self::update).
+    /// Deletes the row with the key `key` and its entries in all secondary indexes. Waits and fails
+    /// like [`update`](Self::update).
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8], old_entries: &[OldEntry<'_>]) -> Result<()> {
         self.write(table, RowRequest::delete(key, old_entries))
     }
 
-    /// The present point. Pages that were kept at hand for the statement stay so: its next row may
-    /// need them, and a savepoint may be taken for each.
+    /// Returns the current point. Pages kept pinned for the statement stay pinned: the next row may
+    /// need them, and a savepoint may be taken for each row.
     pub fn savepoint(&self) -> Savepoint {
         self.back_to.unwrap_or_else(|| self.here())
     }
 
-    /// Rolls back what was done since the savepoint. Locks stay. After `RollbackUnfinished` the
-    /// transaction goes on with this before it does anything else (I4).
+    /// Rolls back all changes since the savepoint. Keeps the locks. After `RollbackUnfinished` the
+    /// transaction continues this rollback before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
         let too_many = u64::from(planted::is_on("savepoint: roll back one change more"));

@@ -1,31 +1,31 @@
-//! How a transaction reads: the changes of others that it may see, and those that it keeps them
-//! from making.
+//! How a transaction reads: which changes of other transactions it may see, and which changes it
+//! prevents.
 
-/// The commits of others that a transaction may see while it is open.
+/// Which commits of other transactions a transaction may see while it is open.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Isolation {
-    /// Each statement sees what was committed when it began.
+    /// Each statement sees the transactions committed before the statement began.
     ReadCommitted,
-    /// All statements see what was committed when the first of them read.
+    /// All statements see the transactions committed before the first read of the transaction.
     #[default]
     RepeatableRead,
-    /// As if transactions ran one after the other: rows that have been read stay as they are until
-    /// the end.
+    /// Transactions run as though one after the other: rows that were read cannot change until the
+    /// transaction ends.
     Serializable,
 }
 
-/// The way of a locking cursor with a row that somebody else has locked.
+/// How a locking cursor treats a row that another transaction has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum OnLocked {
-    /// Waits for it.
+    /// Waits for the lock.
     #[default]
     Wait,
-    /// Passes it, as SKIP LOCKED does.
+    /// Skips the row, like SKIP LOCKED.
     Skip,
-    /// Stops at it as it was committed last, without its lock ("semi-consistent read"), where
-    /// ranges are not locked and the row is met on a scan forward of the clustered index:
-    /// [`Cursor::is_unlocked`](crate::db::Cursor::is_unlocked). Waits for it elsewhere, and where
-    /// the search is for just this key.
+    /// Stops at the row's last committed version without locking it ("semi-consistent read"), if
+    /// ranges are not locked and a forward scan of the clustered index meets the row:
+    /// [`Cursor::is_unlocked`](crate::db::Cursor::is_unlocked). Otherwise, and in a search for just
+    /// this key, waits for the lock.
     Look,
 }
 
@@ -34,9 +34,10 @@ pub enum OnLocked {
 pub enum Read {
     /// As the transaction's isolation level says.
     Consistent,
-    /// The newest committed rows, which others may read but not change until the transaction ends.
+    /// The newest committed rows, which other transactions may read but not change until this one
+    /// ends.
     Shared,
-    /// The newest committed rows, to be changed: others neither change them nor lock them until the
-    /// transaction ends.
+    /// The newest committed rows, to be changed: other transactions neither change nor lock them
+    /// until this one ends.
     Exclusive,
 }

@@ -1,5 +1,5 @@
-//! A transaction from its begin to its end: changes, savepoints, commit, rollback, two phases.
-//! Invariants: I1 to I5 in `handle`.
+//! A transaction from begin to end: changes, savepoints, commit, rollback, two-phase commit. The
+//! invariants I1 to I7 are in `handle`.
 
 mod ending;
 mod handle;

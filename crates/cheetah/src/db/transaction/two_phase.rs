@@ -1,12 +1,18 @@
-//! Two-phase commit: a transaction is prepared here and elsewhere, somebody else decides, and
-//! everybody does as decided.
+//! Two-phase commit: a transaction is prepared here and elsewhere, a coordinator decides, and all
+//! participants do as decided.
 //!
-//! Order: `prepare`, which the log makes durable; the decision; `commit_ordered`, which takes the
-//! transaction's place in the order of commits, with no I/O but what a mini-transaction must do (a
-//! full buffer of the log, a page that the ended epoch needs); `commit`, which then has nothing
-//! left to wait for: after a crash whoever has decided says so again. Or `rollback`. A transaction
-//! that is dropped after `prepare` goes on waiting, with its locks, and so does one that a startup
-//! finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
+//! The order is:
+//!
+//! 1. `prepare`, which makes the promise durable in the log.
+//! 2. The coordinator decides.
+//! 3. `commit_ordered`, which takes the transaction's place in the order of commits. It does no I/O
+//!    except what a mini-transaction must do (for a full log buffer, or a page that the ended epoch
+//!    needs).
+//! 4. `commit`, which then waits for nothing: after a crash the coordinator repeats its decision.
+//!
+//! After step 1, `rollback` is possible instead. A transaction that is dropped after `prepare`
+//! stays prepared and keeps its locks, and so does a prepared transaction that a startup finds:
+//! [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
 use crate::base::{planted, Error, Result, Xid};
 use crate::db::{Db, Transaction};
@@ -14,11 +20,11 @@ use crate::table::history::end;
 use crate::table::history::prepared;
 
 impl Transaction {
-    /// Promises to commit or to roll back, as will be decided, whatever happens until then. On
-    /// return the promise is as durable as the flush mode says. Until it has ended the transaction
-    /// takes only [`commit_ordered`](Self::commit_ordered), `commit`, `rollback`, and being
-    /// dropped. Nothing to do for one that has changed nothing. Errors: those of a commit; then it
-    /// is not prepared.
+    /// Promises to commit or to roll back as the coordinator will decide, whatever happens until
+    /// then. On return the promise is as durable as the flush mode says. A prepared transaction
+    /// must only be passed to [`commit_ordered`](Self::commit_ordered), `commit` or `rollback`, or
+    /// be dropped. Does nothing if the transaction has changed nothing. Errors: those of a commit;
+    /// then the transaction is not prepared.
     pub fn prepare(&mut self, xid: Xid) -> Result<()> {
         self.end_statement();
         self.check_loads_have_ended()?;
@@ -36,24 +42,25 @@ impl Transaction {
         }
     }
 
-    /// Commits a prepared transaction in this place of the order of commits: it is visible, and
-    /// only the release of its locks is left to [`commit`](Self::commit). From any thread while no
-    /// other one uses the transaction. Waits for no I/O, unless the buffers of the log are full or
-    /// a load takes its place while the catalog is changed, and does not fail: `commit` tells when
-    /// the engine has stopped meanwhile. Nothing to do for a transaction that is not prepared.
+    /// Commits a prepared transaction at this place in the order of commits: its changes become
+    /// visible, and only the release of its locks is left to [`commit`](Self::commit). May be
+    /// called from any thread while no other thread uses the transaction. Waits for no I/O, unless
+    /// the log buffers are full, or a load becomes visible while the catalog is being changed. Does
+    /// not fail: `commit` reports if the engine stopped meanwhile. Does nothing for a transaction
+    /// that is not prepared.
     pub fn commit_ordered(&mut self) {
         let Some(slot) = self.slot.as_ref().filter(|slot| slot.state().xid.is_some()) else { return };
         self.ordered = Some(end::commit_in_place(&self.core, slot));
     }
 
-    /// Whether it waits for a decision.
+    /// Returns whether it is prepared and waits for a decision.
     pub fn is_prepared(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.state().xid.is_some())
     }
 
-    /// Lets go of a prepared transaction, which goes on waiting with its locks.
+    /// Detaches a prepared transaction, which stays prepared and keeps its locks.
     pub(in crate::db) fn detach(&mut self) {
-        // Nobody sees the tables any more.
+        // No one reads the temporary tables any more.
         let _ = self.roll_back_temporary();
         let Some(slot) = self.slot.take() else { return };
         let xid = slot.state().xid;
@@ -67,32 +74,33 @@ impl Transaction {
 }
 
 impl Db {
-    /// The names of the prepared transactions that nobody holds: those that a startup has found,
-    /// and those that were dropped.
+    /// Returns the XIDs of the prepared transactions that have no handle: those that a startup
+    /// found, and those that were dropped.
     pub fn prepared(&self) -> Vec<Xid> {
         self.0.core.prepared.xids()
     }
 
-    /// The names of at most `count` transactions that the startup has found prepared, each only
-    /// once.
+    /// Returns the XIDs of at most `count` transactions that the startup found prepared. Each is
+    /// returned by one call only.
     pub fn recover(&self, count: usize) -> Vec<Xid> {
         self.0.core.prepared.tell(count)
     }
 
-    /// Commits one of [`prepared`](Self::prepared); durable on return as any commit. `UnknownXid`
-    /// when none is called so.
+    /// Commits one of the [`prepared`](Self::prepared) transactions, as durably as any commit.
+    /// Fails with `UnknownXid` if none has this XID.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
         prepared::commit(&self.0.core, xid)
     }
 
-    /// Rolls one of [`prepared`](Self::prepared) back. `UnknownXid` when none is called so;
-    /// `RollbackUnfinished` when the rollback goes on in the background.
+    /// Rolls back one of the [`prepared`](Self::prepared) transactions. Fails with `UnknownXid` if
+    /// none has this XID, and with `RollbackUnfinished` if the rollback continues in the
+    /// background.
     pub fn rollback_prepared(&self, xid: &Xid) -> Result<()> {
         prepared::roll_back(&self.0.core, xid)
     }
 
-    /// Waits until none of [`prepared`](Self::prepared) keeps the table of that name locked: for
-    /// those who drop or empty it. `LockTimeout`, `Interrupted`.
+    /// Waits until no [`prepared`](Self::prepared) transaction keeps the table `table` locked,
+    /// before the table is dropped or emptied. Fails with `LockTimeout` or `Interrupted`.
     pub fn wait_for_prepared(
         &self,
         table: &str,
@@ -106,7 +114,7 @@ impl Db {
         }
     }
 
-    /// Makes all durable that has been committed so far, in any flush mode. Blocks for I/O.
+    /// Makes all commits so far durable, in any flush mode. Blocks for I/O.
     pub fn sync_log(&self) -> Result<()> {
         self.0.core.journal.sync(self.0.core.journal.end())
     }

@@ -1,4 +1,4 @@
-//! The finds of InnoDB of MariaDB 10.11, their order and their ranks; for the most part from its
+//! The rows that InnoDB of MariaDB 10.11 finds, with their order and ranks; mostly from InnoDB's
 //! own test suite.
 
 use super::*;
@@ -208,9 +208,9 @@ fn what_cannot_be_understood_is_refused_in_innodbs_words() {
     }
 }
 
-/// Random tables and queries with what InnoDB answers, as recorded. A line has fields between tabs:
-/// `T` begins a table, `R` is a row with its columns, and the others are the mode of a query, the
-/// query, and rows with ranks, or the error.
+/// Random tables and queries with the recorded answers of InnoDB. A line has tab-separated fields:
+/// `T` begins a table; `R` is a row with its columns; all other lines have the mode of a query, the
+/// query, and the rows with ranks, or the error.
 #[test]
 fn random_queries_find_what_innodb_finds() {
     let (mut table, mut query_count) = (Table::default(), 0);

@@ -1,5 +1,5 @@
-//! Queries over an index in memory: against examples from InnoDB, against a model, and against
-//! damage and excess.
+//! Queries over an index in memory: compared with examples from InnoDB and with a model, and tested
+//! with damage and excessive queries.
 
 mod innodb;
 mod limits;
@@ -12,27 +12,27 @@ use std::collections::BTreeMap;
 /// Enough memory for every query here.
 const LIMIT_BYTES: u64 = 1 << 30;
 
-/// InnoDB's own stop words.
+/// InnoDB's default stop words.
 const STOP_WORDS: &str =
     "a about an are as at be by com de en for from how i in is it la of on or that the this to \
                           was what when where who will with und www";
 
-/// A word of a row: its weights, its treatment by the index, and its position.
+/// A word of a row: its weights, how the index treats it, and its position.
 type RowWord = (Vec<u8>, WordKind, Position);
 
-/// A table with one index, of words in ASCII, case-insensitive, with InnoDB's stop words.
+/// A table with one full-text index of ASCII words, case-insensitive, with InnoDB's stop words.
 #[derive(Default)]
 struct Table {
-    /// Words of each row by its key.
+    /// The words of each row, by key.
     rows: BTreeMap<Vec<u8>, Vec<RowWord>>,
-    /// Values of postings by word and key.
+    /// The values of postings, by word and key.
     postings: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
-    /// Calls that are allowed before the query is interrupted.
+    /// The number of calls allowed before the query is interrupted.
     calls_left: Option<u64>,
 }
 
 impl Table {
-    /// Rows with the keys 1, 2, .. in two bytes, of these columns.
+    /// Creates a table of rows with these columns. Their keys are 1, 2, .. in two bytes.
     fn new(rows: &[&[&str]]) -> Self {
         let mut table = Self::default();
         rows.iter().enumerate().for_each(|(index, columns)| table.insert(index as u16 + 1, columns));
@@ -70,13 +70,13 @@ impl Table {
         }
     }
 
-    /// The rows that match, in order, with ranks.
+    /// Returns the matching rows in order, with their ranks.
     fn search(&mut self, text: &str, mode: Mode) -> Result<Vec<(u16, f32)>> {
         search(text.as_bytes(), mode, self, LIMIT_BYTES).map(|mut matches| all(&mut matches))
     }
 }
 
-/// All rows of a result, which agree with what it says of each by key.
+/// Returns all rows of a result, after checking that lookups by key give the same ranks.
 fn all(matches: &mut Matches) -> Vec<(u16, f32)> {
     let (mut rows, mut place) = (Vec::new(), 0);
     while let Some((key, rank)) = matches.get(place) {
@@ -90,7 +90,7 @@ fn all(matches: &mut Matches) -> Vec<(u16, f32)> {
     rows
 }
 
-/// Words in lower case.
+/// Returns the words of a text in lower case.
 fn words_in(text: &[u8]) -> Vec<(Vec<u8>, WordKind)> {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let words = text.split(|byte| !is_of_word(byte)).filter(|word| !word.is_empty());
@@ -157,7 +157,7 @@ impl Source for Table {
     }
 }
 
-/// The fault of a query.
+/// Returns the reason why a query was refused.
 fn problem(result: Result<Vec<(u16, f32)>>) -> (SearchProblem, String) {
     match result {
         Err(Error::Search { problem, detail }) => (problem, detail),

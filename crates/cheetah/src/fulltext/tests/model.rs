@@ -1,12 +1,12 @@
-//! Random queries against a model, which does what docs/users/fulltext.md says that InnoDB does: it
-//! has the nested lists of its parser, walks through them in three passes, and compares with the
-//! rows' text word by word.
+//! Random queries compared with a model that does what docs/users/fulltext.md says about InnoDB: it
+//! has the nested lists of InnoDB's parser, walks through them in three passes, and compares with
+//! the rows' text word by word.
 
 use super::*;
 use cheetah_io::rng::Rng;
 use std::collections::BTreeSet;
 
-/// The meaning of an operator at the moment: `Skipped` are those that a pass has left for later.
+/// The current meaning of an operator. A `Skipped` operator was left for a later pass.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Op {
     None,
@@ -35,7 +35,7 @@ enum Pass {
     Ignore,
 }
 
-/// Makes queries: their text, and the lists that a parser makes of them.
+/// Makes queries: the text, and the lists that the parser would make of it.
 struct Maker<'r> {
     rng: &'r mut Rng,
     text: String,
@@ -79,7 +79,7 @@ impl Maker<'_> {
                 None => node,
             });
         }
-        // An expression with something in it is one list.
+        // A non-empty expression is one list.
         if is_any {
             vec![Node::List { nodes: list, op: Op::None }]
         } else {
@@ -140,20 +140,20 @@ impl Maker<'_> {
     }
 }
 
-/// The data of a word: postings read, and how often it is in each row.
+/// What is known of a word: the number of postings read, and its frequency in each row.
 #[derive(Default)]
 struct Known {
     postings: u64,
     frequencies: BTreeMap<u16, u32>,
 }
 
-/// Rows with ranks and the places of their words.
+/// Rows with their ranks, and the indexes in `order` of the words that matched.
 type Set = BTreeMap<u16, (f32, BTreeSet<usize>)>;
 
 struct Model {
     rows: BTreeMap<u16, Vec<(String, WordKind, u8)>>,
     words: BTreeMap<String, Known>,
-    /// Words in the order in which they first matched.
+    /// The words in the order in which they first matched.
     order: Vec<String>,
     prefixes: BTreeSet<String>,
     set: Set,
@@ -364,7 +364,7 @@ impl Model {
                 words.iter().enumerate().filter(is_token).map(|(place, _)| place as u64).collect::<Vec<_>>()
             };
             let places = tokens.iter().map(places).collect::<Vec<_>>();
-            // From each word on, all tokens are looked for in the window.
+            // From each word on, all tokens are searched for in the window.
             (0..words.len() as u64).any(|from| {
                 let is_near = |place: &u64| (from..from + distance).contains(place);
                 places.iter().all(|places| places.iter().any(is_near))

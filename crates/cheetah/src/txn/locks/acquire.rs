@@ -10,10 +10,9 @@ use super::Owner;
 use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
-    /// Asks for a lock. Does not block. `Deadlock` when the request would close a cycle of waiters
-    /// and its owner is the one to be given up ([`Deadlock::victim`](super::Deadlock::victim));
-    /// `LockTableFull` when there is no room for it. After an error the owner has what it had
-    /// before.
+    /// Requests a lock. Does not block. Fails with `Deadlock` if the request would close a cycle of
+    /// waiters and its owner is the [victim](super::Deadlock::victim), and with `LockTableFull` if
+    /// there is no memory for it. After an error the owner has the same locks as before.
     pub fn request(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         match self.request_once(owner, lock, wait) {
             Err(Error::LockTableFull) => {
@@ -27,7 +26,7 @@ impl LockTable {
     fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         debug_assert!(
             !self.owners.is_queued(owner) || planted::is_on("scan: lock what it passed while it waits"),
-            "an owner whose request is queued asks for nothing else: see `deadlock`"
+            "an owner whose request is queued requests nothing else: see `deadlock`"
         );
         match lock {
             Lock::Gap { tree, range, mode } => {
@@ -59,7 +58,7 @@ impl LockTable {
         Answer::Granted
     }
 
-    /// Once more, with a look at who waits; and queues the request if it must.
+    /// Tries again, taking the waiters into account, and queues the request if it must wait.
     fn request_behind(&self, owner: Owner, want: &Want, wait: Wait) -> Result<Answer> {
         let mut waits = self.waits.lock();
         debug_assert!(!waits.is_waiting(owner), "an owner waits for one thing at a time");
@@ -96,8 +95,8 @@ impl LockTable {
         Ok(Answer::Granted)
     }
 
-    /// Withdraws a queued request. None when that is done, or else the answer that it has got
-    /// meanwhile.
+    /// Withdraws a queued request. Returns `None` if it was withdrawn, or else the answer that it
+    /// got meanwhile.
     pub fn cancel(&self, pending: &PendingLock) -> Option<Outcome> {
         let mut waits = self.waits.lock();
         if let Some(outcome) = pending.outcome() {

@@ -1,16 +1,19 @@
-//! Whether a request can be granted: the rules.
+//! The rules that decide whether a request can be granted.
 //!
-//! A request is in conflict with locks of others, and with requests of others that were made before
-//! it and wait.
-//! - A record, and the record of a next-key lock, with the same record of others, by the modes.
-//! - A range with nothing of its own: of a next-key lock, only the record at its end counts. Its
-//!   owner has seen that no other one lies in what it adds, but for deleted ones. If somebody else
-//!   has locked the place of such a one, both have it: an owner that puts a row there asks for the
-//!   record itself, which the range does not give beside that lock, and for all ranges around it.
-//! - An insert intention, with ranges of others around the key, and with next-key requests of
-//!   others for such a range; but not with those for that very key who wait for the owner of the
-//!   intention.
-//! - A table, with what others have on it, by the modes.
+//! A request conflicts with locks of other owners, and with earlier waiting requests of other
+//! owners:
+//!
+//! - A record, and the record of a next-key lock, conflict with the same record of other owners,
+//!   depending on the modes.
+//! - A range conflicts with nothing: of a next-key lock, only the record at its end counts. Its
+//!   owner has seen that the added range contains no other records, except deleted ones. If another
+//!   owner has locked the key of a deleted record, both owners hold it: an owner that inserts a row
+//!   there requests the record itself, which its range does not grant while the other lock exists,
+//!   and checks all ranges around the key.
+//! - An insert intention conflicts with other owners' ranges around the key, and with their
+//!   next-key requests for such a range, except requests for that very key which wait for the owner
+//!   of the intention.
+//! - A table lock conflicts with other owners' locks on the table, depending on the modes.
 
 use super::granted::point::{Point, HOLD_BYTES, POINT_BYTES};
 use super::granted::shared::{TreeShared, Trees};
@@ -28,32 +31,32 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Tried {
-    /// `is_long` says that the owner's list of records is worth compressing.
+    /// `is_long`: the owner's list of records is worth compressing.
     Granted {
         is_long: bool,
     },
     AlreadyHeld,
-    /// `upgrades` says that the owner has the record, or something on the table.
+    /// `upgrades`: the owner already holds the record, or another lock on the table.
     Blocked {
         upgrades: bool,
     },
 }
 
-/// When a request was made.
+/// The place of a request among others.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turn<'a> {
-    /// Now, without a look at the queues: it is blocked where somebody waits.
+    /// Now, without looking at the queues: it is blocked if any owner waits.
     Now,
-    /// Before those with a later turn.
+    /// Before the requests with a later turn.
     At(&'a Waits, u64),
-    /// Behind all; when it is blocked, it is noted that somebody waits.
+    /// After all others. If it is blocked, the waiter is recorded.
     Last(&'a Waits),
-    /// As `At`, for somebody who has waited: memory for it is taken in any case.
+    /// Like `At`, for an owner that has waited: memory is allocated for it in any case.
     Granting(&'a Waits, u64),
 }
 
 impl<'a> Turn<'a> {
-    /// The queues, and the turn.
+    /// Returns the queues, and the turn.
     fn queues(self) -> Option<(&'a Waits, u64)> {
         match self {
             Turn::Now => None,
@@ -63,7 +66,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// How somebody has a record.
+/// How an owner holds a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HeldAs {
     Record,
@@ -71,7 +74,7 @@ pub(super) enum HeldAs {
     Range,
 }
 
-/// Calls `f` for everybody who has a record, once for each way.
+/// Calls `f` for every holder of a record, once for each way of holding it.
 pub(super) fn for_each_holder(
     point: Option<&Point>,
     shared: Option<&TreeShared>,
@@ -94,7 +97,7 @@ pub(super) fn for_each_holder(
 
 /// A record as the owner of a request sees it.
 struct Seen {
-    /// How the owner has it itself, and how if ranges count too.
+    /// The owner's mode on the record alone, and its mode if ranges count, too.
     own_record: Option<LockMode>,
     own: Option<LockMode>,
     is_held_by_others: bool,
@@ -120,7 +123,7 @@ fn see(
     seen
 }
 
-/// The trees of a shard, locked as far as a request needs it.
+/// The trees of a shard, locked as needed for a request.
 enum Guard<'a> {
     Unused,
     Read(RwLockReadGuard<'a, Trees>),
@@ -138,8 +141,8 @@ impl Guard<'_> {
 }
 
 impl LockTable {
-    /// Grants a request if that is possible. `LockTableFull` if there is no room, unless it is
-    /// `Granting`.
+    /// Grants a request if possible. Fails with `LockTableFull` if there is no memory, unless the
+    /// turn is `Granting`.
     pub(super) fn try_want(&self, owner: Owner, want: &Want, turn: Turn<'_>) -> Result<Tried> {
         match want {
             Want::Table(table, mode) => Ok(self.try_table(owner, (*table, *mode), turn)),
@@ -175,7 +178,7 @@ impl LockTable {
         let shard = self.tree_shard(request.tree);
         match (&request.want, turn) {
             (RowWant::NextKey(..), _) => Guard::Write(shard.trees.write()),
-            // A request that may be queued is counted under the lock, as `waiters` says.
+            // A request that may be queued must be counted under the lock, see `waiters`.
             (_, Turn::Now) if shard.in_use.load(Relaxed) == 0 => Guard::Unused,
             _ => Guard::Read(shard.trees.read()),
         }
@@ -270,13 +273,13 @@ impl LockTable {
         Tried::Blocked { upgrades: false }
     }
 
-    /// Notes that somebody waits, for those who release something.
+    /// Records a waiter, for the owners that release locks.
     fn note_waiter(&self, stripe: &mut Stripe, request: &RowRequest) {
         stripe.add_waiter(&self.memory, request);
         self.tree_shard(request.tree).waiters.fetch_add(1, Relaxed);
     }
 
-    /// Notes that somebody does so no more.
+    /// Records that a waiter no longer waits.
     pub(super) fn note_waiter_gone(&self, want: &Want) {
         match want {
             Want::Table(table, _) => {
@@ -292,7 +295,8 @@ impl LockTable {
     }
 }
 
-/// Whether waiters for a table keep `owner`, which has the modes in `own`, from it.
+/// Returns whether waiters for a table keep `owner`, which holds the modes in `own`, from locking
+/// it.
 fn is_behind(
     locks: &TableLocks,
     turn: Turn<'_>,

@@ -1,4 +1,4 @@
-//! The lock table: implicit locks. The writer of a version of a record has the record, without an
+//! The lock table: implicit locks. The writer of a version of a record holds the record without an
 //! entry here.
 
 use super::grant::{for_each_holder, HeldAs};
@@ -13,15 +13,15 @@ use crate::base::hash::hash_key;
 use crate::base::{planted, Error, Result, TreeId};
 
 impl LockTable {
-    /// Makes the lock explicit that `holder` has on a record through an active version of it, for
-    /// somebody who wants to wait for it. Whether it is there; false when the holder has ended:
-    /// look at the record again.
+    /// Makes the implicit lock explicit that `holder` has through an active version of a record,
+    /// for a transaction that wants to wait for it. Returns whether the lock exists; false if the
+    /// holder has ended, and the caller must read the record again.
     ///
-    /// `is_active` tells whether the version's transaction has neither committed nor rolled back.
-    /// It is asked after the lock was put there, and the lock is taken away again if it has. As the
-    /// holder leaves that state before it calls [`release_all`](Self::release_all), no lock is left
-    /// behind (M8). It is called under a mutex: it must not wait, nor call the lock table.
-    /// `LockTableFull` if there is no room.
+    /// `is_active` returns whether the version's transaction has neither committed nor rolled back.
+    /// It is called after the lock was added; if it returns false, the lock is removed again.
+    /// Because the holder leaves that state before it calls [`release_all`](Self::release_all), no
+    /// lock is left behind (M8). `is_active` is called under a mutex: it must not wait, nor call
+    /// the lock table. Fails with `LockTableFull` if there is no memory.
     pub fn convert_implicit(
         &self,
         holder: Owner,
@@ -39,7 +39,8 @@ impl LockTable {
         let mut waits = self.waits.lock();
         let is_converted = self.convert(&mut self.stripes.lock(hash), holder, &request, is_active)?;
         if is_converted {
-            // Waiters here wait for the holder too from now on, and the holder may be waiting.
+            // From now on waiters here also wait for the holder, and the holder may itself be
+            // waiting.
             waits.note_upgrade(holder, request.place());
             let waiters = waits.queue(request.place()).map(|waiter| waiter.owner).collect::<Vec<_>>();
             self.advance_place(&mut waits, request.place());
@@ -50,9 +51,9 @@ impl LockTable {
         Ok(is_converted)
     }
 
-    /// Puts a lock in the place of a version that `owner` rolls back while its transaction goes on:
-    /// it keeps the record. To be called before that, by the owner's own thread. `LockTableFull` if
-    /// there is no room, even for compressed locks.
+    /// Adds a lock in place of a version that `owner` rolls back while its transaction continues,
+    /// so that it still holds the record. Must be called before the rollback, on the owner's own
+    /// thread. Fails with `LockTableFull` if there is no memory, not even for compressed locks.
     pub fn keep_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) -> Result<()> {
         match self.convert_implicit(owner, tree, key, || true) {
             Err(Error::LockTableFull) => {
@@ -69,7 +70,7 @@ impl LockTable {
         Ok(())
     }
 
-    /// How an owner has a record, not counting ranges.
+    /// Returns the mode in which an owner holds a record, not counting ranges.
     fn record_of(&self, stripe: &Stripe, owner: Owner, request: &RowRequest) -> Option<LockMode> {
         let trees = self.tree_shard(request.tree).trees.read();
         let mut own = None;
@@ -94,8 +95,8 @@ impl LockTable {
         }
         self.memory.check(POINT_BYTES + HOLD_BYTES + request.key.heap_bytes())?;
         if stripe.give(&self.memory, request, holder, exclusive) {
-            // Compressing is left to the holder's own thread: its end may come while another one
-            // does it.
+            // Compression is left to the holder's own thread: the holder might end while another
+            // thread compresses.
             self.owners.add_point(holder, request.tree, request.hash);
         }
         if is_active() || planted::is_on("locks: convert for a holder that has ended") {

@@ -1,10 +1,10 @@
-//! Keys and the places between them.
+//! Keys, and the places between keys.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Bound;
 
-/// Keys up to this long need no memory of their own.
+/// Keys up to this length need no heap memory.
 const INLINE_BYTES: usize = 22;
 
 /// The bytes of a key.
@@ -33,7 +33,7 @@ impl KeyBytes {
         }
     }
 
-    /// Memory besides the value itself, with what an allocator adds.
+    /// Returns the heap memory, including the allocator's overhead.
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
             KeyBytes::Inline { .. } => 0,
@@ -68,12 +68,12 @@ impl fmt::Debug for KeyBytes {
     }
 }
 
-/// Writes bytes as hexadecimal digits.
+/// Writes bytes in hexadecimal.
 pub(super) fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// A place between keys: right before a key, right after it, or behind all keys (the supremum).
+/// A place between keys: right before a key, right after it, or after all keys (the supremum).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Cut {
     At { key: KeyBytes, after: bool },
@@ -105,7 +105,7 @@ impl Cut {
         }
     }
 
-    /// As the low bound of a range.
+    /// Returns it as the low bound of a range.
     pub(super) fn to_low(&self) -> Bound<Vec<u8>> {
         match self {
             Cut::At { key, after: false } if key.as_slice().is_empty() => Bound::Unbounded,
@@ -115,7 +115,7 @@ impl Cut {
         }
     }
 
-    /// As the high bound of a range.
+    /// Returns it as the high bound of a range.
     pub(super) fn to_high(&self) -> Bound<Vec<u8>> {
         match self {
             Cut::At { key, after: true } => Bound::Included(key.as_slice().to_vec()),

@@ -8,7 +8,7 @@ use super::modes::{LockMode, TableMode};
 use super::waits::{Waiter, Waits};
 use super::Owner;
 
-/// A lock, or a request that waits.
+/// A lock, or a waiting request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockInfo {
     /// Its owner.
@@ -17,7 +17,7 @@ pub struct LockInfo {
     pub on: LockedOn,
     /// Its mode.
     pub mode: TableMode,
-    /// Whether it is waited for.
+    /// Whether it is a waiting request.
     pub is_waiting: bool,
 }
 
@@ -26,38 +26,38 @@ pub struct LockInfo {
 pub struct WaitInfo {
     /// The waiting owner.
     pub owner: Owner,
-    /// The object of the wait, and the mode.
+    /// The requested object and mode.
     pub waits_for: (LockedOn, TableMode),
     /// The locks and requests that block it.
     pub blocked_by: Vec<Blocking>,
 }
 
 impl LockTable {
-    /// All waits, as they are at one moment.
+    /// Returns all waits, as they are at one moment.
     pub fn list_waits(&self) -> Vec<WaitInfo> {
         let waits = self.waits.lock();
         let wait = |waiter| WaitInfo::of(self, &waits, waiter);
         waits.all().map(wait).collect()
     }
 
-    /// The owners that keep an owner waiting now; empty when it does not wait.
+    /// Returns the owners that keep an owner waiting now; empty if it does not wait.
     pub fn blockers_of(&self, owner: Owner) -> Vec<Owner> {
         let waits = self.waits.lock();
         waits.waiter(owner).map_or_else(Vec::new, |waiter| self.blocking_owners(&waits, waiter))
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub fn waiters_count(&self) -> usize {
         self.waits.lock().len()
     }
 
-    /// The locks of an owner.
+    /// Returns the amount of an owner's locks.
     pub fn summary(&self, owner: Owner) -> LockSummary {
         self.owners.summary(owner)
     }
 
-    /// The locks that somebody has, at most `count_max` of records. Shard after shard: locks that
-    /// change meanwhile may be missing, or be there twice.
+    /// Returns the granted locks, of them at most `count_max` record locks. Visits one shard after
+    /// the other: locks that change meanwhile may be missing, or be listed twice.
     pub fn list_locks(&self, count_max: usize) -> Vec<LockInfo> {
         let mut list = Vec::new();
         let held = |owner, on, mode| LockInfo { owner, on, mode, is_waiting: false };
@@ -104,7 +104,7 @@ impl LockTable {
 }
 
 impl WaitInfo {
-    /// The request, among locks.
+    /// Returns the request in the form of a lock.
     pub fn request(&self) -> LockInfo {
         let (on, mode) = self.waits_for.clone();
         LockInfo { owner: self.owner, on, mode, is_waiting: true }

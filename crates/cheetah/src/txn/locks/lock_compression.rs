@@ -1,8 +1,9 @@
-//! The lock table: an owner's many record locks on a tree, without their keys.
+//! The lock table: the compression of an owner's many record locks on a tree, which drops their
+//! keys.
 //!
-//! A lock is put among the compressed ones before it is taken from its stripe: in between its owner
-//! has it twice, and never not at all. Only the owner's own requests compress, so that its end does
-//! not come meanwhile.
+//! A lock is added to the compressed ones before it is removed from its stripe: in between its
+//! owner holds it twice, but it is never missing. Only requests of the owner itself compress, so
+//! the owner cannot end meanwhile.
 
 use super::lock_table::LockTable;
 use super::modes::LockMode;
@@ -11,13 +12,13 @@ use crate::base::{reach, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl LockTable {
-    /// Compresses what `owner` has on all trees, for want of memory.
+    /// Compresses the locks of `owner` on all trees, because memory is short.
     pub(super) fn compress_all(&self, owner: Owner) {
         self.owners.trees(owner).into_iter().for_each(|tree| self.compress(owner, tree));
     }
 
-    /// Compresses the record locks of `owner` on a tree, but the newest one (which may be unlocked
-    /// next) and those that others have or wait for.
+    /// Compresses the record locks of `owner` on a tree, except the newest one (which may be
+    /// unlocked next) and those that other owners also hold or wait for.
     pub(super) fn compress(&self, owner: Owner, tree: TreeId) {
         let points = self.owners.take_points(owner, tree);
         let mode_of =
@@ -43,8 +44,8 @@ impl LockTable {
         shard.in_use.store(trees.len(), Relaxed);
     }
 
-    /// Takes a record that is compressed now from its stripe. One that has become more than it is
-    /// there stays.
+    /// Removes a record that was just compressed from its stripe, unless its mode has changed
+    /// there.
     fn take_point(&self, owner: Owner, hash: u64, mode: LockMode) {
         let mut stripe = self.stripes.lock(hash);
         if stripe.get(hash).is_some_and(|point| point.mode_of(owner) == Some(mode)) {

@@ -1,4 +1,4 @@
-//! The lock table: its parts, and the code that all kinds of requests share.
+//! The lock table: its parts, and the code common to all kinds of requests.
 
 use super::deadlock::victims::VictimChoice;
 use super::granted::owners::{piece_bytes, Owners};
@@ -16,22 +16,21 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Shards of what trees have in common; a power of two. The indexes of a table, numbered one after
-/// the other, do not meet.
+/// The number of shards of trees; a power of two. The indexes of a table have consecutive IDs, so
+/// they are in different shards.
 const TREE_SHARDS_COUNT: usize = 64;
 
-/// Bounds of a lock table.
+/// The limits of a lock table.
 #[derive(Clone, Copy, Debug)]
 pub struct LockLimits {
-    /// Memory for locks.
+    /// The maximum memory for locks.
     pub bytes_max: usize,
-    /// Record locks of one owner on one tree beyond which they are compressed.
+    /// The number of record locks of one owner on one tree beyond which they are compressed.
     pub compress_at: usize,
 }
 
 impl Default for LockLimits {
-    /// A limit that an engine with little memory can spare: 64 MiB, some 4 million compressed
-    /// locks.
+    /// Limits for an engine with little memory: 64 MiB, or about 4 million compressed locks.
     fn default() -> Self {
         Self { bytes_max: 64 << 20, compress_at: 10_000 }
     }
@@ -42,16 +41,16 @@ impl Default for LockLimits {
 #[repr(align(64))]
 pub(super) struct TreeShard {
     pub(super) trees: RwLock<Trees>,
-    /// How many trees have something in common. A thread that holds a stripe and reads 0 need not
-    /// look at the trees: entries that come there afterwards do not bear on the record it asks for,
-    /// or wait for that stripe.
+    /// The number of trees with shared state. A thread that holds a stripe and reads 0 need not
+    /// look at the trees: entries that are added later do not affect the record that it requests,
+    /// or must wait for that stripe.
     pub(super) in_use: AtomicUsize,
-    /// How many wait for rows of these trees. Read after something was taken away under `trees`,
-    /// changed under it.
+    /// The number of waiters for rows of these trees. Changed under `trees`; read after locks were
+    /// removed under `trees`.
     pub(super) waiters: AtomicUsize,
 }
 
-/// The locks of all tables and rows. See the module.
+/// The locks of all tables and rows. See the module documentation.
 #[derive(Debug)]
 pub struct LockTable {
     pub(super) stripes: Stripes,
@@ -70,12 +69,12 @@ impl Default for LockTable {
 }
 
 impl LockTable {
-    /// Without locks, and with a memory budget of its own.
+    /// Creates a lock table without locks, with a memory budget of its own.
     pub fn new(limits: LockLimits) -> Self {
         Self::counted(limits, Arc::new(MemoryBudget::new(limits.bytes_max as u64)))
     }
 
-    /// Without locks; their memory counts in `budget`.
+    /// Creates a lock table without locks, whose memory counts in `budget`.
     pub fn counted(limits: LockLimits, budget: Arc<MemoryBudget>) -> Self {
         Self {
             stripes: Stripes::default(),
@@ -88,8 +87,8 @@ impl LockTable {
         }
     }
 
-    /// Memory that locks take, and may take, in bytes. Some KiB for each processor are not counted
-    /// yet.
+    /// Returns the memory that locks use, and their limit, in bytes. A few KiB per processor may
+    /// not be counted yet.
     pub fn memory_bytes(&self) -> (usize, usize) {
         (self.memory.used_bytes(), self.memory.limit_bytes())
     }
@@ -115,8 +114,9 @@ impl LockTable {
         self.tree_shard(tree).in_use.store(trees.len(), Relaxed);
     }
 
-    /// Whether somebody may have a range of the tree, or wait for one. A thread that has put a
-    /// record there and reads no has come before any range that was locked without seeing it.
+    /// Returns whether any owner may hold a range of the tree, or wait for one. If a thread inserts
+    /// a record and then gets false, the owner of any range that is locked later has seen that
+    /// record.
     pub fn has_ranges(&self, tree: TreeId) -> bool {
         let shard = self.tree_shard(tree);
         shard.in_use.load(Relaxed) > 0 || shard.waiters.load(Relaxed) > 0

@@ -1,4 +1,4 @@
-//! The object of a lock, as views and reports tell it.
+//! The object of a lock, for views and reports.
 
 use super::deadlock::report::BlockingKind;
 use super::key::{write_hex, KeyBytes, KeySpan};
@@ -25,18 +25,18 @@ pub enum LockedOn {
     Range {
         /// The index.
         tree: TreeId,
-        /// From where.
+        /// The low bound.
         low: Bound<Vec<u8>>,
-        /// Up to where; unbounded reaches to the supremum.
+        /// The high bound; unbounded means up to the supremum.
         high: Bound<Vec<u8>>,
-        /// Whether the records in it are locked too (next-key), or the gaps only.
+        /// Whether the records in it are locked, too (next-key), or only the gaps.
         has_records: bool,
     },
-    /// The place of a record to be.
+    /// The position of a record to be inserted.
     Insert {
         /// The index.
         tree: TreeId,
-        /// The key as it is to be stored.
+        /// The key of the new record.
         key: Vec<u8>,
     },
     /// A number of records, without their keys.
@@ -49,7 +49,7 @@ pub enum LockedOn {
 }
 
 impl LockedOn {
-    /// The object of a request, and its mode.
+    /// Returns the object of a request, and its mode.
     pub(super) fn wanted(want: &Want) -> (Self, TableMode) {
         let request = match want {
             Want::Table(table, mode) => return (LockedOn::Table(*table), *mode),
@@ -73,7 +73,7 @@ impl LockedOn {
         LockedOn::Range { tree, low: span.low.to_low(), high: span.high.to_high(), has_records }
     }
 
-    /// The same for what is the same, whatever its keys are long; for names of locks.
+    /// Returns a hash of the object, for lock IDs that are short even if the keys are long.
     pub fn hash(&self) -> u64 {
         match self {
             LockedOn::Table(table) => u64::from(table.0),
@@ -85,7 +85,7 @@ impl LockedOn {
         }
     }
 
-    /// The index; none for a table.
+    /// Returns the index; `None` for a table.
     pub fn tree(&self) -> Option<TreeId> {
         match self {
             LockedOn::Table(_) => None,
@@ -96,7 +96,7 @@ impl LockedOn {
         }
     }
 
-    /// Its place within its index, with keys as `show` shows them; none for a table.
+    /// Returns its position within its index, with keys formatted by `show`; `None` for a table.
     pub fn data(&self, show: ShowKey<'_>) -> Option<String> {
         match self {
             LockedOn::Table(_) => None,
@@ -107,7 +107,7 @@ impl LockedOn {
         }
     }
 
-    /// Its place in words, with keys as `show` shows them.
+    /// Describes the object, with keys formatted by `show`.
     pub fn told(&self, show: ShowKey<'_>) -> String {
         match self {
             LockedOn::Table(table) => format!("table {table}"),
@@ -121,8 +121,8 @@ impl LockedOn {
         }
     }
 
-    /// The key that a request for this names to others: of the record, or of the place of the new
-    /// one.
+    /// Returns the key that a request for this conflicts on: that of the record, or of the new
+    /// record.
     fn key(&self) -> Option<&[u8]> {
         match self {
             LockedOn::Record { key, .. } | LockedOn::Insert { key, .. } => Some(key),
@@ -134,7 +134,8 @@ impl LockedOn {
         }
     }
 
-    /// Whether a lock on this is what keeps a request for `wanted` waiting in the way `kind`.
+    /// Returns whether a lock on this object keeps a request for `wanted` waiting in the way
+    /// `kind`.
     pub fn blocks(&self, kind: BlockingKind, wanted: &LockedOn) -> bool {
         match (self, kind) {
             (LockedOn::Table(_), BlockingKind::Lock) => self == wanted,
@@ -150,7 +151,7 @@ impl LockedOn {
         }
     }
 
-    /// The kind, as users of InnoDB know it.
+    /// Returns the kind, in the terms of InnoDB.
     pub fn kind(&self) -> &'static str {
         match self {
             LockedOn::Table(_) => "TABLE",
@@ -162,7 +163,7 @@ impl LockedOn {
     }
 }
 
-/// Shows a key to people.
+/// Formats a key for users.
 pub type ShowKey<'s> = &'s dyn Fn(&[u8]) -> String;
 
 struct Hex<'a>(&'a [u8]);
@@ -173,19 +174,19 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// A key in hexadecimal digits.
+/// Formats a key in hexadecimal.
 pub fn hex(key: &[u8]) -> String {
     Hex(key).to_string()
 }
 
-/// In words, with keys in hexadecimal digits.
+/// Describes the object, with keys in hexadecimal.
 impl fmt::Display for LockedOn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.told(&hex))
     }
 }
 
-/// A range as in mathematics: `(0a, 0c]` with keys in hexadecimal digits.
+/// Formats a range in interval notation, `(0a, 0c]`, with keys formatted by `show`.
 fn range(low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>, show: ShowKey<'_>) -> String {
     let low = match low {
         Bound::Included(key) => format!("[{}", show(key)),

@@ -1,19 +1,20 @@
 //! The memory of locks, as part of the engine's memory budget.
 //!
 //! Invariants
-//!   I1  At the limit a lock is refused before anything has changed. A lock granted to a waiter is
-//!       reserved even so: the limit can be passed by one lock for each waiter, and not by more.
-//!   I2  Shards reserve by [`STEP_BYTES`], so that the shared counter is not touched at every lock.
-//!       It is wrong by at most that much for each shard: less than 100 KiB.
+//!   I1  At the limit a lock is refused before anything has changed. A lock that is granted to a
+//!       waiter is reserved even beyond the limit, so the limit can be exceeded by one lock for
+//!       each waiter, but not by more.
+//!   I2  Shards reserve in steps of [`STEP_BYTES`], so that not every lock touches the shared
+//!       counter. It is off by at most one step per shard: less than 100 KiB in all.
 
 use crate::base::{Error, Result};
 use crate::memory::{MemoryBudget, MemoryUse};
 use std::sync::Arc;
 
-/// The bytes that a shard may have taken or given back without reserving them.
+/// The bytes that a shard may allocate or free before it updates the reservation.
 const STEP_BYTES: usize = 256;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct LockMemory {
     budget: Arc<MemoryBudget>,
@@ -33,13 +34,13 @@ impl LockMemory {
         self.limit_bytes
     }
 
-    /// Whether less than half of it is in use: room for whatever one range can need, as that is at
-    /// most a cover for each cut that is there.
+    /// Returns whether less than half of the memory is in use: then there is room for any range,
+    /// because a range needs at most one cover for each existing cut.
     pub(super) fn is_half_empty(&self) -> bool {
         self.used_bytes() < self.limit_bytes / 2
     }
 
-    /// `LockTableFull` when there is no room for `more_bytes` more (I1).
+    /// Fails with `LockTableFull` if there is no room for `more_bytes` more bytes (I1).
     pub(super) fn check(&self, more_bytes: usize) -> Result<()> {
         if self.used_bytes() + more_bytes > self.limit_bytes {
             return Err(Error::LockTableFull);

@@ -1,16 +1,16 @@
-//! Modes of locks, and which of them get on with each other. As InnoDB's.
+//! The modes of locks, and which of them conflict: the same as in InnoDB.
 
 /// How a record, a range or a whole table is locked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LockMode {
-    /// Together with other readers.
+    /// Other owners may hold the lock in this mode, too.
     Shared,
-    /// Alone.
+    /// No other owner may hold the lock.
     Exclusive,
 }
 
 impl LockMode {
-    /// Whether two owners cannot have the same record in these modes.
+    /// Returns whether two owners cannot hold the same record in these modes.
     pub(super) fn conflicts(self, other: LockMode) -> bool {
         self == LockMode::Exclusive || other == LockMode::Exclusive
     }
@@ -23,11 +23,11 @@ pub enum TableMode {
     IntentShared,
     /// IX: its owner will lock rows to change them.
     IntentExclusive,
-    /// S: nobody changes a row.
+    /// S: no other owner changes a row.
     Shared,
-    /// X: nobody else locks anything.
+    /// X: no other owner locks anything.
     Exclusive,
-    /// AUTO-INC: nobody else takes numbers from the table's counter.
+    /// AUTO-INC: no other owner takes numbers from the table's counter.
     AutoInc,
 }
 
@@ -45,12 +45,12 @@ impl From<LockMode> for TableMode {
 impl TableMode {
     pub(super) const ALL: [TableMode; 5] = [IntentShared, IntentExclusive, Shared, Exclusive, AutoInc];
 
-    /// Its bit in a set of modes.
+    /// Returns its bit in a set of modes.
     pub(super) fn bit(self) -> u8 {
         1 << self as u8
     }
 
-    /// The modes that no other owner may have meanwhile.
+    /// Returns the modes that no other owner may hold at the same time.
     pub(super) fn conflicting(self) -> u8 {
         match self {
             IntentShared => Exclusive.bit(),
@@ -61,7 +61,7 @@ impl TableMode {
         }
     }
 
-    /// The modes that give as much as this one.
+    /// Returns the modes that include this one.
     pub(super) fn given_by(self) -> u8 {
         match self {
             IntentShared => IntentShared.bit() | IntentExclusive.bit() | Shared.bit() | Exclusive.bit(),
@@ -72,12 +72,12 @@ impl TableMode {
         }
     }
 
-    /// Whether whoever has this has `other` by that.
+    /// Returns whether this mode includes `other`.
     pub fn gives(self, other: TableMode) -> bool {
         other.given_by() & self.bit() != 0
     }
 
-    /// As users of InnoDB know it.
+    /// Returns the name that users of InnoDB know.
     pub fn name(self) -> &'static str {
         match self {
             IntentShared => "IS",
@@ -89,13 +89,13 @@ impl TableMode {
     }
 }
 
-/// How much of a range an owner has. Each level gives what the lower ones give.
+/// How much of a range an owner holds. Each level includes the lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Level {
-    /// No record may be put there; the mode is for the listing only.
+    /// No record may be inserted there; the mode is for listings only.
     GapShared,
     GapExclusive,
-    /// The records too.
+    /// The records, too.
     RecordsShared,
     RecordsExclusive,
 }
@@ -115,7 +115,7 @@ impl Level {
         }
     }
 
-    /// How the records of the range are locked.
+    /// Returns the mode in which the records of the range are locked.
     pub(super) fn records(self) -> Option<LockMode> {
         match self {
             Level::GapShared | Level::GapExclusive => None,
@@ -131,12 +131,12 @@ impl Level {
         }
     }
 
-    /// Whether two owners cannot have the same records at these levels.
+    /// Returns whether two owners cannot hold the same records at these levels.
     pub(super) fn conflicts(self, other: Level) -> bool {
         matches!((self.records(), other.records()), (Some(a), Some(b)) if a.conflicts(b))
     }
 
-    /// The same without the records.
+    /// Returns the same level without the records.
     pub(super) fn without_records(self) -> Self {
         Level::gap(self.mode())
     }

@@ -1,28 +1,28 @@
-//! A queued request, as its owner sees it.
+//! A queued request, for its owner.
 
 use super::Owner;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a queued request has been answered.
+/// The answer to a queued request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The lock is held.
     Granted,
-    /// Its owner is the victim of a deadlock: the request is gone, and its transaction has to be
+    /// Its owner is the victim of a deadlock: the request was removed, and its transaction must be
     /// rolled back.
     Deadlock,
 }
 
-/// A queued request. Its owner makes no other one before this is answered or cancelled.
+/// A queued request. Its owner makes no further request before this one is answered or cancelled.
 #[derive(Clone, Debug)]
 pub struct PendingLock {
     pub(super) owner: Owner,
     pub(super) slot: Arc<Slot>,
 }
 
-/// Where the answer goes.
+/// Receives the answer.
 #[derive(Default, Debug)]
 pub(super) struct Slot {
     outcome: Mutex<Option<Outcome>>,
@@ -37,17 +37,18 @@ impl Slot {
 }
 
 impl PendingLock {
-    /// The answer, if there is one.
+    /// Returns the answer, if there is one.
     pub fn outcome(&self) -> Option<Outcome> {
         *self.slot.outcome.lock()
     }
 
-    /// Whether the lock is held.
+    /// Returns whether the lock was granted.
     pub fn is_granted(&self) -> bool {
         self.outcome() == Some(Outcome::Granted)
     }
 
-    /// Blocks until the answer, at most for `ns` nanoseconds; none if it has not come by then.
+    /// Blocks until the answer, for at most `ns` nanoseconds; returns `None` if there is no answer
+    /// by then.
     pub fn wait_ns(&self, ns: u64) -> Option<Outcome> {
         let mut outcome = self.slot.outcome.lock();
         if outcome.is_none() {

@@ -1,4 +1,4 @@
-//! The lock table: releases, and the grants that follow from them.
+//! The lock table: releases, and the grants that they make possible.
 
 use super::grant::{Tried, Turn};
 use super::granted::owners::OnTree;
@@ -13,15 +13,15 @@ use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where somebody may be granted now.
+/// Where a waiter may now be granted.
 enum Freed {
     At(QueueKey),
     Tree(TreeId),
 }
 
 impl LockTable {
-    /// Releases everything that `owner` has, withdraws its queued request, and grants what waited
-    /// for it. The time is proportional to its locks.
+    /// Releases all locks of `owner`, withdraws its queued request, and grants the requests that
+    /// waited for it. Takes time proportional to the number of its locks.
     pub fn release_all(&self, owner: Owner) {
         let Some(owned) = self.owners.take(owner) else { return };
         let mut freed = Vec::new();
@@ -69,10 +69,10 @@ impl LockTable {
         }
     }
 
-    /// Releases the ranges of an owner that is being rolled back as a whole: it will not read again
-    /// what it has read, and has what it has changed by its versions, and by locks of records where
-    /// somebody waits for those. So others need not wait for the end of a long rollback of a
-    /// statement that has scanned a table.
+    /// Releases the ranges of an owner that is being rolled back completely. It will not repeat its
+    /// reads, and its changes are protected by their versions, and by record locks if other owners
+    /// wait for them. So other transactions need not wait for the end of a long rollback of a
+    /// statement that scanned a table.
     pub fn release_ranges(&self, owner: Owner) {
         let mut freed = Vec::new();
         for (tree, pieces, bytes) in self.owners.take_pieces(owner) {
@@ -87,9 +87,9 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Releases whole tables, but for `kept`, of an owner that is being rolled back: X becomes IX,
-    /// as it has what it has changed by its versions, and S goes. So others need not wait for the
-    /// end of a long rollback.
+    /// Releases the whole-table locks, except those in `kept`, of an owner that is being rolled
+    /// back: X becomes IX, because versions protect its changes, and S is released. So other
+    /// transactions need not wait for the end of a long rollback.
     pub fn release_whole_tables(&self, owner: Owner, kept: &[TableId]) {
         let whole = TableMode::Exclusive.bit() | TableMode::Shared.bit();
         let mut freed = Vec::new();
@@ -109,8 +109,8 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Releases one mode of a table before the end of the transaction, as AUTO-INC at the end of a
-    /// statement.
+    /// Releases one mode of a table before the end of the transaction, such as AUTO-INC at the end
+    /// of a statement.
     pub fn release_table(&self, owner: Owner, table: TableId, mode: TableMode) {
         let mut freed = Vec::new();
         if self.free_table(owner, table, mode.bit(), &mut freed) {
@@ -119,9 +119,9 @@ impl LockTable {
         self.advance_all(&freed);
     }
 
-    /// Withdraws one granted request for a record (the row did not match, under READ COMMITTED).
-    /// The record stays locked as earlier requests of the owner have locked it; also when it is in
-    /// a range, or among compressed locks. Whether something was given back.
+    /// Withdraws one granted request for a record (whose row did not match, under READ COMMITTED).
+    /// The record stays locked if an earlier request of the owner has locked it, or if it is in a
+    /// range or among the compressed locks. Returns whether the lock was released or weakened.
     pub fn unlock_row(&self, owner: Owner, tree: TreeId, key: &[u8], mode: LockMode) -> bool {
         let hash = hash_key(tree.0, key);
         let taken = self.stripes.lock(hash).withdraw(&self.memory, hash, owner, mode);
@@ -130,10 +130,10 @@ impl LockTable {
         true
     }
 
-    /// Gives the lock of a record back that the owner has changed: its version keeps others off
-    /// from now on, as they turn it into a lock again when they meet it. So a statement that
-    /// changes millions of rows needs no memory for them. The lock stays if somebody waits for it
-    /// already.
+    /// Releases the lock on a record that the owner has changed: from now on its version protects
+    /// it, because other owners that meet the version turn it into a lock again. So a statement
+    /// that changes millions of rows needs no memory for their locks. The lock is kept if an owner
+    /// already waits for it.
     pub fn forget_changed(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree.0, key);
         let mut stripe = self.stripes.lock(hash);
@@ -147,8 +147,8 @@ impl LockTable {
         }
     }
 
-    /// Releases a record altogether, whose insertion the owner has rolled back: there is nothing
-    /// left to wait for.
+    /// Releases all of the owner's locks on a record whose insertion it rolled back: there is
+    /// nothing left to wait for.
     pub fn release_row(&self, owner: Owner, tree: TreeId, key: &[u8]) {
         let hash = hash_key(tree.0, key);
         let removed = self.stripes.lock(hash).remove(&self.memory, hash, owner);
@@ -172,8 +172,9 @@ impl LockTable {
         }
     }
 
-    /// Grants what can be granted now. Inserts first: one that has waited longer than a request for
-    /// its range must not find that granted, and one that has not finds it waiting.
+    /// Grants what can now be granted. Inserts first: an insert that has waited longer than a
+    /// request for its range must not find that request granted; otherwise the insert finds the
+    /// request waiting.
     fn advance(&self, waits: &mut Waits, freed: &[Freed]) {
         let trees = freed.iter().filter_map(|freed| match freed {
             Freed::Tree(tree) => Some(*tree),
@@ -218,7 +219,7 @@ impl LockTable {
         }
     }
 
-    /// Answers a queued request, and takes it off its queue.
+    /// Answers a queued request, and removes it from its queue.
     pub(super) fn finish(&self, waits: &mut Waits, owner: Owner, outcome: Outcome) -> Option<Waiter> {
         let waiter = waits.remove(owner)?;
         self.note_waiter_gone(&waiter.want);
@@ -227,7 +228,7 @@ impl LockTable {
         Some(waiter)
     }
 
-    /// Withdraws a queued request, and grants what waited behind it.
+    /// Withdraws a queued request, and grants the requests that waited behind it.
     pub(super) fn withdraw(&self, waits: &mut Waits, owner: Owner) {
         let Some(waiter) = waits.remove(owner) else { return };
         self.note_waiter_gone(&waiter.want);
@@ -235,7 +236,7 @@ impl LockTable {
         self.advance_behind(waits, &waiter.want);
     }
 
-    /// Grants what waited for a request that is gone.
+    /// Grants the requests that waited behind a removed request.
     pub(super) fn advance_behind(&self, waits: &mut Waits, want: &Want) {
         match want {
             Want::Row(RowRequest { tree, want: RowWant::NextKey(..), .. }) => {

@@ -1,5 +1,5 @@
-//! Requests: the objects that can be locked, the ways to meet a conflict, and the answers of the
-//! lock table. They are made in [`super::acquire`].
+//! Requests: the objects that can be locked, what to do about a conflict, and the answers of the
+//! lock table. Requests are made in [`super::acquire`].
 
 use super::key::{KeyBytes, KeySpan};
 use super::modes::{LockMode, TableMode};
@@ -8,10 +8,10 @@ use crate::base::hash::hash_key;
 use crate::base::{TableId, TreeId};
 use std::ops::Bound;
 
-/// A range of keys: its low and its high bound. Without a high bound it reaches to the supremum.
+/// A range of keys: its low and its high bound. Without a high bound it extends to the supremum.
 pub type KeyRange<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// The object to lock, and how.
+/// The object to lock, and the mode.
 #[derive(Clone, Copy, Debug)]
 pub enum Lock<'a> {
     /// A table.
@@ -25,20 +25,21 @@ pub enum Lock<'a> {
         /// The mode.
         mode: LockMode,
     },
-    /// A record and the range that a scan has passed to get to it: nobody puts a record there. The
-    /// range holds the key and touches what the scan has locked already; it becomes one with that.
+    /// A record and the range that a scan has passed on the way to it, in which no other owner may
+    /// insert a record. The range contains the key and is adjacent to what the scan has already
+    /// locked; the two merge.
     NextKey {
         /// The index.
         tree: TreeId,
-        /// From where the scan was up to the record, both ways.
+        /// From the scan's position to the record, in either direction.
         range: KeyRange<'a>,
         /// The record's key.
         key: &'a [u8],
         /// The mode.
         mode: LockMode,
     },
-    /// A range in which nobody puts a record; records in it are not locked. Always granted. The
-    /// mode is for listings.
+    /// A range in which no other owner may insert a record; records in it are not locked. Always
+    /// granted. The mode is for listings.
     Gap {
         /// The index.
         tree: TreeId,
@@ -47,9 +48,9 @@ pub enum Lock<'a> {
         /// The mode.
         mode: LockMode,
     },
-    /// The same, with its records: all that there are in it are deleted, or the owner's own.
-    /// Becomes one with what a scan locks by [`NextKey`](Self::NextKey) before and behind it.
-    /// Always granted; the gap only, where others have keys in it.
+    /// Like [`Gap`](Self::Gap), but with its records, all of which are deleted, or the owner's own.
+    /// Merges with what a scan locks by [`NextKey`](Self::NextKey) before and after it. Always
+    /// granted, but only for the gap where other owners hold keys in it.
     Range {
         /// The index.
         tree: TreeId,
@@ -58,8 +59,8 @@ pub enum Lock<'a> {
         /// The mode.
         mode: LockMode,
     },
-    /// The intention to put a record there. Waits for the ranges of others in which the key lies,
-    /// keeps nobody from anything, and leaves nothing behind: after a wait, ask again.
+    /// The intention to insert a record there. Waits for other owners' ranges that contain the key,
+    /// blocks no other request, and is not kept: after a wait, it must be requested again.
     InsertIntention {
         /// The index.
         tree: TreeId,
@@ -68,44 +69,45 @@ pub enum Lock<'a> {
     },
 }
 
-/// The way to meet a conflict.
+/// What to do about a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
     /// Queue the request.
     Queue {
-        /// Undo records that the owner has written: with its locks they tell how much a deadlock's
-        /// victim would lose.
+        /// The number of undo records that the owner has written. With its locks they measure how
+        /// much work a deadlock's victim would lose.
         undo_records_count: u64,
     },
-    /// Refuse it: NOWAIT and SKIP LOCKED, which differ in what they make of that.
+    /// Refuse it: for NOWAIT and SKIP LOCKED.
     Never,
 }
 
 /// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
-    /// The lock is held, and was not before, or not in that mode.
+    /// The lock is granted, and was not held before, or not in that mode.
     Granted,
-    /// The owner had it, or more, before.
+    /// The owner already held the lock, or a stronger one.
     AlreadyHeld,
     /// The request is queued.
     Wait(PendingLock),
-    /// Somebody is in the way of a request that does not wait.
+    /// Another owner blocks a request that does not wait.
     Refused,
 }
 
-/// The object of a queue. Records are told apart by the hash of tree and key.
+/// The object of a queue. Records are identified by the hash of tree and key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum QueueKey {
     Table(TableId),
     Row(TreeId, u64),
 }
 
-/// The part of a row that is wanted. A gap is not among them: a request for one is always granted.
+/// The requested part of a row. There is no variant for gaps, because requests for them are always
+/// granted.
 #[derive(Clone, Debug)]
 pub(super) enum RowWant {
     Record(LockMode),
-    /// The record, and the range, which ends or begins at it.
+    /// The record, and the range that ends or begins at it.
     NextKey(LockMode, KeySpan),
     Insert,
 }
@@ -124,7 +126,7 @@ impl RowRequest {
         QueueKey::Row(self.tree, self.hash)
     }
 
-    /// How it wants the record itself.
+    /// Returns the requested mode of the record itself.
     pub(super) fn record_mode(&self) -> Option<LockMode> {
         match self.want {
             RowWant::Record(mode) | RowWant::NextKey(mode, _) => Some(mode),
@@ -149,7 +151,7 @@ impl Want {
     }
 }
 
-/// The part of a request that others can block; None for ranges without records.
+/// Returns the part of a request that other owners can block; `None` for ranges without records.
 pub(super) fn wanted(lock: Lock<'_>) -> Option<Want> {
     let row = |tree, key, want| {
         Want::Row(RowRequest { tree, hash: hash_key(tree.0, key), key: KeyBytes::new(key), want })

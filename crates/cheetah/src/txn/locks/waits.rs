@@ -1,4 +1,4 @@
-//! The waiters, the objects of their waits, and their order.
+//! The waiting requests, the objects that they wait for, and their order.
 
 use super::deadlock::report::Deadlock;
 use super::modes::{LockMode, TableMode};
@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// A queued request.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    /// Its place in the order of all requests.
+    /// Its position in the order of all requests.
     pub(super) turn: u64,
     pub(super) owner: Owner,
-    /// That its owner has written.
+    /// The number of undo records that its owner has written.
     pub(super) undo_records_count: u64,
     pub(super) want: Want,
-    /// Whether it may pass others, as its owner has something here that they wait for.
+    /// Whether it may pass other requests, because its owner holds a lock here that they wait for.
     pub(super) upgrades: bool,
     pub(super) slot: Arc<Slot>,
 }
@@ -43,26 +43,26 @@ impl Waiter {
         }
     }
 
-    /// Whether nobody behind it in a record's queue can be granted before it, but those who
-    /// upgrade.
+    /// Returns whether no later request in a record's queue can be granted before it, except
+    /// upgrades.
     pub(super) fn closes_queue(&self) -> bool {
         self.record_mode().is_some() && !self.upgrades
     }
 }
 
-/// All queues. An owner waits in one of them at a time.
+/// All queues. An owner waits in only one queue at a time.
 #[derive(Default, Debug)]
 pub(super) struct Waits {
     queues: BTreeMap<QueueKey, VecDeque<Waiter>>,
     waiting: FastMap<Owner, (QueueKey, u64)>,
     next_turn: u64,
-    /// How many deadlocks there were, and the latest.
+    /// The number of deadlocks so far, and the latest one.
     pub(super) deadlocks_count: u64,
     pub(super) latest: Option<Deadlock>,
 }
 
 impl Waits {
-    /// The turn of a request that is made now.
+    /// Returns the turn of a request that is made now.
     pub(super) fn now(&self) -> u64 {
         self.next_turn
     }
@@ -83,36 +83,36 @@ impl Waits {
         slot
     }
 
-    /// The queue of a place, in the order of turns.
+    /// Returns the queue of a place, in the order of turns.
     pub(super) fn queue(&self, place: QueueKey) -> impl Iterator<Item = &Waiter> {
         self.queues.get(&place).into_iter().flatten()
     }
 
-    /// The waiters of a tree.
+    /// Returns the waiters of a tree.
     pub(super) fn of_tree(&self, tree: TreeId) -> impl Iterator<Item = &Waiter> {
         self.queues.range(QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX)).flat_map(|(_, queue)| queue)
     }
 
-    /// All of them.
+    /// Returns all waiters.
     pub(super) fn all(&self) -> impl Iterator<Item = &Waiter> {
         self.queues.values().flatten()
     }
 
-    /// The places of a tree at which somebody waits.
+    /// Returns the places of a tree that have waiters.
     pub(super) fn places(&self, tree: TreeId) -> Vec<QueueKey> {
         let range = QueueKey::Row(tree, 0)..=QueueKey::Row(tree, u64::MAX);
         self.queues.range(range).map(|(place, _)| *place).collect()
     }
 
-    /// The first waiter of a queue whose turn is not before `from`; in a closed queue, only those
-    /// who may pass others.
+    /// Returns the first waiter of a queue whose turn is at or after `from`; in a closed queue,
+    /// only a waiter that may pass others.
     pub(super) fn next_waiter(&self, place: QueueKey, from: u64, is_closed: bool) -> Option<&Waiter> {
         let queue = self.queues.get(&place)?;
         let behind = queue.range(queue.partition_point(|waiter| waiter.turn < from)..);
         behind.into_iter().find(|waiter| !is_closed || !waiter.closes_queue())
     }
 
-    /// How many wait.
+    /// Returns the number of waiters.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -121,7 +121,7 @@ impl Waits {
         self.waiting.contains_key(&owner)
     }
 
-    /// The request of `owner`.
+    /// Returns the request of `owner`.
     pub(super) fn waiter(&self, owner: Owner) -> Option<&Waiter> {
         let (place, turn) = self.waiting.get(&owner)?;
         let queue = self.queues.get(place)?;
@@ -129,13 +129,13 @@ impl Waits {
         queue.get(at)
     }
 
-    /// Notes that `owner` has got something for which it waits at `place`.
+    /// Records that `owner` now holds a lock on the object at `place`, which it waits for.
     pub(super) fn note_upgrade(&mut self, owner: Owner, place: QueueKey) {
         let queue = self.queues.get_mut(&place).into_iter().flatten();
         queue.filter(|waiter| waiter.owner == owner).for_each(|waiter| waiter.upgrades = true);
     }
 
-    /// Takes the request of `owner` off its queue.
+    /// Removes the request of `owner` from its queue.
     pub(super) fn remove(&mut self, owner: Owner) -> Option<Waiter> {
         let (place, turn) = self.waiting.remove(&owner)?;
         let queue = self.queues.get_mut(&place)?;
@@ -147,9 +147,9 @@ impl Waits {
         waiter
     }
 
-    /// Whether a waiter before `turn` for the record itself keeps `owner` from it, which has it in
-    /// `own` mode. One that waits for `owner` does not, as it would wait on anyway (as InnoDB since
-    /// MDEV-34877).
+    /// Returns whether a waiter before `turn` for the record itself keeps `owner`, which holds the
+    /// record in `own` mode, from it. A waiter that waits for `owner` does not, because it would
+    /// wait in any case (as in InnoDB since MDEV-34877).
     pub(super) fn keeps_from_record(
         &self,
         (place, turn): (QueueKey, u64),
@@ -159,7 +159,8 @@ impl Waits {
         self.before_in_record(place, turn, owner, own, mode).next().is_some()
     }
 
-    /// Those waiters, in the order of turns.
+    /// Returns the waiters that keep `owner` from the record, like
+    /// [`keeps_from_record`](Self::keeps_from_record), in the order of turns.
     pub(super) fn before_in_record(
         &self,
         place: QueueKey,
@@ -180,9 +181,9 @@ impl Waits {
         )
     }
 
-    /// Those who wait since before `turn` for a range with records in which the key lies that
-    /// `owner` wants to insert. A waiter for that very key, because `owner` has it in `own` mode,
-    /// does not count: it would wait on anyway, and will look again.
+    /// Returns the waiters from before `turn` for a range with records that contains the key that
+    /// `owner` wants to insert. A waiter for that very key that waits because `owner` holds it in
+    /// `own` mode does not count: it would wait in any case, and will read again.
     pub(super) fn next_keys_around<'a>(
         &'a self,
         insert: &'a RowRequest,
@@ -201,8 +202,8 @@ impl Waits {
         })
     }
 
-    /// The waiters before `turn` that keep `owner`, which has the modes in `own`, from the lock of
-    /// a table.
+    /// Returns the waiters before `turn` that keep `owner`, which holds the modes in `own`, from
+    /// the table lock.
     pub(super) fn before_in_table(
         &self,
         (table, turn): (TableId, u64),

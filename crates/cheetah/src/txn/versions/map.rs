@@ -1,22 +1,25 @@
-//! The map from transaction numbers to outcomes: 8 bytes for each transaction that some snapshot
-//! may still be undecided about, or much less where the ends of many are the same to all snapshots.
+//! The map from transaction IDs to outcomes: 8 bytes for each transaction that some snapshot may
+//! still be undecided about, or much less if the ends of many transactions look the same to all
+//! snapshots.
 //!
 //! Invariants
-//!   I1  A number changes once, from active to an end; only a startup makes a frozen one active.
-//!   I2  All numbers of a missing chunk before the newest are frozen. A chunk goes when all of its
-//!       transactions have ended at or before the horizon (H8), also while older ones are active:
-//!       one forgotten transaction does not keep the map.
-//!   I3  The newest chunk stays. A number behind it has not been given out: active. No number is
-//!       given out before all shards show its chunk.
-//!   I4  A chunk whose transactions have all ended, with no open snapshot between the first of
-//!       these ends and the last, is *alike*: nobody can tell one end from another, so all count as
-//!       the last one. No snapshot comes between them later. So an old snapshot keeps a few bytes
-//!       for thousands of transactions that have ended after it.
-//!   I5  A horizon that was given out may lie between the ends of an alike chunk. Then everybody
-//!       sees the whole chunk: no snapshot is older than that horizon, and none is between the
-//!       ends.
-//! Every thread looks through one of several shards, so that readers on many cores do not write to
-//! one cache line. A shard is locked exclusively once for each chunk that comes or goes.
+//!   I1  An outcome changes once, from active to an end; only a startup makes a frozen transaction
+//!       active.
+//!   I2  All transactions of a missing chunk before the newest are frozen. A chunk is dropped when
+//!       all of its transactions have ended at or before the horizon (H8), even while older
+//!       transactions are active: one forgotten transaction does not keep the map.
+//!   I3  The newest chunk is kept. An ID after it has not been assigned yet: its transaction is
+//!       active. No ID is assigned before all shards show its chunk.
+//!   I4  A chunk is *alike* if all its transactions have ended and no open snapshot is between the
+//!       first and the last of the ends: no snapshot can distinguish the ends, so all count as the
+//!       last one. No later snapshot is between them either. So an old snapshot keeps only a few
+//!       bytes for thousands of transactions that ended after it.
+//!   I5  A horizon that was returned earlier may be between the ends of an alike chunk. Then every
+//!       snapshot sees the whole chunk: no snapshot is older than that horizon, and none is between
+//!       the ends.
+//!
+//! Every thread reads through one of several shards, so that readers on many cores do not write to
+//! one cache line. A shard is locked exclusively once for each chunk that is added or dropped.
 //! `map_model_tests.rs` compiles this file again over loom.
 
 use super::number::Number;
@@ -30,7 +33,7 @@ use std::sync::Arc;
 pub enum Outcome {
     /// Its changes count from its stamp on.
     Committed,
-    /// Its changes have been rolled back before its stamp was published.
+    /// Its changes were rolled back before its stamp was published.
     Aborted,
 }
 
@@ -39,11 +42,11 @@ pub enum Outcome {
 pub enum State {
     /// It has not ended.
     Active,
-    /// It has been committed, with this stamp.
+    /// It was committed, with this stamp.
     Committed(u64),
-    /// It has been rolled back, with this stamp.
+    /// It was rolled back, with this stamp.
     Aborted(u64),
-    /// It has ended, and all live and future snapshots see that.
+    /// It has ended, and all live and future snapshots see its end.
     Frozen,
 }
 
@@ -72,7 +75,7 @@ fn state_of(word: u64) -> State {
 }
 
 impl State {
-    /// Whether the transaction has ended at or before `stamp`.
+    /// Returns whether the transaction has ended at or before `stamp`.
     pub fn has_ended_at(self, stamp: u64) -> bool {
         match self {
             State::Active => false,
@@ -81,7 +84,7 @@ impl State {
         }
     }
 
-    /// Whether a snapshot at `stamp` sees what the transaction did.
+    /// Returns whether a snapshot at `stamp` sees the transaction's changes.
     pub fn is_seen_at(self, stamp: u64) -> bool {
         !matches!(self, State::Aborted(_)) && self.has_ended_at(stamp)
     }
@@ -91,21 +94,21 @@ impl State {
 #[derive(Debug)]
 enum Words<N> {
     Each(Box<[N]>),
-    /// All have ended with the chunk's newest stamp, as far as anybody can tell (I4); these have
-    /// been rolled back.
+    /// All have ended at the chunk's newest stamp, as far as any snapshot can tell (I4). `aborted`
+    /// lists those that were rolled back.
     Alike {
         aborted: Box<[u16]>,
         oldest_stamp: u64,
     },
 }
 
-/// The outcomes of consecutive transactions. One thread at a time writes: the one that holds the
-/// mutex of the commits, or the one that opens the database.
+/// The outcomes of consecutive transactions. Only one thread at a time writes: the one that holds
+/// the mutex of the commits, or the one that opens the database.
 #[derive(Debug)]
 pub(super) struct Chunk<N = AtomicU64> {
     no: u64,
     words: Words<N>,
-    /// How many have not ended.
+    /// The number of transactions that have not ended.
     active_count: N,
     /// The largest stamp.
     newest_stamp: N,
@@ -160,7 +163,7 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// As [`Map::is_committed_for_all`], of a transaction of this chunk.
+    /// Like [`Map::is_committed_for_all`], for a transaction of this chunk.
     fn is_committed_for_all(&self, txn: u64, horizon: u64) -> bool {
         match (self.state(txn), &self.words) {
             (State::Frozen, _) => true,
@@ -174,8 +177,9 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// The chunk as one whose ends nobody can tell apart, if it is one: `live` has the stamps of
-    /// all open snapshots, in order, and behind them one that all others see (I4).
+    /// Returns the chunk as an alike one if no snapshot can distinguish its ends. `live` has the
+    /// stamps of all open snapshots, sorted, and after them a stamp that all other snapshots see
+    /// (I4).
     fn alike(&self, live: &[u64]) -> Option<Self> {
         let Words::Each(words) = &self.words else { return None };
         if self.active_count.get() != 0 {
@@ -213,7 +217,7 @@ impl<N: Number> Chunk<N> {
         self.set_word(txn, word_of(outcome, stamp));
     }
 
-    /// Makes an active transaction one that counts as ended before all snapshots.
+    /// Marks an active transaction as ended before all snapshots.
     fn freeze_txn(&self, txn: u64) {
         self.set_word(txn, FROZEN);
     }
@@ -235,16 +239,17 @@ impl<N: Number> Chunk<N> {
         }
     }
 
-    /// Whether all have ended at or before `horizon`.
+    /// Returns whether all transactions have ended at or before `horizon`.
     pub(super) fn has_ended_by(&self, horizon: u64) -> bool {
-        // In this order: a reader that sees that the last one has ended sees its stamp.
+        // In this order: a reader that sees that the last transaction has ended also sees its
+        // stamp.
         let have_all_ended = self.active_count.get() == 0;
         let is_seen_by_all = self.newest_stamp.get() <= horizon;
         have_all_ended && (is_seen_by_all || planted::is_on("versions: forget what a snapshot may ask for"))
     }
 }
 
-/// The chunks that are there, by their numbers.
+/// The existing chunks, in order of number.
 type Directory = Arc<Vec<Arc<Chunk>>>;
 
 fn chunk_no(txn: u64) -> u64 {
@@ -268,29 +273,29 @@ fn newest_no(directory: &[Arc<Chunk>]) -> u64 {
 #[derive(Debug)]
 struct Shard(RwLock<Directory>);
 
-/// How far the map has been looked through for what can go.
+/// How far the map has been swept.
 #[derive(Debug)]
 struct Swept {
-    /// All transactions before it have ended at or before a horizon.
+    /// All transactions below this ID have ended at or before a horizon.
     below: u64,
-    /// The newest chunk when chunks were dropped last.
+    /// The newest chunk when chunks were last dropped.
     newest_no: u64,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Map {
     shards: Box<[Shard]>,
     directory: Mutex<Directory>,
-    /// Number of the newest chunk that all shards show (I3).
+    /// The number of the newest chunk that all shards show (I3).
     shown_no: AtomicU64,
     swept: Mutex<Swept>,
-    /// As in `swept`, to be read by everybody.
+    /// A copy of `swept.below` that is read without the mutex.
     below: AtomicU64,
 }
 
 impl Map {
-    /// A map in which everything before `next` is frozen.
+    /// Creates a map in which everything before `next` is frozen.
     pub(super) fn new(next: u64) -> Self {
         let chunk = Chunk::active(chunk_no(next));
         (chunk.first()..next).for_each(|txn| chunk.freeze_txn(txn));
@@ -305,19 +310,19 @@ impl Map {
         }
     }
 
-    /// The state of a transaction.
+    /// Returns the state of a transaction.
     pub(super) fn state(&self, txn: TxnId) -> State {
         self.ask(txn, State::Frozen, State::Active, |chunk| chunk.state(txn.0))
     }
 
-    /// Whether a transaction was committed and every snapshot sees it. `horizon`: one that was
-    /// given out; the answer may be that of a later one (I5). A frozen transaction counts as
-    /// committed.
+    /// Returns whether a transaction was committed and every snapshot sees it. `horizon` must have
+    /// been returned earlier; the answer may be that for a later horizon (I5). A frozen transaction
+    /// counts as committed.
     pub(super) fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
         self.ask(txn, true, false, |chunk| chunk.is_committed_for_all(txn.0, horizon))
     }
 
-    /// The answer of `known` for the chunk of a transaction; without a chunk all are `frozen`, or
+    /// Returns the answer of `known` for the chunk of a transaction; without a chunk, `frozen` or
     /// `active`.
     fn ask<R>(&self, txn: TxnId, frozen: R, active: R, known: impl FnOnce(&Chunk) -> R) -> R {
         if txn.0 < self.visible_below() {
@@ -332,25 +337,26 @@ impl Map {
         }
     }
 
-    /// All smaller numbers are frozen.
+    /// All transactions with smaller IDs are frozen.
     pub(super) fn visible_below(&self) -> u64 {
         self.below.load(Ordering::Acquire)
     }
 
-    /// Bytes that the map occupies.
+    /// Returns the bytes that the map occupies.
     pub(super) fn bytes(&self) -> usize {
         let directory = Arc::clone(&self.directory.lock());
         directory.iter().map(|chunk| chunk.bytes()).sum()
     }
 
-    /// Sees to it that the chunk of `txn`, a number that nobody knows yet, is there.
+    /// Adds the chunk of `txn`, an ID that no other thread knows yet, if it is missing.
     pub(super) fn extend_to(&self, txn: u64) {
         let no = chunk_no(txn);
         if no <= self.shown_no.load(Ordering::Acquire) {
             return;
         }
         let mut directory = self.directory.lock();
-        // All between, as a missing one is frozen: its numbers have been given out as well.
+        // Adds all chunks in between, too: their IDs have also been assigned, and a missing chunk
+        // means frozen.
         let missing = newest_no(&directory) + 1..=no;
         if !missing.is_empty() {
             let mut grown = directory.to_vec();
@@ -366,7 +372,7 @@ impl Map {
         chunk.end_txn(txn.0, outcome, stamp);
     }
 
-    /// Makes a frozen transaction before the newest chunk's end active; at a startup.
+    /// Makes a frozen transaction before the newest chunk's end active, at a startup.
     pub(super) fn revive(&self, txn: u64) {
         let no = chunk_no(txn);
         let mut directory = self.directory.lock();
@@ -382,8 +388,7 @@ impl Map {
         self.below.store(swept.below, Ordering::Release);
     }
 
-    /// Makes the numbers from `next` on frozen, and `txn`, which is behind them, active; at a
-    /// startup.
+    /// Makes the IDs from `next` up to `txn` (exclusive) frozen, and `txn` active, at a startup.
     pub(super) fn skip_to(&self, next: u64, txn: u64) {
         self.extend_to(next);
         let mut directory = self.directory.lock();
@@ -398,10 +403,10 @@ impl Map {
         }
     }
 
-    /// Looks for what has ended at or before `horizon`, drops chunks that are frozen as a whole,
-    /// and returns [`visible_below`](Self::visible_below), at most `next`. Each number is looked at
-    /// once; a thread that comes while another one looks gets the older answer. `live` tells the
-    /// stamps of open snapshots, as for [`Chunk::alike`].
+    /// Finds the transactions that have ended at or before `horizon`, drops chunks that are
+    /// completely frozen, and returns [`visible_below`](Self::visible_below), at most `next`. Each
+    /// ID is checked once. If another thread is sweeping, returns the older answer. `live` returns
+    /// the stamps of open snapshots, as for [`Chunk::alike`].
     pub(super) fn sweep(&self, next: u64, horizon: u64, live: impl FnOnce() -> Vec<u64>) -> u64 {
         let Some(mut swept) = self.swept.try_lock() else { return self.visible_below() };
         let directory = Arc::clone(&self.directory.lock());
@@ -417,7 +422,7 @@ impl Map {
         below
     }
 
-    /// Drops chunks that are frozen as a whole, and makes those alike that have become so.
+    /// Drops chunks that are completely frozen, and converts chunks that have become alike.
     fn drop_ended(&self, horizon: u64, live: &[u64]) {
         let mut directory = self.directory.lock();
         let newest_no = newest_no(&directory);
@@ -452,8 +457,8 @@ impl Map {
     }
 }
 
-/// The first number from `from` on, before `next`, that is not frozen at `horizon`; `next` if all
-/// are.
+/// Returns the first ID from `from` on, before `next`, that is not frozen at `horizon`; `next` if
+/// all are frozen.
 fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) -> u64 {
     let mut at = from;
     let passed = directory.partition_point(|chunk| chunk.end() <= from);
@@ -471,6 +476,6 @@ fn frozen_below(directory: &[Arc<Chunk>], from: u64, next: u64, horizon: u64) ->
             break;
         }
     }
-    // Somebody with a newer `next` may have come further.
+    // Another thread with a newer `next` may have got further.
     at.min(next).max(from)
 }

@@ -1,5 +1,5 @@
-//! The map of outcomes as a whole by the model checker, with chunks of two transactions and two
-//! shards: chunks come while numbers are given out, and go while a snapshot may ask.
+//! The complete map of outcomes under the model checker, with chunks of two transactions and two
+//! shards: chunks are added while IDs are assigned, and dropped while a snapshot may read them.
 
 use super::number;
 use super::snapshots::{published_before_slots, register, CLOSED};
@@ -9,7 +9,7 @@ use number::Number;
 use std::sync::Arc;
 use sync::{check, finds, AtomicU64, Mutex, Ordering};
 
-/// In place of the engine's.
+/// Replaces the engine's module.
 mod shards {
     use std::cell::Cell;
 
@@ -43,7 +43,7 @@ use map::{Map, Outcome, State};
 struct World {
     map: Map,
     next_txn: AtomicU64,
-    /// The number that a record names; 0 for none.
+    /// The ID that a record contains; 0 for none.
     record: AtomicU64,
     /// The next stamp.
     commits: Mutex<u64>,
@@ -52,7 +52,7 @@ struct World {
 }
 
 impl World {
-    /// Transaction 1 is active, and alone in its chunk with a frozen one.
+    /// Transaction 1 is active, in a chunk with a frozen transaction.
     fn new() -> Arc<Self> {
         Arc::new(Self {
             map: Map::new(1),
@@ -79,8 +79,8 @@ impl World {
     }
 }
 
-/// Two transactions of a chunk that is not there yet start and end, while somebody looks at what
-/// they write.
+/// Two transactions of a chunk that does not exist yet start and end, while another thread looks at
+/// what they write.
 fn start_beside_each_other() {
     let world = World::new();
     let writers = [0, 1].map(|shard_no| {
@@ -108,8 +108,8 @@ fn the_model_finds_a_number_that_is_given_out_too_early() {
     assert!(finds("versions: give numbers out before all shards show them", start_beside_each_other));
 }
 
-/// A transaction is rolled back, and its chunk is to go, while a snapshot is opened and asks for
-/// it.
+/// A transaction is rolled back, and its chunk is about to be dropped, while a snapshot is opened
+/// and looks it up.
 fn ask_beside_an_end() {
     let world = World::new();
     world.map.extend_to(2);
@@ -119,7 +119,7 @@ fn ask_beside_an_end() {
         shards::use_shard(1);
         let stamp = register(&reads.published, &reads.slot);
         let state = reads.map.state(TxnId(1));
-        // A snapshot that sees the end does not meet what was rolled back before it.
+        // A snapshot that sees the end does not meet records that were rolled back before it.
         assert!(
             stamp >= 1 || state == State::Active || state == State::Aborted(1),
             "H8: {state:?} at {stamp}"

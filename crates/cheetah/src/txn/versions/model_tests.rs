@@ -1,4 +1,4 @@
-//! All orders in which the steps of a reader, of a purger and of a commit can happen, with all that
+//! All orders in which the steps of a reader, of a purger and of a commit can happen, within what
 //! the memory model allows.
 
 use super::map::{Chunk, ACTIVE};
@@ -27,10 +27,10 @@ impl Number for AtomicU64 {
     }
 }
 
-/// How often a thread is interrupted where it could go on; more takes minutes.
+/// The maximum number of times that a thread is preempted; more takes minutes.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// One without the fence.
+/// A number without the fence.
 struct NotQuarantined(AtomicU64);
 
 impl Number for NotQuarantined {
@@ -49,7 +49,7 @@ impl Number for NotQuarantined {
     fn fence() {}
 }
 
-/// One that is written and read without any order.
+/// A number that is written and read without memory ordering.
 struct Relaxed(AtomicU64);
 
 impl Number for Relaxed {
@@ -84,7 +84,7 @@ impl<N: Number> Shared<N> {
     }
 }
 
-/// A snapshot is opened while a stamp is published and the horizon is looked for.
+/// A snapshot is opened while a stamp is published and the horizon is computed.
 fn open_beside_a_purger<N: Number + Send + Sync + 'static>() {
     loom::model(|| {
         let shared = Shared::<N>::new(1);
@@ -115,7 +115,8 @@ fn h7_the_model_finds_that_the_fence_is_missing() {
     assert!(std::panic::catch_unwind(open_beside_a_purger::<NotQuarantined>).is_err());
 }
 
-/// A transaction ends while a snapshot is opened and somebody looks whether the chunk can go.
+/// A transaction ends while a snapshot is opened and another thread checks whether the chunk can be
+/// dropped.
 fn look_beside_an_end<N: Number + Send + Sync + 'static>() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(PREEMPTIONS_MAX);

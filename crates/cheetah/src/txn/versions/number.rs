@@ -1,16 +1,16 @@
-//! Shared numbers, so that the model checker can put its own in their place.
+//! Shared numbers, so that the model checker can replace them with its own.
 
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// A number that several threads read, and one at a time writes.
+/// A number that several threads read, and only one thread at a time writes.
 pub(super) trait Number {
-    /// A number.
+    /// Creates a number.
     fn new(value: u64) -> Self;
-    /// Reads it; writes made before the value was written are seen too.
+    /// Reads the number; writes made before the value was written are also visible.
     fn get(&self) -> u64;
-    /// Writes it.
+    /// Writes the number.
     fn set(&self, value: u64);
-    /// All threads agree on the order of all fences.
+    /// A fence; all threads agree on the order of all fences.
     fn fence();
 }
 

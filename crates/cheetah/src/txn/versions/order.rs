@@ -1,4 +1,4 @@
-//! The order in which transactions end, and the end of the memory of them.
+//! The order in which transactions end, and when their outcomes are forgotten.
 
 use super::map::{Map, Outcome, State};
 use super::number::Number;
@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The outcomes of transactions, their order, and the snapshots that look at them; see the module.
+/// The outcomes of transactions, their order, and the snapshots that read them; see the module
+/// documentation.
 #[derive(Debug)]
 pub struct Versions(pub(super) Arc<Shared>);
 
@@ -23,14 +24,14 @@ pub(super) struct Shared {
     commits: Mutex<u64>,
 }
 
-/// A number alone in its cache line.
+/// A number that has a cache line of its own.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Line(pub(super) AtomicU64);
 
 impl Versions {
-    /// Where an epoch left off: all transactions before `next_txn` have ended, except those that
-    /// are [adopted](Self::adopt), and stamps go on at `next_stamp`.
+    /// Continues where an epoch ended: all transactions before `next_txn` have ended, except those
+    /// that are [adopted](Self::adopt), and stamps continue at `next_stamp`.
     pub fn new(next_txn: TxnId, next_stamp: u64) -> Self {
         let (next_txn, next_stamp) = (next_txn.0.max(1), next_stamp.max(1));
         Self(Arc::new(Shared {
@@ -42,17 +43,17 @@ impl Versions {
         }))
     }
 
-    /// Starts a transaction and returns its number.
+    /// Starts a transaction and returns its ID.
     pub fn start(&self) -> TxnId {
         let txn = self.0.next_txn.0.fetch_add(1, Ordering::Relaxed);
         self.0.map.extend_to(txn);
         TxnId(txn)
     }
 
-    /// Makes `txn` active: an epoch lists it, or redo meets it in the log. Numbers go on behind it,
-    /// and those that were passed over count as ended. Whether it did so until now: then what was
-    /// known of [versions to forget](Self::visible_below) holds no longer. Only while the database
-    /// is being opened: by one thread, without readers.
+    /// Makes `txn` active, because an epoch lists it, or redo finds it in the log. The next ID is
+    /// then after `txn`, and skipped IDs count as ended. Returns whether `txn` counted as ended
+    /// until now: then earlier results of [`visible_below`](Self::visible_below) no longer hold.
+    /// Only while the database is being opened: by one thread, without readers.
     pub fn adopt(&self, txn: TxnId) -> bool {
         let next = self.0.next_txn.0.load(Ordering::Relaxed);
         if txn.0 >= next {
@@ -67,11 +68,11 @@ impl Versions {
         has_ended
     }
 
-    /// Ends a transaction: takes the next stamp, has `publish` do what goes with it (log record,
-    /// counts), notes the outcome, and publishes the stamp. One at a time, so `publish` must be
-    /// short, and may wait for nobody who waits for this. It does I/O only where a mini-transaction
-    /// must: for a full buffer of the log, or a page that the ended epoch needs. After an error of
-    /// `publish` nothing is published; the caller stops the engine.
+    /// Ends a transaction: takes the next stamp, has `publish` do what belongs to it (log record,
+    /// counts), sets the outcome, and publishes the stamp. Only one transaction at a time ends, so
+    /// `publish` must be short, and must not wait for a thread that waits for this. It does I/O
+    /// only where a mini-transaction must: for a full log buffer, or a page that the ended epoch
+    /// needs. After an error of `publish` nothing is published; the caller stops the engine.
     pub fn finish<R>(
         &self,
         txn: TxnId,
@@ -89,14 +90,14 @@ impl Versions {
         Ok(done)
     }
 
-    /// As [`finish`](Self::finish) when redo meets the end of a transaction, with its stamp.
+    /// Like [`finish`](Self::finish), for redo, with the stamp in the log.
     pub fn finish_at(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
         let mut next_stamp = self.0.commits.lock();
         *next_stamp = (*next_stamp).max(stamp + 1);
         self.end(txn, outcome, stamp);
     }
 
-    /// The outcome before the stamp (I1).
+    /// Sets the outcome before the stamp is published (I1).
     fn end(&self, txn: TxnId, outcome: Outcome, stamp: u64) {
         self.0.map.end(txn, outcome, stamp);
         let published = &self.0.published.0;
@@ -104,15 +105,14 @@ impl Versions {
         published.set((stamp - late).max(published.get()));
     }
 
-    /// Notes a stamp that redo meets: later ones are larger.
+    /// Records a stamp that redo finds: later stamps are larger.
     pub fn note_stamp(&self, stamp: u64) {
         let mut next_stamp = self.0.commits.lock();
         *next_stamp = (*next_stamp).max(stamp + 1);
         self.0.published.0.set(*next_stamp - 1);
     }
 
-    /// Takes a stamp that no transaction has, for a change that snapshots from before must not look
-    /// at.
+    /// Takes a stamp that no transaction has, for a change that older snapshots must not see.
     pub fn take_stamp(&self) -> u64 {
         let mut next_stamp = self.0.commits.lock();
         let stamp = *next_stamp;
@@ -121,20 +121,20 @@ impl Versions {
         stamp
     }
 
-    /// The state of a transaction. A number that has not been given out counts as active.
+    /// Returns the state of a transaction. An ID that has not been assigned counts as active.
     pub fn state(&self, txn: TxnId) -> State {
         self.0.map.state(txn)
     }
 
-    /// Whether `txn` was committed and all live and future snapshots see it. `horizon`: one that
-    /// was [given out](Self::horizon); the answer may be that of a later one. A frozen transaction
-    /// counts as committed: nothing is left of it if it was rolled back.
+    /// Returns whether `txn` was committed and all live and future snapshots see it. `horizon` must
+    /// have been [returned](Self::horizon) earlier; the answer may be that for a later horizon. A
+    /// frozen transaction counts as committed: if it was rolled back, none of its changes exist.
     pub fn is_committed_for_all(&self, txn: TxnId, horizon: u64) -> bool {
         self.0.map.is_committed_for_all(txn, horizon)
     }
 
-    /// Whether `txn` has ended for everybody: a snapshot that is opened from now on knows it. For a
-    /// moment an outcome is there before that, as it comes before its stamp (I2).
+    /// Returns whether `txn` has ended for every snapshot that is opened from now on. For a moment
+    /// the outcome is set before that, because it is set before its stamp is published (I2).
     pub fn has_ended(&self, txn: TxnId) -> bool {
         let state = self.state(txn);
         if planted::is_on("versions: take an outcome for published") {
@@ -143,27 +143,27 @@ impl Versions {
         state.has_ended_at(self.published())
     }
 
-    /// The last published stamp: a snapshot opened now has it.
+    /// Returns the last published stamp, which a snapshot opened now has.
     pub fn published(&self) -> u64 {
         self.0.published.0.get()
     }
 
-    /// A stamp that all live snapshots and all future ones see. Looks at every reader's slot.
+    /// Returns a stamp that all live and all future snapshots see. Visits every reader's slot.
     pub fn horizon(&self) -> u64 {
         let mut horizon = published_before_slots(&self.0.published.0);
         self.0.snapshots.for_each(|stamp, _| horizon = horizon.min(stamp));
         horizon
     }
 
-    /// Puts the stamps of all live snapshots into `stamps`, in order, each once, and behind them
-    /// the last published one, which is seen by every snapshot that is not among them.
+    /// Sets `stamps` to the stamps of all live snapshots, sorted and without duplicates, followed
+    /// by the last published stamp, which every other snapshot sees.
     pub fn live_stamps(&self, stamps: &mut Vec<u64>) {
         self.live_and_watched(stamps);
     }
 
-    /// As [`live_stamps`](Self::live_stamps). Returns the stamp behind which somebody
-    /// [watches](Reader::watch): that of the oldest snapshot whose reader does, or the last
-    /// published one.
+    /// Like [`live_stamps`](Self::live_stamps). Returns the stamp after which a reader
+    /// [watches](Reader::watch): that of the oldest snapshot whose reader watches, or the last
+    /// published stamp.
     pub fn live_and_watched(&self, stamps: &mut Vec<u64>) -> u64 {
         stamps.clear();
         let published = published_before_slots(&self.0.published.0);
@@ -174,7 +174,7 @@ impl Versions {
                 unwatched = unwatched.min(stamp);
             }
         });
-        // A snapshot opened meanwhile may be newer; it sees the stamp that was published before.
+        // A snapshot opened meanwhile may be newer; it sees the stamp that was published before it.
         stamps.retain(|&stamp| stamp < published);
         stamps.push(published);
         stamps.sort_unstable();
@@ -182,8 +182,8 @@ impl Versions {
         unwatched
     }
 
-    /// All smaller transactions have ended at or before the [horizon](Self::horizon): their
-    /// versions count as frozen. Frees what the map has of them; to be called now and then.
+    /// All transactions with smaller IDs have ended at or before the [horizon](Self::horizon):
+    /// their versions count as frozen. Frees their entries in the map; to be called now and then.
     pub fn visible_below(&self) -> TxnId {
         let next = self.0.next_txn.0.load(Ordering::Acquire);
         let live = || {
@@ -194,22 +194,22 @@ impl Versions {
         TxnId(self.0.map.sweep(next, self.horizon(), live))
     }
 
-    /// The number of the next transaction; for the epoch switch.
+    /// Returns the ID of the next transaction; for the epoch switch.
     pub fn next_txn(&self) -> TxnId {
         TxnId(self.0.next_txn.0.load(Ordering::Acquire))
     }
 
-    /// The next stamp; for the epoch switch, when nothing ends.
+    /// Returns the next stamp; for the epoch switch, when no transaction ends.
     pub fn next_stamp(&self) -> u64 {
         *self.0.commits.lock()
     }
 
-    /// Bytes that the outcomes occupy.
+    /// Returns the bytes that the outcomes occupy.
     pub fn bytes(&self) -> usize {
         self.0.map.bytes()
     }
 
-    /// A new reader.
+    /// Creates a reader.
     pub fn reader(&self) -> Reader {
         Reader::new(Arc::clone(&self.0))
     }

@@ -1,4 +1,4 @@
-//! A reader: at most one open snapshot, and its answers.
+//! A reader: at most one open snapshot, and its answers about transactions.
 
 use super::map::State;
 use super::number::Number;
@@ -8,16 +8,16 @@ use crate::base::{planted, reach, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// A reader at snapshots, one after the other; kept for as long as possible, as it has a slot of
-/// its own. The answers are those about records that were copied while the snapshot was open.
+/// Reads at one snapshot after the other. Kept as long as possible, because it has a slot of its
+/// own. The answers are about records that were copied while the snapshot was open.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
     slot: SnapshotSlot,
-    /// All smaller transactions were frozen when the snapshot was opened.
+    /// All transactions with smaller IDs were frozen when the snapshot was opened.
     visible_below: AtomicU64,
-    /// The last transaction that had to be looked up, with the answers: neighbours in a leaf are
-    /// often of one.
+    /// The last transaction that had to be looked up, with the answers: neighbouring records in a
+    /// leaf often have the same writer.
     last: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ impl Reader {
         Self { shared, slot, visible_below: AtomicU64::new(0), last: AtomicU64::new(0) }
     }
 
-    /// Opens a snapshot in place of the one that may be open, and returns its stamp.
+    /// Opens a snapshot, replacing the one that may be open, and returns its stamp.
     pub fn open(&self) -> u64 {
         let stamp = register(&self.shared.published.0, &self.slot.slot.stamp);
         self.visible_below.store(self.shared.map.visible_below(), Relaxed);
@@ -44,9 +44,9 @@ impl Reader {
         stamp
     }
 
-    /// Sets whether it is to be found out later that a row has been changed after the snapshot,
-    /// also one that the snapshot never sees: so the marks of rows that were deleted after it stay.
-    /// To be called while no snapshot is open.
+    /// Sets whether the reader must later be able to detect that a row changed after the snapshot,
+    /// even a row that the snapshot never sees: then delete marks of rows that were deleted after
+    /// it are kept. To be called while no snapshot is open.
     pub fn watch(&self, watches: bool) {
         self.slot.slot.watches.store(watches, Relaxed);
     }
@@ -56,21 +56,21 @@ impl Reader {
         self.slot.slot.stamp.set(CLOSED);
     }
 
-    /// The stamp of the snapshot that is open.
+    /// Returns the stamp of the open snapshot.
     pub fn read_stamp(&self) -> Option<u64> {
         let stamp = self.slot.slot.stamp.load(Relaxed);
         (stamp != CLOSED).then_some(stamp)
     }
 
-    /// Whether what `txn` did is seen: it is the reader's own transaction, or committed at or
-    /// before the snapshot.
+    /// Returns whether the changes of `txn` are visible: it is the reader's own transaction, or was
+    /// committed at or before the snapshot.
     #[inline]
     pub fn sees(&self, txn: TxnId, own: Option<TxnId>) -> bool {
         txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & SEES != 0
     }
 
-    /// Whether `txn` is the reader's own transaction or had ended when the snapshot was opened, in
-    /// whatever way.
+    /// Returns whether `txn` is the reader's own transaction, or had ended in any way when the
+    /// snapshot was opened.
     #[inline]
     pub fn is_decided(&self, txn: TxnId, own: Option<TxnId>) -> bool {
         txn.0 < self.visible_below.load(Relaxed) || is_own(txn, own) || self.answer(txn) & DECIDED != 0
@@ -101,7 +101,7 @@ fn is_own(txn: TxnId, own: Option<TxnId>) -> bool {
     own == Some(txn) && !planted::is_on("visible: forget the own transaction")
 }
 
-/// Whether a planted bug has the reader see what it must not.
+/// Returns whether a planted bug makes the reader see what it must not see.
 fn is_planted(state: State) -> bool {
     match state {
         State::Active => planted::is_on("visible: see open transactions"),
@@ -110,7 +110,7 @@ fn is_planted(state: State) -> bool {
     }
 }
 
-/// The stamp up to which a reader sees, one too far or not far enough when that is planted.
+/// Returns the stamp up to which a reader sees; planted bugs make it one too large or too small.
 fn planted_stamp(stamp: u64) -> u64 {
     let more = u64::from(planted::is_on("snapshot: see one commit too many"));
     let less = u64::from(planted::is_on("snapshot: see one commit too few"));

@@ -1,15 +1,15 @@
-//! Through which shard of the map, and to which list of snapshots, a thread goes.
+//! Selects the shard of the map, and the list of snapshots, that a thread uses.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Transactions in a chunk of the map: 32 KiB.
+/// The number of transactions in a chunk of the map: 32 KiB.
 pub(super) const CHUNK_TXNS: u64 = 4096;
 
-/// Shards of the map; more than cores that are likely to look at the same moment.
+/// The number of shards of the map; more than the number of cores that are likely to read at once.
 pub(super) const SHARDS_COUNT: usize = 64;
 
-/// The shard of this thread.
+/// Returns the shard of this thread.
 pub(super) fn shard_no() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

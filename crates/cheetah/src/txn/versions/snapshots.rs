@@ -1,13 +1,13 @@
-//! The snapshots that are open: which stamps somebody still reads at.
+//! The open snapshots, that is, the stamps at which readers still read.
 //!
 //! Invariants
-//!   H7  Opening a snapshot writes its stamp to its slot and then looks again whether it is still
-//!       the last published one; looking for the oldest reads the last published one first, and
-//!       then the slots. With a fence between the two steps of both, one of them sees the other:
-//!       either the slot is counted, or its stamp is not older than what was published.
-//! Slots are given to readers and used again; each shard has its own list, so that readers that
-//! come and go on many cores do not meet.
-//! Locks     one shard's list, for a moment.
+//!   H7  Opening a snapshot writes its stamp to its slot and then checks whether it is still the
+//!       last published one. The search for the oldest snapshot first reads the last published
+//!       stamp, and then the slots. With a fence between the two steps of both, one of them sees
+//!       the other: either the slot is counted, or its stamp is not older than the published one.
+//! Slots are reused by later readers. Each shard has a list of its own, so that readers on many
+//! cores do not contend.
+//! Locks     one shard's list, briefly.
 
 use super::number::Number;
 use super::shards::{shard_no, SHARDS_COUNT};
@@ -33,20 +33,20 @@ pub(super) fn register<N: Number>(published: &N, slot: &N) -> u64 {
     }
 }
 
-/// The last published stamp, to be read before the slots are (H7).
+/// Returns the last published stamp, which must be read before the slots (H7).
 pub(super) fn published_before_slots<N: Number>(published: &N) -> u64 {
     let stamp = published.get();
     N::fence();
     stamp
 }
 
-/// One reader's snapshot, alone in its cache line.
+/// One reader's snapshot, in a cache line of its own.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) stamp: AtomicU64,
     /// Whether the reader watches for changes after its snapshot. Set while no snapshot is open: a
-    /// thread that reads the stamp of one reads the value set before.
+    /// thread that reads the stamp of an open snapshot sees the value set before.
     pub(super) watches: AtomicBool,
 }
 
@@ -56,14 +56,14 @@ struct Slots {
     free: Vec<Arc<Slot>>,
 }
 
-/// A slot, and the shard that it goes back to.
+/// A slot, and the shard to which it is returned.
 #[derive(Debug)]
 pub(super) struct SnapshotSlot {
     pub(super) slot: Arc<Slot>,
     shard_no: usize,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct Snapshots {
     shards: Box<[Mutex<Slots>]>,
@@ -74,7 +74,7 @@ impl Snapshots {
         Self { shards: (0..SHARDS_COUNT).map(|_| Mutex::default()).collect() }
     }
 
-    /// A slot for a reader, closed.
+    /// Returns a closed slot for a reader.
     pub(super) fn take(&self) -> SnapshotSlot {
         let shard_no = shard_no();
         let mut slots = self.shard(shard_no).lock();
@@ -87,14 +87,14 @@ impl Snapshots {
         SnapshotSlot { slot, shard_no }
     }
 
-    /// Makes a slot free for the next reader.
+    /// Returns a slot for reuse by another reader.
     pub(super) fn give_back(&self, given: &SnapshotSlot) {
         given.slot.stamp.set(CLOSED);
         self.shard(given.shard_no).lock().free.push(Arc::clone(&given.slot));
     }
 
-    /// Calls `f` with the stamps of all open snapshots, in no order, and whether their readers
-    /// watch for later changes.
+    /// Calls `f` with the stamps of all open snapshots, unordered, and whether their readers watch
+    /// for later changes.
     pub(super) fn for_each(&self, mut f: impl FnMut(u64, bool)) {
         for shard in &self.shards {
             for slot in &shard.lock().all {
@@ -106,7 +106,7 @@ impl Snapshots {
         }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     #[cfg(test)]
     pub(super) fn slots_count(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().all.len()).sum()

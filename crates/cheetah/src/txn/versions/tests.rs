@@ -1,4 +1,4 @@
-//! Tests of the whole module: numbers, answers, the horizon, forgetting, and all of it by many
+//! Tests of the whole module: IDs, answers, the horizon, forgetting, and all of them by many
 //! threads at once.
 
 use super::map::Map;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use Outcome::{Aborted, Committed};
 
-/// Of an empty database.
+/// Creates the versions of an empty database.
 fn fresh() -> Versions {
     Versions::new(TxnId(1), 1)
 }
@@ -99,7 +99,8 @@ fn an_outcome_that_could_not_be_published_is_none() {
     assert_eq!((versions.published(), versions.state(txn)), (0, State::Active));
 }
 
-/// M1: the part of a commit, whose counts are not there yet, that a snapshot opened during it sees.
+/// M1: returns the stamp of a commit whose counts are not yet published, and the stamp of a
+/// snapshot opened during it.
 fn m1() -> (u64, u64) {
     let versions = fresh();
     let reader = versions.reader();
@@ -119,7 +120,7 @@ fn m1_a_stamp_published_before_its_counts_is_caught() {
     assert!(bug.reached_count() > 0 && seen >= stamp);
 }
 
-/// The stamp of a commit, and of a snapshot that is opened once it has returned.
+/// Returns the stamp of a commit, and of a snapshot that is opened after the commit has returned.
 fn committed_and_seen() -> (u64, u64) {
     let versions = fresh();
     let txn = versions.start();
@@ -183,7 +184,7 @@ fn the_oldest_snapshot_that_watches_is_known() {
     let again = [versions.reader(), versions.reader(), versions.reader()];
     again.iter().for_each(|reader| assert_eq!(reader.open(), 35));
     pass(&versions, 1);
-    assert_eq!(versions.live_and_watched(&mut live), 36, "a slot that is used again watches no more");
+    assert_eq!(versions.live_and_watched(&mut live), 36, "a reused slot no longer watches");
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn slots_are_used_again() {
     assert_eq!(versions.0.snapshots.slots_count(), 2);
 }
 
-/// A shared number; a step to take just before it is written for the first time can be given.
+/// A shared number that can run a step just before it is first written.
 struct Scripted<'a> {
     value: &'a Cell<u64>,
     before_set: RefCell<Option<Box<dyn Fn() + 'a>>>,
@@ -226,8 +227,8 @@ impl Number for Scripted<'_> {
     fn fence() {}
 }
 
-/// H7: a snapshot has read the stamp 100; before that is in the slot, 200 is published, and the
-/// purger finds no snapshot. Returns the snapshot's stamp and the purger's horizon.
+/// H7: a snapshot has read the stamp 100. Before that stamp is in the slot, 200 is published, and
+/// the purger finds no snapshot. Returns the snapshot's stamp and the purger's horizon.
 fn h7() -> (u64, u64) {
     let (published, slot, horizon) = (Cell::new(100), Cell::new(u64::MAX), Cell::new(0));
     let purge = || {
@@ -252,8 +253,9 @@ fn h7_a_snapshot_that_does_not_look_again_is_caught() {
     assert!(bug.reached_count() > 0 && stamp < horizon);
 }
 
-/// H8: a reader has a copy of a leaf with a version of a transaction that has been rolled back
-/// since, and many have ended behind it. Returns the state that it takes that transaction for.
+/// H8: a reader has a copy of a leaf with a version of a transaction that was rolled back since,
+/// and many transactions have ended after it. Returns the state of that transaction, and whether
+/// the reader sees it or takes it for ended.
 fn h8() -> (State, bool) {
     let versions = fresh();
     let reader = versions.reader();
@@ -309,8 +311,8 @@ fn a_forgotten_transaction_does_not_keep_the_map() {
     assert_eq!(versions.visible_below(), versions.next_txn());
 }
 
-/// Opens snapshots while transactions end, and compares what each sees with what is known; the
-/// bytes of the map at the end.
+/// Opens snapshots while transactions end, and compares what each snapshot sees with the known
+/// outcomes. Returns the bytes of the map at the end.
 fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     let (versions, mut rng) = (fresh(), Rng::new(readers_count));
     let (mut ends, mut readers, mut open) = (Vec::new(), Vec::new(), Vec::new());
@@ -334,7 +336,7 @@ fn old_snapshots(readers_count: u64) -> Result<usize, String> {
     for (stamp, reader) in &readers {
         for (txn, outcome, end) in ends.iter().filter(|_| rng.below(50) == 0) {
             let decided = end <= stamp;
-            // A snapshot does not meet what was rolled back before it.
+            // A snapshot does not meet records that were rolled back before it.
             let sees = decided && *outcome == Committed;
             let is_right = reader.is_decided(*txn, None) == decided
                 && (reader.sees(*txn, None) == sees || decided && *outcome == Aborted);
@@ -363,14 +365,15 @@ fn ends_that_are_merged_across_a_snapshot_are_caught() {
     assert!(bug.reached_count() > 0 && found.is_err(), "{found:?}");
 }
 
-/// A horizon in the middle of a chunk's ends is told, and the snapshot there closes before the map
-/// is looked through. Whether everybody sees the chunk's first transaction, at a horizon before its
-/// end, at that one, and at one behind all ends. Stamps are the numbers of their transactions.
+/// A horizon in the middle of a chunk's ends is returned, and the snapshot there is closed before
+/// the map is swept. Returns whether every snapshot sees the chunk's first transaction, at a
+/// horizon before its end, at that middle horizon, and at one after all ends. Stamps equal the IDs
+/// of their transactions.
 fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
     let map = Map::new(1);
     let (first, last) = (CHUNK_TXNS, 2 * CHUNK_TXNS - 1);
     let (middle, next) = (first + CHUNK_TXNS / 2, last + 2);
-    // The first one of all stays open.
+    // The very first transaction stays open.
     for txn in 1..next {
         map.extend_to(txn);
         if txn != 1 {
@@ -383,7 +386,7 @@ fn seen_at_a_horizon_within_a_chunk() -> [bool; 3] {
     [first - 1, middle, last].map(|horizon| map.is_committed_for_all(TxnId(first), horizon))
 }
 
-/// Breaks C10: a rollback puts no mark back that purge has passed.
+/// Breaks C10: a rollback does not restore a mark that purge has passed.
 #[test]
 fn a_horizon_that_was_told_counts_in_a_chunk_whose_ends_are_alike() {
     assert_eq!(seen_at_a_horizon_within_a_chunk(), [false, true, true]);
@@ -405,7 +408,7 @@ fn everybody_sees_what_was_committed_by_a_horizon_and_what_is_frozen() {
     assert!([undone, late].iter().all(|&txn| versions.is_committed_for_all(txn, horizon)));
 }
 
-/// The work of the threads: the ends in the order of their stamps.
+/// What the threads did: the ends in the order of their stamps.
 #[derive(Default)]
 struct Oracle {
     ends: Mutex<Vec<(TxnId, Outcome)>>,
@@ -414,24 +417,24 @@ struct Oracle {
 }
 
 const HAMMERED_TXNS: u64 = 3 * CHUNK_TXNS;
-/// Answers that are compared by the time all of them have started.
+/// The number of answers to compare until all transactions have started.
 const HAMMERED_CHECKS: u64 = 20_000;
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 impl Oracle {
-    /// Lets the threads that look keep up with those that write: none of both may be done before
-    /// the other has begun.
+    /// Makes the writing threads wait for the reading threads: neither kind may be done before the
+    /// other has begun.
     fn wait_for_looks(&self, next: TxnId) {
         let deadline = Instant::now() + WAIT_MAX;
         let due = next.0.min(HAMMERED_TXNS) * HAMMERED_CHECKS / HAMMERED_TXNS;
         while self.checked.load(Ordering::Relaxed) < due {
-            assert!(Instant::now() < deadline, "nobody looks");
+            assert!(Instant::now() < deadline, "no thread reads");
             std::thread::yield_now();
         }
     }
 }
 
-/// Starts and ends transactions, some of them open at a time, in any order.
+/// Starts and ends transactions in random order, with several open at a time.
 fn write(versions: &Versions, oracle: &Oracle, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut open = Vec::new();
@@ -469,12 +472,12 @@ fn look(versions: &Versions, oracle: &Oracle, seed: u64) {
         let txns =
             (0..20).map(|_| TxnId(next.saturating_sub(1 + rng.next_u64() % 400).max(1))).collect::<Vec<_>>();
         let stamp = reader.open();
-        // M1: all that belongs to a stamp is there when the stamp can be seen.
+        // M1: everything that belongs to a stamp exists when the stamp is visible.
         let ended = oracle.ends.lock().iter().take(stamp as usize).copied().collect::<Vec<_>>();
         assert_eq!(ended.len() as u64, stamp, "M1");
         for txn in txns.iter().chain(&txns) {
             let end = ended.iter().rev().find(|end| end.0 == *txn).map(|end| end.1);
-            // A snapshot does not meet what was rolled back before it.
+            // A snapshot does not meet records that were rolled back before it.
             if end != Some(Aborted) {
                 assert_eq!(reader.sees(*txn, None), end == Some(Committed), "{txn} at {stamp}");
             }

@@ -1,33 +1,35 @@
-//! Rows that have gone, and whose postings are deleted later.
+//! Deleted rows whose postings are deleted later.
 //!
-//! A transaction that removes a row with more than one word writes one row into a table of the
-//! engine's own, a *removal*: the row's key in that posting table, with its words. Searches pass
-//! over the postings of rows whose removal they see; the background deletes these, and the removal
-//! with them. (docs/developers/decisions/0058-removed-words.md)
+//! A transaction that removes a row with more than one word writes one row, a *removal*, into a
+//! table of the engine's own. A removal holds the ID of the posting table, the key of the deleted
+//! row, and its words. Searches skip the postings of rows whose removal they see. The background
+//! deletes these postings together with the removal.
+//! (docs/developers/decisions/0058-removed-words.md)
 //!
 //! Invariants
-//!   W1  A removal has all words of a row that has gone, and all postings of that row are those.
-//!       The transaction that writes one removes the row, too; the one that deletes one deletes
-//!       these postings, too. So in each view the postings of a row are void
-//!       exactly if it has a removal there.
-//!   W2  The writer of the words of a row has locked that row before, or its table, to the end of
-//!       the transaction. So one transaction at a time brings or takes removals of a row, but for
-//!       the background.
-//!   W3  A row that comes again takes the removal of its key back, before its words are written. It
-//!       looks for the record without a lock: if it finds none, nobody can bring one (W2). It locks
-//!       the record that it finds, and waits for the background, if that has it.
-//!   W4  The background waits for no lock: neither for that of the posting table, which it takes
-//!       first, nor for a removal, nor for a posting. So it is in no deadlock, and a wait for it is
-//!       a wait for the words of one row. It starts from what its own new view sees, which is
-//!       committed.
-//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each, or its place:
-//!       postings that it has found do not go before it ends.
-//!   W6  Words of a table get into no table that is encrypted otherwise, nor those of a temporary
-//!       table into one that is logged.
-//!   W7  The number of a posting table is not used again, and one that is not in the catalog is
-//!       never there again: its removals are deleted without postings.
-//!   W8  A view from before the table of removals was created sees none of them, and is not refused
-//!       because of that table (M2): rows in it have versions like all others.
+//!   W1  A removal has all words of a deleted row, and the row has no other postings. The
+//!       transaction that writes a removal also removes the row. The transaction that deletes a
+//!       removal also deletes these postings. So in each view the postings of a row are void
+//!       exactly if the view sees a removal of it.
+//!   W2  A transaction that writes the words of a row has already locked that row, or its table,
+//!       until the transaction ends. So apart from the background, only one transaction at a time
+//!       writes or deletes removals of a row.
+//!   W3  A transaction that inserts a row again takes back the removal of its key before it writes
+//!       the row's words. It looks for the removal without a lock: if there is none, no other
+//!       transaction can write one (W2). If there is one, the transaction locks it, and waits if
+//!       the background holds the lock.
+//!   W4  The background waits for no lock: neither for the lock on the posting table, which it
+//!       takes first, nor for one on a removal or a posting. So it is part of no deadlock, and a
+//!       transaction that waits for it waits only until the words of one row are deleted. It starts
+//!       from what its own new view sees, which is committed.
+//!   W5  A search that locks postings (SERIALIZABLE) locks the removal of each, or the gap where it
+//!       would be: the postings that it found are not deleted before its transaction ends.
+//!   W6  Words of a table are never written into a table with another encryption, and words of a
+//!       temporary table never into a logged table.
+//!   W7  The ID of a posting table is never reused. A posting table that is not in the catalog
+//!       never returns, so its removals are deleted without deleting postings.
+//!   W8  A view older than the table of removals sees no removals. It is not refused because of
+//!       that table (M2): the rows in it have versions like all others.
 
 mod passing_over;
 mod recording;

@@ -1,4 +1,4 @@
-//! Postings of rows that have gone, as a search meets them.
+//! Skipping the postings of deleted rows during a search.
 
 use super::table::{existing, existing_or_new};
 use crate::base::hash::HashSum;
@@ -10,28 +10,28 @@ use crate::table::Table;
 use crate::txn::{LockMode, ReadView, TableMode};
 use std::sync::Arc;
 
-/// Removals that are passed one by one before a search for the next one.
+/// The number of removals that are stepped over before the cursor seeks instead.
 const STEPS_MAX: usize = 8;
 
-/// The removals of a posting table, as a walk through its postings sees them.
+/// The removals of a posting table, read in step with a walk through its postings.
 pub(in crate::db::fulltext) struct Removals {
-    /// A removal's key: the table's number, and the key of the row that is asked for.
+    /// The key of a removal: the posting table's ID and the key of the row to look up.
     key: Vec<u8>,
     prefix_bytes: usize,
     source: Source,
 }
 
-/// Where they are looked up.
+/// Where removals are looked up.
 enum Source {
-    /// No place: there are no removals.
+    /// Nowhere: no removals exist.
     Nowhere,
-    /// As a view sees them, or as they are now in a table that is locked as a whole.
+    /// In the state that a view sees, or in the newest state of a table that is locked as a whole.
     Seen(Box<Seen>),
-    /// With a lock of each, or of its place (W5).
+    /// With a lock on each removal, or on the gap where it would be (W5).
     Locked(Arc<Table>, LockMode),
 }
 
-/// A cursor over removals. None lies from `from` up to where the cursor is.
+/// A cursor over removals. There is no removal from `from` up to the cursor's position.
 struct Seen {
     cursor: Cursor,
     found: bool,
@@ -39,7 +39,8 @@ struct Seen {
 }
 
 impl Removals {
-    /// Those of the table of number `postings`, for whoever reads it so.
+    /// Opens the removals of the posting table with the ID `postings`, to be read as `reading`
+    /// says.
     pub(in crate::db::fulltext) fn begin(
         txn: &mut Transaction,
         postings: TableId,
@@ -52,7 +53,7 @@ impl Removals {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
                 None => Source::Nowhere,
             },
-            // Nobody else writes removals of words in it, the background included (W4).
+            // No one else, not even the background, writes removals of this table's words (W4).
             Reading::Newest => match existing(&txn.core) {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
                 None => Source::Nowhere,
@@ -73,13 +74,13 @@ impl Removals {
         Ok(Self { prefix_bytes: key.len(), key, source })
     }
 
-    /// Whether there are no removals of any row.
+    /// Returns whether there are no removals at all.
     pub(in crate::db::fulltext) fn are_none(&self) -> bool {
         matches!(self.source, Source::Nowhere)
     }
 
-    /// Whether the row of that key has gone. Cheap for keys that rise. May do I/O, and wait for a
-    /// lock: errors are those of [`Transaction::get`].
+    /// Returns whether the row with the key `row_key` was deleted. Cheap if keys are passed in
+    /// ascending order. May do I/O, and wait for a lock; errors are those of [`Transaction::get`].
     pub(in crate::db::fulltext) fn have(&mut self, txn: &mut Transaction, row_key: &[u8]) -> Result<bool> {
         self.key.truncate(self.prefix_bytes);
         self.key.extend_from_slice(row_key);
@@ -118,7 +119,7 @@ impl Seen {
         self.from.extend_from_slice(key);
     }
 
-    /// The next one at or behind `from`.
+    /// The first removal at or after `from`.
     fn next_key(&self) -> Option<&[u8]> {
         self.found.then(|| self.cursor.key())
     }
@@ -144,7 +145,8 @@ impl Seen {
     }
 }
 
-/// The table of removals, if a view may see any in it: not if that is from before the table (W8).
+/// Returns the table of removals if `view` may see any removal in it. A view older than the table
+/// sees none (W8).
 fn seen_by(txn: &Transaction, view: &ReadView) -> Option<Arc<Table>> {
     let table = existing(&txn.core)?;
     let own = txn.slot.as_ref().and_then(|slot| slot.rows_of(table.id()));
@@ -152,7 +154,7 @@ fn seen_by(txn: &Transaction, view: &ReadView) -> Option<Arc<Table>> {
     (counted != Some(0)).then_some(table)
 }
 
-/// Postings that were passed over, or that removals name: their number and sum.
+/// The count and hash sum of postings that were skipped, or that removals name.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::db::fulltext) struct Passed {
     pub(in crate::db::fulltext) count: u64,
@@ -165,7 +167,8 @@ impl Passed {
         self.sum.add([posting, &[], &[]]);
     }
 
-    /// Those that removals of the table of number `postings` name, as `view` sees them. May do I/O.
+    /// Sums up the postings named by the removals of the posting table with the ID `postings`, as
+    /// `view` sees them. May do I/O.
     pub(in crate::db::fulltext) fn named(
         txn: &mut Transaction,
         postings: TableId,

@@ -13,12 +13,13 @@ use crate::table::{NewRow, Table};
 use crate::txn::{LockMode, TableMode};
 use std::sync::Arc;
 
-/// A row with more words has a removal. One posting is deleted as fast as a removal is written.
+/// A row with more words than this gets a removal. Deleting one posting is as fast as writing a
+/// removal.
 const WORDS_DELETED_AT_ONCE_MAX: usize = 1;
 
 impl Transaction {
-    /// Notes that the row goes to which these sorted words belong, if its postings are to be
-    /// deleted later; whether they are. The row, or its table, is locked (W2).
+    /// Writes a removal of the row that has these sorted words, if its postings are to be deleted
+    /// later. Returns whether they are. The row, or its table, is locked (W2).
     pub(in crate::db::fulltext) fn record_removal(
         &mut self,
         postings: &Arc<Table>,
@@ -30,7 +31,7 @@ impl Transaction {
             return Ok(false);
         }
         let removed = existing_or_new(&self.core)?;
-        // So no words come or go for a transaction that has locked the whole posting table.
+        // The words must not change while another transaction has locked the whole posting table.
         self.lock_table_as(postings, TableMode::IntentExclusive)?;
         let mut room = std::mem::take(&mut self.removal_room);
         let fits = room.build(postings.newest(), row, &removed);
@@ -42,8 +43,8 @@ impl Transaction {
         done.map(|()| fits)
     }
 
-    /// Takes the removal back of a row that comes again, if there is one, and deletes the postings
-    /// of the row that was (W3). The row, or its table, is locked.
+    /// Takes back the removal, if any, of a row that is inserted again, and deletes the postings of
+    /// the deleted row (W3). The row, or its table, is locked.
     pub(in crate::db::fulltext) fn take_removal_back(
         &mut self,
         postings: &Arc<Table>,
@@ -98,8 +99,8 @@ impl Transaction {
         }
     }
 
-    /// Deletes the postings that a removal of the row of `row_key` names; it is locked, and goes in
-    /// the same transaction (W1).
+    /// Deletes the postings named by a removal of the row with the key `row_key`. The caller has
+    /// locked the removal, and deletes it in the same transaction (W1).
     pub(super) fn delete_removed_words(
         &mut self,
         postings: &Arc<Table>,
@@ -114,7 +115,7 @@ impl Transaction {
             posting.extend_from_slice(word);
             posting.extend_from_slice(row_key);
             match self.delete(postings, &posting, &[]) {
-                // Damage has taken it: CHECK TABLE tells.
+                // The posting was lost to damage, which CHECK TABLE reports.
                 Err(Error::RowNotFound) => Ok(()),
                 done => done,
             }
@@ -129,9 +130,9 @@ impl Transaction {
     ) -> Result<Vec<u8>> {
         let damaged = |detail: &str| Error::corrupt(format!("table '{}'", removed.name()), detail);
         let view = RowView::parse(removed.row_format(), row)
-            .map_err(|defect| damaged(&format!("a row of it: {defect}")))?;
+            .map_err(|defect| damaged(&format!("one of its rows: {defect}")))?;
         check_fixed(view.fixed())?;
-        let words = view.values().next().ok_or_else(|| damaged("a row of it has no words"))?;
+        let words = view.values().next().ok_or_else(|| damaged("one of its rows has no words"))?;
         if !words.external {
             return Ok(words.bytes.to_vec());
         }
@@ -141,8 +142,8 @@ impl Transaction {
     }
 }
 
-/// Whether words of a table that is encrypted so may get into the table of removals, which is
-/// encrypted as all are that do not say (W6).
+/// Returns whether words of a table with this encryption may be written into the table of removals,
+/// which has the default encryption (W6).
 fn may_leave(encryption: TableEncryption) -> bool {
     encryption == TableEncryption::default() || encryption.wish == Encryption::No
 }

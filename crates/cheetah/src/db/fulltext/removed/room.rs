@@ -4,7 +4,7 @@ use crate::db::fulltext::RowWords;
 use crate::format::removed_words::{put_key, put_row, put_word};
 use crate::table::Table;
 
-/// Room for one removal.
+/// Reusable buffers for one removal.
 #[derive(Default, Debug)]
 pub(in crate::db) struct RemovalRoom {
     pub(super) key: Vec<u8>,
@@ -13,7 +13,7 @@ pub(in crate::db) struct RemovalRoom {
 }
 
 impl RemovalRoom {
-    /// Builds the removal of a row; whether there can be one.
+    /// Builds the removal of a row. Returns false if the row cannot have one.
     pub(super) fn build(&mut self, postings: &Table, row: &RowWords<'_>, removed: &Table) -> bool {
         self.key.clear();
         put_key(postings.id(), row.key, &mut self.key);

@@ -11,26 +11,27 @@ use crate::table::{Referenced, Table};
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// Whether it is that table.
+/// Returns whether `table` is the table of removals.
 pub(in crate::db) fn is_removed_words(table: &Table) -> bool {
     table.name() == REMOVED_WORDS
 }
 
-/// The table, if there is one.
+/// Returns the table, if it exists.
 pub(super) fn existing(core: &Core) -> Option<Arc<Table>> {
     own_tables::existing(core, REMOVED_WORDS)
 }
 
-/// The table, created if it does not exist: blocks for I/O then.
+/// Returns the table. Creates it if it does not exist, which blocks for I/O.
 pub(super) fn existing_or_new(core: &Core) -> Result<Arc<Table>> {
     let page_bytes = PageClass::Base.bytes(core.pool.page_bytes());
-    // Keys that fit pages of the usual size. Words of rows with longer keys are deleted at once.
+    // Only keys that fit pages of the base class. Words of rows with longer keys are deleted at
+    // once.
     let max_key_bytes = max_key_bytes(page_bytes).min(page_bytes / 8) as u32;
     own_tables::existing_or_new(core, REMOVED_WORDS, row_format(), max_key_bytes)
 }
 
-/// Drops the table if nothing is in its tree, not even what was deleted: older versions of the
-/// engine open the database again. Nobody may be working on it.
+/// Drops the table if its tree is empty, without even a delete-marked row, so that older versions
+/// of the engine can open the database again. The caller must ensure that no thread uses the table.
 pub(in crate::db) fn drop_if_empty(core: &Core) -> Result<()> {
     let Some(table) = existing(core) else { return Ok(()) };
     let is_empty = {

@@ -1,9 +1,9 @@
-//! Deleting the postings of rows that have gone, in the background (W4).
+//! Deleting the postings of deleted rows in the background (W4).
 //!
-//! One removal is one transaction. Removals that cannot be locked are passed: by the row, or, where
-//! the posting table is out of reach, all that are of that one. Places that were passed come up
-//! again when all others were looked at. A transaction that was begun when the database shuts down,
-//! or meets an error, is rolled back, and the next startup goes on.
+//! Each removal is worked off in a transaction of its own. A removal that cannot be locked is
+//! skipped; if the posting table is not accessible, all its removals are skipped. Skipped removals
+//! are tried again after all others. If the database shuts down or an error occurs, the open
+//! transaction is rolled back, and the next startup continues.
 
 use super::table::existing;
 use crate::base::{planted, reach, Error, Result, TableId};
@@ -18,37 +18,40 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Removals that one step passes, at most: thousands that somebody has locked cost little then.
+/// The maximum number of removals that one step skips, so that thousands of locked ones cost
+/// little.
 const PASSED_PER_STEP: usize = 64;
-/// How often a pause looks whether the database shuts down.
+/// How often a pause checks whether the database is shutting down.
 const LOOK_EVERY_NS: u64 = 5_000_000;
-/// Pages that one removal may have read: reads of others meanwhile are not counted beyond this.
+/// The maximum number of page reads counted for one removal. The count includes reads of other
+/// threads.
 const READS_PER_REMOVAL_MAX: u64 = 64;
 
-/// Where the work goes on.
+/// Works off removals, step by step.
 #[derive(Default, Debug)]
 pub(in crate::db) struct WorkingOff {
-    /// Removals below have been worked off, or passed.
+    /// Removals below this key were worked off or skipped.
     next: Mutex<Vec<u8>>,
 }
 
-/// The fate of a removal.
+/// The result of trying one removal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worked {
     /// It is done.
     Off,
-    /// Somebody has it, or it has gone.
+    /// Another transaction has locked it, or it was deleted.
     Passed,
-    /// Nobody gets at its posting table now.
+    /// Its posting table is not accessible now.
     TablePassed,
 }
 
 impl WorkingOff {
-    /// Works one removal off; whether there was one. `ends`: whether the database shuts down.
+    /// Works off one removal and returns whether there was one. `ends` is set when the database
+    /// shuts down.
     pub(in crate::db) fn step(&self, core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Result<bool> {
-        // Rows of open transactions are counted, too: when the count is 0, nobody sees any. (One
-        // that is just being deleted may come back. Then something is logged, and somebody looks
-        // again.)
+        // Rows of open transactions are counted, too, so a count of 0 means that no view sees a
+        // removal. (A deletion in progress may be rolled back and bring a removal back. The
+        // rollback is logged, and the background looks again.)
         let Some(removed) = existing(core).filter(|table| table.row_count() > 0) else { return Ok(false) };
         let reads = core.pool.reads_count();
         let worked = Step { txn: begin(core, ends), removed, ends }.run(&mut self.next.lock())?;
@@ -60,7 +63,7 @@ impl WorkingOff {
     }
 }
 
-/// A transaction that waits for no lock (W4).
+/// Begins a transaction that waits for no lock (W4).
 fn begin(core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Transaction {
     let (mut txn, ends) = (Transaction::new(Arc::clone(core)), Arc::clone(ends));
     txn.set_lock_wait(0);
@@ -68,7 +71,7 @@ fn begin(core: &Arc<Core>, ends: &Arc<AtomicBool>) -> Transaction {
     txn
 }
 
-/// One step.
+/// A step of the background work.
 struct Step<'e> {
     txn: Transaction,
     removed: Arc<Table>,
@@ -100,8 +103,8 @@ impl Step<'_> {
         Ok(false)
     }
 
-    /// Works off the removal at which the cursor is. `next` is behind it afterwards: its fate does
-    /// not keep the others.
+    /// Works off the removal at the cursor. Afterwards `next` is after this removal, whatever the
+    /// result, so that it does not block the others.
     fn work_off(&mut self, cursor: &Cursor, next: &mut Vec<u8>) -> Result<Worked> {
         let key = cursor.key();
         next.clear();
@@ -116,8 +119,8 @@ impl Step<'_> {
         }
         self.txn.rollback()?;
         match worked {
-            // A posting that a search has locked; or the table changes or goes, or the database
-            // shuts down.
+            // A search has locked a posting, the table is being altered or dropped, or the database
+            // is shutting down.
             Err(
                 Error::LockTimeout
                 | Error::RollbackUnfinished { .. }
@@ -152,12 +155,12 @@ impl Step<'_> {
     }
 }
 
-/// Waits for as long as the pages that were read take, unless the database shuts down. Nothing is
-/// locked meanwhile, and no view is open.
+/// Pauses for as long as the page reads would take at the I/O capacity, unless the database shuts
+/// down. No lock is held and no view is open meanwhile.
 fn pause(core: &Core, ends: &AtomicBool, reads: u64) {
     let pause_ns =
         reads.min(READS_PER_REMOVAL_MAX) * 1_000_000_000 / u64::from(core.pace.io_capacity()).max(1);
-    // Without threads somebody waits for the step.
+    // Without background threads a caller waits for the step, so there is no pause.
     let mut left_ns = if core.pace.has_threads() { pause_ns } else { 0 };
     while left_ns > 0 && !ends.load(Relaxed) {
         let slice_ns = left_ns.min(LOOK_EVERY_NS);

@@ -1,10 +1,11 @@
-//! The lock table: the waits of owners for each other, and the end of a cycle of them.
+//! The lock table: which owners wait for each other, and how cycles are broken.
 //!
-//! A cycle is looked for from each owner that starts to wait, and whenever a waiter gets a lock by
-//! an implicit one. Nobody starts or ends waiting meanwhile: all of that happens under the mutex of
-//! [`Waits`]. The locks of waiters do not go away, so a cycle that is found is one. Nor do they get
-//! more, but by implicit locks: so none comes to be unseen. A caller whose request is queued asks
-//! for nothing else, not even for a range, which is always granted.
+//! A search for a cycle starts at each owner that begins to wait, and whenever a waiter receives a
+//! lock because an implicit lock becomes explicit. No owner begins or ends waiting meanwhile: all
+//! of that happens under the mutex of [`Waits`]. Waiters do not release locks, so a cycle that was
+//! found is real. Nor do they get further locks, except from implicit ones, so no cycle arises
+//! unseen. An owner whose request is queued must request nothing else, not even a range, which is
+//! always granted.
 
 pub(super) mod report;
 pub(super) mod victims;
@@ -23,21 +24,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl LockTable {
-    /// How many deadlocks there were, and the latest one.
+    /// Returns the number of deadlocks so far, and the latest one.
     pub fn deadlocks(&self) -> (u64, Option<Deadlock>) {
         let waits = self.waits.lock();
         (waits.deadlocks_count, waits.latest.clone())
     }
 
-    /// Sets which owner a deadlock must spare. Of two in one deadlock, `choice` names the one that
-    /// must commit after the other, if that matters; the other is not given up, whatever it has
-    /// done. It is called while both wait; it must not wait, nor use this. Only the first call
-    /// counts.
+    /// Sets which owner a deadlock must spare. For two owners in one deadlock, `choice` returns the
+    /// one that must commit after the other, if the order matters; the other is spared, whatever
+    /// the amount of its work. It is called while both wait; it must not wait, nor use this lock
+    /// table. Only the first call has an effect.
     pub fn set_victim_choice(&self, choice: impl Fn(Owner, Owner) -> Option<Owner> + Send + Sync + 'static) {
         let _ = self.chooser.0.set(Box::new(choice));
     }
 
-    /// Breaks all cycles in which the waiter `start` is. Whether it was a victim itself.
+    /// Breaks all cycles through the waiter `start`. Returns whether `start` was a victim.
     pub(super) fn resolve_deadlocks(&self, waits: &mut Waits, start: Owner) -> bool {
         let cycles = self.cycles_to_break(waits, start);
         let is_victim = cycles.iter().any(|(_, victim)| *victim == start);
@@ -52,14 +53,14 @@ impl LockTable {
         is_victim
     }
 
-    /// Cycles through `start`, each with its victim. Without these victims no cycle is left, and
-    /// each of them is needed for that.
+    /// Returns cycles through `start`, each with its victim. Without these victims no cycle
+    /// remains, and all of them are needed for that.
     fn cycles_to_break(&self, waits: &Waits, start: Owner) -> Vec<(Vec<DeadlockMember>, Owner)> {
         let (mut cycles, mut victims) = (Vec::new(), Vec::new());
         while let Some(members) = self.cycle(waits, start, &victims) {
             let Some(victim) = self.victim(&members) else { break };
             if victim == start {
-                // It is in all of them.
+                // It is in all of the cycles.
                 return vec![(members, victim)];
             }
             victims.push(victim);
@@ -76,7 +77,7 @@ impl LockTable {
         cycles
     }
 
-    /// The member of a cycle that is given up.
+    /// Returns the member of a cycle that becomes the victim.
     fn victim(&self, members: &[DeadlockMember]) -> Option<Owner> {
         let is_spared = |member: &&DeadlockMember| {
             members.iter().any(|other| self.chooser.spares(member.owner, other.owner))
@@ -88,7 +89,7 @@ impl LockTable {
             .or_else(|| lightest(&mut members.iter()))
     }
 
-    /// A cycle of waiters that begins with `start`, and has none of `victims`.
+    /// Returns a cycle of waiters that begins with `start` and contains none of `victims`.
     fn cycle(&self, waits: &Waits, start: Owner, victims: &[Owner]) -> Option<Vec<DeadlockMember>> {
         let mut path = vec![(start, self.edges(waits, start, victims))];
         let mut seen = HashSet::new();
@@ -125,7 +126,7 @@ impl LockTable {
         owners.iter().zip(nexts).filter_map(member).collect()
     }
 
-    /// The owners that would keep `owner` waiting for a lock.
+    /// Returns the owners that would keep `owner` waiting for a lock.
     pub fn blockers_of_request(&self, owner: Owner, lock: Lock<'_>) -> Vec<Owner> {
         let Some(want) = wanted(lock) else { return Vec::new() };
         let waits = self.waits.lock();
@@ -139,8 +140,8 @@ impl LockTable {
         self.blockers(waits, waiter).into_iter().map(|blocking| blocking.owner).collect()
     }
 
-    /// For whom a waiter waits, as far as it matters for cycles without `victims`: through each
-    /// that is left out one comes only to others that are named.
+    /// Returns the owners that a waiter waits for, as far as they matter for cycles without
+    /// `victims`: an omitted owner leads only to owners that are included.
     fn edges(&self, waits: &Waits, owner: Owner, victims: &[Owner]) -> Vec<Owner> {
         let Some(waiter) = waits.waiter(owner) else { return Vec::new() };
         let Want::Row(request @ RowRequest { want: RowWant::Record(mode) | RowWant::NextKey(mode, _), .. }) =
@@ -149,7 +150,7 @@ impl LockTable {
             return self.blocking_owners(waits, waiter);
         };
         let holders = self.holders(request, owner);
-        // All who wait for this record wait for its holders in the end.
+        // All waiters for this record ultimately wait for its holders.
         if holders.0.is_none() && !holders.1.iter().any(|holder| waits.is_waiting(holder.owner)) {
             return Vec::new();
         }
@@ -157,7 +158,7 @@ impl LockTable {
         let before = waits.before_in_record(request.place(), waiter.turn, owner, holders.0, *mode);
         for other in before.rev().filter(|other| !victims.contains(&other.owner)) {
             edges.push(other.owner);
-            // It waits for all before it, and for all holders.
+            // It waits for all requests before it, and for all holders.
             if other.closes_queue() && other.record_mode() == Some(LockMode::Exclusive) {
                 return edges;
             }
@@ -166,7 +167,7 @@ impl LockTable {
         edges
     }
 
-    /// How `owner` has a record, and how others have it.
+    /// Returns the mode in which `owner` holds a record, and the other owners' locks on it.
     fn holders(&self, request: &RowRequest, owner: Owner) -> (Option<LockMode>, Vec<Blocking>) {
         let stripe = self.stripes.lock(request.hash);
         let trees = self.tree_shard(request.tree).trees.read();
@@ -182,7 +183,7 @@ impl LockTable {
         (own, others)
     }
 
-    /// Everything that keeps a waiter waiting.
+    /// Returns everything that keeps a waiter waiting.
     pub(super) fn blockers(&self, waits: &Waits, waiter: &Waiter) -> Vec<Blocking> {
         match &waiter.want {
             Want::Table(table, mode) => self.blockers_on_table(waits, waiter, (*table, *mode)),
@@ -234,13 +235,13 @@ impl LockTable {
     }
 }
 
-/// Those whose mode does not go with `mode`.
+/// Filters the locks whose mode conflicts with `mode`.
 fn conflicting(others: Vec<Blocking>, mode: LockMode) -> impl Iterator<Item = Blocking> {
     let conflicting = TableMode::from(mode).conflicting();
     others.into_iter().filter(move |other| conflicting & other.mode.bit() != 0)
 }
 
-/// A request that was made before, as what keeps another one waiting.
+/// Describes an earlier request that keeps another one waiting.
 fn earlier(waiter: &Waiter) -> Option<Blocking> {
     let mode = match &waiter.want {
         Want::Table(_, mode) => *mode,

@@ -8,14 +8,15 @@ use std::fmt;
 /// A cycle of waiters, as it was found.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
-    /// Its number, counted from the start.
+    /// Its ordinal, counted from startup.
     pub number: u64,
-    /// Each waits for the next one, and the last for the first, which has just begun to wait.
+    /// Each member waits for the next one, and the last one for the first, which has just begun to
+    /// wait.
     pub members: Vec<DeadlockMember>,
-    /// The owner whose request was given up: of those that need not be spared
-    /// (`LockTable::set_victim_choice`), and of them with the least weight, the one who has begun
-    /// to wait, or else any. An owner that would be given up for nothing, as another victim is in
-    /// its cycle too, is no victim.
+    /// The owner whose request failed. Of the owners that need not be spared
+    /// (`LockTable::set_victim_choice`), it is one with the least weight, preferably the one that
+    /// has just begun to wait. An owner is not made a victim if another victim already breaks its
+    /// cycle.
     pub victim: Owner,
 }
 
@@ -26,40 +27,40 @@ pub struct DeadlockMember {
     pub owner: Owner,
     /// The work that it would lose: undo records, and locks.
     pub weight: u64,
-    /// The object of its wait, and the mode in which it wants it.
+    /// The object that it waits for, and the requested mode.
     pub waits_for: (LockedOn, TableMode),
-    /// The lock of the next one on it.
+    /// The lock of the next member on that object.
     pub blocked_by: Blocking,
 }
 
-/// The lock, or the request, that keeps a request waiting.
+/// A lock or a request that keeps another request waiting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blocking {
     /// The owner of the lock or the request.
     pub owner: Owner,
-    /// The mode in which it has it, or wants it.
+    /// The mode that is held or requested.
     pub mode: TableMode,
     /// The kind of obstacle.
     pub kind: BlockingKind,
 }
 
-/// The ways in which an owner keeps a request waiting.
+/// How an owner keeps a request waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockingKind {
-    /// By a lock of the record or the table.
+    /// It holds a lock on the record or the table.
     Lock,
-    /// By a range in which the key lies.
+    /// It holds a range that contains the key.
     Range,
-    /// By a request that was made before.
+    /// It made an earlier request.
     EarlierRequest,
 }
 
 impl fmt::Display for BlockingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            BlockingKind::Lock => "has it",
-            BlockingKind::Range => "has a range around it",
-            BlockingKind::EarlierRequest => "has asked for it before",
+            BlockingKind::Lock => "holds it",
+            BlockingKind::Range => "holds a range around it",
+            BlockingKind::EarlierRequest => "requested it earlier",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Whom a deadlock must spare: the caller's choice between two.
+//! Which owner a deadlock must spare: the caller's choice between two owners.
 
 use crate::txn::locks::Owner;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// See `LockTable::set_victim_choice`.
 type Choice = Box<dyn Fn(Owner, Owner) -> Option<Owner> + Send + Sync>;
 
-/// The caller's choice, if it has made one.
+/// The caller's choice, if it is set.
 #[derive(Default)]
 pub(crate) struct VictimChoice(pub(super) OnceLock<Choice>);
 
@@ -18,7 +18,7 @@ impl fmt::Debug for VictimChoice {
 }
 
 impl VictimChoice {
-    /// Whether `owner` is to be spared, because `other` must be given up before it.
+    /// Returns whether `owner` must be spared because `other` has to fail before it.
     pub(super) fn spares(&self, owner: Owner, other: Owner) -> bool {
         let choice = self.0.get().filter(|_| owner != other);
         choice.is_some_and(|choice| choice(owner, other) == Some(other))

@@ -1,7 +1,7 @@
-//! Granted locks, by their objects: records by a hash of their keys, ranges of keys, whole tables;
-//! and by owner.
+//! Granted locks, by object (records by a hash of their keys, ranges of keys, whole tables) and by
+//! owner.
 //!
-//! Nothing here decides whether a lock may be granted; that is [`super::grant`]'s.
+//! Nothing here decides whether a lock may be granted; [`super::grant`] does.
 
 pub(super) mod owners;
 pub(super) mod point;

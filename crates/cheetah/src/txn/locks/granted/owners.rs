@@ -1,5 +1,5 @@
-//! The locks of each owner, so that all of them can be released in time proportional to their
-//! number.
+//! The locks of each owner, listed so that all of them can be released in time proportional to
+//! their number.
 
 use super::point::{HOLD_BYTES, POINT_BYTES};
 use super::shared::COMPRESSED_BYTES;
@@ -9,33 +9,33 @@ use crate::txn::locks::key::KeySpan;
 use crate::txn::locks::Owner;
 use parking_lot::Mutex;
 
-/// Shards of owners; that many transactions can take locks at once without meeting here.
+/// The number of shards of owners: this many transactions can take locks without contention here.
 const SHARDS_COUNT: usize = 64;
-/// Owners' lists that a shard keeps for the next ones, so that a short transaction allocates
-/// nothing.
+/// The number of empty lists that a shard keeps for further owners, so that short transactions do
+/// not allocate memory.
 const SPARE_COUNT: usize = 8;
-/// Entries up to which such a list is kept.
+/// The maximum number of entries of a list that is kept.
 const SPARE_ENTRIES: usize = 64;
-/// And that many of them for each.
+/// The maximum number of lists kept for each owner.
 const SPARE_TREES: usize = 4;
-/// How far back in its list an unlocked record is looked for; one further back is skipped at the
-/// release.
+/// How far back in its list an unlocked record is searched for. A record further back remains
+/// listed, and is skipped at the release.
 const UNLOCKED_WITHIN: usize = 8;
-/// Memory of a range in its owner's list.
+/// Returns the memory of a range in its owner's list.
 pub(crate) fn piece_bytes(piece: &KeySpan) -> usize {
     std::mem::size_of::<KeySpan>() * 3 / 2 + piece.heap_bytes()
 }
 
-/// How much an owner has.
+/// The amount of an owner's locks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LockSummary {
-    /// Tables.
+    /// The number of tables.
     pub tables: usize,
-    /// Records, besides those in ranges.
+    /// The number of records, without those in ranges.
     pub records: usize,
-    /// Ranges, as they were asked for.
+    /// The number of ranges, as they were requested.
     pub ranges: usize,
-    /// About how much memory that takes, in bytes.
+    /// The approximate memory of these locks, in bytes.
     pub bytes: usize,
 }
 
@@ -43,14 +43,14 @@ pub struct LockSummary {
 #[derive(Default, Debug)]
 pub(crate) struct OnTree {
     pub(crate) tree: TreeId,
-    /// Hashes of records; one that was unlocked may still be here.
+    /// Hashes of records; a record that was unlocked may still be listed.
     pub(crate) points: Vec<u64>,
-    /// Together they cover all its ranges.
+    /// Together, these ranges cover all ranges of the owner.
     pub(crate) pieces: Vec<KeySpan>,
-    /// Memory that was reserved for them.
+    /// The memory that was reserved for `pieces`.
     pub(crate) pieces_bytes: usize,
     pub(crate) is_compressed: bool,
-    /// How many points make a compression worth while.
+    /// The number of points from which compression is worthwhile.
     compress_at: usize,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct OnTree {
 pub(crate) struct Owned {
     pub(crate) trees: Vec<OnTree>,
     pub(crate) tables: Vec<TableId>,
-    /// Whether a request of it is queued.
+    /// Whether the owner has a queued request.
     pub(crate) is_queued: bool,
     compressed_count: usize,
     /// Empty lists for the next trees.
@@ -107,14 +107,14 @@ impl Owned {
         }
     }
 
-    /// How many locks it has.
+    /// Returns the number of locks.
     pub(crate) fn locks_count(&self) -> usize {
         let rows = self.trees.iter().map(|on| on.points.len() + on.pieces.len()).sum::<usize>();
         rows + self.tables.len() + self.compressed_count
     }
 }
 
-/// Lengthens the last piece by one that touches it; false when no piece touches it.
+/// Extends the last piece by an adjacent piece; returns false if the piece is not adjacent.
 fn lengthen(pieces: &mut [KeySpan], piece: &KeySpan) -> bool {
     let Some(last) = pieces.last_mut() else { return false };
     if last.high == piece.low {
@@ -130,11 +130,11 @@ fn lengthen(pieces: &mut [KeySpan], piece: &KeySpan) -> bool {
 #[derive(Default, Debug)]
 struct Shard {
     owners: FastMap<Owner, Box<Owned>>,
-    #[expect(clippy::vec_box, reason = "they come from the map and go back there, by a move of a pointer")]
+    #[expect(clippy::vec_box, reason = "they move between here and the map by pointer")]
     spare: Vec<Box<Owned>>,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Owners {
     shards: Vec<Mutex<Shard>>,
@@ -159,7 +159,8 @@ impl Owners {
             .expect("the index is masked by their number")
     }
 
-    /// Lists a record's lock; whether compressing them is worth while now.
+    /// Lists a record's lock. Returns whether compressing the owner's records on the tree is now
+    /// worthwhile.
     pub(crate) fn add_point(&self, owner: Owner, tree: TreeId, hash: u64) -> bool {
         self.with(owner, |owned| {
             owned.on(tree, self.compress_at).is_some_and(|on| {
@@ -169,14 +170,14 @@ impl Owners {
         })
     }
 
-    /// Whether compressing the records on a tree is worth while.
+    /// Returns whether compressing the owner's records on a tree is worthwhile.
     pub(crate) fn is_long(&self, owner: Owner, tree: TreeId) -> bool {
         let shard = self.shard(owner).lock();
         let on = shard.owners.get(&owner).and_then(|owned| owned.trees.iter().rfind(|on| on.tree == tree));
         on.is_some_and(|on| on.points.len() > on.compress_at)
     }
 
-    /// Takes a record that was unlocked off the list, if it is among the last ones.
+    /// Removes a record that was unlocked from the list, if it is among the last ones.
     pub(crate) fn remove_point(&self, owner: Owner, tree: TreeId, hash: u64) {
         self.if_known(owner, |owned| {
             let on = owned.trees.iter_mut().rfind(|on| on.tree == tree);
@@ -189,7 +190,7 @@ impl Owners {
         });
     }
 
-    /// Lists a range. Returns the memory to be reserved for that.
+    /// Lists a range. Returns the memory to reserve for it.
     pub(crate) fn add_piece(&self, owner: Owner, tree: TreeId, piece: &KeySpan) -> usize {
         self.with(owner, |owned| {
             let Some(on) = owned.on(tree, self.compress_at) else { return 0 };
@@ -208,18 +209,18 @@ impl Owners {
         self.with(owner, |owned| owned.tables.push(table));
     }
 
-    /// The tables of which the owner has locks.
+    /// Returns the tables on which the owner has locks.
     pub(crate) fn tables(&self, owner: Owner) -> Vec<TableId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.tables.clone())
     }
 
-    /// Takes a table off the list.
+    /// Removes a table from the list.
     pub(crate) fn remove_table(&self, owner: Owner, table: TableId) {
         self.if_known(owner, |owned| owned.tables.retain(|other| *other != table));
     }
 
-    /// Notes whether a request of an owner is queued.
+    /// Records whether the owner has a queued request.
     pub(crate) fn set_queued(&self, owner: Owner, is_queued: bool) {
         match is_queued {
             true => self.with(owner, |owned| owned.is_queued = true),
@@ -227,7 +228,7 @@ impl Owners {
         }
     }
 
-    /// Whether a request of an owner is queued.
+    /// Returns whether the owner has a queued request.
     pub(crate) fn is_queued(&self, owner: Owner) -> bool {
         self.shard(owner).lock().owners.get(&owner).is_some_and(|owned| owned.is_queued)
     }
@@ -238,7 +239,7 @@ impl Owners {
         }
     }
 
-    /// Forgets an owner that has nothing.
+    /// Removes an owner that has no locks and no queued request.
     pub(crate) fn forget_if_unused(&self, owner: Owner) {
         let mut shard = self.shard(owner).lock();
         let is_unused = |owned: &Owned| owned.locks_count() == 0 && !owned.is_queued;
@@ -251,18 +252,18 @@ impl Owners {
         self.shard(owner).lock().owners.get(&owner).map_or(0, |owned| owned.locks_count())
     }
 
-    /// The locks of an owner.
+    /// Returns the amount of an owner's locks.
     pub(crate) fn summary(&self, owner: Owner) -> LockSummary {
         self.shard(owner).lock().owners.get(&owner).map_or_else(LockSummary::default, |owned| owned.summary())
     }
 
-    /// The trees on which an owner has something.
+    /// Returns the trees on which an owner has locks.
     pub(crate) fn trees(&self, owner: Owner) -> Vec<TreeId> {
         let shard = self.shard(owner).lock();
         shard.owners.get(&owner).map_or_else(Vec::new, |owned| owned.trees.iter().map(|on| on.tree).collect())
     }
 
-    /// The listed records on a tree but the newest one, taken off the list.
+    /// Removes all records on a tree, except the newest one, from the list and returns them.
     pub(crate) fn take_points(&self, owner: Owner, tree: TreeId) -> Vec<u64> {
         self.with(owner, |owned| {
             let Some(on) = owned.on(tree, self.compress_at) else { return Vec::new() };
@@ -271,7 +272,7 @@ impl Owners {
         })
     }
 
-    /// The listed ranges with the memory reserved for them, taken off the list.
+    /// Removes the ranges from the list and returns them with the memory reserved for them.
     pub(crate) fn take_pieces(&self, owner: Owner) -> Vec<(TreeId, Vec<KeySpan>, usize)> {
         let mut shard = self.shard(owner).lock();
         let trees = shard.owners.get_mut(&owner).into_iter().flat_map(|owned| &mut owned.trees);
@@ -281,7 +282,8 @@ impl Owners {
         with_ranges.map(take).collect()
     }
 
-    /// Lists again what could not be compressed, and notes how many were.
+    /// Lists again the records that could not be compressed, and adds the number of compressed
+    /// ones.
     pub(crate) fn give_back(&self, owner: Owner, tree: TreeId, kept: &[u64], compressed_count: usize) {
         self.with(owner, |owned| {
             owned.compressed_count += compressed_count;
@@ -293,12 +295,12 @@ impl Owners {
         });
     }
 
-    /// Everything of an owner, which has nothing listed from then on.
+    /// Removes an owner and returns everything that was listed for it.
     pub(crate) fn take(&self, owner: Owner) -> Option<Box<Owned>> {
         self.shard(owner).lock().owners.remove(&owner)
     }
 
-    /// Keeps the memory of a list whose locks are released.
+    /// Keeps the memory of a list whose locks were released.
     pub(crate) fn recycle(&self, owner: Owner, mut owned: Box<Owned>) {
         owned.clear();
         let mut shard = self.shard(owner).lock();

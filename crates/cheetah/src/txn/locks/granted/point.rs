@@ -5,14 +5,14 @@ use crate::txn::locks::key::KeyBytes;
 use crate::txn::locks::modes::LockMode;
 use crate::txn::locks::Owner;
 
-/// Memory of a record in its map, which is two thirds full on average.
+/// The memory of a record in its map, which is two thirds full on average.
 pub(crate) const POINT_BYTES: usize = (std::mem::size_of::<(u64, Point)>() + 1) * 3 / 2;
-/// Memory of an owner of it, with its place in the owner's list.
+/// The memory of one hold of a record, including its entry in the owner's list.
 pub(crate) const HOLD_BYTES: usize = 16;
 
-/// One owner's lock. It counts how often its owner has asked for it, in each mode, so that a row
-/// that an earlier request has locked too does not go with the last one. A count at its end stays
-/// there.
+/// One owner's lock. It counts the owner's requests in each mode, so that a row which an earlier
+/// request has also locked stays locked when the last request is withdrawn. A saturated count never
+/// decreases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hold {
     pub(crate) owner: Owner,
@@ -46,7 +46,7 @@ impl Hold {
         }
     }
 
-    /// None once all requests are withdrawn.
+    /// Returns the mode; `None` once all requests are withdrawn.
     pub(crate) fn mode(&self) -> Option<LockMode> {
         match (self.shared_count, self.exclusive_count) {
             (0, 0) => None,
@@ -56,11 +56,11 @@ impl Hold {
     }
 }
 
-/// Holders behind the first one; rare.
+/// Holders after the first one; rare.
 #[derive(Debug)]
 struct More(Vec<Hold>);
 
-/// The locks of a record, and how many wait for it.
+/// The locks of a record, and the number of waiters.
 #[derive(Debug)]
 pub(crate) struct Point {
     pub(crate) tree: TreeId,
@@ -71,7 +71,7 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Of nobody.
+    /// Creates a record without holders.
     pub(crate) fn new(tree: TreeId, key: KeyBytes) -> Self {
         Self { tree, waiters_count: 0, key, first: None, more: None }
     }
@@ -89,12 +89,13 @@ impl Point {
         self.holds().find(|hold| hold.owner == owner).and_then(Hold::mode)
     }
 
-    /// Counts a request of an owner that has the lock; false when it has none.
+    /// Counts a request of an owner that holds the lock; returns false if the owner does not hold
+    /// it.
     pub(crate) fn count(&mut self, owner: Owner, mode: LockMode) -> bool {
         self.hold_mut(owner).map(|hold| hold.count(mode)).is_some()
     }
 
-    /// Gives the lock; true when the owner had none before.
+    /// Grants the lock; returns true if the owner did not hold it before.
     pub(crate) fn give(&mut self, owner: Owner, mode: LockMode) -> bool {
         if self.count(owner, mode) {
             return false;
@@ -107,7 +108,7 @@ impl Point {
         true
     }
 
-    /// Withdraws one request; true when the owner has lost something by that.
+    /// Withdraws one request; returns true if that weakens the owner's lock.
     pub(crate) fn withdraw(&mut self, owner: Owner, mode: LockMode) -> bool {
         let Some(hold) = self.hold_mut(owner) else { return false };
         let before = hold.mode();
@@ -122,7 +123,7 @@ impl Point {
         after < before
     }
 
-    /// Takes everything from the owner; whether it had something.
+    /// Removes the owner's lock; returns whether the owner held one.
     pub(crate) fn remove(&mut self, owner: Owner) -> bool {
         let next = match &mut self.more {
             None => None,
@@ -142,12 +143,12 @@ impl Point {
         true
     }
 
-    /// Whether nobody has it and nobody waits.
+    /// Returns whether there are neither holders nor waiters.
     pub(crate) fn is_unused(&self) -> bool {
         self.first.is_none() && self.waiters_count == 0
     }
 
-    /// Its mode, when `owner` alone has it and nobody waits.
+    /// Returns the mode if `owner` is the only holder and there are no waiters.
     pub(crate) fn mode_of_only(&self, owner: Owner) -> Option<LockMode> {
         let is_shared = self.more.as_ref().is_some_and(|more| !more.0.is_empty());
         let only = self.first.filter(|hold| hold.owner == owner && !is_shared && self.waiters_count == 0);

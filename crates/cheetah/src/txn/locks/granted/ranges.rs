@@ -1,19 +1,18 @@
-//! The ranges of one tree: which owners have what between two keys.
+//! The ranges of one tree: which owners hold what between two keys.
 //!
-//! A map from the places where something changes ("cuts") to what holds from there to the next one.
-//! So a point finds its ranges by one look-up, and adjacent or overlapping ranges of an owner
-//! become one by themselves: a scan of any length costs two cuts.
+//! A map from the places where something changes ("cuts") to the locks from that cut to the next
+//! one. So a lookup of a key finds all ranges that contain it, and adjacent or overlapping ranges
+//! of an owner merge by themselves: a scan of any length costs two cuts.
 //!
 //! Invariants
-//!   I1  A cut differs from the one before it; before the first one there is nothing.
-//!   I2  In one place each owner stands once, with the highest level it has, in the order of
-//!       owners.
-//!   I3  In one place no two owners have levels that conflict: where another one has the records, a
-//!       new range gets the gap only.
-//!   I4  The end of the range that was lengthened last is a cut that may stand beside the map, so
-//!       that a scan moves it step by step without a change of the map. Between it and the cut
-//!       before it in the map there is only that range, and behind it nothing up to the next cut.
-//!       Any other change puts it into the map first.
+//!   I1  Each cut differs from the previous one; there are no locks before the first cut.
+//!   I2  In one place each owner occurs once, with its highest level; owners are sorted.
+//!   I3  In one place no two owners have conflicting levels: where another owner holds the records,
+//!       a new range gets only the gap.
+//!   I4  The end of the range that was extended last may be kept outside the map, so that a scan
+//!       can move it step by step without changing the map. Between the previous cut in the map and
+//!       this end there is only that range, and from the end to the next cut there is nothing. Any
+//!       other change first puts the end into the map.
 
 use crate::txn::locks::key::{Cut, KeySpan};
 use crate::txn::locks::modes::Level;
@@ -21,39 +20,39 @@ use crate::txn::locks::Owner;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Memory of a cut in its map.
+/// The memory of a cut in its map.
 const CUT_BYTES: usize = std::mem::size_of::<(Cut, Vec<Cover>)>() * 3 / 2;
 
-/// The locks of an owner in some place.
+/// The lock of an owner in one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cover {
     pub(crate) owner: Owner,
     pub(crate) level: Level,
 }
 
-/// The end of a range that is being lengthened (I4).
+/// The end of a range that is being extended (I4).
 #[derive(Debug)]
 struct GrowingEnd {
     /// The range that ends there.
     cover: Cover,
     cut: Cut,
-    /// The next cut behind it in the map; `None` behind the last.
+    /// The next cut after it in the map; `None` if there is none.
     next: Option<Cut>,
 }
 
 impl GrowingEnd {
-    /// Whether it is the end of a range like `cover` at `low`, where the next one begins.
+    /// Returns whether it is the end, at `low`, of a range like `cover`.
     fn is_of(&self, cover: Cover, low: &Cut) -> bool {
         self.cover == cover && self.cut == *low
     }
 
-    /// Whether `cut` lies between the end and the next cut, where no range is.
+    /// Returns whether `cut` is between the end and the next cut, where no range is.
     fn has_behind(&self, cut: &Cut) -> bool {
         self.cut <= *cut && self.next.as_ref().is_none_or(|next| cut < next)
     }
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Ranges {
     cuts: BTreeMap<Cut, Vec<Cover>>,
@@ -70,12 +69,12 @@ impl Ranges {
         self.cuts.is_empty()
     }
 
-    /// Memory in use.
+    /// Returns the memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Memory that a range needs at most.
+    /// Returns the maximum memory that a range needs.
     pub(crate) fn bytes_for(&self, span: &KeySpan) -> usize {
         let inside = self.cuts.range(&span.low..&span.high);
         let new = 2 * (CUT_BYTES + span.heap_bytes() + std::mem::size_of_val(self.at(&span.high)));
@@ -83,7 +82,7 @@ impl Ranges {
         new + cuts_count * std::mem::size_of::<Cover>()
     }
 
-    /// The locks of owners right behind a cut.
+    /// Returns the locks right after a cut.
     fn at(&self, cut: &Cut) -> &[Cover] {
         if self.growing.as_ref().is_some_and(|end| end.has_behind(cut)) {
             return &[];
@@ -91,7 +90,7 @@ impl Ranges {
         self.cuts.range(..=cut).next_back().map_or(&[], |(_, covers)| covers)
     }
 
-    /// The locks of owners at a key.
+    /// Returns the locks at a key.
     pub(crate) fn covers(&self, key: &[u8]) -> &[Cover] {
         if self.cuts.is_empty() {
             return &[];
@@ -99,7 +98,7 @@ impl Ranges {
         self.at(&Cut::before(key))
     }
 
-    /// Whether `owner` has at least `level` in all of a range.
+    /// Returns whether `owner` has at least `level` in all of a range.
     pub(crate) fn has(&self, owner: Owner, level: Level, span: &KeySpan) -> bool {
         let has = |covers: &[Cover]| covers.iter().any(|cover| cover.owner == owner && cover.level >= level);
         if self.growing.as_ref().is_some_and(|end| span.low < end.cut && end.cut < span.high) {
@@ -109,7 +108,7 @@ impl Ranges {
         has(self.at(&span.low)) && self.cuts.range(inside).all(|(_, covers)| has(covers))
     }
 
-    /// Gives `owner` a range (I2, I3).
+    /// Grants a range to `owner` (I2, I3).
     pub(crate) fn add(&mut self, owner: Owner, level: Level, span: &KeySpan) {
         if self.lengthen(Cover { owner, level }, span) {
             return;
@@ -126,13 +125,13 @@ impl Ranges {
         });
     }
 
-    /// Takes everything in a range from `owner`.
+    /// Removes all locks of `owner` in a range.
     pub(crate) fn remove(&mut self, owner: Owner, span: &KeySpan) {
         self.change(span, |covers| covers.retain(|cover| cover.owner != owner));
     }
 
-    /// Moves the end of a range of the same owner and level that ends where the new one begins, if
-    /// there is nothing else in it: the steps of a scan. False when it is not so.
+    /// Extends a range of the same owner and level that ends where the new one begins, if the new
+    /// range is otherwise free: the steps of a scan. Returns false if that is not possible.
     fn lengthen(&mut self, cover: Cover, span: &KeySpan) -> bool {
         if self.growing.as_ref().is_none_or(|end| !end.is_of(cover, &span.low)) {
             self.put_end_into_map();
@@ -147,8 +146,8 @@ impl Ranges {
         true
     }
 
-    /// Takes the cut `at` out of the map, if nothing but a range like `cover` ends there, and
-    /// nothing begins.
+    /// Removes the cut `at` from the map, if a range like `cover` alone ends there and nothing
+    /// begins there.
     fn take_end(&mut self, cover: Cover, at: &Cut) -> Option<GrowingEnd> {
         let mut before = self.cuts.range(..=at).rev();
         let is_end = before.next().is_some_and(|(cut, covers)| cut == at && covers.is_empty());
@@ -160,7 +159,7 @@ impl Ranges {
         Some(GrowingEnd { cover, cut: at.clone(), next })
     }
 
-    /// Makes the growing end a cut like the others (I4).
+    /// Turns the growing end into a cut in the map (I4).
     fn put_end_into_map(&mut self) {
         if let Some(end) = self.growing.take() {
             self.cuts.insert(end.cut, Vec::new());
@@ -208,7 +207,7 @@ impl Ranges {
         }
     }
 
-    /// All ranges, each as long as it can be: owner, level, bounds.
+    /// Returns all maximal ranges: owner, level, bounds.
     pub(crate) fn list(&self) -> Vec<(Owner, Level, KeySpan)> {
         let mut open: BTreeMap<u64, (Level, Cut)> = BTreeMap::new();
         let mut list = Vec::new();
@@ -247,7 +246,7 @@ mod tests {
 
     const KEYS: usize = 12;
 
-    /// The ranges as they should be: the levels of owners between each place and the next.
+    /// The expected ranges: the levels of owners between each place and the next.
     #[derive(Default)]
     struct Model([BTreeMap<u64, Level>; 2 * KEYS]);
 
@@ -266,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Even places are before keys, odd ones behind them.
+    /// Even places are before keys, odd places after them.
     fn cut(place: usize) -> Cut {
         let key = [place as u8 / 2];
         match place {
@@ -298,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Mostly steps of scans, each from where the owner's last range has ended.
+    /// Mostly steps of scans, each starting where the owner's last range ended.
     #[test]
     fn ranges_are_as_a_model_has_them_whoever_lengthens_his_own() {
         for seed in 0..400 {

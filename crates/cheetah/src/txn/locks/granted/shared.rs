@@ -1,8 +1,8 @@
-//! The shared state of a whole tree: ranges, and the compressed record locks of owners that have
-//! very many.
+//! The state that all locks on a tree share: ranges, and the compressed record locks of owners that
+//! have very many.
 //!
-//! Compressed locks are hashes of keys, as everywhere here, without the keys: 8 bytes each in a
-//! set. No neighbour of a locked key is locked by that.
+//! Compressed locks are hashes of keys, as everywhere here, but without the keys: 8 bytes each in a
+//! set. They do not lock neighbours of a locked key.
 
 use super::ranges::Ranges;
 use crate::base::hash::{FastMap, FastSet};
@@ -12,7 +12,7 @@ use crate::txn::locks::memory::{LockMemory, Share};
 use crate::txn::locks::modes::{Level, LockMode};
 use crate::txn::locks::Owner;
 
-/// Memory of a hash in its set, which is three quarters full on average.
+/// The memory of a hash in its set, which is three quarters full on average.
 pub(crate) const COMPRESSED_BYTES: usize = (std::mem::size_of::<u64>() + 1) * 4 / 3;
 
 /// The compressed locks of one owner on one tree.
@@ -42,7 +42,7 @@ impl Compressed {
         }
     }
 
-    /// How many there are, in either mode.
+    /// Returns the number of locks in each mode.
     pub(crate) fn counts(&self) -> [(LockMode, usize); 2] {
         [(LockMode::Shared, self.shared.len()), (LockMode::Exclusive, self.exclusive.len())]
     }
@@ -52,7 +52,7 @@ impl Compressed {
     }
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct TreeShared {
     pub(crate) ranges: Ranges,
@@ -81,12 +81,12 @@ impl Trees {
         self.trees.iter()
     }
 
-    /// How many trees have something in common.
+    /// Returns the number of trees with shared state.
     pub(crate) fn len(&self) -> usize {
         self.trees.len()
     }
 
-    /// Gives an owner a range, and reserves it with what its owner's list took for it.
+    /// Grants a range to an owner, and reserves its memory and that of the owner's list.
     pub(crate) fn add_range(
         &mut self,
         memory: &LockMemory,
@@ -102,7 +102,7 @@ impl Trees {
         self.share.subtract(memory, before);
     }
 
-    /// Takes everything in some ranges from an owner.
+    /// Removes all locks of an owner in some ranges.
     pub(crate) fn remove_ranges(
         &mut self,
         memory: &LockMemory,

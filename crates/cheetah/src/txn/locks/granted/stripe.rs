@@ -1,5 +1,5 @@
-//! Record locks by the hash of tree and key, cut in stripes so that transactions on different
-//! records do not meet.
+//! Record locks by the hash of tree and key, partitioned into stripes so that transactions on
+//! different records do not contend.
 
 use super::point::{Point, HOLD_BYTES, POINT_BYTES};
 use crate::base::hash::{shard_index, FastMap};
@@ -10,12 +10,12 @@ use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::hash_map::Entry;
 
-/// Stripes; a power of two.
+/// The number of stripes; a power of two.
 const STRIPES_COUNT: usize = 256;
-/// Records below which a stripe's map does not give memory back.
+/// A stripe's map with at most this capacity does not release memory.
 const SHRUNK_ABOVE: usize = 512;
 
-/// The records of one stripe. A record that nobody has and nobody waits for is not in it.
+/// The records of one stripe. A record without holders and waiters is not listed.
 #[derive(Default, Debug)]
 #[repr(align(64))]
 pub(crate) struct Stripe {
@@ -44,7 +44,7 @@ impl Stripe {
         })
     }
 
-    /// Gives an owner a record; true when it had it in no mode before.
+    /// Grants a record to an owner; returns true if the owner did not hold it before.
     pub(crate) fn give(
         &mut self,
         memory: &LockMemory,
@@ -59,8 +59,8 @@ impl Stripe {
         is_new
     }
 
-    /// Takes a record from an owner; whether somebody waits for it. None when the owner did not
-    /// have it.
+    /// Removes an owner's lock on a record. Returns whether there are waiters, or `None` if the
+    /// owner did not hold the record.
     pub(crate) fn remove(&mut self, memory: &LockMemory, hash: u64, owner: Owner) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.points.entry(hash) else { return None };
         if !entry.get_mut().remove(owner) {
@@ -75,8 +75,8 @@ impl Stripe {
         Some(has_waiters)
     }
 
-    /// Withdraws one request for a record. None when the owner loses nothing by that, or else
-    /// whether it has nothing left, and whether somebody waits.
+    /// Withdraws one request for a record. Returns `None` if that does not weaken the owner's lock;
+    /// otherwise whether the owner has no lock left, and whether there are waiters.
     pub(crate) fn withdraw(
         &mut self,
         memory: &LockMemory,
@@ -96,12 +96,12 @@ impl Stripe {
         Some(result)
     }
 
-    /// Notes that somebody waits for a record.
+    /// Counts a waiter for a record.
     pub(crate) fn add_waiter(&mut self, memory: &LockMemory, request: &RowRequest) {
         self.entry(memory, request).waiters_count += 1;
     }
 
-    /// Notes that somebody does so no more.
+    /// Removes a waiter for a record from the count.
     pub(crate) fn remove_waiter(&mut self, memory: &LockMemory, hash: u64) {
         if let Some(point) = self.points.get_mut(&hash) {
             point.waiters_count -= 1;
@@ -119,7 +119,7 @@ impl Stripe {
         self.shrink();
     }
 
-    /// Gives memory back after very many locks.
+    /// Releases memory after very many locks.
     fn shrink(&mut self) {
         let count = self.points.len();
         if self.points.capacity() > SHRUNK_ABOVE && count < self.points.capacity() / 8 {
@@ -139,12 +139,12 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    /// The stripe of a record, locked.
+    /// Locks and returns the stripe of a record.
     pub(crate) fn lock(&self, hash: u64) -> MutexGuard<'_, Stripe> {
         self.0.get(shard_index(hash, STRIPES_COUNT)).expect("the index is masked by their number").lock()
     }
 
-    /// All of them, one after the other.
+    /// Locks and returns all stripes, one after the other.
     pub(crate) fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Stripe>> {
         self.0.iter().map(Mutex::lock)
     }

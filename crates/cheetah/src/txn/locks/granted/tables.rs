@@ -1,4 +1,4 @@
-//! The locks of tables.
+//! The table locks.
 
 use crate::base::hash::FastMap;
 use crate::base::TableId;
@@ -6,13 +6,13 @@ use crate::txn::locks::modes::TableMode;
 use crate::txn::locks::Owner;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Shards of tables.
+/// The number of shards of tables.
 const SHARDS_COUNT: usize = 64;
-/// Unused tables that a shard keeps, so that locking a table allocates nothing.
+/// The number of unused tables that a shard keeps, so that locking a table allocates no memory.
 const UNUSED_COUNT: usize = 16;
 
-/// The locks of one table, and how many wait for it. Counts per mode tell about a conflict without
-/// a look at every holder.
+/// The locks of one table, and the number of waiters. The counts per mode reveal a conflict without
+/// visiting every holder.
 #[derive(Default, Debug)]
 pub(crate) struct TableLocks {
     holders: FastMap<Owner, u8>,
@@ -20,13 +20,13 @@ pub(crate) struct TableLocks {
     pub(crate) waiters_count: u32,
 }
 
-/// The modes of a set.
+/// Returns the modes in a set.
 fn modes(set: u8) -> impl Iterator<Item = TableMode> {
     TableMode::ALL.into_iter().filter(move |mode| set & mode.bit() != 0)
 }
 
 impl TableLocks {
-    /// The modes that `owner` has, as a set.
+    /// Returns the set of modes that `owner` holds.
     pub(crate) fn modes_of(&self, owner: Owner) -> u8 {
         self.holders.get(&owner).copied().unwrap_or(0)
     }
@@ -35,7 +35,7 @@ impl TableLocks {
         self.modes_of(owner) & mode.given_by() != 0
     }
 
-    /// Whether another owner has what conflicts.
+    /// Returns whether another owner holds a conflicting lock.
     pub(crate) fn conflicts(&self, owner: Owner, mode: TableMode) -> bool {
         let own = self.modes_of(owner);
         let others = |mode: &TableMode, count: u32| count > u32::from(own & mode.bit() != 0);
@@ -43,7 +43,7 @@ impl TableLocks {
         all.any(|(held, count)| mode.conflicting() & held.bit() != 0 && others(held, count))
     }
 
-    /// Gives the lock; true when the owner had none before.
+    /// Grants the lock; returns true if the owner held none before.
     pub(crate) fn give(&mut self, owner: Owner, mode: TableMode) -> bool {
         let set = self.holders.entry(owner).or_default();
         let is_new = *set == 0;
@@ -54,7 +54,7 @@ impl TableLocks {
         is_new
     }
 
-    /// Takes modes from an owner; true when it has none left.
+    /// Removes modes of an owner; returns true if none remain.
     pub(crate) fn take(&mut self, owner: Owner, set: u8) -> bool {
         let Some(held) = self.holders.get_mut(&owner) else { return false };
         let taken = *held & set;
@@ -69,7 +69,7 @@ impl TableLocks {
         is_last
     }
 
-    /// All locks.
+    /// Returns all locks.
     pub(crate) fn holds(&self) -> impl Iterator<Item = (Owner, TableMode)> + '_ {
         self.holders.iter().flat_map(|(owner, set)| modes(*set).map(|mode| (*owner, mode)))
     }
@@ -93,19 +93,19 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// The shard of a table, locked.
+    /// Locks and returns the shard of a table.
     pub(crate) fn lock(&self, table: TableId) -> MutexGuard<'_, TableShard> {
         let at = table.0 as usize % SHARDS_COUNT;
         self.0.get(at).expect("the index is a remainder by their number").lock()
     }
 
-    /// All shards, one after the other.
+    /// Locks and returns all shards, one after the other.
     pub(crate) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, TableShard>> {
         self.0.iter().map(Mutex::lock)
     }
 }
 
-/// Removes the entry of a table that nobody has and nobody waits for, unless there are few.
+/// Removes the entry of a table without holders and waiters, unless the shard has few entries.
 pub(crate) fn forget_if_unused(shard: &mut TableShard, table: TableId) {
     if shard.len() > UNUSED_COUNT && shard.get(&table).is_some_and(TableLocks::is_unused) {
         shard.remove(&table);

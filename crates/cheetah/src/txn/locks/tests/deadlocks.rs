@@ -6,7 +6,8 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// Owners 0 to `count` - 1 have a record each, and each but the last waits for the next one's.
+/// Owners 0 to `count` - 1 each hold a record, and each except the last waits for the next one's
+/// record.
 fn chain(count: u64, undo_records: impl Fn(u64) -> u64) -> (LockTable, Vec<PendingLock>) {
     let locks = LockTable::default();
     (0..count).for_each(|n| locks.grants(Owner(n), record(&key(n), X)));
@@ -52,7 +53,7 @@ fn who_must_be_spared_is_no_victim_however_little_he_has_done() {
     for count in [2, 3, 5] {
         for latest in 0..count {
             let (locks, pending) = chain(count, |n| n);
-            // The order of those up to `latest` is known, and they have done least.
+            // The order of the owners up to `latest` is known, and they have done the least work.
             locks.set_victim_choice(move |first, second| {
                 let later = first.0.max(second.0);
                 (later <= latest).then_some(Owner(later))
@@ -89,9 +90,9 @@ fn a_cycle_over_a_table_a_record_and_a_gap_is_found() {
     let text = locks.deadlocks().1.unwrap().to_string();
     assert_eq!(
         text,
-        "(1) owner 3, weight 2, waits for IS on table 1\n    owner 1 has it: X\n\
-         (2) owner 1, weight 10, waits for S on records and gaps of index 16 from (3035, 3130]\n    owner 2 has it: X\n\
-         (3) owner 2, weight 10, waits for X on a new record 3235 of index 16\n    owner 3 has a range around it: X\n\
+        "(1) owner 3, weight 2, waits for IS on table 1\n    owner 1 holds it: X\n\
+         (2) owner 1, weight 10, waits for S on records and gaps of index 16 from (3035, 3130]\n    owner 2 holds it: X\n\
+         (3) owner 2, weight 10, waits for X on a new record 3235 of index 16\n    owner 3 holds a range around it: X\n\
          owner 3 is rolled back"
     );
 }
@@ -163,8 +164,8 @@ fn two_cycles_at_once_are_both_broken() {
     assert_eq!(locks.deadlocks().0, 2);
 }
 
-/// D has a record for which C waits, and waits for A itself. When A asks for that record, behind C,
-/// it is in two cycles: one with C and D, and one with D alone.
+/// D holds a record for which C waits, and itself waits for A. When A requests that record, behind
+/// C, it is in two cycles: one with C and D, and one with D alone.
 #[test]
 fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
     for (work_of_a, work_of_d, victim) in [(5, 9, A), (9, 5, D)] {
@@ -179,15 +180,15 @@ fn nobody_is_given_up_whose_cycle_another_victim_breaks() {
             let _waiting = locks.queues(A, record(b"k", X), work_of_a);
             assert_eq!(middle.outcome(), Some(Outcome::Deadlock));
         }
-        assert_eq!(behind.outcome(), None, "C is in a cycle with D, and D or A goes");
+        assert_eq!(behind.outcome(), None, "C is in a cycle with D, and D or A is the victim");
         assert_eq!((locks.deadlocks().0, locks.deadlocks().1.unwrap().victim), (1, victim));
         locks.release_all(victim);
         assert_eq!((middle.is_granted(), behind.is_granted()), (victim == A, victim == D));
     }
 }
 
-/// A has the record to read. B wants to change it, C to read it behind B, and then A to change it:
-/// it may pass B, which waits for it, and not C.
+/// A holds the record to read it. B wants to change it, C to read it behind B, and then A to change
+/// it: A may pass B, which waits for A, but not C.
 #[test]
 fn an_upgrade_behind_a_reader_behind_a_writer_is_a_cycle() {
     let locks = LockTable::default();

@@ -1,4 +1,4 @@
-//! Gaps and next-key locks: the examples of InnoDB's manual, and their results with precise ranges.
+//! Gaps and next-key locks: the examples in InnoDB's manual, and their results with precise ranges.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn an_empty_index_is_locked_as_a_whole() {
 }
 
 /// SELECT ... WHERE id > 100 FOR UPDATE on rows 90 and 102: InnoDB locks the gap from 90 on; here
-/// it begins at 100.
+/// the gap begins at 100.
 #[test]
 fn a_range_begins_where_the_search_began() {
     let locks = LockTable::default();
@@ -119,7 +119,7 @@ fn a_next_key_request_that_waits_keeps_later_inserts_out_of_its_range() {
     assert!(inserted.is_granted());
 }
 
-/// DELETE and INSERT of a row for which a scan of somebody else waits.
+/// DELETE and INSERT of a row for which another transaction's scan waits.
 #[test]
 fn who_has_a_record_inserts_there_though_others_wait_for_it() {
     let locks = LockTable::default();

@@ -1,4 +1,4 @@
-//! Locks that are there by a version, and are made explicit.
+//! Implicit locks of versions, which are made explicit.
 
 use super::*;
 use crate::base::planted::plant;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 fn a_converted_lock_is_the_holders() {
     let locks = LockTable::default();
     assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
-    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap(), "as often as one likes");
+    assert!(locks.convert_implicit(A, I, b"k", || true).unwrap(), "any number of times");
     let waiting = locks.waits(B, record(b"k", S));
     assert!(locks.convert_implicit(A, I, b"k", || true).unwrap());
     locks.release_all(A);
@@ -33,7 +33,7 @@ fn m8_a_conversion_that_does_not_look_again_is_caught() {
     let locks = LockTable::default();
     let bug = plant("locks: convert for a holder that has ended");
     locks.convert_implicit(A, I, b"k", || false).unwrap();
-    assert!(bug.reached_count() > 0 && !locks.all_locks().is_empty(), "the lock stays for ever");
+    assert!(bug.reached_count() > 0 && !locks.all_locks().is_empty(), "the lock is never released");
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn a_conversion_that_closes_a_cycle_of_others_ends_it() {
     assert_eq!((a.outcome(), b.outcome()), (None, Some(Outcome::Deadlock)));
 }
 
-/// The writer of a record ends while others convert its lock: afterwards nothing of it may be left.
-/// Its version is the number in `version`; 0 says that no transaction is active on it.
+/// The writer of a record ends while other threads convert its lock: afterwards no lock of it may
+/// remain. `version` holds the writer's ID; 0 means that no transaction is active on the record.
 #[test]
 fn m8_conversions_while_holders_end_leave_nothing_behind() {
     const ROUNDS: u64 = 3000;

@@ -29,7 +29,7 @@ fn record(key: &[u8], mode: LockMode) -> Lock<'_> {
     Lock::Record { tree: I, key, mode }
 }
 
-/// The lock of a scan that comes from `from` to `key`.
+/// The lock of a scan from `from` to `key`.
 fn next_key<'a>(from: &'a [u8], key: &'a [u8], mode: LockMode) -> Lock<'a> {
     Lock::NextKey { tree: I, range: (Excluded(from), Included(key)), key, mode }
 }
@@ -39,7 +39,7 @@ fn gap<'a>(low: &'a [u8], high: &'a [u8]) -> Lock<'a> {
     Lock::Gap { tree: I, range: (Excluded(low), Excluded(high)), mode: X }
 }
 
-/// The gap behind a record at the end of the index.
+/// The gap after a record at the end of the index.
 fn supremum(low: &[u8]) -> Lock<'_> {
     Lock::Gap { tree: I, range: (Excluded(low), Unbounded), mode: X }
 }
@@ -88,14 +88,14 @@ impl LockTable {
         assert!(matches!(answer, Err(Error::Deadlock)), "{owner:?} {lock:?}: {answer:?}");
     }
 
-    /// The locks of all owners, and the waits.
+    /// Returns the locks of all owners, and the waits.
     fn all_locks(&self) -> Vec<LockInfo> {
         let mut locks = self.list_locks(usize::MAX);
         locks.extend(self.list_waits().iter().map(WaitInfo::request));
         locks
     }
 
-    /// Nothing is left of anybody.
+    /// Checks that no locks or waits remain.
     #[track_caller]
     fn is_clean(&self) {
         assert_eq!(self.all_locks(), []);

@@ -1,6 +1,7 @@
-//! Random requests beside an oracle that keeps plain lists and looks at everything each time.
+//! Random requests compared with an oracle that keeps plain lists and checks everything each time.
 //!
-//! The keys of an index are cut in places: gaps (even) and records (odd). One key stands for each.
+//! The keys of an index are divided into places: gaps (even) and records (odd). One key represents
+//! each place.
 
 use super::modes::Level;
 use super::*;
@@ -15,7 +16,7 @@ fn key(place: u64) -> [u8; 1] {
     [10 * place as u8 + 10]
 }
 
-/// The meaning of a level at a place: in a gap all are the same.
+/// Returns the meaning of a level at a place: in a gap all levels are the same.
 fn at_place(level: Level, place: u64) -> Level {
     if place % 2 == 1 {
         level
@@ -28,14 +29,14 @@ fn at_place(level: Level, place: u64) -> Level {
 enum Want {
     Table(u64, TableMode),
     Record(u64, LockMode),
-    /// The places from the first up to the second, and the record among them.
+    /// The places from the first up to the second (exclusive), and the record among them.
     NextKey(u64, u64, u64, LockMode),
     Insert(u64),
 }
 
 #[derive(Default, Debug)]
 struct Oracle {
-    /// By owner and place: how often each mode was asked for.
+    /// By owner and place: the number of requests in each mode.
     records: BTreeMap<(u64, u64), [u32; 2]>,
     /// By owner and place: the level.
     covers: BTreeMap<(u64, u64), Level>,
@@ -65,8 +66,8 @@ impl Oracle {
         }
     }
 
-    /// Those who keep `owner` from what it wants, of holders and of the first `before` of the
-    /// queue.
+    /// Returns the owners that block `owner`, among the holders and the first `before` entries of
+    /// the queue.
     fn blockers(&self, owner: u64, want: &Want, before: usize) -> Vec<u64> {
         let others = (0..OWNERS).filter(|other| *other != owner);
         let queued = self.queue.iter().take(before).filter(|(other, _)| *other != owner);
@@ -122,7 +123,7 @@ impl Oracle {
         }
     }
 
-    /// Gives what is wanted; whether the owner had it.
+    /// Grants a request. Returns whether the owner already held the lock.
     fn give(&mut self, owner: u64, want: &Want) -> bool {
         match want {
             Want::Table(table, mode) => {
@@ -169,7 +170,7 @@ impl Oracle {
         self.queue.retain(|(of, _)| *of != owner);
     }
 
-    /// Grants whatever can be granted.
+    /// Grants everything that can be granted.
     fn advance(&mut self) {
         while let Some(at) = (0..self.queue.len()).find(|at| {
             let (owner, want) = &self.queue[*at];
@@ -180,7 +181,7 @@ impl Oracle {
         }
     }
 
-    /// Whether `owner` waits for itself in the end.
+    /// Returns whether `owner` ultimately waits for itself.
     fn is_in_cycle(&self, owner: u64) -> bool {
         let edges = |of: u64| {
             let at = self.queue.iter().position(|(other, _)| *other == of);
@@ -212,7 +213,7 @@ struct Both {
     oracle: Oracle,
     pending: BTreeMap<u64, PendingLock>,
     random: Random,
-    /// Compressed locks cannot be unlocked one by one, nor be listed by key.
+    /// Whether locks are compressed: then they cannot be unlocked one by one, or listed by key.
     compresses: bool,
 }
 
@@ -296,7 +297,8 @@ impl Both {
         let is_free = self.oracle.blockers(owner, &want, usize::MAX).is_empty();
         let answer = self.locks.request(Owner(owner), lock, wait);
         match (answer, is_free) {
-            // A lock that adds nothing against inserts may be new for a range.
+            // A lock that is already held may still be new as a protection of a range against
+            // inserts.
             (Ok(Answer::Granted), true) => {
                 let had = self.oracle.give(owner, &want);
                 assert!(!had || matches!(want, Want::NextKey(..)), "{want:?} was held");
@@ -310,7 +312,7 @@ impl Both {
                 self.oracle.queue.push((owner, want));
                 self.note_victims(owner);
             }
-            // A victim's end may have freed what this one asked for.
+            // The failure of a victim may have freed the requested lock.
             (Ok(Answer::Granted), false) => {
                 self.oracle.queue.push((owner, want));
                 self.note_victims(owner);
@@ -329,7 +331,7 @@ impl Both {
         }
     }
 
-    /// Follows what the table has done about cycles through those who wait.
+    /// Does in the oracle what the table did about cycles through waiters.
     fn note_victims(&mut self, owner: u64) {
         let is_victim = |pending: &PendingLock| pending.outcome() == Some(Outcome::Deadlock);
         let victims = self.pending.iter().filter(|(_, pending)| is_victim(pending)).map(|(of, _)| *of);
@@ -365,7 +367,8 @@ impl Both {
         self.oracle.advance();
     }
 
-    /// As if `owner` had a version of some record, which nobody else can have locked then.
+    /// Pretends that `owner` has a version of some record, which no other owner can have locked
+    /// then.
     fn convert(&mut self, owner: u64) {
         let place = self.record_place();
         let others = (0..OWNERS).filter(|other| *other != owner);
@@ -413,7 +416,7 @@ impl Both {
             outcome.is_none()
         });
         let cycle = self.oracle.queue.iter().find(|(owner, _)| self.oracle.is_in_cycle(*owner));
-        assert!(cycle.is_none(), "a cycle is left: {:?}", self.oracle);
+        assert!(cycle.is_none(), "a cycle remains: {:?}", self.oracle);
         if !self.compresses {
             self.compare_listing();
         }
@@ -460,7 +463,7 @@ impl Both {
                 self.compare();
             }
         }
-        assert!(self.pending.is_empty(), "nobody is left waiting: {:?}", self.oracle.queue);
+        assert!(self.pending.is_empty(), "no owner may still wait: {:?}", self.oracle.queue);
         (0..OWNERS).for_each(|owner| self.locks.release_all(Owner(owner)));
         self.locks.is_clean();
     }

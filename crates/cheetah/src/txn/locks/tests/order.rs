@@ -1,4 +1,4 @@
-//! First come, first served; cancelling.
+//! First come, first served; cancelled requests.
 
 use super::*;
 use TableMode::{Exclusive, IntentExclusive, Shared};
@@ -33,7 +33,7 @@ fn a_reader_behind_a_waiting_writer_waits_its_turn() {
     }
 }
 
-/// A record, by the mode of a table.
+/// A lock on a record, in the record mode that corresponds to the table mode.
 fn record_in(mode: TableMode) -> Lock<'static> {
     record(b"k", if mode == Shared { S } else { X })
 }

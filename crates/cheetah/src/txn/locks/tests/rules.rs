@@ -1,4 +1,4 @@
-//! Modes, held locks, early release.
+//! Lock modes, locks already held, early release.
 
 use super::*;
 use TableMode::{AutoInc, Exclusive, IntentExclusive, IntentShared, Shared};
@@ -85,10 +85,10 @@ fn only_the_last_request_for_a_row_is_rolled_back() {
     assert!(locks.unlock_row(A, I, b"k", X));
     locks.grants(B, record(b"k", X));
     locks.has(B, record(b"k", X));
-    assert!(!locks.unlock_row(B, I, b"k", X), "an earlier request stays");
+    assert!(!locks.unlock_row(B, I, b"k", X), "an earlier request keeps the lock");
     locks.refuses(A, record(b"k", S));
     assert!(locks.unlock_row(B, I, b"k", X));
-    assert!(!locks.unlock_row(B, I, b"k", X), "it has none any more");
+    assert!(!locks.unlock_row(B, I, b"k", X), "it no longer holds the lock");
     locks.is_clean();
 }
 

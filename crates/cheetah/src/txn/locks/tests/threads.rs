@@ -1,17 +1,17 @@
-//! Threads: deadlock storms, and locks as the only thing that keeps counters right.
+//! Threads: deadlock storms, and counters that only locks keep correct.
 
 use super::*;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 const THREADS: u64 = 4;
 
-/// Waits for what was queued; false for a victim.
+/// Waits for a queued request; returns false for a victim.
 fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     match answer {
         Ok(Answer::Granted | Answer::AlreadyHeld) => true,
         Ok(Answer::Wait(pending)) => {
             let outcome = pending.wait_ns(60_000_000_000);
-            assert!(outcome.is_some(), "nobody ends the wait: {:?}", locks.list_waits());
+            assert!(outcome.is_some(), "the wait does not end: {:?}", locks.list_waits());
             outcome == Some(Outcome::Granted)
         }
         Err(Error::Deadlock) => false,
@@ -19,7 +19,8 @@ fn got(locks: &LockTable, answer: crate::base::Result<Answer>) -> bool {
     }
 }
 
-/// Adds up to `count` transactions of a few records each, in any order; every victim begins anew.
+/// Runs `transactions` transactions that each increment a few cells in random order. Returns the
+/// number of victims, which start over.
 fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64) -> u64 {
     let mut random = Random(owner.0);
     let (mut done, mut victims) = (0, 0);
@@ -38,7 +39,7 @@ fn storm(locks: &LockTable, cells: &[AtomicI64], owner: Owner, transactions: u64
             locked.push(cell as usize);
         }
         if locked.len() == 3 {
-            // Not atomic as a whole: two at once would lose one.
+            // Not atomic as a whole: two increments at once would lose one.
             locked.iter().for_each(|cell| cells[*cell].store(cells[*cell].load(Relaxed) + 1, Relaxed));
             done += 1;
         } else {
@@ -66,7 +67,7 @@ fn a_deadlock_storm_ends_with_every_transaction_done() {
     locks.is_clean();
 }
 
-/// Scans count what inserts put in; ranges keep inserts out while the scan's owner looks twice.
+/// Scans count what inserts add; ranges keep inserts out while the scan's owner reads twice.
 #[test]
 fn nobody_inserts_into_a_range_between_two_looks_at_it() {
     let locks = LockTable::default();
@@ -87,8 +88,8 @@ fn nobody_inserts_into_a_range_between_two_looks_at_it() {
         scope.spawn(|| {
             for _ in 0..5000 {
                 let owner = Owner(9);
-                // The latch of a leaf makes the question and the insert one; here, a lock on the
-                // record of the scans.
+                // In the engine the latch of a leaf makes the request and the insert one step;
+                // here, a lock on the record of the scans does.
                 while let Ok(Answer::Wait(pending)) = locks.request(owner, insert(b"15"), QUEUE) {
                     assert!(pending.wait_ns(60_000_000_000).is_some());
                 }
