@@ -1,5 +1,4 @@
-//! The parts that know transactions: which are open, which versions are seen, and how they are
-//! undone.
+//! The parts that manage transactions: open transactions, version visibility, and the undo log.
 
 use crate::txn::{Active, Owner, Roster, UndoLog, Versions};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
