@@ -6,7 +6,7 @@
 //!       walk is freed by that walk alone. So no page is freed twice.
 //!   I2  A tree stays on the catalog's list until its last page is free.
 //! Locks     the DDL lock, when a table is dropped; then the lock of [`Dropping`]; then the
-//! catalog's lock.
+//!           catalog's lock.
 
 use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;

@@ -12,7 +12,7 @@
 //!   I2  Purge never waits for a purge latch: a writer that holds one may be waiting for a
 //!       checkpoint.
 //! Locks     a purge latch is taken before the gate is entered. The writer then holds only table
-//! use, locks, and latches of unique keys.
+//!           use, locks, and latches of unique keys.
 
 use crate::base::hash::{hash_key, shard_index};
 use crate::base::{planted, TableId};

@@ -2,7 +2,7 @@
 //! statistics must be removed.
 //!
 //! Locks     `turn`, during a check of all tables, which only the background makes; inside it, and
-//! elsewhere, the other locks, briefly.
+//!           elsewhere, the other locks, briefly.
 
 use crate::base::TableId;
 use parking_lot::Mutex;
