@@ -54,9 +54,9 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
     }
 }
 
-/// Whether the table has no row for any reader: no committed row, no uncommitted row, no deleted
-/// row that may be restored by a rollback, and no row that an older snapshot sees. Rows that wait
-/// for purge count as rows. May do I/O.
+/// Returns whether the table has no row for any reader: no committed row, no uncommitted row, no
+/// deleted row that may be restored by a rollback, and no row that an older snapshot sees. Rows
+/// that wait for purge count as rows. May do I/O.
 pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
     let _usage = table.use_it()?;
     let counts = planted::is_on("keys: count the rows to see whether there are any");

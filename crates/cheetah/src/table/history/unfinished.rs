@@ -40,7 +40,7 @@ impl Unfinished {
         self.list.lock().push(Arc::new(rest));
     }
 
-    /// Whether the rollback of a transaction is long, and a background thread can do it.
+    /// Returns whether the rollback of a transaction is long, and a background thread can do it.
     pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
         core.pace.has_threads() && slot.undo_no() > RECORDS_WAITED_FOR
     }

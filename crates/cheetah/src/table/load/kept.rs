@@ -28,7 +28,7 @@ impl Kept {
         Self { share, bytes, bytes_max, last_key: 0..0, ascends: true }
     }
 
-    /// Whether the keys of the rows ascend.
+    /// Returns whether the keys of the rows ascend.
     pub(super) fn ascends(&self) -> bool {
         self.ascends
     }

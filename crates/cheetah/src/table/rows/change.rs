@@ -328,12 +328,12 @@ impl Change {
         key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
     }
 
-    /// Whether an update keeps the clustered key.
+    /// Returns whether an update keeps the clustered key.
     pub(crate) fn keeps_key(&self) -> bool {
         self.op == RowOp::Update && self.get(self.old_key) == self.get(self.new_key)
     }
 
-    /// Whether an update keeps the entry's key.
+    /// Returns whether an update keeps the entry's key.
     pub(crate) fn entry_keeps_key(&self, entry: &EntryChange) -> bool {
         match (entry.old_key, entry.new_key) {
             (Some((old, _)), Some((new, _))) => self.get(old) == self.get(new),
@@ -341,12 +341,12 @@ impl Change {
         }
     }
 
-    /// Whether a planned step marks a record as deleted.
+    /// Returns whether a planned step marks a record as deleted.
     pub(crate) fn leaves_garbage(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
     }
 
-    /// Whether nothing is planned.
+    /// Returns whether nothing is planned.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

@@ -232,7 +232,7 @@ impl Locker {
         }
     }
 
-    /// Whether the caller wants its statement to end.
+    /// Returns whether the caller wants its statement to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         (self.interrupted)()
     }

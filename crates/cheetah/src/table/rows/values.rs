@@ -100,8 +100,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether the operation, once committed, leaves no large value for purge to free, and has
-    /// written none.
+    /// Returns whether the operation, once committed, leaves no large value for purge to free, and
+    /// has written none.
     pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }

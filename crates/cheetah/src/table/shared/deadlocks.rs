@@ -9,7 +9,7 @@
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct Deadlocks {
     latest: Mutex<Option<Report>>,

@@ -12,7 +12,7 @@ use crate::pool::MiniTransaction;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Journal {
     /// Absent during redo (I2).
     log: Arc<OnceLock<Log>>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 /// Maximum number of left-out row keys per table. When it is reached, all rows are left out.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Losses(Mutex<Inner>);
 
@@ -55,7 +55,7 @@ impl Losses {
         }
     }
 
-    /// Whether the row of that key is to be left out.
+    /// Returns whether the row of that key is to be left out.
     pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
         let inner = self.0.lock();
         let keys = inner.doubtful.get(&table);

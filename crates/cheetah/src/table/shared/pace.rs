@@ -21,7 +21,7 @@ impl Pace {
         }
     }
 
-    /// Whether background threads run, which make a checkpoint when writers wait for one.
+    /// Returns whether background threads run, which make a checkpoint when writers wait for one.
     pub(crate) fn has_threads(&self) -> bool {
         self.has_threads.load(Relaxed)
     }

@@ -143,9 +143,9 @@ impl Core {
         self.checkpointer.checkpoint(self)
     }
 
-    /// Whether every snapshot sees a version, now and later. Purge may have passed such a version,
-    /// and will not return for the records it delete-marked. To be called with a purge latch of the
-    /// row held.
+    /// Returns whether every snapshot sees a version, now and later. Purge may have passed such a
+    /// version, and will not return for the records it delete-marked. To be called with a purge
+    /// latch of the row held.
     pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         let waits = planted::is_on("blind: wait for all older transactions");

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 /// The longest text that is kept; the rest is cut off.
 pub(crate) const REFUSAL_BYTES_MAX: usize = 8192;
 
-/// See the module. Uses no memory until a row is refused.
+/// See the module documentation. Uses no memory until a row is refused.
 #[derive(Default, Debug)]
 pub(crate) struct Refusals(Mutex<Option<Refusal>>);
 

@@ -25,17 +25,17 @@ impl Startup {
         self.is_over.store(true, Relaxed);
     }
 
-    /// Whether startup is over.
+    /// Returns whether startup is over.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Relaxed)
     }
 
-    /// Whether a transaction began before the startup.
+    /// Returns whether a transaction began before the startup.
     pub(crate) fn began_before(&self, txn: TxnId) -> bool {
         txn.0 < self.first_txn.load(Relaxed)
     }
 
-    /// Whether a transaction that ended with that stamp ended before startup.
+    /// Returns whether a transaction that ended with that stamp ended before startup.
     pub(crate) fn ended_before(&self, stamp: u64) -> bool {
         stamp < self.first_stamp.load(Relaxed)
     }

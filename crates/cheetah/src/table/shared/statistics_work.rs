@@ -57,7 +57,7 @@ impl StatisticsWork {
         self.ask();
     }
 
-    /// Whether statistics are recalculated automatically.
+    /// Returns whether statistics are recalculated automatically.
     pub(crate) fn by_themselves(&self) -> bool {
         self.by_themselves.load(Relaxed)
     }

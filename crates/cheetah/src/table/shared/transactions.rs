@@ -3,7 +3,7 @@
 use crate::txn::{Active, Owner, Roster, UndoLog, Versions};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// See the module. Each part keeps its own invariants.
+/// See the module documentation. Each part keeps its own invariants.
 pub(crate) struct Transactions {
     pub(crate) active: Active,
     pub(crate) versions: Versions,
