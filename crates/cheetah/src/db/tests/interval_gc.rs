@@ -405,7 +405,7 @@ fn c10_a_mark_that_a_writer_has_looked_at_stays_until_it_is_done() {
         insert_while_purge_comes(is_between, None).unwrap();
         let bug = Some("rows: look without the purge latch");
         let error = insert_while_purge_comes(is_between, bug).unwrap_err();
-        assert!(error.to_string().contains("the record to change is gone"), "{error}");
+        assert!(error.to_string().contains("the record to change is missing"), "{error}");
     }
 }
 

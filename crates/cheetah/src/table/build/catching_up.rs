@@ -50,7 +50,7 @@ impl Build {
         view: &ReadView,
         questions: &mut Questions<'_, '_>,
     ) -> Result<Sorter> {
-        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one was asked for"));
+        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one share was requested"));
         if planted::is_on("build: do not look at what has changed") {
             return Ok(keys);
         }
@@ -252,8 +252,5 @@ fn remove(core: &Core, tree: &Arc<Tree>, path: &mut Path, key: &[u8]) -> Result<
 }
 
 fn damaged() -> Error {
-    Error::corrupt(
-        "an index that is built",
-        "its entries are not those of the snapshot that it was built from",
-    )
+    Error::corrupt("an index being built", "its entries do not match the snapshot it was built from")
 }

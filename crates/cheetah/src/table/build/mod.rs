@@ -205,7 +205,7 @@ impl Build {
         key.iter().for_each(|part| whole.extend_from_slice(part));
         self.compute(core, &whole, row, entries_of)?;
         let Self { entries, sorters, built, .. } = self;
-        let sorters = sorters.as_mut().expect("rows come before the trees are built");
+        let sorters = sorters.as_mut().expect("rows are added before the trees are built");
         for entry in entries.iter() {
             let no = entry.index_no.checked_sub(1).filter(|no| no + 1 < built.indexes().len());
             let no = no.ok_or_else(|| unknown(built, entry.index_no))?;
@@ -317,11 +317,12 @@ fn shares(core: &Core, count: usize) -> Result<Vec<Share>> {
 }
 
 fn no_memory() -> Error {
-    let detail = "too many sorters are at work already to build an index; try again when fewer statements load or build";
-    Error::Unsupported { place: "memory to sort in".into(), detail: detail.into() }
+    let detail =
+        "too many sorters are in use to build an index; try again when fewer statements load or build";
+    Error::Unsupported { place: "memory for sorting".into(), detail: detail.into() }
 }
 
 fn unknown(built: &Table, index_no: usize) -> Error {
-    let (what, limit) = ("number of an index that is built", built.indexes().len() as u64 - 1);
+    let (what, limit) = ("number of an index being built", built.indexes().len() as u64 - 1);
     Error::Limit { what, actual: index_no as u64, limit }
 }

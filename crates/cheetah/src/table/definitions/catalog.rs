@@ -126,7 +126,10 @@ impl Catalog {
         let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
         for def in definitions {
             if def.id.is_temporary() {
-                return Err(Error::corrupt("catalog", format!("'{}' is called temporary there", def.name)));
+                return Err(Error::corrupt(
+                    "catalog",
+                    format!("'{}' has the ID of a temporary table", def.name),
+                ));
             }
             let counters = counters.get(&def.id).copied().unwrap_or_default();
             register(leaves, &def);
@@ -667,7 +670,7 @@ impl Catalog {
         debug_assert_eq!(
             self.leaves.pool().tree_bytes(tree).pages,
             0,
-            "nobody would free the rest of {tree}"
+            "the remaining pages of {tree} would never be freed"
         );
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
         self.leaves.forget_tree(tree);

@@ -69,7 +69,7 @@ impl Counts {
         }
         debug_assert!(
             changes.list.back().is_none_or(|last| last.0 < stamp),
-            "commits come in the order of stamps"
+            "commits are added in the order of their stamps"
         );
         changes.list.push_back((stamp, difference));
         if changes.list.len() > changes.limit {

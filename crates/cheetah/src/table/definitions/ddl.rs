@@ -442,8 +442,7 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
     if shadow_name::parse(name).is_some() || fulltext::is_posting_name(name) {
-        let detail =
-            "the name is reserved for tables that loads fill and for tables of postings; choose another one";
+        let detail = "the name is reserved for the engine's own tables; choose another one";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }
     Ok(())

@@ -45,7 +45,7 @@ pub(super) fn put_definition(
         let too_long = Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
         let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
         if tree.insert(mtr, path, &key, RecordRef::frozen(piece))? != Changed::Done {
-            let detail = format!("piece {piece_no} of the definition of table {} is there already", def.id);
+            let detail = format!("piece {piece_no} of the definition of table {} already exists", def.id);
             return Err(Error::corrupt("catalog", detail));
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String
         Ok(())
     })?;
     for gap in gaps {
-        note(format!("a part of the catalog is lost, and with it the tables that it described: {}", gap.why));
+        note(format!("part of the catalog is lost, with the tables described there: {}", gap.why));
     }
     let mut definitions = Vec::new();
     for (table, pieces) in pieces {
@@ -118,7 +118,7 @@ pub(super) fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
             _ => {
                 return Err(Error::corrupt(
                     "catalog",
-                    format!("table {table} lacks a piece before {piece_no}"),
+                    format!("the definition of table {table} lacks a piece before {piece_no}"),
                 ))
             }
         }

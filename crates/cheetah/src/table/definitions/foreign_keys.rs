@@ -73,7 +73,7 @@ pub struct KeySide {
 impl KeySide {
     /// Its table; `NoSuchTable` if the table was dropped.
     pub fn table(&self) -> Result<Arc<Table>> {
-        self.table.upgrade().ok_or_else(|| Error::NoSuchTable("that a constraint speaks of".into()))
+        self.table.upgrade().ok_or_else(|| Error::NoSuchTable("of a constraint".into()))
     }
 }
 
@@ -431,14 +431,14 @@ fn check_whole(def: &TableDef) -> Result<()> {
     }
     let Description { columns, keys } = &def.description;
     if keys.len() != (if columns.is_empty() { 0 } else { def.indexes.len() }) {
-        return add("a description of other indexes");
+        return add("the description does not match the indexes");
     }
     if keys.iter().flatten().any(|part| part.column as usize >= columns.len()) {
-        return add("a key of a column that is not there");
+        return add("a key part names a column that does not exist");
     }
     let is_odd = |it: &ForeignKeyDef| it.columns.is_empty() || it.columns.len() != it.parent_columns.len();
     match def.foreign_keys.iter().any(is_odd) {
-        true => add("a constraint without columns, or with other columns than its parent's side"),
+        true => add("a constraint has no columns, or not as many as on its parent's side"),
         false => Ok(()),
     }
 }
@@ -516,8 +516,8 @@ fn check_parent(
     let kept = |index_no: usize| found.map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
     if parent.is_empty() {
         let detail = format!(
-            "table '{}' takes no part in constraints: it is system-versioned, or of a version without \
-             them (ALTER TABLE .. FORCE makes that one ready)",
+            "table '{}' cannot take part in constraints: it is system-versioned, or of a version without \
+             them (ALTER TABLE .. FORCE converts it)",
             constraint.parent
         );
         return Err(refusal(add, detail));
@@ -569,7 +569,9 @@ fn check_referenced(
                 return Err(index_is_needed(before.as_ref(), &constraint.parent_columns));
             }
             let (constraint, child) = (&constraint.name, child.name());
-            let detail = format!("constraint '{constraint}' of table '{child}' would not be served by it");
+            let detail = format!(
+                "constraint '{constraint}' of table '{child}' has no matching columns or index in it"
+            );
             return Err(refusal(ConstraintProblem::CannotAdd, detail));
         }
     }

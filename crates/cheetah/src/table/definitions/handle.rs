@@ -506,7 +506,8 @@ impl Table {
 
     fn quarantined(&self, damage: &str) -> Error {
         if self.id().is_temporary() {
-            let detail = format!("changes could not be taken back, because of {damage}; drop or truncate it");
+            let detail =
+                format!("changes could not be rolled back, because of {damage}; drop or truncate it");
             return Error::corrupt(format!("temporary table '{}'", self.name()), detail);
         }
         let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \

@@ -73,7 +73,7 @@ pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<
         false => Ok(()),
         true => Err(Error::Unsupported {
             place: format!("table '{}'", table.name()),
-            detail: "a load that has not been committed is to take its place".into(),
+            detail: "an uncommitted load is about to replace it".into(),
         }),
     }
 }

@@ -115,7 +115,7 @@ impl Table {
     pub(crate) fn key_encodings(&self) -> Result<&[KeyEncoding]> {
         let unknown = || Error::Unsupported {
             place: format!("statistics of table '{}'", self.name()),
-            detail: "nobody has described its keys; describe them when it is opened".into(),
+            detail: "its keys have not been described; describe them when it is opened".into(),
         };
         self.statistics.keys.get().map(Vec::as_slice).ok_or_else(unknown)
     }

@@ -227,7 +227,7 @@ impl Estimate {
         let locator =
             |value: &Value| Locator { value_bytes: value.at.len() as u64, first_page: PageId(*rows) };
         let locators: Vec<_> = values.iter().map(|value| locator(value).encode()).collect();
-        let missing = || Error::corrupt("large values of a row", "a value that was not weighed");
+        let missing = || Error::corrupt("large values of a row", "a value that was not measured");
         rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })?;

@@ -89,10 +89,10 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
         Outcome::Committed => Places::prepare(core, slot.txn()),
         Outcome::Aborted => Ok(None),
     };
-    let mut places = core.health.must("looking for the places of loads", places)?;
+    let mut places = core.health.must("finding the tables to replace", places)?;
     let mtr = core.pool.enter();
     if let Some(places) = &mut places {
-        core.health.must("giving loads their places", places.write(&mtr))?;
+        core.health.must("replacing tables by loaded ones", places.write(&mtr))?;
     }
     let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {

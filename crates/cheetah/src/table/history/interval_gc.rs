@@ -277,7 +277,7 @@ impl Spot<'_> {
                 _ => None,
             }),
         };
-        told.filter(|_| row.table == self.table).ok_or_else(|| not_of(at, "it is about another place"))
+        told.filter(|_| row.table == self.table).ok_or_else(|| not_of(at, "it is about another key"))
     }
 }
 
@@ -421,7 +421,7 @@ impl Sight {
                 return Ok(Seen::ByNobody);
             };
             if at >= newer_at {
-                return Err(not_of(at, "it leads to a newer one"));
+                return Err(not_of(at, "it leads to a newer version"));
             }
             budget.take_one();
             core.transactions.undo.read_version(at, txn, &mut self.older)?;

@@ -119,8 +119,12 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     let head = core.transactions.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
     let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
     encode_undo_record(&state, &mut writer.buffers);
-    let no_step =
-        || Error::corrupt(format!("undo record at {}", state.head), "it is no step of its transaction");
+    let no_step = || {
+        Error::corrupt(
+            format!("undo record at {}", state.head),
+            "it is about neither a row nor a large value",
+        )
+    };
     let table = body.table().ok_or_else(no_step)?;
     let mut done = match &body {
         UndoBody::Row(row) => roll_back_row(core, slot, (&head, row), rows, writer),

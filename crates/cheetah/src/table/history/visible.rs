@@ -204,7 +204,7 @@ impl View<'_> {
             unseen(row);
             let goes_on = !planted::is_on("visible: go back one version only");
             match self.unseen(before.version).filter(|_| goes_on) {
-                Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer one")),
+                Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer version")),
                 Some(older) => version = older,
                 None if is_live || planted::is_on("visible: take a deleted version for a row") => {
                     out.clear();

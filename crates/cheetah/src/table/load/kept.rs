@@ -90,7 +90,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
 }
 
 fn take_number(left: &mut &[u8]) -> u64 {
-    let (number, used) = varint::get(left).expect("rows are kept as they were put");
+    let (number, used) = varint::get(left).expect("rows are buffered as they were put");
     *left = left.get(used..).unwrap_or_default();
     number
 }

@@ -46,7 +46,7 @@ pub(crate) struct BufferRange {
 
 impl BufferRange {
     fn of(self, bytes: &[u8]) -> &[u8] {
-        bytes.get(self.at..self.at + self.len).expect("a span lies inside its buffer")
+        bytes.get(self.at..self.at + self.len).expect("a range is inside its buffer")
     }
 }
 
@@ -615,7 +615,7 @@ fn apply_step(
             let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
             let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
             let changed = tree.insert(mtr, path, key, record)?;
-            expect(table, changed == Changed::Done, "a new record is there already")
+            expect(table, changed == Changed::Done, "a new record already exists")
         }
         Work::Replace { payload, stamp, marked } => {
             let version = match stamp {
@@ -633,9 +633,9 @@ fn apply_step(
                         return Ok(());
                     }
                     let inserted = tree.insert(mtr, path, key, record)?;
-                    expect(table, inserted == Changed::Done, "an entry that was missing is there")
+                    expect(table, inserted == Changed::Done, "an entry found missing exists")
                 }
-                changed => expect(table, changed == Changed::Done, "the record to change is gone"),
+                changed => expect(table, changed == Changed::Done, "the record to change is missing"),
             }
         }
         Work::Remove => match tree.remove(mtr, path, key)? {
@@ -643,7 +643,7 @@ fn apply_step(
                 tree.leaves().note_missing(tree.def().id);
                 Ok(())
             }
-            Removed::Absent => expect(table, false, "the record to remove is gone"),
+            Removed::Absent => expect(table, false, "the record to remove is missing"),
             Removed::Gone { small } => {
                 if small {
                     paths.small.push((step.index_no, step.key));

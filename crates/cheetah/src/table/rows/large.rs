@@ -337,7 +337,7 @@ pub(crate) fn check_owner<'p>(
     match pages.into_iter().find(stranger) {
         None => Ok(()),
         Some(page) => {
-            let detail = "a large value to free names it, but it is not the table's";
+            let detail = "a large value to be freed names it, but the table does not own it";
             Err(Error::corrupt(format!("page {page}"), detail))
         }
     }

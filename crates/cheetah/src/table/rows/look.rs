@@ -198,7 +198,7 @@ impl Writer {
             None => Ok(Found::Nothing),
             Some((true, held)) => Ok(Found::Record(held)),
             Some((false, _)) => {
-                let detail = "an entry of the new row is there already; run CHECK TABLE";
+                let detail = "an entry of the new row already exists; run CHECK TABLE";
                 Err(damaged(table, entry.index_no, detail))
             }
         }

@@ -117,7 +117,7 @@ impl Writer {
             if !self.wait_for(on, obstacle)? {
                 times_gone += 1;
                 if times_gone > GONE_TIMES_MAX {
-                    let detail = "a unique index has the entry of a row that is not there; run CHECK TABLE";
+                    let detail = "a unique index has the entry of a row that does not exist; run CHECK TABLE";
                     return Err(Error::corrupt(format!("table '{}'", on.table.name()), detail));
                 }
             }

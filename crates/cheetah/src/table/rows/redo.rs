@@ -58,7 +58,7 @@ impl Writer {
             error => error,
         })?;
         if self.look_at_new_row(table)? {
-            return Err(disagrees(table, "the new row is there already"));
+            return Err(disagrees(table, "the new row already exists"));
         }
         if op != RowOp::Delete {
             self.build_logged_row(table, logged.row, large)?;
@@ -155,7 +155,7 @@ impl Writer {
         let is_marked = found.transpose()?;
         match (index_no, is_marked == Some(false)) {
             (_, is_there) if is_there == was_there => {}
-            (0, true) => return Err(disagrees(table, "the new row is there already")),
+            (0, true) => return Err(disagrees(table, "the new row already exists")),
             (0, false) => return Err(disagrees(table, "the row to change is missing")),
             // As for entries that are left unseen, the mismatch is counted, and the entry ends up
             // correct.
@@ -183,7 +183,7 @@ impl Writer {
             };
             let applied = applied.and_then(|is_done| match is_done {
                 true => Ok(()),
-                false => Err(disagrees(table, "a record has changed while the log is repeated")),
+                false => Err(disagrees(table, "a record changed during redo")),
             });
             core.health.must("a change of a record", applied)?;
         }

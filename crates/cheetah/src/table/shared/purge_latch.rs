@@ -55,7 +55,7 @@ impl PurgeLatches {
     }
 
     fn latch(&self, table: TableId, key: &[u8]) -> &RwLock<()> {
-        self.0.get(shard(table, key)).expect("the index is a remainder by their number")
+        self.0.get(shard(table, key)).expect("the index is less than their number")
     }
 }
 

@@ -41,7 +41,7 @@ impl UniqueKeys {
         }
         shards.sort_unstable();
         shards.dedup();
-        let lock = |at| self.0.get(at).map(Mutex::lock).expect("the index is a remainder by their number");
+        let lock = |at| self.0.get(at).map(Mutex::lock).expect("the index is less than their number");
         UniqueGuard(shards.into_iter().map(lock).collect())
     }
 }
