@@ -1,4 +1,4 @@
-//! Loads of any size and order give the tables that insertions give.
+//! Loads of any size and order produce the same tables as inserts.
 
 use crate::base::{Config, Error, Result};
 use crate::db::{Db, Env, Load, Read, SeekMode, Transaction};
@@ -116,13 +116,13 @@ fn contents(db: &Db, table: &Arc<Table>) -> BTreeMap<u64, Vec<u8>> {
     found
 }
 
-/// Rows in an order that `key` makes of their numbers.
+/// Rows in an order given by `key`, which maps a row's number to its key.
 fn rows(count: u64, key: impl Fn(u64) -> u64) -> Vec<(u64, Row)> {
     let text_bytes = |no: u64| if no % 50 == 7 { 5000 } else { 30 };
     (0..count).map(|no| (key(no), Row::new(no, text_bytes(no)))).collect()
 }
 
-/// Which key the row of a number has.
+/// Maps the number of a row to its key.
 type Order = fn(u64) -> u64;
 
 fn ascending(no: u64) -> u64 {
@@ -137,7 +137,7 @@ fn mixed(no: u64) -> u64 {
     no.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// As if in order, but some come late.
+/// Mostly ascending, with some keys out of order.
 fn late(no: u64) -> u64 {
     if no > 500 && no % 10 == 3 {
         no % 7 * 100_000 + no
@@ -206,7 +206,7 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
     while db.run_background().unwrap() {}
     assert_eq!(dropped_trees(), 0);
     assert_eq!(contents(&db, &table).len(), 0);
-    // The table is as it was, and may be loaded again.
+    // The table is unchanged, and may be loaded again.
     let mut to = txn.begin_load(&table).unwrap().unwrap();
     rows(1500, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
     let table = txn.finish_load(&mut to).unwrap();
@@ -216,7 +216,7 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
 
 #[test]
 fn a_key_that_comes_twice_is_told_with_its_row() {
-    // The keys, key and number of the row that comes again, and the index that tells.
+    // The keys, the key and the number of the duplicate row, and the index that refuses it.
     let cases: [(Order, u64, u64, usize); 4] = [
         (ascending, 600, 5000, 0),
         (mixed, mixed(600), 5000, 0),
@@ -386,7 +386,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             let newest = db.table("t").unwrap();
             assert!(contents(&db, &newest) == expected, "{count} rows");
             assert_eq!(table.has_moved(), is_built);
-            // Handles from before lead to the rows, and an older snapshot sees none, by any handle.
+            // Earlier handles lead to the rows, and an older snapshot sees no rows, by any handle.
             assert_eq!(db.begin().count(&table).unwrap(), Some(count));
             for handle in [&table, &newest] {
                 assert_eq!(old.count(handle).unwrap(), Some(0));
@@ -399,7 +399,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
                 let some_key = key(3).to_be_bytes();
                 assert!(!old.get(handle, &some_key, Read::Consistent, &mut row).unwrap());
                 assert!(old.get(handle, &some_key, Read::Shared, &mut row).unwrap(), "newest rows are there");
-                // One from before the table is refused it, as ever (M2).
+                // A snapshot older than the table may not use it (M2).
                 assert!(matches!(oldest.count(handle), Err(Error::TableChanged(_))));
             }
             db.rename_table("t", "u").unwrap();
@@ -407,7 +407,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             db.rename_table("u", "t").unwrap();
             assert_eq!(old.count(&newest).unwrap(), Some(0));
             oldest.commit().unwrap();
-            // Rows of its own would stand beside those that it does not see.
+            // The transaction's own rows would appear next to rows that it does not see.
             with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
             for handle in [&table, &newest] {
                 let counted = old.count(handle);
@@ -436,7 +436,7 @@ fn a_load_of_a_transaction_is_rolled_back_with_it() {
     load_rows(&mut txn, &table, &rows(2000, mixed)).unwrap();
     txn.rollback().unwrap();
     assert_eq!(db.table_names(), ["t"]);
-    // So it is without an end of the load, and when it fails.
+    // The same for a load that does not end, or that fails.
     let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
     rows(2000, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
     assert_eq!(db.table_names().len(), 2);
@@ -489,7 +489,7 @@ fn others_wait_for_a_load_of_a_transaction_and_write_behind_it() {
 #[test]
 fn a_load_of_a_transaction_inserts_where_others_are() {
     let db = open(&SimDisk::new());
-    // Somebody reads with locks; somebody writes when rows have come already.
+    // The other transaction reads with locks, or writes when the load already has rows.
     for writes in [false, true] {
         let name = if writes { "w" } else { "r" };
         let table = db.create_table(&spec(name)).unwrap();
@@ -512,7 +512,7 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     assert_eq!(status(&db, "loads"), 0);
     let table = db.table("w").unwrap();
     assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
-    // Nor is a table dropped that waits for its load.
+    // The other way round: the table is dropped before its load is committed.
     let table = db.truncate_table("w").unwrap();
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
@@ -528,7 +528,7 @@ fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
     txn.commit().unwrap();
-    // As if its counters had not been moved yet, and others had taken numbers until a moment ago.
+    // Simulates counters not carried over yet, from which others took numbers until a moment ago.
     let newest = db.table("t").unwrap();
     newest.set_auto_increment(1);
     let stale = u64::from_be_bytes(table.next_hidden_key());
@@ -558,7 +558,7 @@ fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
             true => drop(db.truncate_table("t").unwrap()),
             false => db.drop_table("t").unwrap(),
         }
-        // Its rows go at once, as nobody finds them any more.
+        // The rows are removed at once, because no reader can find them any more.
         drop((txn, table));
         while db.run_background().unwrap() {}
         assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}, with the snapshot");
@@ -582,7 +582,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             rows(900, mixed).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
             if ends {
                 txn.finish_load(&mut to).unwrap();
-                // A second one, or other rows, would be lost.
+                // A second load, or other rows, would be lost.
                 with_row(1 << 50, &Row::new(1 << 50, 9), |row| txn.insert(&table, row)).unwrap();
             }
             if prepares {
@@ -593,7 +593,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table has been written now.
+            // The table is no longer untouched.
             table = db.truncate_table("t").unwrap();
         }
     }
@@ -626,7 +626,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
             let mut row = Vec::new();
             txn.get(&other_table, &1u64.to_be_bytes(), Read::Shared, &mut row).map(drop)
         });
-        // It comes second, or first: the one with less work is given up in either case.
+        // Whichever of the two waits first, the one with less work is the victim.
         let other_gets = with_row(5, &Row::new(5, 5), |row| other.insert(&t, row));
         if other_gets.is_err() {
             other.rollback().unwrap();
@@ -636,7 +636,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
     assert!(matches!(victim, (Ok(()), Err(Error::Deadlock))), "{victim:?}");
 }
 
-/// The alteration that only gives the table a mark.
+/// An alteration that only sets the table's mark.
 fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     let kept = table.indexes().iter().enumerate();
     let kept = kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) });
@@ -646,7 +646,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     }
 }
 
-/// Builds one more index of a table, by number, and gives it to the table.
+/// Builds an index on the numbers, and adds it to the table.
 fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl FnOnce()) -> Result<()> {
     let of_row = &mut |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
         entries.add(1, &stored[..8], b"", true);
@@ -673,7 +673,7 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
     let table = db.create_table(&spec("t")).unwrap();
     let (mut txn, mut other) = (db.begin(), db.begin());
     other.set_lock_wait(0);
-    // While it is built no load begins, and rows are inserted.
+    // During the build no load begins, and rows are inserted.
     let all = rows(900, mixed);
     add_index(&db, &mut txn, &table, || {
         load_rows(&mut other, &table, &all).unwrap();
@@ -689,8 +689,8 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
         more = cursor.next().unwrap();
     }
     assert_eq!(entries, 900);
-    // Nor is it begun, or another definition made, while a load is under way, whose table would go
-    // with it.
+    // While a load is in progress, no build and no change of the definition begins, because they
+    // would lose the table when the load replaces it.
     let table = db.create_table(&spec("u")).unwrap();
     load_rows(&mut txn, &table, &all).unwrap();
     let built = add_index(&db, &mut other, &table, || ());
@@ -779,7 +779,7 @@ fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
         txn.commit().unwrap();
         waits.join().unwrap().unwrap();
     });
-    // The counter that it has locked is the one that others ask.
+    // The counter that the statement has locked is the one that others use.
     for handle in [&table, &db.table("t").unwrap()] {
         let taken = other.reserve_numbers(handle, &numbers, false);
         assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");
