@@ -9,8 +9,8 @@
 //!   I1  The table is used for one run of entries, or one seek, at a time, so a drop or an ALTER
 //!       waits no longer than that. In between, the caller decides whether to go on, and may wait.
 //! Source    InnoDB samples whole leaves, 20 per index, and takes the number of distinct keys in
-//! each. We also count few values exactly, because samples estimate these badly when the values
-//! form long runs.
+//!           each. We also count few values exactly, because samples estimate these badly when the
+//!           values form long runs.
 
 use super::key_encoding::KeyEncoding;
 use crate::base::Result;

@@ -12,8 +12,8 @@
 //!   K4  An enabled index gets a new number: earlier undo records name entries of the old tree, and
 //!       older snapshots may not use an index created later (M2), because the new tree has entries
 //!       of the newest rows only.
-//!   K5  A statement that disables the indexes of empty tables only does nothing, and waits for no
-//!       transaction, if the clustered index has a record, visible or not.
+//!   K5  A statement that disables indexes only if the table is empty does nothing, and waits for
+//!       no transaction, if the clustered index has a record, visible or not.
 //!
 //!   docs/developers/durability.md, "Disabled indexes", describes the steps and the state that a
 //!   crash after each step leaves.

@@ -30,7 +30,7 @@ fn threads_rest_when_nothing_has_happened_for_a_while() {
     assert_eq!(rest.pause(4 * SECOND_NS, 3 * SECOND_NS, TURN), IDLE, "it has worked itself");
 }
 
-/// Signs: the end of the log moves, or an operation is in progress.
+/// A rest ends when the log grows, or when an operation is in progress.
 #[test]
 fn signs_end_a_rest() {
     let rest = Rest::default();

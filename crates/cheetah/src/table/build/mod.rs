@@ -17,16 +17,16 @@
 //!       `base` sees. The entries have no versions, so a snapshot older than the change of the
 //!       definition cannot use the index.
 //!   B3  `since` was read before `base` was opened, and while `pin` was open. A transaction that a
-//!       later snapshot sees, but `base` does not, either has all its records after that end of the
-//!       undo log, or was open then and is listed with its first record. No undo page from that
-//!       record on is freed, because transactions that have ended since `pin` was opened are not
-//!       purged. Of the listed transactions, only those that `base` does not see count: the others
-//!       may have ended before `pin`, and may be purged.
+//!       later snapshot sees, but `base` does not, either has all its records after the end of the
+//!       undo log in `since`, or was open then and is listed there with its first record. No undo
+//!       page from that record on is freed, because transactions that have ended since `pin` was
+//!       opened are not purged. Of the listed transactions, only those that `base` does not see
+//!       count: the others may have ended before `pin`, and may be purged.
 //!   B4  After an error the build cannot be continued.
 //! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's
-//! exclusive table lock.
+//!           exclusive table lock.
 //! Source    Like InnoDB's online ADD INDEX, the build ends by applying the changes made meanwhile.
-//! InnoDB writes a separate log for them, of limited size.
+//!           InnoDB writes a separate log for them, of limited size.
 
 mod catching_up;
 

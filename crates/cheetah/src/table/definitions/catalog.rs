@@ -15,7 +15,7 @@
 //!       ([`Tables`] under their lock).
 //!   I5  A table that gave its name to a copy is in `away` until the name is taken or the table is
 //!       dropped: meanwhile it serves as the parent for foreign keys that refer to that name.
-//!   I6  The foreign keys that followed a copy to a new name (ALTER TABLE .. RENAME) are known
+//!   I6  The foreign keys that followed a copy to a new name (ALTER TABLE .. RENAME) are remembered
 //!       until the original is dropped or gets its name back: then they return to it. This state is
 //!       only in memory. Log records of renames contain the changed foreign keys, so redo does not
 //!       need it.
@@ -299,8 +299,8 @@ impl Catalog {
         state.dropped_trees = dropped.chain(temporary).collect();
     }
 
-    /// Assigns IDs to a definition and its trees. The ID of a temporary table stays one. Returns
-    /// `Limit` if all IDs have been used.
+    /// Assigns IDs to a definition and its trees. A temporary table gets an ID of a temporary
+    /// table. Returns `Limit` if all IDs have been used.
     pub(crate) fn number(&self, def: &mut TableDef) -> Result<()> {
         let mut tables = self.tables.write();
         def.id = def.id.numbered(tables.next_table()?);

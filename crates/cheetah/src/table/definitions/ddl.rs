@@ -307,7 +307,7 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
 
 /// `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
-    // For snapshots older than the change, there is another table, or none (M2).
+    // Snapshots older than the change find another table by that name, or none (M2).
     let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);

@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 pub struct Constraints {
     /// Its columns and keys.
     pub description: Description,
-    /// All foreign keys whose child it is; existing ones come first.
+    /// All foreign keys of the table; existing ones come first.
     pub foreign_keys: Vec<ForeignKeyDef>,
     /// The number of existing ones.
     pub kept_count: usize,
@@ -88,7 +88,7 @@ pub struct KeyColumn {
     pub descending: bool,
 }
 
-/// A table, and the foreign keys whose child it is from now on.
+/// A table, and its foreign keys from now on.
 pub(in crate::table) type Constrained = (Arc<Table>, Vec<ForeignKeyDef>);
 
 /// The tables that prevent a table from being dropped.
@@ -102,7 +102,7 @@ pub enum Referenced {
     RefusedElsewhere,
 }
 
-/// Returns whether this is the server's name for a copy, or for a table that gave its name to a
+/// Returns whether the server uses this name for a copy, or for a table that gave its name to a
 /// copy.
 pub(in crate::table) fn is_intermediate(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|table| table.starts_with("#sql"))
@@ -174,9 +174,8 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The foreign keys whose child the table is, by name. Never those of a half-changed definition: a
-/// caller that read the number of changes before may cache the result until that number grows
-/// (F14).
+/// The table's own foreign keys, by name. Never those of a half-changed definition: a caller that
+/// read the number of changes before may cache the result until that number grows (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
@@ -187,7 +186,7 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
     list
 }
 
-/// The foreign keys whose parent the table is, in the order in which InnoDB processes them: by the
+/// The foreign keys that refer to the table, in the order in which InnoDB processes them: by the
 /// parent's index, the database of the child, and name. Like [`of_child`], never those of a
 /// half-changed definition.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
@@ -211,8 +210,8 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
     list
 }
 
-/// The foreign keys of a new definition, with the current names of parents and their columns: for
-/// the existing ones, these may have been renamed since the statement began.
+/// The foreign keys of a new definition, with the current names of parents and their columns:
+/// parents of existing foreign keys may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
     let (had, name) = (table.foreign_keys(), table.name());
     let mut list = new.foreign_keys.clone();

@@ -4,8 +4,8 @@
 //!
 //! Invariants
 //!   X1  A posting table has a name that no caller gives to a table, and keeps it until it is
-//!       dropped. Exactly one definition names it, apart from a shadow table that will replace the
-//!       table of that definition.
+//!       dropped. Exactly one definition names it, apart from that of a shadow table which will
+//!       replace the table.
 //!   X2  A posting table is created, and filled, before the definition that names it is logged, and
 //!       dropped after a definition without it is logged. So no definition ever names a missing or
 //!       incomplete posting table. Posting tables that no definition names, because of a crash in

@@ -56,7 +56,7 @@ pub struct Table {
 #[derive(Debug)]
 pub(super) struct LastingState {
     name: RwLock<String>,
-    /// The foreign keys whose child it is; they also change when a parent is renamed.
+    /// Its own foreign keys; they also change when a parent is renamed.
     foreign_keys: RwLock<Arc<Vec<ForeignKeyDef>>>,
     /// The table that it is a copy of, until it gets a permanent name.
     copy_of: RwLock<String>,
@@ -261,7 +261,7 @@ impl Table {
         self.lasting.copy_of.write().clear();
     }
 
-    /// The foreign keys whose child it is now.
+    /// Its own foreign keys at present.
     pub fn foreign_keys(&self) -> Arc<Vec<ForeignKeyDef>> {
         Arc::clone(&self.lasting.foreign_keys.read())
     }
@@ -349,7 +349,7 @@ impl Table {
     }
 
     /// Lets `loaded` replace this table for readers that see `stamp`, and carries its counters over
-    /// (I7). Inside the mini-transaction that does so in the catalog.
+    /// (I7). Inside the mini-transaction that replaces the table in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.lasting.replaced_at.store(stamp, Relaxed);
         loaded.lasting.known.take_over(&self.lasting.known);

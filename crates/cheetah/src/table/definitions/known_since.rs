@@ -6,9 +6,10 @@
 //! knows from which stamp on it has had its name.
 //!
 //! Invariants
-//!   K1  A table is known from the catalog change that created it, replaced its rows or removed
-//!       some of them; under a name, from the change that gave it the name. A statement that
-//!       creates and fills a table makes it known with its commit.
+//!   K1  A table is known to snapshots newer than the catalog change that created it, replaced its
+//!       rows or removed some of them. It is known under a name to snapshots newer than the change
+//!       that gave it the name. A statement that creates and fills a table makes it known with its
+//!       commit.
 //!   K2  A table that returns to an earlier name is known for both periods, and not for the one in
 //!       between.
 //!   K3  This state is only in memory: no snapshot is older than the startup, after which all

@@ -7,8 +7,8 @@
 //!   I2  Changes made during a calculation count as made after it.
 //!   I3  After a failure a table is skipped for a while, as damage does not go away.
 //! Source    InnoDB recalculates after a tenth of the rows has changed, at most once in ten seconds
-//! (`innodb_stats_auto_recalc`). We differ in that a table which has doubled its rows need not wait
-//! so long, because the statistics of its first rows say little.
+//!           (`innodb_stats_auto_recalc`). We differ in that a table which has doubled its rows
+//!           need not wait so long, because the statistics of its first rows say little.
 
 use super::handle::Table;
 use crate::base::{Error, Result};
@@ -23,8 +23,8 @@ use std::sync::OnceLock;
 const CHANGED_PART: u64 = 10;
 /// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;
-/// The shorter interval if more rows have changed than there were, and more than [`SOON_ROWS`], or
-/// if an index has no statistics.
+/// The shorter interval, if more rows have changed than the last calculation counted, and more than
+/// [`SOON_ROWS`], or if an index has no statistics.
 const SOON_NS: u64 = 1_000_000_000;
 const SOON_ROWS: u64 = 16;
 /// Delay after a failure.

@@ -79,7 +79,7 @@ impl Sample {
         sources.extend(more);
         let sampled = sources.len() + leaves.len() + large.len();
         let contents: Vec<_> = sources.iter().map(|page| page.content.as_slice()).collect();
-        // The size that the sample of a tree of that size has.
+        // The number of bytes that a tree of that size would sample.
         let all_bytes: usize =
             sources.iter().chain(&leaves).chain(&large).map(|page| page.content.len()).sum();
         let sampled_bytes = all_bytes * SAMPLE_PAGES.min(pages as usize) / sampled.max(1);

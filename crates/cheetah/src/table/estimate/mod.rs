@@ -14,7 +14,7 @@
 //!   I3  Memory does not grow with the table: the estimate keeps a page, the rows of a run, and a
 //!       few pages and some numbers for each run.
 //! Errors    A row that causes an error does not count in the bytes, but may count in the mean
-//! times.
+//!           times.
 
 mod dictionary_saving;
 mod run;

@@ -1,4 +1,5 @@
 //! Runs of neighbouring rows in one index, and the estimate for the whole index.
+//!
 //! Invariants
 //!   I1  Only full leaf pages of a run are measured. The rest of a run is measured if there is no
 //!       full page, or if the run has reached the end of the index. Rows that were not measured

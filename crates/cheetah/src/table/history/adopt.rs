@@ -2,7 +2,7 @@
 //! from other transactions (M3, S7).
 //!
 //! Their rows are locked by the versions they wrote, as for any open transaction. Their tables are
-//! locked again for changes, before the database serves.
+//! locked again for changes, before the database accepts requests.
 
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};

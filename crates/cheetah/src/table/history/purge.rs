@@ -56,7 +56,7 @@ const REST_NS: u64 = 1_000_000_000;
 enum Purged {
     /// The record is done; purge continues here.
     GoOn(PurgeState),
-    /// It was the last record of its transaction, which is done.
+    /// It was the last record of its transaction, which is now passed.
     Passed,
     /// A thread works on its row (I6).
     Busy,
@@ -293,8 +293,8 @@ fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
     core.health.must("purging a transaction", core.transactions.undo.pass(mtr, ended.next, &ended.end))
 }
 
-/// Records, in the mini-transaction that purges a record, that the record is done; after its last
-/// record, the whole transaction is. Returns where to continue.
+/// Stores the progress in the mini-transaction that purges a record. After the last record of a
+/// transaction, passes the transaction. Returns where to continue.
 fn note_purged(
     core: &Core,
     mtr: &MiniTransaction<'_>,

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 /// Undo records rolled back per step.
 const RECORDS_PER_STEP: usize = 256;
-/// With more undo records than this, no thread waits for the rollback of a killed statement or of a
-/// disconnected client: about a hundredth of a second.
+/// Maximum number of undo records for which a thread waits for the rollback of a killed statement
+/// or of a disconnected client: about a hundredth of a second.
 const RECORDS_WAITED_FOR: u64 = 1000;
 /// Steps that closing a database waits for; the next startup continues.
 const STEPS_AT_CLOSE: usize = 512;

@@ -23,7 +23,8 @@
 //!      it is read again, and its delete mark decides. The same holds under a change of the
 //!      reader's own transaction, which hides older changes in the row's chain and left the entry
 //!      alone. If the entry has changed since it was copied, the check starts over.
-//! Why the order of the two reads is right: an operation touches the row first and then its
+//!
+//! The two reads are made in this order because an operation touches the row first and then its
 //! entries, and a rollback or a purge does the reverse. So an operation found in an entry before
 //! the row was read is either in the row's chain, or was rolled back. A rollback removes its change
 //! from the entry before the row, so the entry read afterwards does not show it. The check starts

@@ -4,6 +4,7 @@
 //! fills pages, appends an undo record that names them, and logs the bytes. The last step also
 //! writes the index pages, a tree of page numbers over the value's pages, and completes the
 //! locator. The next row operation of the transaction then claims the finished values, in order.
+//!
 //! Invariants
 //!   I1  The log has no page numbers: redo takes the same steps and may use other pages (C4).
 //!   I2  Until its row operation is done, a value belongs to the undo records of its steps;

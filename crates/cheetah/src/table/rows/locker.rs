@@ -319,9 +319,9 @@ impl Locker {
     /// Requests `lock` on the record of `key`, whose version belongs to another open transaction,
     /// or to one whose commit is just being published (M13). If the caller is going to wait, the
     /// lock of `holder` is entered in the lock table first. A caller that gets the lock checks the
-    /// record again, because the holder may have ended, or may have released a row of which it
-    /// still has to roll back an older change. A record lock is released before that check, which
-    /// requests it again.
+    /// record again, because the holder may have ended, or may have released the row although it
+    /// still has to roll back an older change of it. A record lock is released before that check,
+    /// which requests the lock again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,

@@ -43,8 +43,8 @@ enum Attempt {
     RollBack(Obstacle),
 }
 
-/// How many times a row with the same unique key may turn out to be deleted. Other transactions can
-/// delete and insert it repeatedly, but if that does not end, the index is damaged.
+/// Maximum number of times that a row with the same unique key is found deleted. Other transactions
+/// can delete and insert it repeatedly, but if that does not end, the index is damaged.
 const GONE_TIMES_MAX: u32 = 10_000;
 
 impl Writer {

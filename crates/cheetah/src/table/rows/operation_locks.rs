@@ -178,10 +178,10 @@ pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, 
     }
 }
 
-/// Locks the unique keys of a new row that precede index `index_no` and were found absent, so that
-/// no other transaction inserts them: the caller changes the row that has the key of `index_no`,
-/// which is correct only while no row has the preceding keys. To be called with the row's key
-/// locked and the latches of its unique keys held.
+/// Locks the absent unique keys of a new row in the indexes before `index_no`, so that no other
+/// transaction inserts them. The caller changes the row that has the key of `index_no`, which is
+/// correct only while no row has the earlier keys. To be called with the row's key locked and the
+/// latches of its unique keys held.
 pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
     let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
     let mode = LockMode::Shared;

@@ -1,5 +1,6 @@
 //! Repeats logged row operations: either as a whole, as in the first run, or split into changes of
 //! single records, which are applied in key order.
+//!
 //! Invariants
 //!   I1  [`Writer::redo`] runs the code of the first run with the values in the log, without
 //!       uniqueness checks and locks. If it knows that the transaction commits, it writes no undo

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   I1  The choice of the values that are moved out depends on the row and the limit only: redo
-//!   moves out the same values.
+//!       moves out the same values.
 //!   I2  The largest values are moved first, and no more than needed: short values next to each
 //!       other compress best in the leaf.
 

@@ -7,8 +7,8 @@ use crate::format::log_record::LargeSource;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::undo_record::UndoBlob;
 
-/// The buffers and pins of one transaction's row operations, used by [`super::operation`]. Once the
-/// buffers have grown, only unique keys allocate memory per row.
+/// The buffers and pins; [`super::operation`] uses them. Once the buffers have grown, only unique
+/// keys allocate memory per row.
 #[derive(Default, Debug)]
 pub(crate) struct Writer {
     pub(crate) paths: Paths,

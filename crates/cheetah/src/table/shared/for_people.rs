@@ -19,7 +19,7 @@ pub(crate) type TellTime = Box<dyn Fn() -> String + Send + Sync>;
 /// Called with the report of every deadlock.
 pub(crate) type Hear = Box<dyn Fn(&str) + Send + Sync>;
 
-/// See the module documentation. The first function set for each counts.
+/// See the module documentation. Only the first function set for each is used.
 #[derive(Default)]
 pub(crate) struct ForPeople {
     pub(crate) connection: OnceLock<TellConnection>,

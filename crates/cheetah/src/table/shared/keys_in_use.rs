@@ -24,8 +24,8 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     name_and_serve(keys, map, new)
 }
 
-/// Makes newer versions of the current keys current, if any exist. If CONTROL lacks room for all of
-/// them alongside the older versions, the rest follow after a rotation pass, when the older
+/// Replaces the current keys by newer versions, if any exist. If CONTROL lacks room for all of
+/// them alongside the older versions, the others follow after a rotation pass, when the older
 /// versions are forgotten. Keys that cannot be fetched now are left for the next attempt (E11).
 /// Returns `Limit` if CONTROL is full of current keys.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {

@@ -137,8 +137,8 @@ impl Core {
         }
     }
 
-    /// Persists all changes made so far without the log. Outside mini-transactions; blocks, and
-    /// makes a checkpoint in progress hurry.
+    /// Makes all changes so far durable in the database, so that they no longer need the log.
+    /// Outside mini-transactions; blocks, and makes a checkpoint in progress hurry.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.checkpointer.checkpoint(self)
     }
