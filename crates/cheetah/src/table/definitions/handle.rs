@@ -592,7 +592,7 @@ impl Table {
         }
     }
 
-    /// Sets the next auto-increment value as logged.
+    /// Sets the next auto-increment value, and counts it as logged.
     pub(crate) fn set_auto_increment(&self, next: u64) {
         self.lasting.auto_increment.store(next, Relaxed);
         self.lasting.auto_increment_logged.store(next, Relaxed);

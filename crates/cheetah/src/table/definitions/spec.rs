@@ -96,7 +96,7 @@ pub struct FulltextSpec {
 pub struct IndexSpec {
     /// Its name; the engine gives it no meaning.
     pub name: String,
-    /// Whether two rows may not have the same key.
+    /// Whether keys are unique.
     pub unique: bool,
     /// Maximum key length in bytes, without the clustered key that follows a secondary key.
     pub max_key_bytes: u32,

@@ -297,7 +297,7 @@ impl Sight {
     fn look(&mut self, core: &Core) {
         self.up_to = core.transactions.versions.live_and_watched(&mut self.live);
         // No snapshot is older than the horizon (H7): a slot that shows a smaller stamp is about to
-        // show another one.
+        // be updated.
         let horizon = core.purge.horizon();
         self.live.retain(|&stamp| stamp >= horizon);
         if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {

@@ -37,7 +37,7 @@ use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 use std::sync::Arc;
 
-/// What happens to the locks of rows that are rolled back (I5).
+/// Whether the locks of rolled-back rows stay (I5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows<'a> {
     /// They stay. Rows of tables that are exclusively locked need no locks.

@@ -1,5 +1,5 @@
-//! Which version of a row, and which entries of an index, a snapshot sees. Only reads: takes no
-//! lock and changes nothing.
+//! Finds the version of a row, and the entries of an index, that a snapshot sees. Only reads: takes
+//! no lock and changes nothing.
 //!
 //! **Rows.** A clustered record names the operation that wrote it: a transaction, and the undo
 //! record with the key's previous content. If the snapshot sees the transaction, the record is the

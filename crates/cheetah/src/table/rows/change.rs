@@ -96,7 +96,7 @@ pub(crate) struct EntryChange {
     pub(crate) new: Found,
 }
 
-/// Which of a tree's two paths a step uses.
+/// The path of a tree that a step uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::table) enum Side {
     Old,
@@ -414,7 +414,7 @@ pub(crate) struct Paths {
     /// The table, and the number of changes to its definition so far.
     table: (TableId, u32),
     trees: Vec<TreePaths>,
-    /// Leaves to merge, if small, after the mini-transaction: a tree and a key that was removed
+    /// Leaves to check for a merge after the mini-transaction: a tree and a key that was removed
     /// from it.
     small: Vec<(usize, BufferRange)>,
 }

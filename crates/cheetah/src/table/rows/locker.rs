@@ -211,8 +211,8 @@ impl Locker {
         scanned.key.extend_from_slice(key);
     }
 
-    /// How the last scan locked the row, if it is the row locked last and its lock is still held.
-    /// Moves the record that the scan found in the image of the row's leaf to `path`.
+    /// Returns how the last scan locked the row, if it is the row locked last and its lock is still
+    /// held. Moves the record that the scan found in the image of the row's leaf to `path`.
     pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
         let mut scanned = self.scanned.lock();
         if scanned.tree != Some(tree) || scanned.key != key {

@@ -12,7 +12,7 @@ use crate::leaves::Expect;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 
-/// Which entries of a row are looked up.
+/// The entries of a row that are looked up.
 #[derive(Clone, Copy)]
 pub(in crate::table) enum Seen<'a> {
     /// All entries: in redo, which does not know the old payload.

@@ -88,7 +88,7 @@ impl Core {
         }
     }
 
-    /// The keys of all tables that are encrypted if tables are encrypted by default.
+    /// The keys of all tables that would be encrypted if encryption were on by default.
     pub(crate) fn keys_by_default(&self) -> Vec<u32> {
         let tables = self.catalog.names().into_iter().filter_map(|name| self.catalog.by_name(&name).ok());
         let encryption = tables.map(|table| table.def().encryption);
