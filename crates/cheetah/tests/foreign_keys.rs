@@ -142,7 +142,7 @@ fn constraints_that_cannot_be_are_refused() {
     refused(db.create_table(&spec("db/none")), CannotAdd, "constraint 'n' of table 'db/n'");
     let mut other = with(&[]);
     other.description.columns[0].kind = vec![3];
-    refused(db.create_table_with(&spec("db/none"), &other), CannotAdd, "would not be served");
+    refused(db.create_table_with(&spec("db/none"), &other), CannotAdd, "has no matching columns or index");
     other.are_checked = false;
     db.create_table_with(&spec("db/none"), &other).unwrap();
     assert_eq!(parent(), None);

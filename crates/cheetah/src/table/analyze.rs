@@ -1,16 +1,16 @@
-//! How many different keys an index has, by samples.
+//! Estimates the number of distinct keys of an index from samples.
 //!
-//! A small index is walked from end to end. In a larger one, parts with few different values are
-//! counted exactly, by jumping from value to value; for the others, runs of neighbouring entries
-//! are looked at in places that are spread evenly, and the share of neighbours that differ is taken
-//! for the whole. The work is bounded, whatever the size.
+//! A small index is scanned completely. In a larger one, leading key parts with few distinct values
+//! are counted exactly, by seeking from value to value. For the other parts, runs of neighbouring
+//! entries are read at evenly spread positions, and the fraction of differing neighbours is
+//! extrapolated to the whole index. The work is bounded, whatever the size.
 //!
 //! Invariants
-//!   I1  The table is used for one run of entries, or one jump, at a time, so a drop or a change of
-//!       it waits no longer than that. In between the caller says whether to go on, and may wait.
-//! Source    InnoDB samples whole leaves, 20 of an index, and takes the number of different keys in
-//!           each; we differ in counting few values exactly, which samples judge badly when the
-//!           values are long runs.
+//!   I1  The table is used for one run of entries, or one seek, at a time, so a drop or an ALTER
+//!       waits no longer than that. In between, the caller decides whether to go on, and may wait.
+//! Source    InnoDB samples whole leaves, 20 per index, and takes the number of distinct keys in
+//!           each. We also count few values exactly, because samples estimate these badly when the
+//!           values form long runs.
 
 use super::key_encoding::KeyEncoding;
 use crate::base::Result;
@@ -18,19 +18,19 @@ use crate::format::statistics::IndexStatistics;
 use crate::table::Table;
 use crate::tree::{Cursor, SeekMode, Tree};
 
-/// Entries looked at in one place: about a leaf. Indexes that have no more than all places together
-/// are walked.
+/// Entries per run: about a leaf. Indexes with no more entries than all runs together are scanned
+/// completely.
 const RUN_ENTRIES: u64 = 256;
-/// Bytes of keys and records after which a place is left all the same: about two leaves.
+/// A run also ends after this many bytes of keys and records: about two leaves.
 const RUN_BYTES: usize = 32 << 10;
-/// Different values up to which they are counted one by one.
+/// Maximum number of distinct values that are counted one by one.
 const JUMPS: u64 = 64;
 
-/// Asked before each look at an index: an error ends the analysis. May wait.
+/// Called before each use of an index: an error ends the analysis. May wait.
 pub(crate) type GoOn<'a> = dyn FnMut() -> Result<()> + 'a;
 
-/// Analyzes an index whose keys are encoded so, looking at `places` of it. Blocks for I/O.
-/// `NoSuchTable` when the table is dropped or changed meanwhile; an error of `go_on`.
+/// Analyzes an index with that key encoding, reading `places` runs. Blocks for I/O. Returns
+/// `NoSuchTable` if the table is dropped or altered meanwhile, or the error of `go_on`.
 pub(crate) fn analyze_index(
     table: &Table,
     index_no: usize,
@@ -41,7 +41,7 @@ pub(crate) fn analyze_index(
     let rows = table.row_count();
     let counted = encoding.parts.iter().filter(|part| part.is_counted).count();
     if index_no == 0 && counted <= 1 {
-        // Nobody has the same key.
+        // All keys are different.
         return Ok(IndexStatistics { rows, distinct: vec![rows; counted] });
     }
     let tree = table.tree(index_no)?;
@@ -74,15 +74,15 @@ pub(crate) fn analyze_index(
     Ok(IndexStatistics { rows, distinct })
 }
 
-/// The common prefix of neighbouring entries.
+/// A run of neighbouring entries.
 #[derive(Default)]
 struct Run {
     previous: Vec<u8>,
     previous_ends: Vec<usize>,
-    /// For each number of leading parts, how many entries differ from the one before.
+    /// For each number of leading parts, the number of entries that differ from the previous one.
     changes: Vec<u64>,
     pairs: u64,
-    /// Entries that were looked at, those that wait for purge included.
+    /// Entries read, including those that wait for purge.
     entries: u64,
 }
 
@@ -115,14 +115,14 @@ struct Walk<'w, 'a> {
 }
 
 impl Walk<'_, '_> {
-    /// Key number `n` of `count` places (I1).
+    /// A key at evenly spread position `n` of `count` (I1).
     fn spread_key(&mut self, tree: &Tree, n: u32, count: u32) -> Result<Vec<u8>> {
         (self.go_on)()?;
         let _usage = self.table.use_it()?;
         tree.spread_key(n, count)
     }
 
-    /// Shows `run` the entries of a place; whether there are more (I1).
+    /// Passes the entries of a run from `key` on to `run`. Returns whether there are more (I1).
     fn run(&mut self, mode: SeekMode, key: &[u8], run: &mut Run) -> Result<bool> {
         let _usage = self.table.use_it()?;
         match self.cursor.seek(mode, key)? {
@@ -131,7 +131,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// As [`run`](Self::run), where the cursor is.
+    /// Like [`run`](Self::run), from the cursor's position.
     fn run_on(&mut self, run: &mut Run) -> Result<bool> {
         (self.go_on)()?;
         let _usage = self.table.use_it()?;
@@ -145,7 +145,7 @@ impl Walk<'_, '_> {
             let (is_marked, record_bytes) = (record.is_marked(), record.payload.len());
             bytes += self.cursor.key().len() + record_bytes;
             run.entries += 1;
-            // Deleted ones wait for purge.
+            // Delete-marked entries wait for purge.
             if !is_marked {
                 self.find_ends();
                 run.see(self.cursor.key(), &self.ends);
@@ -160,7 +160,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Different values of the parts up to `part`, counted up to one more than [`JUMPS`] (I1).
+    /// Distinct values of the parts up to `part`, counted up to one more than [`JUMPS`] (I1).
     fn count_values(&mut self, part: usize) -> Result<u64> {
         let (mut values, mut value) = (0, Vec::new());
         while values <= JUMPS {
@@ -179,7 +179,7 @@ impl Walk<'_, '_> {
         Ok(values)
     }
 
-    /// Finds where the parts of the current key end.
+    /// Finds the ends of the parts of the current key.
     fn find_ends(&mut self) {
         self.ends.clear();
         self.encoding.ends(self.cursor.key(), &mut self.ends);

@@ -1,51 +1,51 @@
-//! How the keys of an index are encoded, as far as it takes to find where their parts end.
+//! The encoding of an index's keys, as far as needed to find where each key part ends.
 //!
-//! The caller encodes keys; the engine never computes one. With this it can tell how many leading
-//! parts two stored keys have in common, without asking the caller for each, and take the values of
-//! one apart, which the caller then shows to people.
+//! The caller encodes keys; the engine never computes one. With the encoding, the engine can count
+//! the leading parts that two stored keys share without a call for each key, and can split a key
+//! into values for the caller to display.
 //!
 //! Invariants
-//!   I1  The end of a part follows from its own bytes: no encoding of a value is a proper prefix of
-//!       another one's. So parts are read one after the other.
-//!   I2  Total on any bytes: of bytes that are no such key, the parts up to the first that does not
-//!   end are returned.
+//!   I1  The end of a part follows from its own bytes: no encoded value is a proper prefix of
+//!       another one. So parts are read one after the other.
+//!   I2  Any bytes are accepted: if they are not a valid key, the parts before the first
+//!       unterminated part are returned.
 
-/// How the stored keys of an index are encoded: its own parts, then those of the clustered key.
+/// The encoding of an index's stored keys: the index's own parts, then those of the clustered key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyEncoding {
     /// The parts, in the order of the key.
     pub parts: Vec<KeyPartEncoding>,
 }
 
-/// How a part of a key is encoded.
+/// The encoding of a part of a key.
 #[derive(Clone, Debug)]
 pub struct KeyPartEncoding {
-    /// Whether a byte comes first that is 0 for NULL, which has nothing behind it.
+    /// Whether the part begins with a byte that is 0 for NULL. Nothing follows that 0.
     pub nullable: bool,
     /// Whether all bytes are inverted.
     pub descending: bool,
-    /// Whether it counts as a part: not when the index has the column in a part before.
+    /// Whether the part counts; false if an earlier part has the same column.
     pub is_counted: bool,
-    /// How its values are encoded.
+    /// The encoding of the part's values.
     pub value: ValueEncoding,
-    /// A number by which the caller knows how to show its values to people. The engine only hands
-    /// it back (`Db::show_values_with`).
+    /// An ID by which the caller knows how to display the part's values. The engine only passes it
+    /// back (`Db::show_values_with`).
     pub shown_as: u32,
 }
 
-/// How values of a key part are encoded.
+/// The encoding of the values of a key part.
 #[derive(Clone, Debug)]
 pub enum ValueEncoding {
-    /// In this number of bytes.
+    /// A fixed number of bytes.
     Fixed(usize),
-    /// As weights of a collation, one level after the other.
+    /// Weights of a collation, one level after the other.
     Text(Vec<TextLevel>),
 }
 
 /// One level of weights.
 #[derive(Clone, Debug)]
 pub enum TextLevel {
-    /// This weight, that of the space, is followed by one byte wherever it comes: 1 at the end.
+    /// This weight, that of the space, is always followed by one byte, which is 1 at the end.
     Padded(Vec<u8>),
     /// A zero byte is followed by 0 at the end, and by another byte elsewhere.
     Unpadded,
@@ -55,15 +55,15 @@ pub enum TextLevel {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum KeyValue {
     Null,
-    /// How it is [shown](KeyPartEncoding::shown_as), and its bytes as the caller has encoded them
-    /// for ascending order.
+    /// The [`shown_as`](KeyPartEncoding::shown_as) of its part, and its bytes as the caller encoded
+    /// them, in ascending order.
     Value(u32, Vec<u8>),
-    /// Bytes behind the last part that is whole.
+    /// Bytes after the last complete part.
     Rest(Vec<u8>),
 }
 
 impl KeyEncoding {
-    /// The values of the parts that count of a stored key, or of the beginning of one.
+    /// The values of the counted parts of a stored key, or of a prefix of one.
     pub(crate) fn values(&self, key: &[u8]) -> Vec<KeyValue> {
         let (mut values, mut at) = (Vec::new(), 0);
         for part in &self.parts {
@@ -81,7 +81,7 @@ impl KeyEncoding {
         values
     }
 
-    /// Appends where the parts that count end in a stored key.
+    /// Appends the ends of the counted parts of a stored key.
     pub(crate) fn ends(&self, key: &[u8], ends: &mut Vec<usize>) {
         let mut at = 0;
         for part in &self.parts {
@@ -97,7 +97,7 @@ impl KeyEncoding {
 }
 
 impl KeyPartEncoding {
-    /// The value that its bytes in a stored key encode.
+    /// The value encoded by the part's bytes in a stored key.
     fn value(&self, bytes: &[u8]) -> KeyValue {
         let flip = if self.descending { 0xff } else { 0 };
         let mut bytes: Vec<_> = bytes.iter().map(|byte| byte ^ flip).collect();
@@ -110,7 +110,7 @@ impl KeyPartEncoding {
         }
     }
 
-    /// Where the part ends that begins at `at`; `None` when it does not.
+    /// The end of the part that begins at `at`; `None` if it does not end.
     fn end(&self, key: &[u8], mut at: usize) -> Option<usize> {
         let flip = if self.descending { 0xff } else { 0 };
         if self.nullable {

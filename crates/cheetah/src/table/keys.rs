@@ -1,22 +1,22 @@
-//! Secondary indexes that are not kept for a while: disabling them, and building them again in one
-//! pass.
+//! Temporarily disabled secondary indexes: disabling them, and rebuilding them in one pass.
 //!
 //! Invariants
-//!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it
-//!       nothing is written to their trees, nobody reads them, and CHECK passes them by. The trees
+//!   K1  The definition says which indexes are disabled. From the mini-transaction that logs it,
+//!       nothing is written to their trees, no reader uses them, and CHECK skips them. The trees
 //!       keep their contents until the indexes are enabled.
-//!   K2  Clustered and unique indexes are never disabled, nor are those that serve constraints:
-//!       they refuse rows.
-//!   K3  An index is enabled with a new tree, built from the rows with the table locked as a whole.
-//!       Until it is the table's the tree is on the list of dropped ones (M10), and it is durable
-//!       by a checkpoint before the definition that names it is logged.
-//!   K4  It gets a new number: undo records from before name entries of the old tree, and older
-//!       snapshots are refused an index that is younger (M2), as the new tree has entries of the
-//!       newest rows only.
-//!   K5  A statement that disables the indexes of empty tables only does nothing, and waits for
-//!       nobody, if the clustered index has a record, whether or not anybody sees it.
-//!       docs/developers/durability.md, "Disabled indexes", has the steps and what a crash after
-//!       each finds.
+//!   K2  Clustered and unique indexes and indexes used by foreign keys are never disabled, because
+//!       they enforce constraints.
+//!   K3  An index is enabled with a new tree, built from the rows under an exclusive table lock.
+//!       Until the tree belongs to the table, it is on the list of dropped trees (M10). A
+//!       checkpoint makes the tree durable before the definition that names it is logged.
+//!   K4  An enabled index gets a new number: earlier undo records name entries of the old tree, and
+//!       older snapshots may not use an index created later (M2), because the new tree has entries
+//!       of the newest rows only.
+//!   K5  A statement that disables indexes only if the table is empty does nothing, and waits for
+//!       no transaction, if the clustered index has a record, visible or not.
+//!
+//!   docs/developers/durability.md, "Disabled indexes", describes the steps and the state that a
+//!   crash after each step leaves.
 
 use crate::base::{planted, reach, Error, Result};
 use crate::format::catalog::TableDef;
@@ -33,11 +33,11 @@ use crate::table::shared::room::Need;
 use crate::tree::SeekMode;
 use std::sync::Arc;
 
-/// Rows between two questions whether the statement is to end.
+/// Rows between two checks for an interrupt.
 const ROWS_PER_QUESTION: u64 = 512;
 
-/// Disables the indexes in `which`, but for those of K2, of a table that the caller has locked
-/// exclusively; the table to use from now on. Durable on return.
+/// Disables the indexes in `which`, except those of K2, of a table that the caller has locked
+/// exclusively. Returns the table to use from now on. Durable on return.
 pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let mut def = definition(core, table)?;
@@ -54,18 +54,18 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
     }
 }
 
-/// Whether the table has no row for anybody: none that is committed, none that somebody has written
-/// and may commit, and none that somebody has deleted and may bring back, or that an older snapshot
-/// sees. Rows that wait for purge count, too. May do I/O.
+/// Returns whether the table has no row for any reader: no committed row, no uncommitted row, no
+/// deleted row that may be restored by a rollback, and no row that an older snapshot sees. Rows
+/// that wait for purge count as rows. May do I/O.
 pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
     let _usage = table.use_it()?;
     let counts = planted::is_on("keys: count the rows to see whether there are any");
     Ok(table.row_count() == 0 && (counts || !table.clustered().cursor().seek(SeekMode::First, b"")?))
 }
 
-/// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them;
-/// the table to use from now on. Durable on return. After an error they are disabled as before.
-/// `watch` as for a load.
+/// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them.
+/// Returns the table to use from now on. Durable on return. After an error the indexes stay
+/// disabled. `watch` is as for a load.
 pub(crate) fn enable(
     core: &Core,
     table: &Arc<Table>,
@@ -91,7 +91,7 @@ pub(crate) fn enable(
         for (index, built) in def.indexes.iter_mut().zip(built.indexes()).filter(|(index, _)| index.disabled)
         {
             (index.disabled, index.tree, index.root) = (false, built.tree, built.root);
-            // Undo records from before know no entries of the new tree.
+            // Earlier undo records know no entries of the new tree.
             (index.number, def.next_number) = (def.next_number, def.next_number + 1);
         }
         alter(core, table, def)?
@@ -116,8 +116,8 @@ fn alter(core: &Core, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
     core.catalog.by_id(table.id()).ok_or_else(|| Error::NoSuchTable(table.name()))
 }
 
-/// As [`build`]. Rows that came just before are still to be written, by the checkpoint that
-/// follows: meanwhile another thread begins with them.
+/// Like [`build`]. Recently inserted rows have not been written yet; the checkpoint that follows
+/// must write them. Another thread starts on them meanwhile.
 fn build_and_write(
     core: &Core,
     table: &Table,
@@ -135,8 +135,8 @@ fn build_and_write(
     }
 }
 
-/// Builds the trees that `built` has for the indexes in `disabled` from the rows of `table`, as
-/// many at a time as there is memory for.
+/// Builds the trees in `built` for the indexes in `disabled` from the rows of `table`, as many at a
+/// time as fit in memory.
 fn build(
     core: &Core,
     table: &Table,
@@ -163,10 +163,10 @@ fn build(
     Ok(())
 }
 
-/// Takes a row: its key, and the row with its large values in it.
+/// Receives a row: its key, and the row with its large values inline.
 type TakeRow<'t> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 't;
 
-/// Hands every row to `take`.
+/// Passes every row to `take`.
 fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_>) -> Result<()> {
     let (mut values, mut row): (Vec<Value>, Vec<u8>) = (Vec::new(), Vec::new());
     let mut room = Vec::new();
@@ -174,7 +174,7 @@ fn each_row(core: &Core, table: &Table, take: &mut TakeRow<'_>, watch: &Watch<'_
     let (mut rows, total) = (0, table.row_count());
     let mut found = cursor.seek(SeekMode::First, b"")?;
     while found {
-        // Deleted ones wait for purge.
+        // Skip delete-marked records, which wait for purge.
         if let Some(record) = cursor.record().filter(|record| !record.is_marked()) {
             row.clear();
             let current = table.current_row(record.payload, &mut room)?;

@@ -1,18 +1,18 @@
-//! Tables: their definitions, row operations over all their indexes, rollback and purge, loads and
-//! builds.
+//! Tables: definitions, row operations over all indexes of a table, rollback, purge, bulk loads and
+//! index builds.
 //!
 //! | folder | holds |
 //! |---|---|
 //! | `shared` | what all parts of an open database share: transactions, log, room, counters |
 //! | `definitions` | catalog, DDL, handles, row-format versions |
 //! | `rows` | row operations, their locks, stored rows and large values |
-//! | `history` | roll back, prepared transactions, purge, older versions |
-//! | `load`, `build` | trees that are filled sorted: bulk loads, indexes built under writers |
-//! | `estimate` | what a table of another engine would weigh |
-//! | `analyze`, `key_encoding` | statistics of indexes by samples; where parts of keys end |
-//! | `keys` | indexes not kept for a while |
+//! | `history` | rollback, prepared transactions, purge, older row versions |
+//! | `load`, `build` | trees filled in key order: bulk loads, online index builds |
+//! | `estimate` | estimated size of another engine's table once stored here |
+//! | `analyze`, `key_encoding` | index statistics from samples; boundaries of key parts |
+//! | `keys` | indexes that are temporarily not maintained |
 //!
-//! The order is for reading, not of imports.
+//! The modules are listed in reading order, not in order of dependency.
 
 pub(crate) mod analyze;
 pub(crate) mod build;

@@ -1,4 +1,4 @@
-//! An index that is built at the moment in which a transaction ends.
+//! Starts building an index at the moment when a transaction ends.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -6,9 +6,9 @@ use crate::base::Result;
 use crate::format::row::RowFormatVersion;
 use crate::table::{BuiltEntries, IndexSpec};
 
-/// A transaction has ended, and everybody sees it, but it is still on the list of those that are
-/// open: for a moment, in which an index begins to be built. Its undo records are purged, and their
-/// pages go, before the index has caught up.
+/// A transaction has ended, and every snapshot sees it, but it is still listed as open for a
+/// moment. At that moment an index build begins. The transaction's undo records are purged, and
+/// their pages freed, before the build has caught up.
 fn build_beside_one_that_has_just_ended() -> Result<()> {
     let world = World::new();
     let active = &world.db.0.core.transactions.active;
@@ -18,7 +18,7 @@ fn build_beside_one_that_has_just_ended() -> Result<()> {
     let [slot] = slots.as_slice() else { panic!("one transaction is open: {slots:?}") };
     let first = slot.state().first;
     txn.commit().unwrap();
-    // So that its page is not the one in which purge stops.
+    // Fill more undo pages, so that purge does not stop in the transaction's page.
     for number in 3..6 {
         (0..100).for_each(|key| world.update(&mut txn, key, number).unwrap());
         txn.commit().unwrap();

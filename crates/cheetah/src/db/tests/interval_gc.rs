@@ -1,5 +1,5 @@
-//! Interval garbage collection: versions that came and went after an old snapshot go, those that
-//! any snapshot sees stay, and nobody's work is lost.
+//! Interval garbage collection: versions that were created and replaced after an old snapshot are
+//! removed, versions that any snapshot sees stay, and no transaction loses its changes.
 
 use super::rollback::env;
 use crate::base::planted::plant;
@@ -16,9 +16,9 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread;
 
-/// Rows that are there before all snapshots, with their keys for numbers.
+/// The number of rows inserted before all snapshots; their numbers equal their keys.
 const ROWS: u64 = 20;
-/// The key of a row that comes and goes.
+/// The key of a row that is inserted and deleted.
 const KEY: u64 = 100;
 
 /// The numbers of rows by key.
@@ -33,7 +33,7 @@ fn with(mut rows: Rows, more: impl IntoIterator<Item = (u64, u64)>) -> Rows {
     rows
 }
 
-/// A table of numbers, with an index of them, and texts that may be large.
+/// A table of numbers, with an index on them, and text columns that may be large.
 struct World {
     disk: SimDisk,
     db: Db,
@@ -87,7 +87,7 @@ impl World {
         Self { disk, db, table }
     }
 
-    /// The disk after a power cut, opened.
+    /// Opens the disk as it is after a power cut.
     fn crash(&self) -> Self {
         let disk = self.disk.crash(CrashPolicy::SyncedOnly, 1);
         let db = Db::open(env(&disk), config()).unwrap();
@@ -140,7 +140,7 @@ impl World {
         while self.db.run_background().unwrap() {}
     }
 
-    /// Records of the rows and of the index, marked ones included.
+    /// The number of records in the clustered tree and in the index, including delete-marked ones.
     fn records(&self) -> [usize; 2] {
         [0, 1].map(|index_no| {
             let mut count = 0;
@@ -155,7 +155,7 @@ impl World {
         status.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).unwrap()
     }
 
-    /// Ends what is open, purges, and makes sure that there are these rows, and nothing else.
+    /// Ends the open transactions, purges, and checks that the database has exactly these rows.
     fn end(&self, open: Vec<Transaction>, rows: &Rows) {
         drop(open);
         self.rest();
@@ -177,7 +177,7 @@ fn number_of(row: &[u8]) -> u64 {
     u64::from_le_bytes(*row.first_chunk().unwrap())
 }
 
-/// The rows that a transaction sees: by the rows, by the index and by their count.
+/// The rows that a transaction sees: by the clustered tree, by the index and by their count.
 fn seen(txn: &mut Transaction, table: &Arc<Table>) -> Rows {
     let [rows, entries] = [0, 1].map(|index_no| {
         let (mut rows, mut row) = (Rows::new(), Vec::new());
@@ -200,7 +200,7 @@ fn seen(txn: &mut Transaction, table: &Arc<Table>) -> Rows {
     rows
 }
 
-/// Plants a bug: `look` sees something else than these rows then, or meets a contradiction.
+/// Plants a bug, and checks that `look` then returns other rows, or fails.
 fn is_caught(name: &'static str, look: impl FnOnce() -> Rows, rows: &Rows) {
     let bug = plant(name);
     let seen = catch_unwind(AssertUnwindSafe(look));
@@ -225,8 +225,8 @@ fn a_queue_leaves_nothing_in_the_trees_though_a_snapshot_is_old() {
     world.end(vec![old], &first_rows());
 }
 
-/// Rows come, a snapshot is taken, others come, and all of them go. The old snapshot, the one in
-/// the middle, and the contents of the trees.
+/// Inserts rows, takes a snapshot, inserts more rows, and deletes all of them. Returns the old
+/// snapshot and the one in the middle.
 fn keep_for_the_middle() -> (World, Transaction, Transaction) {
     let world = World::new();
     let old = world.snapshot();
@@ -283,8 +283,8 @@ fn an_indexed_column_that_changes_leaves_the_entries_that_somebody_sees() {
     world.end(vec![old], &with(first_rows(), [(0, KEY + 300)]));
 }
 
-/// A row comes and goes, comes back, is seen, and goes again, before anybody looks for the first
-/// time. Returns the rows that are seen.
+/// Inserts, deletes and reinserts a row, which a snapshot sees, and deletes it again, before the
+/// first garbage collection. Returns the rows that the snapshot sees.
 fn look_after_a_later_writer() -> Rows {
     let world = World::new();
     let old = world.snapshot();
@@ -332,14 +332,14 @@ fn what_an_open_or_prepared_transaction_has_touched_stays() {
     }
 }
 
-/// A row that an old snapshot sees is changed, and goes. Returns the rows that this snapshot sees.
+/// Updates and deletes a row that an old snapshot sees. Returns the rows that this snapshot sees.
 fn look_under_two_versions() -> Rows {
     let world = World::new();
     let mut old = world.snapshot();
     world.commit(|txn| world.update(txn, 0, 0, KEY).unwrap());
     world.commit(|txn| world.delete(txn, 0, KEY).unwrap());
     world.rest();
-    // Nobody sees the entry that came and went.
+    // No snapshot sees the entry that was inserted and deleted.
     assert_eq!(world.records()[1], ROWS as usize);
     seen(&mut old, &world.table)
 }
@@ -366,8 +366,9 @@ fn a_row_that_somebody_works_on_is_looked_at_again_later() {
     world.end(vec![old], &first_rows());
 }
 
-/// A row has gone and comes again; purge comes, or interval garbage collection, while its writer
-/// reads a leaf: between its look at the mark and its change. Returns the outcome of the insert.
+/// Inserts a row again after it was deleted. Purge, or interval garbage collection, runs while the
+/// writer reads a leaf: between its lookup of the delete mark and its change. Returns the result of
+/// the insert.
 fn insert_while_purge_comes(is_between: bool, bug: Option<&'static str>) -> Result<()> {
     const FAR: u64 = 900;
     let world = World::new();
@@ -405,7 +406,7 @@ fn c10_a_mark_that_a_writer_has_looked_at_stays_until_it_is_done() {
         insert_while_purge_comes(is_between, None).unwrap();
         let bug = Some("rows: look without the purge latch");
         let error = insert_while_purge_comes(is_between, bug).unwrap_err();
-        assert!(error.to_string().contains("the record to change is gone"), "{error}");
+        assert!(error.to_string().contains("the record to change is missing"), "{error}");
     }
 }
 
@@ -433,7 +434,7 @@ fn a_snapshot_that_is_opened_while_a_row_goes_sees_none() {
     world.end(vec![old], &last);
 }
 
-/// Pages of the rows and their large values.
+/// The pages of the rows and their large values.
 fn pages(world: &World) -> u64 {
     world.table.stats().unwrap()[0].pages
 }
@@ -456,8 +457,7 @@ fn c4_a_large_value_of_a_row_that_has_gone_is_freed_once_and_by_purge() {
                     world.db.checkpoint().unwrap();
                 }
                 if way > 1 {
-                    // Pages that are freed now and taken again are freed and taken again after the
-                    // power cut.
+                    // These pages are freed and reused now, and again after the power cut.
                     world.commit(|txn| world.insert_long(txn, KEY, 2, 40_000).unwrap());
                 }
                 with(first_rows(), (way > 1).then_some((KEY, 2)))
@@ -480,7 +480,7 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     let old = world.snapshot();
     world.come_and_go(KEY, 1);
     world.come_and_go(KEY + 1, 1);
-    // The epoch has the marks, and the first run of what follows has not.
+    // The epoch has the marks; in the first run, the operations that follow do not find them.
     world.db.checkpoint().unwrap();
     world.rest();
     assert_eq!(world.records(), [ROWS as usize; 2]);
@@ -494,7 +494,8 @@ fn what_is_redone_finds_the_marks_that_had_gone() {
     world.end(vec![old, loser], &with(first_rows(), [(KEY, 2), (0, 7)]));
 }
 
-/// A transaction under snapshot isolation inserts where a row has come and gone since its snapshot.
+/// A transaction under snapshot isolation inserts a row whose key another row had for a while after
+/// its snapshot.
 fn insert_where_a_row_has_been() -> Result<()> {
     let world = World::new();
     let _old = world.snapshot();
@@ -504,7 +505,7 @@ fn insert_where_a_row_has_been() -> Result<()> {
     watches.take_snapshot().unwrap();
     world.come_and_go(KEY + 1, 1);
     world.rest();
-    // Transactions that had ended before it do not matter to it.
+    // Transactions that had ended before its snapshot do not concern it.
     assert!(world.records()[0] <= ROWS as usize + 1);
     world.insert(&mut watches, KEY + 1, 2)
 }
@@ -539,9 +540,9 @@ fn a_key_that_has_come_and_gone_too_often_is_left_to_purge_as_one_record() {
     world.end(vec![old], &first_rows());
 }
 
-/// Rows come, go and change to and fro in a table larger than its memory, under snapshots that open
-/// and close, and purge comes now and then. In the end each record is one of a row: no mark has
-/// stayed, and no entry is missing.
+/// Inserts, deletes and updates rows in a table larger than its memory, under snapshots that open
+/// and close, with purge in between. In the end each record belongs to a row: no delete mark
+/// remains, and no entry is missing.
 fn change_to_and_fro(seed: u64) {
     const KEYS: u64 = 2000;
     let (log_file_bytes, log_bytes_max) = (64 << 10, 1 << 20);
@@ -577,7 +578,7 @@ fn change_to_and_fro(seed: u64) {
     world.end(snapshots, &rows);
 }
 
-/// Breaks B8: a change is absolute.
+/// Breaks B8: changes are absolute.
 #[test]
 fn no_mark_outlives_purge_in_a_table_larger_than_memory() {
     (0..2).for_each(change_to_and_fro);

@@ -1,4 +1,4 @@
-//! The instant in which the log begins to be encrypted.
+//! The moment when the log begins to be encrypted.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -8,9 +8,9 @@ use cheetah_io::sim::{Effect, Fault, Op};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// The log is to be encrypted while a plain file of its reserve is ready, and frames are appended
-/// for that one at once. No other block of the disk is free. How many transactions commit then, and
-/// the error that stops the engine, if any.
+/// Turns on log encryption while a reserve file that is not encrypted is ready, and appends frames
+/// that need that file at once. No other block of the disk is free. Returns the number of
+/// transactions that commit then, and the error that stops the engine, if any.
 fn commits_on_a_full_disk() -> (u64, Option<Error>) {
     let world = World::new();
     let mut txn = world.db.begin();

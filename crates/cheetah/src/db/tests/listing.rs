@@ -1,4 +1,4 @@
-//! Tests of the listing: every kind of lock and of transaction is told, with its name, its owner
+//! Tests of the listing: it shows every kind of lock and of transaction, with its name, its owner
 //! and the transactions that wait for it.
 
 use crate::base::{Config, Error, TreeId, Xid};
@@ -81,7 +81,7 @@ impl Fixture {
     }
 }
 
-/// Transaction, mode, index and data of a lock, and whether it is waited for.
+/// Transaction, mode, index and data of a lock, and whether the lock is waited for.
 type Told = (u64, &'static str, Option<String>, Option<String>, bool);
 
 fn text(text: &str) -> Option<String> {

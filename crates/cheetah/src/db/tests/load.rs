@@ -1,4 +1,4 @@
-//! Loads of any size and order give the tables that insertions give.
+//! Loads of any size and order produce the same tables as inserts.
 
 mod of_a_transaction;
 
@@ -118,13 +118,13 @@ fn contents(db: &Db, table: &Arc<Table>) -> BTreeMap<u64, Vec<u8>> {
     found
 }
 
-/// Rows in an order that `key` makes of their numbers.
+/// Rows in an order given by `key`, which maps a row's number to its key.
 fn rows(count: u64, key: impl Fn(u64) -> u64) -> Vec<(u64, Row)> {
     let text_bytes = |no: u64| if no % 50 == 7 { 5000 } else { 30 };
     (0..count).map(|no| (key(no), Row::new(no, text_bytes(no)))).collect()
 }
 
-/// Which key the row of a number has.
+/// Maps the number of a row to its key.
 type Order = fn(u64) -> u64;
 
 fn ascending(no: u64) -> u64 {
@@ -139,7 +139,7 @@ fn mixed(no: u64) -> u64 {
     no.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// As if in order, but some come late.
+/// Mostly ascending, with some keys out of order.
 fn late(no: u64) -> u64 {
     if no > 500 && no % 10 == 3 {
         no % 7 * 100_000 + no
@@ -208,7 +208,7 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
     while db.run_background().unwrap() {}
     assert_eq!(dropped_trees(), 0);
     assert_eq!(contents(&db, &table).len(), 0);
-    // The table is as it was, and may be loaded again.
+    // The table is unchanged, and may be loaded again.
     let mut to = txn.begin_load(&table).unwrap().unwrap();
     rows(1500, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
     let table = txn.finish_load(&mut to).unwrap();
@@ -218,7 +218,7 @@ fn pages_of_a_load_that_does_not_end_are_given_back() {
 
 #[test]
 fn a_key_that_comes_twice_is_told_with_its_row() {
-    // The keys, key and number of the row that comes again, and the index that tells.
+    // The keys, the key and the number of the duplicate row, and the index that refuses it.
     let cases: [(Order, u64, u64, usize); 4] = [
         (ascending, 600, 5000, 0),
         (mixed, mixed(600), 5000, 0),

@@ -1,4 +1,4 @@
-//! Whole databases in memory: the common promises of transactions, loads and garbage collection.
+//! Tests of complete databases in memory: guarantees of transactions, loads and garbage collection.
 
 mod building;
 mod interval_gc;

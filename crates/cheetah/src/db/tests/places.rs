@@ -1,4 +1,4 @@
-//! A load that has put its table in place, and whose commit is not published yet.
+//! A load that has replaced a table, and whose commit is not published yet.
 
 use super::rollback::World;
 use crate::base::planted::plant;
@@ -7,8 +7,8 @@ use crate::txn::TableMode;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// `[by waiting, at once]`: whether the lock of the table is given before its commit is published,
-/// which is at most `wait` after it was asked for.
+/// Returns whether the lock of the table is granted before the commit is published, which is at
+/// most `wait` after the request: `[with waiting, without waiting]`.
 fn is_given_early(wait: Duration) -> [bool; 2] {
     let world = World::new();
     let spec = TableSpec { name: "loaded".into(), ..World::spec() };

@@ -1,4 +1,4 @@
-//! When the threads of the background rest.
+//! Tests when background threads rest.
 
 use crate::base::{planted, Lsn};
 use crate::db::rest::{Rest, Signs, Turn, IDLE, TURN_NS};
@@ -30,13 +30,13 @@ fn threads_rest_when_nothing_has_happened_for_a_while() {
     assert_eq!(rest.pause(4 * SECOND_NS, 3 * SECOND_NS, TURN), IDLE, "it has worked itself");
 }
 
-/// The log end moves; something is in progress; nothing happens.
+/// A rest ends when the log grows, or when an operation is in progress.
 #[test]
 fn signs_end_a_rest() {
     let rest = Rest::default();
     assert!(rest.look(10 * SECOND_NS, || signs(1)));
     assert!(!rest.look(10 * SECOND_NS + 1, || signs(2)), "it was looked at a moment ago");
-    assert!(!rest.look(11 * SECOND_NS, || signs(2)), "nobody rests");
+    assert!(!rest.look(11 * SECOND_NS, || signs(2)), "no thread rests");
     assert_eq!(rest.pause(12 * SECOND_NS, 0, TURN), IDLE);
     assert!(!rest.look(14 * SECOND_NS, || signs(2)), "nothing has happened");
     assert!(rest.pause(14 * SECOND_NS, 0, TURN) > IDLE);

@@ -1,5 +1,5 @@
-//! Tests of rollbacks that are left to the background: the caller goes on at once, nobody sees or
-//! changes what is half rolled back, and a crash in the middle changes nothing.
+//! Tests of rollbacks left to the background: the caller continues at once, no transaction sees or
+//! changes half rolled back rows, and a crash in the middle does no harm.
 
 use crate::base::planted::plant;
 use crate::base::{Config, Error, Result, Xid};
@@ -12,7 +12,7 @@ use cheetah_io::sim::{CrashPolicy, SimClock, SimDisk};
 use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
-/// Rows that are committed, and those that a long transaction adds or changes.
+/// The number of committed rows, and of rows that a long transaction adds.
 const ROWS: u64 = 400;
 const MORE: u64 = 2500;
 
@@ -74,7 +74,7 @@ impl World {
         txn.update(&self.table, &key, &NewRow { key: &key, row: &row, secondary: &[] }, &[])
     }
 
-    /// A transaction that has changed all rows and added more.
+    /// A transaction that has updated all rows and inserted more.
     fn long(&self) -> Transaction {
         let mut txn = self.db.begin();
         (0..ROWS).for_each(|key| self.update(&mut txn, key, 2).unwrap());
@@ -82,7 +82,7 @@ impl World {
         txn
     }
 
-    /// Runs `end` as if threads were there to go on with what it leaves.
+    /// Runs `end` as if background threads existed to finish its work.
     fn with_threads<T>(&self, end: impl FnOnce() -> T) -> T {
         self.db.0.core.pace.set_has_threads(true);
         let result = end();
@@ -94,7 +94,7 @@ impl World {
         status(&self.db, name)
     }
 
-    /// Consistent reads see the committed rows and nothing else.
+    /// Whether consistent reads see the committed rows and nothing else.
     fn sees_what_was_committed(&self) -> bool {
         is_as_committed(&self.db, &self.table)
     }
@@ -107,7 +107,8 @@ impl World {
         matches!(changed, Err(Error::LockTimeout))
     }
 
-    /// Whether nobody gets the table as a whole. Rows are locked by their versions besides.
+    /// Whether no other transaction can lock the table. Rows are locked by their versions in
+    /// addition.
     fn keeps_table(&self) -> bool {
         let mut other = self.db.begin();
         other.set_lock_wait(0);
@@ -115,7 +116,7 @@ impl World {
         matches!(locked, Err(Error::LockTimeout))
     }
 
-    /// Goes on until the rollback is done; `look` is called after each step.
+    /// Runs the background until the rollback is done; calls `look` after each step.
     fn finish(&self, mut look: impl FnMut(&Self)) {
         while self.status("rollbacks_unfinished") > 0 {
             assert!(self.db.run_background().unwrap());
@@ -144,7 +145,7 @@ pub(in crate::db) fn is_as_committed(db: &Db, table: &Arc<Table>) -> bool {
     !found && key == ROWS && txn.count(table).unwrap() == Some(ROWS)
 }
 
-/// After a power cut nothing is left of the transaction, whichever way the database is opened.
+/// After a power cut no change of the transaction is left, whichever way the database is opened.
 fn is_gone_after_a_power_cut(disk: &SimDisk) {
     let left = disk.crash(CrashPolicy::SyncedOnly, 1);
     for early in [false, true] {
@@ -275,8 +276,7 @@ fn what_a_long_transaction_has_scanned_is_free_before_its_rollback_is_done() {
     world.finish(|_| ());
 }
 
-/// As after a restart: rows that are to be rolled back are locked by their versions, and nothing
-/// else is.
+/// As after a restart, rows to be rolled back are locked by their versions, and no other row is.
 #[test]
 fn a_table_that_was_locked_as_a_whole_is_free_but_for_its_changed_rows_before_the_rollback_is_done() {
     let world = World::new();
@@ -314,7 +314,7 @@ fn a_rollback_that_is_left_without_its_locks_is_caught() {
     assert!(bug.reached_count() > 0 && !world.keeps_table());
 }
 
-/// Breaks S7: tables of transactions found open are locked again.
+/// Breaks S7: the tables of transactions that startup found open are locked again.
 #[test]
 fn an_early_startup_without_the_locks_is_caught() {
     let world = World::new();

@@ -1,10 +1,10 @@
-//! How often row operations search the clustered tree from its root.
+//! The number of times that row operations search the clustered tree from its root.
 
 use super::rollback::{row_of, World};
 use crate::db::*;
 use crate::table::OldEntry;
 
-/// Searches from the root during `operation`, the only one of its statement.
+/// The number of searches from the root during `operation`, the only one of its statement.
 fn searches(world: &World, operation: impl FnOnce(&mut Transaction)) -> u64 {
     let mut txn = world.db.begin();
     let before = world.table.clustered().descents();

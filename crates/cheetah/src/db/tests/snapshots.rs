@@ -1,22 +1,23 @@
-//! A snapshot that waits, while pins are given up for a full disk.
+//! A waiting snapshot, when pins are abandoned because the disk is full.
 
 use super::rollback::World;
 use crate::base::planted::plant;
 use crate::db::waiting_snapshot::Waiting;
 
-/// When the pins are given up.
+/// The moment when the pins are abandoned.
 #[derive(Clone, Copy)]
 enum GivenUp {
     Before,
     BetweenPinAndPut,
     WhileItWaits,
-    /// By somebody whose writing fails then, for a reason of its own.
+    /// By another thread, while the snapshot is written; the write then fails for a different
+    /// reason.
     WhileItIsWritten,
 }
 
 const LATER: [GivenUp; 3] = [GivenUp::BetweenPinAndPut, GivenUp::WhileItWaits, GivenUp::WhileItIsWritten];
 
-/// The fate of a snapshot that waits: the refusal that the next request for it gets; nothing if it
+/// Returns the refusal that the next request for the waiting snapshot gets; nothing if the snapshot
 /// is good.
 fn refusal(given_up: GivenUp) -> Option<String> {
     let world = World::new();
@@ -67,7 +68,7 @@ fn z8_whoever_asks_for_what_was_given_up_is_told() {
     assert!(bug.reached_count() > 0);
 }
 
-/// After the one refusal another one can be pinned.
+/// After the one refusal, another snapshot can be pinned.
 #[test]
 fn a_snapshot_that_is_told_of_once_is_not_told_of_again() {
     let world = World::new();

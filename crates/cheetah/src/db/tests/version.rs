@@ -1,5 +1,5 @@
-//! Rules about the versions of rows whose violation needs a checkpoint, or a reader, to be stopped
-//! in the middle (C2, C6).
+//! Rules about row versions that are only violated if a checkpoint or a reader is stopped in the
+//! middle (C2, C6).
 
 use super::rollback::{env, is_as_committed, row_of, World};
 use crate::base::planted::plant;
@@ -9,16 +9,15 @@ use crate::format::page::RecordRef;
 use crate::table::history::visible::{Found, View};
 use cheetah_io::sim::CrashPolicy;
 
-/// C2: a transaction is open at the epoch switch, and commits before its page is written; the power
-/// goes before its COMMIT is durable. Whether nobody sees anything of it.
+/// C2: a transaction is open at the epoch switch, and commits before its page is written. A power
+/// cut follows before its COMMIT is durable. Returns whether its changes are invisible afterwards.
 fn commit_between_epoch_switch_and_write() -> bool {
     let world = World::new();
     world.db.checkpoint().unwrap();
     let core = &world.db.0.core;
     let mut txn = world.db.begin();
     world.update(&mut txn, 7, 2).unwrap();
-    // So that the checkpoint, which makes the log durable up to the epoch switch, has nothing to
-    // sync.
+    // So that the checkpoint, which makes the log durable up to the epoch switch, need not sync.
     core.journal.sync(core.journal.end()).unwrap();
     world.db.set_flush_log_at_commit(0);
     let mut txn = Some(txn);
@@ -43,9 +42,9 @@ fn c2_an_image_does_not_say_committed_of_what_its_epoch_has_as_open() {
     assert!(!commit_between_epoch_switch_and_write() && bug.reached_count() > 0);
 }
 
-/// C6: a reader has copied a row that a transaction has changed; that is rolled back and, as far as
-/// possible, purged before the reader looks for the older version. Returns the version that it
-/// finds.
+/// C6: a reader has copied a row that a transaction changed. The transaction is rolled back and, as
+/// far as possible, purged before the reader looks up the older version. Returns the version that
+/// the reader finds.
 fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let world = World::new();
     while world.db.run_background().unwrap() {}
@@ -59,7 +58,7 @@ fn look_at_a_copy_of_what_was_rolled_back() -> Result<Vec<u8>> {
     let (flags, version, payload) = world.table.clustered().get(&key, copy).unwrap().unwrap();
     assert_eq!(payload, row_of(7, 2));
     txn.rollback().unwrap();
-    // So that the undo log goes on in other pages.
+    // So that the undo log continues in other pages.
     for number in 3..6 {
         (0..100).for_each(|key| world.update(&mut txn, key, number).unwrap());
         txn.commit().unwrap();

@@ -1,4 +1,4 @@
-//! How long things take and where threads do not get on, as an open database tells of it.
+//! Latencies and stalls, as an open database reports them.
 
 use crate::base::stages::Stage;
 use crate::base::{Config, Error};

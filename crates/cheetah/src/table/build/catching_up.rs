@@ -1,8 +1,7 @@
-//! From one snapshot to a later one: the trees take the changes between them (B2), which the undo
-//! log lists (B3).
+//! Brings the trees from one snapshot to a later one: applies the changes between them (B2), which
+//! the undo log lists (B3).
 //!
-//! Blocking  Reads the undo log and rows, and writes pages; asks the caller now and then whether to
-//!           stop.
+//! Blocking  Reads the undo log and rows, and writes pages. Checks regularly for an interrupt.
 
 use super::{open_view, push, shares, unknown, Build, BuiltEntries, EntriesOf, Since};
 use crate::base::{planted, reach, Error, Result};
@@ -19,14 +18,14 @@ use crate::tree::{Changed, Path, Removed, SeekMode, Tree};
 use crate::txn::ReadView;
 use std::sync::Arc;
 
-/// Records between two questions whether the statement is to end.
+/// Records between two checks for an interrupt.
 const RECORDS_PER_QUESTION: u64 = 256;
 /// Pages that a change of a tree may allocate.
 const PAGES_PER_CHANGE: usize = 4;
 
 impl Build {
-    /// Takes the trees from `base` to a snapshot of now, which is `base` afterwards; how many rows
-    /// were looked at.
+    /// Brings the trees from `base` to a new snapshot, which becomes `base`. Returns the number of
+    /// rows that were checked.
     pub(crate) fn catch_up(
         &mut self,
         core: &Core,
@@ -43,15 +42,15 @@ impl Build {
         Ok(count)
     }
 
-    /// The clustered keys of the table that undo records name of those whom `view` sees and `base`
-    /// does not; others may be among them.
+    /// The clustered keys in the undo records of transactions that `view` sees and `base` does not.
+    /// May include keys of other transactions.
     fn changed_keys(
         &self,
         core: &Core,
         view: &ReadView,
         questions: &mut Questions<'_, '_>,
     ) -> Result<Sorter> {
-        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one was asked for"));
+        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one share was requested"));
         if planted::is_on("build: do not look at what has changed") {
             return Ok(keys);
         }
@@ -111,7 +110,7 @@ impl Build {
         Ok(count)
     }
 
-    /// Reads the row of `key` as both snapshots see it; whether they differ.
+    /// Reads the row of `key` as both snapshots see it. Returns whether the two differ.
     fn differs(&self, core: &Core, key: &[u8], view: &ReadView, buffers: &mut Buffers) -> Result<bool> {
         let _usage = self.table.use_it()?;
         let Buffers { before, after, was_there, is_there, .. } = buffers;
@@ -126,8 +125,8 @@ impl Build {
         Ok(was_there != is_there || (*is_there && before != after))
     }
 
-    /// Removes the entries of the row before, and sorts those of the row after, but for what they
-    /// have in common.
+    /// Removes the entries of the old row, and passes those of the new row to the sorters. Entries
+    /// that both have stay.
     fn change(
         &mut self,
         core: &Core,
@@ -159,7 +158,7 @@ impl Build {
         Ok(())
     }
 
-    /// Puts entries into a tree from which all those have gone that had to.
+    /// Inserts entries into a tree from which all obsolete entries have been removed.
     fn insert(
         &mut self,
         core: &Core,
@@ -209,7 +208,7 @@ impl Build {
     }
 }
 
-/// Asks now and then whether the statement is to end, and whether the engine still works.
+/// Checks regularly for an interrupt, and that the engine still works.
 struct Questions<'a, 'w> {
     core: &'a Core,
     watch: &'a Watch<'w>,
@@ -217,7 +216,7 @@ struct Questions<'a, 'w> {
 }
 
 impl Questions<'_, '_> {
-    /// One more record.
+    /// Counts a record.
     fn next(&mut self) -> Result<()> {
         self.count += 1;
         if self.count % RECORDS_PER_QUESTION == 0 {
@@ -230,7 +229,7 @@ impl Questions<'_, '_> {
     }
 }
 
-/// Buffers that are used again from row to row.
+/// Buffers reused from row to row.
 #[derive(Default)]
 struct Buffers {
     before: Vec<u8>,
@@ -253,8 +252,5 @@ fn remove(core: &Core, tree: &Arc<Tree>, path: &mut Path, key: &[u8]) -> Result<
 }
 
 fn damaged() -> Error {
-    Error::corrupt(
-        "an index that is built",
-        "its entries are not those of the snapshot that it was built from",
-    )
+    Error::corrupt("an index being built", "its entries do not match the snapshot it was built from")
 }

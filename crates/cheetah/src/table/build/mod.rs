@@ -1,32 +1,32 @@
-//! Indexes that are built while their table is in use: readers and writers go on.
+//! Builds indexes while their table is in use: readers and writers go on.
 //!
-//! The index is built from what one snapshot sees of the table: its rows are read, entries are
-//! sorted for each index, and trees are built page by page, as at the end of a load. Then it is
-//! taken from that snapshot to a later one, and from that to the next: the undo log of the time
-//! between names every row that may have changed (nobody logs anything for it, and nothing can
-//! overflow); where the two snapshots see different rows, the entries of the one go and those of
-//! the other come. The last such round is made when nobody writes: it leaves the index as one that
-//! is built from what is there. Then a checkpoint makes the trees durable, and a change of the
-//! definition (`alter`) makes them the table's.
+//! The index is first built from a snapshot of the table: its rows are read, entries are sorted for
+//! each index, and trees are built page by page, as at the end of a load. Then the trees are
+//! brought from that snapshot to a later one, in rounds. The part of the undo log written between
+//! the two snapshots names every row that may have changed, so writers log nothing extra and
+//! nothing can overflow. If the two snapshots see different versions of a row, the old entries are
+//! removed and the new ones inserted. The last round runs while there are no writers, so the index
+//! then matches the table. Then a checkpoint makes the trees durable, and a change of the
+//! definition (`alter`) assigns them to the table.
 //!
 //! Invariants
-//!   B1  New trees are on the list of dropped trees until they are the table's: a build that ends
-//!       in any other way, a crash included, leaves nothing behind (M10). Nobody else reads or
-//!       writes them.
+//!   B1  New trees are on the list of dropped trees until they are assigned to the table. So a
+//!       build that ends in any other way, even by a crash, leaves nothing behind (M10). No other
+//!       thread reads or writes these trees.
 //!   B2  At the end of each round the trees have exactly the entries of the rows that the snapshot
-//!       `base` sees. All are as if everybody saw them: so a snapshot that is older than the change
-//!       of the definition cannot use the index.
-//!   B3  `since` was read off before `base` was opened, and while `pin` was open: a transaction
-//!       that `base` does not see, and a later snapshot does, has its records behind the end of the
-//!       undo log then, or was open then and is named with its first record. No page from that
-//!       record on goes, as transactions that have ended since `pin` was opened are not purged. Of
-//!       those named, only whom `base` does not see counts: others may have ended before `pin`, and
-//!       be purged.
-//!   B4  After an error nothing more is done with the build.
-//! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's, on
-//!           the whole table.
-//! Source    As InnoDB's online ADD INDEX it ends with what has changed meanwhile; that one writes
-//!           a log of its own for it, which has a limit.
+//!       `base` sees. The entries have no versions, so a snapshot older than the change of the
+//!       definition cannot use the index.
+//!   B3  `since` was read before `base` was opened, and while `pin` was open. A transaction that a
+//!       later snapshot sees, but `base` does not, either has all its records after the end of the
+//!       undo log in `since`, or was open then and is listed there with its first record. No undo
+//!       page from that record on is freed, because transactions that have ended since `pin` was
+//!       opened are not purged. Of the listed transactions, only those that `base` does not see
+//!       count: the others may have ended before `pin`, and may be purged.
+//!   B4  After an error the build cannot be continued.
+//! Blocking  All of it reads and writes pages. Only the last round needs a lock: the caller's
+//!           exclusive table lock.
+//! Source    Like InnoDB's online ADD INDEX, the build ends by applying the changes made meanwhile.
+//!           InnoDB writes a separate log for them, of limited size.
 
 mod catching_up;
 
@@ -46,14 +46,14 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// The entries of one row, in the indexes that are built.
+/// The entries of one row in the indexes being built.
 #[derive(Default, Debug)]
 pub struct BuiltEntries {
     bytes: Vec<u8>,
     entries: Vec<Place>,
 }
 
-/// An entry: key and payload lie one behind the other.
+/// An entry: the positions of its key and payload.
 #[derive(Clone, Debug)]
 struct Place {
     index_no: usize,
@@ -62,7 +62,7 @@ struct Place {
     payload: Range<usize>,
 }
 
-/// An entry of an index that is built, which counts from 1.
+/// An entry of an index being built; indexes count from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BuiltEntry<'a> {
     pub(crate) index_no: usize,
@@ -72,7 +72,7 @@ pub(crate) struct BuiltEntry<'a> {
 }
 
 impl BuiltEntries {
-    /// Adds an entry of the new index `index_no`, from 1; otherwise as
+    /// Adds an entry of the new index `index_no`, from 1; otherwise like
     /// [`SecondaryEntry`](crate::table::SecondaryEntry).
     pub fn add(&mut self, index_no: usize, key: &[u8], payload: &[u8], check_unique: bool) {
         let at = self.bytes.len();
@@ -100,18 +100,18 @@ impl BuiltEntries {
 /// Computes the entries of a row from its clustered key and its stored row.
 pub type EntriesOf<'a> = dyn FnMut(&[u8], &[u8], &mut BuiltEntries) -> Result<()> + 'a;
 
-/// Indexes that are being built for a table.
+/// Indexes being built for a table.
 #[derive(Debug)]
 pub(crate) struct Build {
     table: Arc<Table>,
-    /// Nobody can find it: it has the clustered tree of the table, and the new ones (B1).
+    /// Not in the catalog: it has the clustered tree of the table, and the new trees (B1).
     built: Arc<Table>,
-    /// Whether rows are handed out with their large values in them.
+    /// Whether the caller gets rows with their large values inline.
     with_values: bool,
     base: Arc<ReadView>,
     pin: Arc<ReadView>,
     since: Since,
-    /// Until the trees are built.
+    /// `None` once the trees are built.
     sorters: Option<Filling>,
     rows: u64,
     refused: Option<Refused>,
@@ -119,14 +119,14 @@ pub(crate) struct Build {
     values: Vec<Value>,
     key: Vec<u8>,
     row: Vec<u8>,
-    /// Whether a checkpoint has the trees as they are.
+    /// Whether a checkpoint has the current state of the trees.
     is_durable: bool,
-    /// Whether all rounds have been made.
+    /// Whether all rounds are done.
     is_finished: bool,
 }
 
 impl Build {
-    /// Makes the trees, and opens the snapshot to begin with.
+    /// Creates the trees and opens the first snapshot.
     pub(crate) fn new(
         core: &Core,
         table: &Arc<Table>,
@@ -167,32 +167,32 @@ impl Build {
         &self.table
     }
 
-    /// The table that has the new trees, from index 1 on.
+    /// The table with the new trees, from index 1 on.
     pub(crate) fn built(&self) -> &Arc<Table> {
         &self.built
     }
 
-    /// The snapshot from which the index is to be built.
+    /// The snapshot from which the index is built.
     pub(crate) fn base(&self) -> &Arc<ReadView> {
         &self.base
     }
 
-    /// The last round was made, and the trees are durable.
+    /// Notes that the last round is done and the trees are durable.
     pub(crate) fn set_finished(&mut self) {
         self.is_finished = true;
     }
 
-    /// The indexes that a change of the definition can take, once all is done.
+    /// The indexes for a change of the definition, once the build is finished.
     pub(crate) fn indexes(&self) -> Option<BuiltIndexes> {
         self.is_finished.then(|| BuiltIndexes(Arc::clone(&self.built)))
     }
 
-    /// The row because of which a unique key was refused.
+    /// The row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }
 
-    /// Takes a row that `base` sees.
+    /// Adds a row that `base` sees.
     pub(crate) fn add(
         &mut self,
         core: &Core,
@@ -205,7 +205,7 @@ impl Build {
         key.iter().for_each(|part| whole.extend_from_slice(part));
         self.compute(core, &whole, row, entries_of)?;
         let Self { entries, sorters, built, .. } = self;
-        let sorters = sorters.as_mut().expect("rows come before the trees are built");
+        let sorters = sorters.as_mut().expect("rows are added before the trees are built");
         for entry in entries.iter() {
             let no = entry.index_no.checked_sub(1).filter(|no| no + 1 < built.indexes().len());
             let no = no.ok_or_else(|| unknown(built, entry.index_no))?;
@@ -216,7 +216,7 @@ impl Build {
         Ok(())
     }
 
-    /// Puts the entries of a row into `self.entries`.
+    /// Computes the entries of a row into `self.entries`.
     fn compute(
         &mut self,
         core: &Core,
@@ -252,7 +252,7 @@ impl Build {
         build_indexes(core, &built, sorters, &mut self.refused, &watch)
     }
 
-    /// Makes the trees durable as they are.
+    /// Makes the current state of the trees durable.
     pub(crate) fn make_durable(&mut self, core: &Core) -> Result<()> {
         if !self.is_durable && !planted::is_on("build: return before the checkpoint") {
             core.checkpoint()?;
@@ -268,30 +268,31 @@ fn open_view(core: &Core) -> Arc<ReadView> {
     Arc::new(view)
 }
 
-/// Where the records are of transactions that a snapshot opened from now on does not see (B3).
+/// The position of the undo records of transactions that a snapshot opened from now on does not see
+/// (B3).
 #[derive(Debug)]
 struct Since {
     end: UndoPtr,
-    /// Those who are listed as open and have records, with their first ones.
+    /// Transactions listed as open that have records, each with its first record.
     open: Vec<(TxnId, UndoPtr)>,
 }
 
 impl Since {
     fn now(core: &Core) -> Self {
-        // In this order: a transaction that has no record yet when it is asked will append behind
-        // the end.
+        // In this order: a transaction that has no record when it is asked will append its records
+        // after `end`.
         let end = core.transactions.undo.end();
         let open = core.transactions.active.slots().into_iter().map(|slot| (slot.txn(), slot.state().first));
         Self { end, open: open.filter(|(_, first)| *first != UndoPtr(0)).collect() }
     }
 
-    /// The place from which on the undo log has all records of the transactions that `view` sees
-    /// and `base` does not: of those that were open, the ones that have ended since count.
+    /// The address from which on the undo log has all records of the transactions that `view` sees
+    /// and `base` does not. Of the transactions in `open`, those that have ended since count.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
         if planted::is_on("build: forget who was open") {
             return self.end;
         }
-        // A transaction that has ended stays listed for a moment more, and may be purged.
+        // A transaction that has ended stays listed briefly, and may already be purged.
         let is_seen = |txn| {
             base.reader().is_decided(txn, None) && !planted::is_on("build: take who had ended for open")
         };
@@ -300,7 +301,7 @@ impl Since {
     }
 }
 
-/// Hands an entry to `to` as `build_index` wants it sorted.
+/// Passes an entry to `to` in the format that `build_index` expects.
 fn push(
     entry: &BuiltEntry<'_>,
     clustered: &[u8],
@@ -316,11 +317,12 @@ fn shares(core: &Core, count: usize) -> Result<Vec<Share>> {
 }
 
 fn no_memory() -> Error {
-    let detail = "too many sorters are at work already to build an index; try again when fewer statements load or build";
-    Error::Unsupported { place: "memory to sort in".into(), detail: detail.into() }
+    let detail =
+        "too many sorters are in use to build an index; try again when fewer statements load or build";
+    Error::Unsupported { place: "memory for sorting".into(), detail: detail.into() }
 }
 
 fn unknown(built: &Table, index_no: usize) -> Error {
-    let (what, limit) = ("number of an index that is built", built.indexes().len() as u64 - 1);
+    let (what, limit) = ("number of an index being built", built.indexes().len() as u64 - 1);
     Error::Limit { what, actual: index_no as u64, limit }
 }

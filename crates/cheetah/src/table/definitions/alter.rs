@@ -1,20 +1,21 @@
-//! Changing definitions of tables that keep their rows as they are: indexes that were built before
-//! ([`crate::table::build`]) come, others go or change their places and names, and the caller's own
-//! bytes and the compression of later images change. Columns come and go too: rows stay as they are
-//! stored, and are made rows of the new definition when they are read
+//! Changes table definitions without rewriting rows: adds indexes that were built before
+//! ([`crate::table::build`]), drops, reorders and renames indexes, and changes the caller's own
+//! bytes and the compression of later images. It also adds and drops columns: stored rows stay as
+//! they are, and are converted to the new definition when they are read
 //! ([`super::row_format_versions`]).
 //!
 //! Invariants
 //!   A1  The new definitions of one call take effect together, by one log record, durable on
 //!       return: a crash leaves all old ones or all new ones.
-//!   A2  A table keeps its number, rows, counters and clustered index, and each index its number
-//!       and tree: undo records and log records of before mean what they did. Their records of an
-//!       index that has been dropped are passed over. The postings of a full-text index that goes
-//!       are dropped behind that (X2 of [`super::fulltext`]).
-//!   A3  Handles from before answer `NoSuchTable`. Open transactions may have changed the table.
-//!   A4  Children whose constraints name a column that gets another name follow in the same call,
-//!       and their handles stay good (F13 of docs/developers/decisions/0046-foreign-keys.md).
-//! docs/developers/durability.md, "Changes of definitions".
+//!   A2  A table keeps its ID, rows, counters and clustered index, and each index keeps its number
+//!       and tree: earlier undo and log records keep their meaning. Records about a dropped index
+//!       are skipped. The postings of a dropped full-text index are dropped after the change (X2 of
+//!       [`super::fulltext`]).
+//!   A3  Earlier handles return `NoSuchTable`. Open transactions may have changed the table.
+//!   A4  If a column is renamed, the foreign keys of child tables that name it change in the same
+//!       call, and the handles of these tables stay valid (F13 of
+//!       docs/developers/decisions/0046-foreign-keys.md).
+//! See docs/developers/durability.md, "Changes of definitions".
 
 use super::ddl::{self, Ddl};
 use super::foreign_keys::{self, Constraints};
@@ -35,21 +36,21 @@ use std::sync::Arc;
 pub struct Alteration {
     /// The table.
     pub table: Arc<Table>,
-    /// Its indexes from now on; the first is the clustered one as before. Those that are not named
-    /// go.
+    /// Its indexes from now on; the first is the clustered one as before. Indexes not listed are
+    /// dropped.
     pub indexes: Vec<AlteredIndex>,
     /// Indexes that were built for it.
     pub built: Option<BuiltIndexes>,
     /// Its columns from now on, if these change.
     pub rows: Option<NewRows>,
-    /// How images of its pages are compressed from now on, if that changes; those that there are
-    /// stay as they are.
+    /// How images of its pages are compressed from now on, if that changes. Existing images stay as
+    /// they are.
     pub compression: Option<Compression>,
-    /// Its columns, keys and constraints from now on; without them it keeps its constraints, and
-    /// nobody has described it.
+    /// Its columns, keys and foreign keys from now on. If `None`, it keeps its foreign keys and has
+    /// no description.
     pub constraints: Option<Constraints>,
-    /// Its full-text indexes from now on; without a list it keeps those that it has. The postings
-    /// of those that are not named go.
+    /// Its full-text indexes from now on. If `None`, it keeps its present ones. The postings of
+    /// indexes not listed are dropped.
     pub fulltext: Option<Vec<AlteredFulltext>>,
     /// The caller's own bytes.
     pub extra: Vec<u8>,
@@ -58,7 +59,7 @@ pub struct Alteration {
 }
 
 impl Alteration {
-    /// Those indexes, and nothing else that changes; the caller's bytes are empty.
+    /// Changes only the indexes; the caller's bytes become empty.
     pub fn of_indexes(table: Arc<Table>, indexes: Vec<AlteredIndex>) -> Self {
         Self {
             table,
@@ -81,16 +82,16 @@ pub struct AlteredFulltext {
     pub name: String,
     /// The caller's own bytes from now on.
     pub extra: Vec<u8>,
-    /// Where it comes from.
+    /// Its source.
     pub from: FulltextFrom,
 }
 
-/// Where a full-text index of a new definition comes from.
+/// The source of a full-text index of a new definition.
 #[derive(Clone, Debug)]
 pub enum FulltextFrom {
-    /// The table has it at that position, from 0.
+    /// An existing index of the table, by position from 0.
     Kept(usize),
-    /// It has been built: its postings, whole, in a table that no definition names so far.
+    /// A newly built index: its complete postings, in a table that no definition names yet.
     Built(Arc<Table>),
 }
 
@@ -99,26 +100,25 @@ pub enum FulltextFrom {
 pub struct AlteredIndex {
     /// Its name from now on.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub from: IndexFrom,
 }
 
-/// Where an index of a new definition comes from.
+/// The source of an index of a new definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IndexFrom {
-    /// The table has it at that position.
+    /// An existing index of the table, by position.
     Kept(usize),
-    /// It has been built, as that one from 1 on.
+    /// A newly built index, by position from 1.
     Built(usize),
 }
 
-/// Indexes that are whole and durable, and are to become those of a table.
+/// Indexes that are complete and durable, and ready to be added to a table.
 #[derive(Clone, Debug)]
 pub struct BuiltIndexes(pub(crate) Arc<Table>);
 
 impl Table {
-    /// Whether the stored rows of the table are just what a definition with that row-format version
-    /// has.
+    /// Returns whether the stored rows of the table have exactly that row-format version.
     pub fn fits(&self, row_format: &RowFormatVersion) -> bool {
         self.row_format() == row_format
     }

@@ -1,27 +1,28 @@
-//! The catalog: which tables there are, in memory ([`super::tables`]) and in the catalog tree
-//! ([`super::definition_pieces`]).
+//! The catalog: the definitions of all tables, in memory ([`super::tables`]) and in the catalog
+//! tree ([`super::definition_pieces`]).
 //!
 //! Invariants
-//!   I1  Tree and memory change inside one mini-transaction; so an epoch has both or neither of any
-//!       change.
-//!   I2  A name and a number belong to one table; numbers of tables and trees are never given out
-//!       twice.
-//!   I3  Trees of a dropped table are on the list of dropped trees from the drop to the end of
-//!       their last page (M10), and their pages are freed only when nobody holds a handle of the
-//!       table any more. So are the trees of a load until they are a table's: those that a crash or
-//!       an error leaves behind are dropped in the same way.
-//!   I4  `children` has each table under the names of the parents of its constraints, and `changes`
-//!       grows before anybody can see a change. A reader that must see a whole change or none looks
-//!       at names, constraints and parents with [`Catalog::look`] ([`Tables`] under their lock).
-//!   I5  A table that has left its name to a copy is in `away` until the name is taken, or it goes:
-//!       the constraints of that name are served by it meanwhile.
-//!   I6  The constraints that followed a copy to a new name (ALTER TABLE .. RENAME) are known until
-//!       its original goes, or is called as before: then it comes back. Only memory has this. Log
-//!       records of renames say what becomes of constraints, so that redo does not need it.
-//!   I7  A temporary table is in memory only. To an epoch its trees are dropped ones, so a startup
-//!       frees what a crash leaves of them.
-//! Locks     `ddl`, held over a whole change, before the gate; `tables`, for moments, inside and
-//!           outside.
+//!   I1  Tree and memory change inside one mini-transaction, so an epoch has both parts of a change
+//!       or neither.
+//!   I2  A name and an ID belong to one table. IDs of tables and trees are never reused.
+//!   I3  Trees of a dropped table are on the list of dropped trees from the drop until their last
+//!       page is freed (M10), and their pages are freed only when no handle of the table exists any
+//!       more. Trees of a load are on the list, too, until they are assigned to a table: trees left
+//!       by a crash or an error are freed in the same way.
+//!   I4  `children` has each table under the names of the parents of its foreign keys, and
+//!       `changes` grows before any reader can see a change. A reader that must see a change
+//!       completely or not at all reads names, foreign keys and parents with [`Catalog::look`]
+//!       ([`Tables`] under their lock).
+//!   I5  A table that gave its name to a copy is in `away` until the name is taken or the table is
+//!       dropped: meanwhile it serves as the parent for foreign keys that refer to that name.
+//!   I6  The foreign keys that followed a copy to a new name (ALTER TABLE .. RENAME) are remembered
+//!       until the original is dropped or gets its name back: then they return to it. This state is
+//!       only in memory. Log records of renames contain the changed foreign keys, so redo does not
+//!       need it.
+//!   I7  A temporary table is in memory only. An epoch lists its trees as dropped, so startup frees
+//!       what a crash leaves of them.
+//! Locks     `ddl`, held over a complete change, taken before the gate; `tables`, briefly, inside
+//!           mini-transactions and outside.
 
 use super::definition_pieces::{
     create_tree, open_tree, put_definition, read_definitions, readable_definitions, remove_definition,
@@ -52,15 +53,14 @@ pub(crate) struct Catalog {
     tree: Arc<Tree>,
     ddl: Mutex<()>,
     tables: RwLock<Tables>,
-    /// How many transactions have shadow tables: most of the time none, and then no commit looks
-    /// for them.
+    /// The number of transactions with shadow tables: usually 0, and then no commit looks for them.
     shadow_count: AtomicUsize,
-    /// How often it has changed since the startup.
+    /// The number of changes since startup.
     changes: AtomicU64,
     show_name: ShowNames,
 }
 
-/// Tells what people call a table.
+/// Returns the name of a table as users know it.
 pub(crate) type ShowName = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 #[derive(Default)]
@@ -93,8 +93,8 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// As [`open`](Self::open), of a damaged database that is only to be copied: has the tables
-    /// whose definitions can be read; `note` hears of damage.
+    /// Like [`open`](Self::open), for a damaged database that is only to be copied: has the tables
+    /// whose definitions can be read. Damage is reported to `note`.
     pub(crate) fn open_damaged(leaves: &Leaves, state: &State, note: &mut dyn FnMut(String)) -> Result<Self> {
         let tree = open_tree(leaves, state)?;
         let definitions = match read_definitions(&tree) {
@@ -126,7 +126,10 @@ impl Catalog {
         let counters: HashMap<_, _> = state.tables.iter().map(|table| (table.table, *table)).collect();
         for def in definitions {
             if def.id.is_temporary() {
-                return Err(Error::corrupt("catalog", format!("'{}' is called temporary there", def.name)));
+                return Err(Error::corrupt(
+                    "catalog",
+                    format!("'{}' has the ID of a temporary table", def.name),
+                ));
             }
             let counters = counters.get(&def.id).copied().unwrap_or_default();
             register(leaves, &def);
@@ -148,54 +151,55 @@ impl Catalog {
         }
     }
 
-    /// The number of changes since the startup: findings about constraints may be out of date once
-    /// it has grown.
+    /// The number of changes since startup: cached results about foreign keys may be out of date
+    /// once it has grown.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
 
-    /// Looks at the tables while no definition changes (I4). Nothing else of the catalog may be
-    /// asked meanwhile.
+    /// Reads the tables while no definition changes (I4). `look` must not call other methods of the
+    /// catalog.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Tables) -> T) -> T {
         look(&self.tables.read())
     }
 
-    /// As [`Tables::children_of`].
+    /// Like [`Tables::children_of`].
     pub(crate) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         self.look(|tables| tables.children_of(parent))
     }
 
-    /// The constraints that have followed the copy of a table, if it may get its name back.
+    /// The foreign keys that have followed the copy of a table, if the table may get its name back.
     pub(super) fn followed(&self, original: TableId) -> Option<Followed> {
         self.tables.read().followed.get(&original).cloned()
     }
 
-    /// From now on `show` tells what people call a table. The first one counts.
+    /// Sets the function that returns a table's name as users know it. Only the first call has an
+    /// effect.
     pub(crate) fn show_names_with(&self, show: ShowName) {
         let _ = self.show_name.0.set(show);
     }
 
-    /// The name of a table for people: the part that follows the database.
+    /// The name of a table for users: the part after the database.
     pub(super) fn shown(&self, table: &str) -> String {
         self.show_name.0.get().map_or_else(|| table.to_owned(), |show| show(table))
     }
 
-    /// The tables, copies among them, that have constraints.
+    /// The tables, including copies, that have foreign keys.
     pub(crate) fn children(&self) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let ids: BTreeSet<_> = tables.children.values().flatten().collect();
         ids.into_iter().filter_map(|id| tables.by_id.get(id).cloned()).collect()
     }
 
-    /// Changes what is in memory (I4).
+    /// Changes the state in memory (I4).
     fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         let mut tables = self.tables.write();
         self.changes.fetch_add(1, Release);
         change(&mut tables)
     }
 
-    /// Serialises changes of the catalog; to be held from looking to having changed, taken outside
-    /// mini-transactions.
+    /// Serializes changes of the catalog. To be taken outside mini-transactions, and held from the
+    /// first check until the change is done.
     pub(crate) fn lock_ddl(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
@@ -206,13 +210,13 @@ impl Catalog {
         tables.by_name.get(name).cloned().ok_or_else(|| Error::NoSuchTable(name.to_owned()))
     }
 
-    /// The table of that number, unless it has been dropped.
+    /// The table with that ID, unless it was dropped.
     pub(crate) fn by_id(&self, id: TableId) -> Option<Arc<Table>> {
         self.tables.read().by_id.get(&id).cloned()
     }
 
-    /// Runs `f` on the table of that number and keeps it from being dropped or changed meanwhile;
-    /// with `None` when it has been dropped, or is quarantined.
+    /// Calls `f` with the table with that ID, which is not dropped or altered meanwhile; with
+    /// `None` if it was dropped, or is quarantined.
     pub(crate) fn using<T>(&self, id: TableId, f: impl FnOnce(Option<&Arc<Table>>) -> T) -> T {
         loop {
             let Some(table) = self.by_id(id) else { return f(None) };
@@ -241,7 +245,8 @@ impl Catalog {
         });
     }
 
-    /// Everybody sees the rows that there are, but for those of `open` transactions.
+    /// Restores the row counts that snapshots see: all existing rows, except those of `open`
+    /// transactions.
     pub(crate) fn restore_counts(&self, open: &[Arc<Slot>]) {
         for table in self.tables.read().by_id.values() {
             table.note_written();
@@ -249,7 +254,7 @@ impl Catalog {
         }
     }
 
-    /// The tables whose names begin so, sorted by name.
+    /// The tables whose names begin with `prefix`, sorted by name.
     pub(crate) fn by_prefix(&self, prefix: &str) -> Vec<Arc<Table>> {
         let tables = self.tables.read();
         let from = tables.by_name.range(prefix.to_owned()..);
@@ -261,17 +266,17 @@ impl Catalog {
         self.tables.read().by_name.keys().cloned().collect()
     }
 
-    /// The numbers of all.
+    /// The IDs of all tables.
     pub(crate) fn ids(&self) -> Vec<TableId> {
         self.tables.read().by_id.keys().copied().collect()
     }
 
-    /// Names of the quarantined tables, and why they are.
+    /// Names of the quarantined tables, each with the reason.
     pub(crate) fn quarantined(&self) -> Vec<(String, String)> {
         fences(&self.tables.read()).map(|(table, reason)| (table.name(), reason.into())).collect()
     }
 
-    /// Completes a state with the catalog's part.
+    /// Adds the catalog's part to a state.
     pub(crate) fn snapshot(&self, state: &mut State) {
         let tables = self.tables.read();
         state.catalog_root = self.tree.def().root;
@@ -294,8 +299,8 @@ impl Catalog {
         state.dropped_trees = dropped.chain(temporary).collect();
     }
 
-    /// Gives a definition its numbers. That of its table stays one of a temporary one, if it is.
-    /// `Limit` when all have been given out.
+    /// Assigns IDs to a definition and its trees. A temporary table gets an ID of a temporary
+    /// table. Returns `Limit` if all IDs have been used.
     pub(crate) fn number(&self, def: &mut TableDef) -> Result<()> {
         let mut tables = self.tables.write();
         def.id = def.id.numbered(tables.next_table()?);
@@ -310,7 +315,8 @@ impl Catalog {
         self.tree.prepare(&piece_key(table, 0), path)
     }
 
-    /// Creates the trees of a numbered definition and adds the table, for whoever sees `stamp`.
+    /// Creates the trees of a numbered definition, and adds the table, for readers that see
+    /// `stamp`.
     pub(crate) fn create_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -345,9 +351,9 @@ impl Catalog {
         Ok(trees)
     }
 
-    /// Creates trees for a load of `table`. They are on the list of dropped ones, and are freed
-    /// when the returned table, which nobody can find, goes; unless
-    /// [`replace_trees`](Self::replace_trees) makes them the table's.
+    /// Creates trees for a load of `table`. They are on the list of dropped trees, and are freed
+    /// when the returned table, which is not in the catalog, is released; unless
+    /// [`replace_trees`](Self::replace_trees) assigns them to the table.
     pub(crate) fn create_trees_for_load(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -368,10 +374,10 @@ impl Catalog {
         Ok(loaded)
     }
 
-    /// Creates trees for new indexes of `table`. They are on the list of dropped ones, and are
-    /// freed when the returned table, which nobody can find, goes; unless
-    /// [`alter_table`](Self::alter_table) makes them the table's. Its first index is the clustered
-    /// one of `table`; the new ones follow.
+    /// Creates trees for new indexes of `table`. They are on the list of dropped trees, and are
+    /// freed when the returned table, which is not in the catalog, is released; unless
+    /// [`alter_table`](Self::alter_table) assigns them to the table. Its first index is the
+    /// clustered index of `table`; the new ones follow.
     pub(crate) fn create_indexes_to_build(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -412,8 +418,9 @@ impl Catalog {
         Ok(built)
     }
 
-    /// Gives a table the trees of `loaded`, which becomes the handle to find; those that it had
-    /// take their place on the list of dropped ones. Nobody may be working on it.
+    /// Assigns the trees of `loaded` to a table, and makes `loaded` its handle in the catalog. The
+    /// old trees replace the new ones on the list of dropped trees. The caller must ensure that no
+    /// thread uses the table.
     pub(crate) fn replace_trees(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -437,7 +444,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes a table; its trees go onto the list of dropped ones. Nobody may be working on it.
+    /// Removes a table and adds its trees to the list of dropped trees. The caller must ensure that
+    /// no thread uses it.
     pub(crate) fn drop_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -452,7 +460,7 @@ impl Catalog {
             tables.away.retain(|_, away| away.id() != table.id());
             tables.followed.remove(&table.id());
             tables.dropped.extend(dropped_trees(table));
-            // No snapshot finds the table any more whose place it has taken.
+            // No snapshot finds the table it replaced any more.
             tables.replaced.retain(|(_, replaced)| !replaced.has_given_way_to(table));
             tables.show(table);
             self.shadow_count.store(tables.shadow.len(), Release);
@@ -460,9 +468,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes into the catalog tree that `loaded`, a shadow table, has the place of `table` from
-    /// now on. [`put_in_place`](Self::put_in_place) follows in the same mini-transaction. The paths
-    /// are prepared for the two.
+    /// Writes to the catalog tree that `loaded`, a shadow table, replaces `table`.
+    /// [`put_in_place`](Self::put_in_place) must follow in the same mini-transaction. The paths are
+    /// prepared for the two tables.
     pub(crate) fn write_place(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -478,8 +486,8 @@ impl Catalog {
         put_definition(&self.tree, mtr, loaded_path, &def)
     }
 
-    /// Gives `loaded` the name of `table`, whose trees go once no snapshot needs the table any more
-    /// and nobody has a handle of it.
+    /// Gives `loaded` the name of `table`. The trees of `table` are freed once no snapshot needs
+    /// the table any more and no handle of it exists.
     pub(crate) fn put_in_place(&self, table: &Arc<Table>, loaded: &Arc<Table>, stamp: u64) {
         let (name, hidden) = (table.name(), loaded.name());
         self.change(|tables| {
@@ -497,7 +505,7 @@ impl Catalog {
         });
     }
 
-    /// Lets go of tables whose places others have taken and that no snapshot up to `horizon` needs.
+    /// Releases replaced tables that no snapshot up to `horizon` needs.
     pub(crate) fn forget_replaced(&self, horizon: u64) {
         if self.tables.read().replaced.is_empty() {
             return;
@@ -505,8 +513,8 @@ impl Catalog {
         self.tables.write().replaced.retain(|(stamp, _)| *stamp > horizon);
     }
 
-    /// The shadow tables of a transaction, and those whose places they will take, if these are
-    /// still there.
+    /// The shadow tables of a transaction, and the tables that they will replace, if those still
+    /// exist.
     pub(crate) fn shadow_of(&self, txn: TxnId) -> Vec<(Arc<Table>, Option<Arc<Table>>)> {
         if self.shadow_count.load(Acquire) == 0 {
             return Vec::new();
@@ -521,7 +529,7 @@ impl Catalog {
         tables.shadow.get(&txn).into_iter().flatten().filter_map(table).collect()
     }
 
-    /// The transactions whose shadow tables are to take the place of that one.
+    /// The transactions whose shadow tables are to replace the table with that ID.
     pub(crate) fn loaders_of(&self, id: TableId) -> Vec<TxnId> {
         let tables = self.tables.read();
         let names = tables.shadow.values().flatten().filter_map(|id| Some(tables.by_id.get(id)?.name()));
@@ -537,9 +545,9 @@ impl Catalog {
         self.tables.read().shadow.keys().copied().collect()
     }
 
-    /// Gives the first of `changed` another name, and all of them, it included, the constraints
-    /// that they have from then on. Their handles stay good. A path for each. Snapshots older than
-    /// `stamp` know it by the name that it has had.
+    /// Renames the first of `changed`, and sets the foreign keys of all of them. Their handles stay
+    /// valid. `paths` has a path for each. Snapshots older than `stamp` know the table by its
+    /// previous name.
     pub(crate) fn rename_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -569,8 +577,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Gives tables the constraints that they have from now on. Their handles stay good. A path for
-    /// each.
+    /// Sets the foreign keys of tables. Their handles stay valid. `paths` has a path for each.
     pub(crate) fn set_constraints(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -585,9 +592,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Replaces the definition of a table by one with the same number. Trees that it has no more go
-    /// onto the list of dropped ones; those that it had not, which exist, come off it. Nobody may
-    /// be working on the table; handles from before are of no more use.
+    /// Replaces the definition of a table by one with the same ID. Adds trees that it no longer has
+    /// to the list of dropped trees, and removes its new trees, which exist, from that list. The
+    /// caller must ensure that no thread uses the table. Earlier handles become invalid.
     pub(crate) fn alter_table(
         &self,
         mtr: &MiniTransaction<'_>,
@@ -598,7 +605,7 @@ impl Catalog {
     ) -> Result<()> {
         let name = table.name();
         let mut def = TableDef { name: name.clone(), ..def.clone() };
-        // Trees that redo has made again may have other roots than those that the log tells of.
+        // Trees recreated by redo may have other roots than those in the log.
         for index in &mut def.indexes {
             let same = table.trees().iter().find(|known| known.def().id == index.tree);
             index.root = same.map_or(index.root, |known| known.def().root);
@@ -612,7 +619,7 @@ impl Catalog {
             same.map_or(tree, Arc::clone)
         };
         let constraints = def.foreign_keys.clone();
-        // Postings that come have no older versions (M2).
+        // New posting tables have no older versions (M2).
         let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
         for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
             if !planted::is_on("full text: show words to older snapshots") {
@@ -640,37 +647,37 @@ impl Catalog {
         tables.dropped.iter().filter(free).map(|dropped| dropped.tree).collect()
     }
 
-    /// Whether a tree is dropped, and its pages can be freed now.
+    /// Returns whether a tree is dropped, and its pages can be freed now.
     pub(crate) fn may_be_freed(&self, tree: TreeId) -> bool {
         let tables = self.tables.read();
         tables.dropped.iter().any(|dropped| dropped.tree == tree && dropped.table.strong_count() == 0)
     }
 
-    /// Trees of tables, and those that are to be freed.
+    /// The trees of all tables, and the dropped trees that are not freed yet.
     pub(crate) fn trees(&self) -> HashSet<TreeId> {
         let tables = self.tables.read();
         let used = tables.by_id.values().flat_map(|table| table.indexes()).map(|index| index.tree);
         used.chain(tables.dropped.iter().map(|dropped| dropped.tree)).collect()
     }
 
-    /// Dropped trees whose pages are not all freed.
+    /// The number of dropped trees whose pages are not all freed.
     pub(crate) fn dropped_trees_count(&self) -> usize {
         self.tables.read().dropped.len()
     }
 
-    /// Takes a tree without pages off the list.
+    /// Removes a tree without pages from the list of dropped trees.
     pub(crate) fn tree_is_free(&self, tree: TreeId) {
         debug_assert_eq!(
             self.leaves.pool().tree_bytes(tree).pages,
             0,
-            "nobody would free the rest of {tree}"
+            "the remaining pages of {tree} would never be freed"
         );
         self.tables.write().dropped.retain(|dropped| dropped.tree != tree);
         self.leaves.forget_tree(tree);
     }
 }
 
-/// Tells the pool how the pages of a table are encoded.
+/// Registers with the pool how the pages of a table are encoded.
 fn register(leaves: &Leaves, def: &TableDef) {
     for (index_no, index) in def.indexes.iter().enumerate() {
         let older = if index_no == 0 { def.older_formats.as_slice() } else { &[] };
@@ -684,7 +691,7 @@ fn register(leaves: &Leaves, def: &TableDef) {
     }
 }
 
-/// How the pages of a table are closed.
+/// How the pages of a table are encrypted.
 pub(in crate::table) fn closing_of(def: &TableDef) -> Closing {
     let TableEncryption { wish, key_id } = def.encryption;
     match wish {

@@ -1,64 +1,66 @@
-//! How many rows of a table a snapshot sees, exactly and without a scan.
+//! The number of rows of a table that a snapshot sees, exactly and without a scan.
 //!
-//! The list has the number of rows at some stamp that all snapshots see, and the stamp and the
-//! difference of each later end of a transaction. A snapshot adds up those at or before its own
+//! The state is the number of rows at a stamp that all snapshots see, and a list with the stamp and
+//! the difference of each later commit. A snapshot adds up the differences at or before its own
 //! stamp.
 //!
 //! Invariants
-//!   I1  The changes of a transaction are here before its stamp is published (M1), so a reader that
-//!       sees its rows counts them.
-//!   I2  Two neighbours become one if no snapshot, live or to come, sees the first but not the
-//!       second, and the changes that all snapshots see become part of the base. So there are never
-//!       more than about twice as many as live snapshots, however long the oldest of them lasts.
-//!   I3  A transaction that has changed the table counts by what it changed, unless others have
-//!       committed changes that its snapshot does not see: it may have changed just those rows.
-//!       Then it has to look.
-//! This is not the number of rows in the trees, which an epoch keeps: that one has the rows of open
-//! transactions too.
-//! Locks     one mutex for each table, inside that of the commits or alone; the lists of snapshots
-//!           come after.
+//!   I1  The changes of a transaction are added before its stamp is published (M1), so a reader
+//!       that sees its rows counts them.
+//!   I2  Two neighbouring changes are merged if no snapshot, live or future, sees the first but not
+//!       the second. Changes that all snapshots see are merged into the base. So there are never
+//!       more than about twice as many changes as live snapshots, however long the oldest snapshot
+//!       lives.
+//!   I3  A transaction that has changed the table counts with its own difference, unless other
+//!       transactions have committed changes that its snapshot does not see: they may concern the
+//!       same rows. Then it must read the rows.
+//! Locks     one mutex for each table, inside the mutex of stamps or alone; the lists of snapshots
+//!           are locked after it.
+//!
+//! This is not the number of rows in the trees, which an epoch keeps: that number includes rows of
+//! open transactions.
 
 use crate::txn::Versions;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// Changes that are kept without looking for what can be merged.
+/// Number of changes that are kept without merging.
 const CHANGES_MIN: usize = 64;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Counts(Mutex<Changes>);
 
 #[derive(Debug)]
 struct Changes {
     base: i64,
-    /// Stamps, rising, and the change of the number with each since the one before.
+    /// Stamps, ascending, and the change in the number of rows at each.
     list: VecDeque<(u64, i64)>,
-    /// The stamp of the last commit that changed the table, also if it left the number of rows as
-    /// it was.
+    /// The stamp of the last commit that changed the table, even if the number of rows stayed the
+    /// same.
     newest: u64,
-    /// How many there may be before they are looked through.
+    /// The length at which the list is merged.
     limit: usize,
-    /// Stamps of live snapshots; only its memory is kept.
+    /// Buffer for the stamps of live snapshots.
     live: Vec<u64>,
 }
 
 impl Counts {
-    /// Of a table with `rows` rows that everybody sees.
+    /// The counts of a table with `rows` rows that every snapshot sees.
     pub(crate) fn new(rows: u64) -> Self {
         let (list, live) = (VecDeque::new(), Vec::new());
         Self(Mutex::new(Changes { base: to_signed(rows), list, newest: 0, limit: CHANGES_MIN, live }))
     }
 
-    /// Starts over with `rows` rows that everybody sees: at the end of a startup.
+    /// Starts over with `rows` rows that every snapshot sees: at the end of startup.
     pub(crate) fn set(&self, rows: u64) {
         let mut changes = self.0.lock();
         changes.base = to_signed(rows);
         changes.list.clear();
     }
 
-    /// Notes what a transaction that commits with `stamp`, which is about to be published, has
-    /// changed (I1).
+    /// Adds the difference of a transaction that commits with `stamp`, which is about to be
+    /// published (I1).
     pub(crate) fn add(&self, versions: &Versions, stamp: u64, difference: i64) {
         let mut changes = self.0.lock();
         changes.newest = stamp;
@@ -67,7 +69,7 @@ impl Counts {
         }
         debug_assert!(
             changes.list.back().is_none_or(|last| last.0 < stamp),
-            "commits come in the order of stamps"
+            "commits are added in the order of their stamps"
         );
         changes.list.push_back((stamp, difference));
         if changes.list.len() > changes.limit {
@@ -75,9 +77,9 @@ impl Counts {
         }
     }
 
-    /// The rows that are seen by an open snapshot with that stamp and by its own transaction, which
-    /// has added `own_difference` if it has changed the table. `None` when it has, and only a look
-    /// at the rows can tell (I3).
+    /// The number of rows that an open snapshot with that stamp sees, for a transaction that has
+    /// added `own_difference` if it has changed the table. `None` if it has changed the table and
+    /// must read the rows (I3).
     pub(crate) fn count(&self, read_stamp: u64, own_difference: Option<i64>) -> Option<u64> {
         let changes = self.0.lock();
         if own_difference.is_some() && changes.newest > read_stamp {
@@ -91,7 +93,7 @@ impl Counts {
 }
 
 impl Changes {
-    /// Merges what no snapshot can tell apart (I2).
+    /// Merges changes that no snapshot can tell apart (I2).
     fn merge(&mut self, versions: &Versions) {
         let Self { base, list, limit, live, .. } = self;
         versions.live_stamps(live);
@@ -108,8 +110,8 @@ impl Changes {
             }
             from = to;
         }
-        // A snapshot that is not in the list of live ones sees the last of their stamps, and may
-        // see any later one.
+        // A snapshot that is not in the list sees the last stamp of the list, and may see any later
+        // one.
         kept.extend(list.range(from..));
         *list = kept;
         *limit = CHANGES_MIN.max(2 * list.len());
@@ -127,7 +129,7 @@ mod tests {
     use crate::txn::{Outcome, Reader};
     use cheetah_io::Rng;
 
-    /// Everything that was committed, and the snapshots that are open.
+    /// All committed changes, and the open snapshots.
     struct Model {
         versions: Versions,
         counts: Counts,

@@ -1,19 +1,19 @@
-//! Creating, dropping, renaming, changing and emptying tables: one mini-transaction and one log
-//! record each, durable on return. And the end of a load.
+//! Creates, drops, renames, alters and empties tables: one mini-transaction and one log record
+//! each, durable on return. Also ends a load.
 //!
 //! Invariants
-//!   I1  The record is durable before the caller hears of success, whatever the flush mode: the
-//!       server changes its own files next.
-//!   I2  Dropping takes no table lock: the caller sees to it that no statement uses the table.
-//!       Transactions that have changed it may still be open; taking them back skips it.
+//!   I1  The record is durable before the caller hears of success, whatever the flush mode, because
+//!       the server changes its own files next.
+//!   I2  Dropping takes no table lock: the caller ensures that no statement uses the table.
+//!       Transactions that have changed it may still be open; their rollback skips it.
 //!   I3  An emptied table is a new one under the old name: undo records of the old one must not
 //!       touch it.
-//!   I4  A changed definition takes effect for all tables of one statement at once. Trees that it
-//!       brings are whole, and durable, before it is logged.
-//!   I5  A change of columns leaves no row-format version behind that no row has: a table that
-//!       nobody has written since its creation has one row-format version afterwards, as before, so
-//!       it can be loaded. That is decided when nobody works on it any more.
-//!   I6  The end of a load is the exception to I1: it has no record, and is durable by a
+//!   I4  Changed definitions take effect for all tables of one statement at once. New trees are
+//!       complete and durable before the change is logged.
+//!   I5  A change of columns adds no row-format version that no row has: a table without writes
+//!       since its creation still has a single row-format version, so it can be loaded. This is
+//!       decided when no thread uses the table any more.
+//!   I6  The end of a load is the exception to I1: it has no log record, and is made durable by a
 //!       checkpoint.
 //!   I7  Operations on a temporary table are neither logged nor made durable.
 
@@ -34,33 +34,33 @@ use crate::tree::Path;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Longest name of a table or index.
+/// Maximum length of the name of a table or index.
 const NAME_BYTES_MAX: usize = 2048;
 
-/// Pages of the catalog that a change of it may allocate.
+/// Catalog pages that a change may allocate.
 pub(in crate::table) const PAGES_OF_CHANGE: usize = 8;
 
 /// A change of the catalog.
 #[derive(Debug)]
 pub(crate) enum Ddl {
-    /// A new table; the definition has its numbers.
+    /// Creates a table; the definition has its IDs.
     Create(TableDef),
-    /// A table goes.
+    /// Drops a table.
     Drop(Arc<Table>),
-    /// A table gets another name, and tables the constraints that they have from then on: it comes
-    /// first, whether it has some or not.
+    /// Renames the first table, and sets the foreign keys of all tables. The renamed table comes
+    /// first even if it has no foreign keys.
     Rename(String, Vec<Constrained>),
-    /// Tables get other definitions, with the same numbers of tables; and other tables constraints
-    /// that follow, and else stay as they are.
+    /// Gives tables new definitions, with the same table IDs; and gives other tables changed
+    /// foreign keys, leaving the rest of their definitions as it is.
     Alter(Vec<(Arc<Table>, TableDef)>, Vec<Constrained>),
-    /// A table is replaced by a new, empty one; the definition has its numbers.
+    /// Replaces a table by a new, empty one; the definition has its IDs.
     Truncate(Arc<Table>, TableDef),
 }
 
 impl Ddl {
-    /// Makes the new definitions of tables that nobody has written ones of a single row-format
-    /// version (I5; I6 of tables: there is no row, and no undo record of one). Nobody may be
-    /// working on these tables.
+    /// Removes the older row-format versions from the new definitions of tables that were never
+    /// written (I5; I6 of `handle`: there is no row, and no undo record of one). The caller must
+    /// ensure that no thread uses these tables.
     fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables, _) = self else { return };
         let forgets = planted::is_on("row-format version: leave out those of tables with rows");
@@ -76,13 +76,13 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let copy_of = constraints.copy_of.clone().unwrap_or_default();
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     refuse_existing(&core.catalog, &spec.name)?;
-    // Before the lock: the key service may take long, and all other definitions would wait (E11).
+    // Before the lock: the key service may be slow, and all other DDL would wait (E11).
     let is_late = planted::is_on("encryption: ask for a key while definitions wait");
     let held = is_late.then(|| core.catalog.lock_ddl());
     core.use_keys_of(&def)?;
     drop(held);
     let _ddl = core.catalog.lock_ddl();
-    // Another one may have come meanwhile.
+    // Another thread may have created the table meanwhile.
     refuse_existing(&core.catalog, &spec.name)?;
     let copied = constraints.copy_of.as_deref().and_then(|name| core.catalog.by_name(name).ok());
     if let Some(copied) = copied {
@@ -96,8 +96,8 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     core.catalog.by_name(&spec.name)
 }
 
-/// Creates a table as another database has defined it, with new numbers. One of postings gets the
-/// name that goes with its own; nobody looks at constraints.
+/// Creates a table from a definition of another database, with new IDs. A posting table gets the
+/// name that goes with its new ID. Foreign keys are not checked.
 pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table>> {
     core.use_keys_of_defined(&def)?;
     let _ddl = core.catalog.lock_ddl();
@@ -111,7 +111,7 @@ pub(crate) fn create_defined(core: &Core, mut def: TableDef) -> Result<Arc<Table
     core.catalog.by_name(&name)
 }
 
-/// Drops a table, unless others that refer to it keep it.
+/// Drops a table, unless foreign keys of other tables refer to it.
 pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Result<()> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
@@ -128,13 +128,13 @@ pub(crate) fn drop_table(core: &Core, name: &str, referenced: Referenced) -> Res
     Ok(())
 }
 
-/// The trees of a temporary table; none of another one.
+/// The trees of a temporary table; none for any other table.
 fn trees_of_temporary(table: &Table) -> HashSet<TreeId> {
     let indexes = table.indexes().iter().filter(|_| table.id().is_temporary());
     indexes.map(|index| index.tree).collect()
 }
 
-/// Gives a table another name.
+/// Renames a table.
 pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     check_name(to)?;
     let _ddl = core.catalog.lock_ddl();
@@ -145,7 +145,7 @@ pub(crate) fn rename_table(core: &Core, from: &str, to: &str) -> Result<()> {
     change(core, Ddl::Rename(to.to_owned(), changed))
 }
 
-/// Gives a table another name, unless that is done already.
+/// Renames a table, unless that is already done.
 pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()> {
     match rename_table(core, from, to) {
         Err(Error::NoSuchTable(_)) if core.catalog.by_name(to).is_ok() => Ok(()),
@@ -153,8 +153,9 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
     }
 }
 
-/// Notes that the tables whose names begin so are what is left of a larger one, some of whose rows
-/// have gone without being deleted: older snapshots, which still have those, are refused them (M2).
+/// Notes that the tables with this name prefix remain from a larger table, some of whose rows were
+/// removed without being deleted. Older snapshots, which still see these rows, may not use the
+/// tables (M2).
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();
@@ -163,7 +164,7 @@ pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     }
 }
 
-/// Empties a table, unless others that refer to it keep its rows.
+/// Empties a table, unless foreign keys of other tables refer to it.
 pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     let table = core.catalog.by_name(name)?;
@@ -190,7 +191,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
 
 /// Sets the next auto-increment value of a table.
 pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> Result<()> {
-    // Nothing takes the place of the table meanwhile: redo would not find it.
+    // The DDL lock keeps the table from being replaced, as redo would not find it.
     let _ddl = core.catalog.lock_ddl();
     let table = table.newest();
     let _usage = table.use_it()?;
@@ -208,9 +209,10 @@ pub(crate) fn set_auto_increment(core: &Core, table: &Arc<Table>, next: u64) -> 
     core.journal.sync(end)
 }
 
-/// Gives an untouched table the trees that a load has built, with their `rows`, and makes that
-/// durable: there is no log record of it. After an error from then on the table can only be dropped
-/// or emptied, or renamed: redo of nothing else would fit an epoch with the load and one without.
+/// Assigns the trees built by a load, with their `rows`, to an untouched table, and makes that
+/// durable. There is no log record of it. If an error follows, the table can only be dropped,
+/// emptied or renamed: redo of any other operation would not fit both an epoch with the load and
+/// one without.
 pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table>, rows: u64) -> Result<()> {
     {
         let _ddl = core.catalog.lock_ddl();
@@ -232,7 +234,7 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
     core.checkpoint().inspect_err(|_| loaded.mark_dropped())
 }
 
-/// Makes the change; also how redo repeats it.
+/// Makes the change. Redo repeats changes through this function, too.
 pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     let need = if matches!(ddl, Ddl::Create(_)) { Need::New } else { Need::Back };
     let is_redo = core.journal.log().is_none();
@@ -240,7 +242,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         reach::mark("catalog change redone");
     }
     let (ids, pages) = extent(&ddl);
-    // I7: they have no constraints, so no change is of them and of others.
+    // I7: temporary tables have no foreign keys, so no change concerns both them and other tables.
     let is_temporary = ids.iter().any(|id| id.is_temporary());
     core.make_room(need, pages)?;
     let mut paths = ids.iter().map(|_| Path::default()).collect::<Vec<_>>();
@@ -255,8 +257,8 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
         Ddl::Create(_) | Ddl::Rename(..) => {}
     }
     let held: Vec<StillTable<'_>> = altered.iter().map(|table| table.hold_still()).collect();
-    // In redo the record tells which row-format versions there are: it comes from before the
-    // startup, and so may rows.
+    // In redo, the record lists the row-format versions: it was written before the startup, and
+    // rows may have been, too.
     if !is_redo {
         ddl.leave_out_formats_of_no_row();
     }
@@ -303,9 +305,9 @@ fn extent(ddl: &Ddl) -> (Vec<TableId>, usize) {
     }
 }
 
-/// `paths`: one for each table whose definition changes.
+/// `paths` has one path for each table whose definition changes.
 fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -> Result<()> {
-    // Snapshots from before the change have another table there, or none (M2).
+    // Snapshots older than the change find another table by that name, or none (M2).
     let stamp = core.transactions.versions.take_stamp();
     if let Ddl::Rename(name, changed) = &ddl {
         return core.catalog.rename_table(mtr, paths, name, changed, stamp);
@@ -360,8 +362,8 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
     }
 }
 
-/// Redo does not find out which constraints follow: that depends on what is in memory only, such as
-/// the constraints that have followed a copy.
+/// Redo cannot compute which foreign keys change: that depends on state in memory, such as the
+/// foreign keys that have followed a copy.
 fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
     let forgets = planted::is_on("foreign keys: log a rename without the constraints that follow");
     let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
@@ -392,7 +394,7 @@ fn refuse_existing(catalog: &Catalog, name: &str) -> Result<()> {
     }
 }
 
-/// The definition of a table to create, without numbers, checked.
+/// The checked definition of a table to create, without IDs.
 pub(in crate::table) fn definition(core: &Core, spec: &TableSpec) -> Result<TableDef> {
     check_name(&spec.name)?;
     let count = spec.indexes.len();
@@ -440,8 +442,7 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::Limit { what: "length of a table's name (bytes)", actual, limit });
     }
     if shadow_name::parse(name).is_some() || fulltext::is_posting_name(name) {
-        let detail =
-            "the name is reserved for tables that loads fill and for tables of postings; choose another one";
+        let detail = "the name is reserved for the engine's own tables; choose another one";
         return Err(Error::Unsupported { place: format!("table '{name}'"), detail: detail.into() });
     }
     Ok(())

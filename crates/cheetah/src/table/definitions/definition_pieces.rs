@@ -1,5 +1,5 @@
-//! Definitions of tables in the catalog tree: each in pieces, as one may be longer than a record.
-//! A key is the number of the table with that of the piece.
+//! Definitions of tables in the catalog tree. Each is stored in pieces, as it may be longer than a
+//! record. A key is the ID of the table and the number of the piece.
 
 use crate::base::{planted, Error, Result, TableId, TreeId};
 use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
@@ -26,8 +26,8 @@ pub(super) fn open_tree(leaves: &Leaves, state: &State) -> Result<Arc<Tree>> {
     Tree::open(leaves, def).map(Arc::new)
 }
 
-/// Writes a definition, which is not there yet; nothing of a temporary table (I7). `Limit` when it
-/// is too long.
+/// Writes a definition that does not exist yet; nothing for a temporary table (I7). Returns `Limit`
+/// if the definition is too long.
 pub(super) fn put_definition(
     tree: &Tree,
     mtr: &MiniTransaction<'_>,
@@ -45,14 +45,14 @@ pub(super) fn put_definition(
         let too_long = Error::Limit { what: "table definition (bytes)", actual: bytes.len() as u64, limit };
         let key = piece_key(def.id, u16::try_from(piece_no).map_err(|_| too_long)?);
         if tree.insert(mtr, path, &key, RecordRef::frozen(piece))? != Changed::Done {
-            let detail = format!("piece {piece_no} of the definition of table {} is there already", def.id);
+            let detail = format!("piece {piece_no} of the definition of table {} already exists", def.id);
             return Err(Error::corrupt("catalog", detail));
         }
     }
     Ok(())
 }
 
-/// Removes a definition, if it is there.
+/// Removes a definition, if it exists.
 pub(super) fn remove_definition(
     tree: &Tree,
     mtr: &MiniTransaction<'_>,
@@ -70,7 +70,7 @@ pub(super) fn remove_definition(
     Ok(())
 }
 
-/// The definitions of a damaged catalog all of whose pieces can be read.
+/// The definitions of a damaged catalog whose pieces can all be read.
 pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String)) -> Result<Vec<TableDef>> {
     let mut pieces: BTreeMap<TableId, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
     let gaps = tree.readable_leaves(&mut |leaf| {
@@ -81,7 +81,7 @@ pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String
         Ok(())
     })?;
     for gap in gaps {
-        note(format!("a part of the catalog is lost, and with it the tables that it described: {}", gap.why));
+        note(format!("part of the catalog is lost, with the tables described there: {}", gap.why));
     }
     let mut definitions = Vec::new();
     for (table, pieces) in pieces {
@@ -96,7 +96,7 @@ pub(super) fn readable_definitions(tree: &Arc<Tree>, note: &mut dyn FnMut(String
     Ok(definitions)
 }
 
-/// All definitions. `Corruption` when a piece of one is not there.
+/// All definitions. Returns `Corruption` if a piece is missing.
 pub(super) fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
     let mut definitions = Vec::new();
     let mut current: Option<(TableId, u16, Vec<u8>)> = None;
@@ -118,7 +118,7 @@ pub(super) fn read_definitions(tree: &Arc<Tree>) -> Result<Vec<TableDef>> {
             _ => {
                 return Err(Error::corrupt(
                     "catalog",
-                    format!("table {table} lacks a piece before {piece_no}"),
+                    format!("the definition of table {table} lacks a piece before {piece_no}"),
                 ))
             }
         }

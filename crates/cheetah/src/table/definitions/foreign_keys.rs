@@ -1,12 +1,12 @@
-//! Constraints: which indexes serve them, whether a new definition may have them, and how they
-//! follow when tables change their names.
+//! Foreign keys: the indexes they use, the checks of new definitions, and their changes when tables
+//! are renamed.
 //!
 //! Invariants
 //!   F1 to F13 of docs/developers/decisions/0046-foreign-keys.md. Here:
-//!   - A constraint refers to its parent by name. The catalog knows the children of each name.
+//!   - A foreign key refers to its parent by name. The catalog knows the children of each name.
 //!   - Tables whose names begin with `#sql` are the server's own: copies that it fills, and tables
-//!     that have left their names to those. A copy refers to nobody by constraints that it has
-//!     inherited; the other one stays the child, and serves as the parent, that it was (F5).
+//!     that gave their names to such copies. The foreign keys that a copy has inherited are not in
+//!     force. The original stays the child and the parent that it was (F5).
 
 use super::catalog::Catalog;
 use super::handle::Table;
@@ -16,92 +16,94 @@ use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
 
-/// Columns and constraints of a table that is created or altered, as the caller describes them.
+/// Columns and foreign keys of a table that is created or altered, as the caller describes them.
 #[derive(Clone, Default, Debug)]
 pub struct Constraints {
     /// Its columns and keys.
     pub description: Description,
-    /// Constraints whose child it is, all of them: those that it has had come first.
+    /// All foreign keys of the table; existing ones come first.
     pub foreign_keys: Vec<ForeignKeyDef>,
-    /// How many these are.
+    /// The number of existing ones.
     pub kept_count: usize,
-    /// Whether parents have to be there.
+    /// Whether parents must exist.
     pub are_checked: bool,
-    /// The table whose copy this one is, if it is one.
+    /// The table that this one is a copy of, if any.
     pub copy_of: Option<String>,
-    /// Columns that it keeps under other names: those that they have had, and have from now on.
+    /// Columns that it keeps under new names: the old names and the new ones.
     pub renamed: Vec<(String, String)>,
 }
 
 impl Constraints {
-    /// The new names of columns of those names.
+    /// The new names of the columns with the given names.
     fn new_names(&self, names: &[String]) -> Vec<String> {
         let new = |name: &String| self.renamed.iter().find(|(old, _)| same_name(old, name));
         names.iter().map(|name| new(name).map_or(name, |(_, new)| new).clone()).collect()
     }
 }
 
-/// A constraint, and the indexes that serve it now.
+/// A foreign key, and the indexes that it uses now.
 #[derive(Clone, Debug)]
 pub struct ForeignKey {
-    /// The constraint.
+    /// The foreign key.
     pub def: ForeignKeyDef,
     /// The name of the child.
     pub child_name: String,
     /// The child's index, if there is one.
     pub child: Option<KeySide>,
-    /// The parent's index; none while there is no parent, or no index for it.
+    /// The parent's index; none if the parent or a suitable index is missing.
     pub parent: Option<KeySide>,
 }
 
-/// An index that begins with the columns of a constraint.
+/// An index that begins with the columns of a foreign key.
 #[derive(Clone, Debug)]
 pub struct KeySide {
-    /// Its table, which may be dropped meanwhile: a copy of this must not keep its trees on disk.
+    /// Its table. The reference is weak, so that a copy does not keep the trees of a dropped table
+    /// on disk.
     table: Weak<Table>,
     /// Its position there.
     pub index_no: usize,
     /// Its name.
     pub index_name: String,
-    /// The columns, in the order of the constraint.
+    /// The columns, in the order of the foreign key.
     pub columns: Vec<KeyColumn>,
-    /// Whether the columns are the whole key of a row.
+    /// Whether the columns are the complete clustered key.
     pub is_row_key: bool,
 }
 
 impl KeySide {
-    /// Its table; `NoSuchTable` when that has gone.
+    /// Its table; `NoSuchTable` if the table was dropped.
     pub fn table(&self) -> Result<Arc<Table>> {
-        self.table.upgrade().ok_or_else(|| Error::NoSuchTable("that a constraint speaks of".into()))
+        self.table.upgrade().ok_or_else(|| Error::NoSuchTable("of a constraint".into()))
     }
 }
 
-/// A column of a constraint in an index.
+/// A column of a foreign key in an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
     /// Its position in the table.
     pub column: u32,
     /// Whether it may be NULL.
     pub nullable: bool,
-    /// Whether the key part sorts the other way round.
+    /// Whether the key part is descending.
     pub descending: bool,
 }
 
-/// A table, and the constraints whose child it is from now on.
+/// A table, and its foreign keys from now on.
 pub(in crate::table) type Constrained = (Arc<Table>, Vec<ForeignKeyDef>);
 
-/// Which tables keep one from being dropped.
+/// The tables that prevent a table from being dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referenced {
-    /// None: constraints wait for a table of that name.
+    /// None: foreign keys wait for a table of that name.
     Ignored,
-    /// Children in whatever database.
+    /// Children in any database.
     Refused,
-    /// Children in other databases: those of its own go with it.
+    /// Children in other databases; children in the same database are dropped with it.
     RefusedElsewhere,
 }
 
-/// Whether the server calls a copy so, or a table that has left its name to one.
+/// Returns whether the server uses this name for a copy, or for a table that gave its name to a
+/// copy.
 pub(in crate::table) fn is_intermediate(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|table| table.starts_with("#sql"))
 }
@@ -110,7 +112,7 @@ fn database_of(name: &str) -> &str {
     name.split_once('/').map_or("", |(database, _)| database)
 }
 
-/// Names of columns and constraints differ by more than case.
+/// Compares names of columns or foreign keys, ignoring case.
 fn same_name(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
@@ -120,7 +122,7 @@ impl Description {
         self.columns.iter().find(|column| same_name(&column.name, name))
     }
 
-    /// The columns of `names` at the beginning of an index.
+    /// The key columns, if an index begins with the columns of `names`.
     fn side(&self, index_no: usize, names: &[String]) -> Option<Vec<KeyColumn>> {
         let parts = self.keys.get(index_no).filter(|parts| parts.len() >= names.len())?;
         let column = |(part, name): (&crate::format::foreign_key::KeyPartDef, &String)| {
@@ -161,7 +163,7 @@ fn side_of(table: &Arc<Table>, names: &[String]) -> Option<KeySide> {
     Some(KeySide { table: Arc::downgrade(table), index_no, index_name, columns, is_row_key })
 }
 
-/// Finds the indexes that serve a constraint of `child` now.
+/// Finds the indexes that a foreign key of `child` uses now.
 fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKey {
     let parent = tables.parent(&def.parent).and_then(|parent| {
         let kinds_fit =
@@ -172,8 +174,8 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
     ForeignKey { child_name: child.name(), child: side, parent, def }
 }
 
-/// The constraints whose child the table is, by name. Never those of a half-changed definition: a
-/// caller that asked before for the number of changes may keep them until that has grown (F14).
+/// The table's own foreign keys, by name. Never those of a half-changed definition: a caller that
+/// read the number of changes before may cache the result until that number grows (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
@@ -184,9 +186,9 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
     list
 }
 
-/// The constraints whose parent the table is, in the order in which InnoDB follows them: by the
-/// parent's index, the database of the child, and name. As [`of_child`], of no definition that is
-/// half changed.
+/// The foreign keys that refer to the table, in the order in which InnoDB processes them: by the
+/// parent's index, the database of the child, and name. Like [`of_child`], never those of a
+/// half-changed definition.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
     let before = planted::is_on("foreign keys: look while definitions change").then(|| table.name());
     let mut list = Vec::new();
@@ -208,15 +210,15 @@ pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey
     list
 }
 
-/// The constraints that a new definition has, with parents and their columns as they are called
-/// now: those that the table had may have been renamed since the statement began.
+/// The foreign keys of a new definition, with the current names of parents and their columns:
+/// parents of existing foreign keys may have been renamed since the statement began.
 pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKeyDef> {
     let (had, name) = (table.foreign_keys(), table.name());
     let mut list = new.foreign_keys.clone();
     for def in list.iter_mut().take(new.kept_count) {
         let Some(now) = had.iter().find(|it| same_name(&it.name, &def.name)) else { continue };
         def.parent.clone_from(&now.parent);
-        // Its own columns get their names from the statement.
+        // The statement gives the names of the table's own columns.
         if now.parent != name {
             def.parent_columns.clone_from(&now.parent_columns);
         }
@@ -224,8 +226,8 @@ pub(in crate::table) fn kept(table: &Table, new: &Constraints) -> Vec<ForeignKey
     list
 }
 
-/// Children whose constraints name columns of `table` that get other names with its new definition,
-/// and the constraints that they have then; the table itself is not among them (F13).
+/// The children whose foreign keys name columns of `table` that its new definition renames, and the
+/// new foreign keys of these children. The table itself is not among them (F13).
 pub(in crate::table) fn after_columns(
     catalog: &Catalog,
     table: &Table,
@@ -248,14 +250,14 @@ pub(in crate::table) fn after_columns(
     children.filter_map(follow).collect()
 }
 
-/// Whether an index serves a constraint of the table: then it is kept always.
+/// Returns whether a foreign key uses an index of the table, so that the index must be kept.
 pub(in crate::table) fn serves(catalog: &Catalog, table: &Arc<Table>, index_no: usize) -> bool {
     let of = |side: &Option<KeySide>| side.as_ref().is_some_and(|side| side.index_no == index_no);
     of_child(catalog, table).iter().any(|it| of(&it.child))
         || of_parent(catalog, table).iter().any(|it| of(&it.parent))
 }
 
-/// All constraints, by child and name.
+/// All foreign keys, by child and name.
 pub(crate) fn all(catalog: &Catalog) -> Vec<ForeignKey> {
     let tables = catalog.names().into_iter().filter(|name| !is_intermediate(name));
     tables
@@ -268,7 +270,7 @@ fn refusal(problem: ConstraintProblem, detail: String) -> Error {
     Error::Constraint { problem, detail }
 }
 
-/// The index that has served those columns has to stay.
+/// The error if an index on those columns is dropped although a foreign key uses it.
 fn index_is_needed(table: Option<&Arc<Table>>, columns: &[String]) -> Error {
     let side = table.and_then(|table| side_of(table, columns));
     refusal(ConstraintProblem::IndexIsNeeded, side.map_or_else(String::new, |side| side.index_name))
@@ -278,8 +280,8 @@ fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// The constraints that `table` would get with a new definition, and the indexes that would serve
-/// them. `Constraint` when it may not have them.
+/// The foreign keys that `table` would get with a new definition, and the indexes they would use.
+/// Returns `Constraint` if the definition is not allowed.
 pub(crate) fn of_definition(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -307,9 +309,9 @@ pub(crate) fn of_definition(
     Ok(def.foreign_keys.into_iter().skip(constraints.kept_count).map(resolved).collect())
 }
 
-/// Whether the new definition of a table may have its constraints, and whether those that refer to
-/// it are still served. Names of columns become those of the tables. `old`: the table that is
-/// altered in place. The catalog's changes are locked.
+/// Checks that the new definition of a table may have its foreign keys, and that foreign keys that
+/// refer to the table still have an index. Replaces names of columns by the spelling in the tables.
+/// `old`: the table that is altered in place. The caller holds the DDL lock.
 pub(in crate::table) fn check(
     catalog: &Catalog,
     def: &mut TableDef,
@@ -325,7 +327,7 @@ pub(in crate::table) fn check(
     check_with(catalog, def, constraints, old, &usable)
 }
 
-/// As [`check`]; `usable` tells which of its indexes are kept.
+/// Like [`check`]; `usable` returns which of the table's indexes are kept.
 fn check_with(
     catalog: &Catalog,
     def: &mut TableDef,
@@ -346,21 +348,21 @@ fn check_with(
     Ok(())
 }
 
-/// A table that gets another definition.
+/// A table that gets a new definition.
 struct Change<'c> {
     catalog: &'c Catalog,
-    /// Its name, or that of the table whose copy it is.
+    /// Its name, or the name of the table that it is a copy of.
     name: &'c str,
-    /// The table of that name as it is, if there is one.
+    /// The current table of that name, if there is one.
     before: Option<&'c Arc<Table>>,
-    /// The same, if it is altered in place.
+    /// The same table, if it is altered in place.
     old: Option<&'c Arc<Table>>,
     constraints: &'c Constraints,
     usable: &'c dyn Fn(usize) -> bool,
 }
 
 impl Change<'_> {
-    /// Whether it may have its constraint of that number.
+    /// Checks that the table may have its foreign key with that number.
     fn check_constraint(
         &self,
         description: &Description,
@@ -393,7 +395,7 @@ impl Change<'_> {
         let Self { catalog, name, before, old, constraints, usable } = *self;
         let is_own = constraint.parent == name;
         let parent = match is_own {
-            // Rows that are there refer to what the table has, not to what it will have.
+            // Existing rows refer to the columns the table has, not to those it will have.
             true => old.filter(|_| is_new).cloned(),
             false => catalog.by_name(&constraint.parent).ok(),
         };
@@ -411,15 +413,16 @@ impl Change<'_> {
     }
 }
 
-/// Whether a constraint that the table has is served by an index of its own, and by its parent.
+/// Returns whether a foreign key of the table had an index in the table, and one in its parent.
 fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool) {
     let had = table.foreign_keys().iter().find(|had| same_name(&had.name, name)).cloned();
     let had = had.map(|had| catalog.look(|tables| resolve(tables, table, had)));
     had.map_or((false, false), |had| (had.child.is_some(), had.parent.is_some()))
 }
 
-/// Checks that the row in the catalog can hold the columns and constraints of a definition (I1 and
-/// I3 of [`crate::format::foreign_key`]). A temporary table has none, as no change of it is logged.
+/// Checks that the catalog record can hold the columns and foreign keys of a definition (I1 and I3
+/// of [`crate::format::foreign_key`]). A temporary table has no foreign keys, as its changes are
+/// not logged.
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {
@@ -427,20 +430,20 @@ fn check_whole(def: &TableDef) -> Result<()> {
     }
     let Description { columns, keys } = &def.description;
     if keys.len() != (if columns.is_empty() { 0 } else { def.indexes.len() }) {
-        return add("a description of other indexes");
+        return add("the description does not match the indexes");
     }
     if keys.iter().flatten().any(|part| part.column as usize >= columns.len()) {
-        return add("a key of a column that is not there");
+        return add("a key part names a column that does not exist");
     }
     let is_odd = |it: &ForeignKeyDef| it.columns.is_empty() || it.columns.len() != it.parent_columns.len();
     match def.foreign_keys.iter().any(is_odd) {
-        true => add("a constraint without columns, or with other columns than its parent's side"),
+        true => add("a constraint has no columns, or not as many as on its parent's side"),
         false => Ok(()),
     }
 }
 
-/// `before`: the table as it was before the change; `may_lack`: whether it may have no index for
-/// the constraint.
+/// `before`: the table as it was before the change; `may_lack`: whether an index for the foreign
+/// key may be missing.
 fn check_child(
     before: Option<&Arc<Table>>,
     description: &Description,
@@ -470,8 +473,8 @@ fn check_child(
     }
 }
 
-/// The name of a constraint is the only one of its database. `renamed`: the table that is to be
-/// called `table`.
+/// Checks that the name of a foreign key is unique in its database. `renamed`: the table that is
+/// about to be called `table`.
 fn check_name(
     catalog: &Catalog,
     table: &str,
@@ -494,8 +497,8 @@ fn check_name(
     Ok(())
 }
 
-/// `found`: the parent; none is taken for the new definition of the table itself, unless it has to
-/// be there.
+/// `found`: the parent. If `None`, the table's own new definition is used, unless the parent must
+/// exist.
 fn check_parent(
     found: Option<&Arc<Table>>,
     own: &Description,
@@ -512,8 +515,8 @@ fn check_parent(
     let kept = |index_no: usize| found.map_or_else(|| usable(index_no), |it| !it.is_disabled(index_no));
     if parent.is_empty() {
         let detail = format!(
-            "table '{}' takes no part in constraints: it is system-versioned, or of a version without \
-             them (ALTER TABLE .. FORCE makes that one ready)",
+            "table '{}' cannot take part in constraints: it is system-versioned, or of a version without \
+             them (ALTER TABLE .. FORCE converts it)",
             constraint.parent
         );
         return Err(refusal(add, detail));
@@ -540,8 +543,8 @@ fn check_parent(
     }
 }
 
-/// Constraints of other tables that refer to `name` are served by its new definition, if they were
-/// by the one before, or wait for it.
+/// Checks that foreign keys of other tables that refer to `name` have an index in its new
+/// definition, if they had one in the old definition, or wait for the table.
 fn check_referenced(
     catalog: &Catalog,
     name: &str,
@@ -565,14 +568,16 @@ fn check_referenced(
                 return Err(index_is_needed(before.as_ref(), &constraint.parent_columns));
             }
             let (constraint, child) = (&constraint.name, child.name());
-            let detail = format!("constraint '{constraint}' of table '{child}' would not be served by it");
+            let detail = format!(
+                "constraint '{constraint}' of table '{child}' has no matching columns or index in it"
+            );
             return Err(refusal(ConstraintProblem::CannotAdd, detail));
         }
     }
     Ok(())
 }
 
-/// Whether children keep the table from being dropped.
+/// Checks that no child prevents the table from being dropped.
 pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Referenced) -> Result<()> {
     if referenced == Referenced::Ignored || is_intermediate(name) {
         return Ok(());
@@ -593,8 +598,8 @@ pub(in crate::table) fn check_drop(catalog: &Catalog, name: &str, referenced: Re
     }
 }
 
-/// Whether the constraints of a table have names of their own under that name of the table, too;
-/// `changed`: [`after_rename`].
+/// Checks that the names of a table's foreign keys are still unique after it is renamed to `to`.
+/// `changed`: the result of [`after_rename`].
 pub(in crate::table) fn check_rename(
     catalog: &Catalog,
     table: &Arc<Table>,
@@ -612,8 +617,8 @@ pub(in crate::table) fn check_rename(
     own.filter(is_new).try_for_each(|it| check_name(catalog, to, Some(table), it, &[]))
 }
 
-/// The name of a table as people know it: of a copy that of its original; empty if it is another
-/// one that the server has renamed.
+/// The name of a table as users know it: for a copy, the name of its original; empty for any other
+/// table with an intermediate name.
 fn name_before(table: &Table) -> String {
     let name = table.name();
     if is_intermediate(&name) {
@@ -623,8 +628,8 @@ fn name_before(table: &Table) -> String {
     }
 }
 
-/// Tables whose constraints change when `table` gets the name `to`, with those that they have then:
-/// the table itself first.
+/// The tables whose foreign keys change when `table` is renamed to `to`, with their new foreign
+/// keys: the table itself first.
 pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: &str) -> Vec<Constrained> {
     let from = name_before(table);
     let mut own = table.foreign_keys().as_ref().clone();
@@ -635,7 +640,7 @@ pub(in crate::table) fn after_rename(catalog: &Catalog, table: &Arc<Table>, to: 
     if let Some(followed) = catalog.followed(table.id()).filter(|followed| followed.from == to) {
         return come_back(catalog, (Arc::clone(table), own), &followed);
     }
-    // A copy that gets another name than its original has: ALTER TABLE .. RENAME.
+    // A copy that gets a different name than its original has: ALTER TABLE .. RENAME.
     let of_partition = to.split("#P#").next() == Some(from.as_str());
     if from.is_empty() || from == to || of_partition {
         return vec![(Arc::clone(table), own)];
@@ -662,8 +667,8 @@ fn follow(list: &mut [ForeignKeyDef], from: &str, to: &str) {
     }
 }
 
-/// A table gets its name back after constraints have followed its copy to another one: they refer
-/// to it again, its own first.
+/// A table gets its old name back after foreign keys have followed its copy to another name: they
+/// refer to the table again. The table's own foreign keys come first.
 fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Vec<Constrained> {
     let mut changed = vec![renamed];
     for (id, _) in &followed.constraints {
@@ -683,7 +688,7 @@ fn come_back(catalog: &Catalog, renamed: Constrained, followed: &Followed) -> Ve
     changed
 }
 
-/// The beginning of the names of constraints that were given no name.
+/// The prefix of the names of foreign keys that were given no name.
 fn generated_name(catalog: &Catalog, table: &str) -> String {
     format!("{}_ibfk_", catalog.shown(table.rsplit('/').next().unwrap_or(table)))
 }

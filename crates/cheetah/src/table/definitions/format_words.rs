@@ -1,31 +1,33 @@
-//! The meaning of the words in a table's definition for its images: ROW_FORMAT, KEY_BLOCK_SIZE,
-//! PAGE_COMPRESSED, COMPRESSION.
+//! The table options that choose the format of images: ROW_FORMAT, KEY_BLOCK_SIZE, PAGE_COMPRESSED,
+//! COMPRESSION.
 //!
-//! Images have the length that they have, so a word for a size is taken as what it is written for:
-//! how small images shall be. Denser is a higher level of Zstandard: more processor time when a
-//! page is written, none when it is read. docs/users/innodb.md has the levels and their prices.
+//! Images have no fixed size, so an option that sets a size is taken as a request: how small images
+//! should be. A denser format is a higher level of Zstandard: it costs processor time when a page
+//! is written, and none when it is read. docs/users/innodb.md lists the levels and their costs.
 //!
 //! Invariants
-//!   I1  Codec and level are each told by the first that says something: codec COMPRESSION; a word
-//!       that asks for density (Zstandard); the session's default. level COMPRESSION_LEVEL;
-//!       PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE; ROW_FORMAT=COMPRESSED, as KEY_BLOCK_SIZE=8; the
-//!              smallest KEY_BLOCK_SIZE of an index; the session's default.
-//!   I2  The table's own words outweigh those of its indexes: the server leaves the size that a
-//!       table once had behind at its indexes, and ALTER TABLE could not take it back otherwise.
-//!   I3  No word of the table is without effect in silence; sizes of indexes may be, as they come
-//!       back with every ALTER TABLE (I2). Nothing that InnoDB accepts is refused.
+//!   I1  The codec and the level are each set by the first option that is set, in this order:
+//!       - codec: COMPRESSION; Zstandard, if another option requests a density; the session's
+//!         default.
+//!       - level: COMPRESSION_LEVEL; PAGE_COMPRESSION_LEVEL; KEY_BLOCK_SIZE;
+//!         ROW_FORMAT=COMPRESSED, which counts as KEY_BLOCK_SIZE=8; the smallest KEY_BLOCK_SIZE of
+//!         an index; the session's default.
+//!   I2  The table's own options take precedence over those of its indexes: the server leaves a
+//!       table's former size at its indexes, and ALTER TABLE could not undo it otherwise.
+//!   I3  A table option without effect causes a warning. An index size without effect may not, as
+//!       index sizes return with every ALTER TABLE (I2). No option that InnoDB accepts is refused.
 
 use crate::format::image::{Codec, Compression};
 
-/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. None
-/// between that and 12: they make images of digits larger (`benches/densities.rs`).
+/// Levels of Zstandard by KEY_BLOCK_SIZE (KiB), largest first; 0 is the codec's default. No level
+/// between the default and 12 is used: they make images of digits larger (`benches/densities.rs`).
 const DENSITIES: [(u64, i32); 5] = [(16, 0), (8, 0), (4, 12), (2, 15), (1, 19)];
-/// The size that ROW_FORMAT=COMPRESSED means by itself, as with InnoDB.
+/// The size that ROW_FORMAT=COMPRESSED implies, as in InnoDB.
 const COMPRESSED_SIZE: u64 = 8;
 /// Levels of Zstandard by PAGE_COMPRESSION_LEVEL, from 1 on; 6 is InnoDB's default.
 const PAGE_LEVELS: [i32; 9] = [0, 0, 0, 0, 0, 0, 12, 15, 19];
 
-/// The word behind ROW_FORMAT.
+/// The value of ROW_FORMAT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowFormat {
     /// None, or DEFAULT.
@@ -55,13 +57,13 @@ impl RowFormat {
         RowFormat::Page,
     ];
 
-    /// The format of that number, by which the server knows it.
+    /// The format with that code of the server.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
-    /// The format that is shown for a table with this word and this KEY_BLOCK_SIZE: the same as
-    /// InnoDB's.
+    /// The format that is shown for a table with this value and this KEY_BLOCK_SIZE: the same as
+    /// InnoDB shows.
     pub fn shown(self, key_block_size: u64) -> Self {
         match self {
             RowFormat::Default if density(key_block_size).is_some() => RowFormat::Compressed,
@@ -71,14 +73,14 @@ impl RowFormat {
     }
 }
 
-/// The words of a definition; 0 stands for one that is not there.
+/// The options of a definition; 0 means that the option is not set.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatWords<'a> {
     /// ROW_FORMAT.
     pub row_format: RowFormat,
     /// KEY_BLOCK_SIZE of the table, in KiB.
     pub key_block_size: u64,
-    /// That of each index; one that has none has the table's.
+    /// The KEY_BLOCK_SIZE of each index; 0 if it has the table's.
     pub index_key_block_sizes: &'a [u32],
     /// PAGE_COMPRESSED.
     pub page_compressed: bool,
@@ -88,23 +90,23 @@ pub struct FormatWords<'a> {
     pub compression: Option<Codec>,
     /// COMPRESSION_LEVEL.
     pub compression_level: u32,
-    /// The session's choice for what the table does not say.
+    /// The session's default, for what the table does not set.
     pub default: Compression,
 }
 
-/// The outcome of the words.
+/// The format that follows from the options.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFormat {
     /// How images are compressed; level 0 is the codec's default.
     pub compression: Compression,
-    /// The faults of the words, as warnings for people.
+    /// Warnings about the options, for the user.
     pub warnings: Vec<String>,
-    /// Whether they are refused: in strict mode only.
+    /// Whether the options are refused: in strict mode only.
     pub refused: bool,
 }
 
 impl FormatWords<'_> {
-    /// Chooses codec and level. `strict`: words that make no sense are refused, not just ignored.
+    /// Chooses codec and level. `strict`: invalid options are refused, not just ignored.
     pub fn choose(&self, strict: bool) -> TableFormat {
         let mut warnings = self.impossible(strict);
         let refused = strict && !warnings.is_empty();
@@ -123,7 +125,7 @@ impl FormatWords<'_> {
         self.levels().into_iter().find_map(|(_, level)| level).unwrap_or(self.default.level)
     }
 
-    /// The words that may set the level, those first that outweigh others.
+    /// The options that may set the level, those with precedence first.
     fn levels(&self) -> [(&'static str, Option<i32>); 3] {
         let own = i32::try_from(self.compression_level).ok().filter(|&level| level != 0);
         let (density_word, density) = self.density().unzip();
@@ -139,7 +141,7 @@ impl FormatWords<'_> {
         PAGE_LEVELS.get(place).copied().filter(|_| self.page_compressed)
     }
 
-    /// The level that sizes ask for, and the word that does.
+    /// The level that sizes request, and the option that requests it.
     fn density(&self) -> Option<(&'static str, i32)> {
         let of_indexes = || {
             let sizes = self.index_key_block_sizes.iter().map(|&size| u64::from(size));
@@ -153,7 +155,7 @@ impl FormatWords<'_> {
             .or_else(|| of_indexes().map(|level| ("KEY_BLOCK_SIZE", level)))
     }
 
-    /// Warnings of what cannot be meant, in InnoDB's words.
+    /// Warnings about invalid options, in InnoDB's words.
     fn impossible(&self, strict: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         let size = self.key_block_size;
@@ -174,7 +176,7 @@ impl FormatWords<'_> {
         warnings
     }
 
-    /// Warnings of what has no effect.
+    /// Warnings about options without effect.
     fn ineffective(&self) -> Vec<String> {
         let ignored = |word: &str, reason: &str| format!("CHEETAH ignores the option {word}: {reason}");
         let outweighed = |word: &str, by: &str| match word {
@@ -196,8 +198,8 @@ impl FormatWords<'_> {
     }
 }
 
-/// Every format that a table can be given, the least dense first, with the KEY_BLOCK_SIZE that asks
-/// for it.
+/// Every format that a table can have, the least dense first, with the KEY_BLOCK_SIZE that selects
+/// it.
 pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compression)> {
     let plain = [Codec::None, Codec::Lz4].map(|codec| (None, Compression { codec, level: 0 }));
     let dense = DENSITIES.iter().skip(1).map(|&(size, level)| {
@@ -207,7 +209,7 @@ pub(in crate::table) fn offered() -> impl Iterator<Item = (Option<u64>, Compress
     plain.into_iter().chain(dense)
 }
 
-/// The level that KEY_BLOCK_SIZE asks for; none for a size that InnoDB does not have.
+/// The level that a KEY_BLOCK_SIZE selects; none for a size that InnoDB does not have.
 fn density(key_block_size: u64) -> Option<i32> {
     DENSITIES.iter().find(|(size, _)| *size == key_block_size).map(|(_, level)| *level)
 }
@@ -228,7 +230,7 @@ mod tests {
         default: FAST,
     };
 
-    /// Words that are accepted without a warning, and the level of Zstandard that they ask for.
+    /// Options that are accepted without a warning, and the level of Zstandard that they select.
     fn check(words: FormatWords<'_>, level: i32) {
         for strict in [false, true] {
             let compression = Compression { codec: Codec::Zstd, level };
@@ -237,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Words that are accepted with these warnings.
+    /// Options that are accepted with these warnings.
     fn check_warned(words: FormatWords<'_>, codec: Codec, level: i32, warnings: &[&str]) {
         let wanted: Vec<_> = warnings.iter().map(|text| (*text).to_owned()).collect();
         let compression = Compression { codec, level };

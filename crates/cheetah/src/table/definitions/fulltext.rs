@@ -1,16 +1,16 @@
-//! Full-text indexes: each has its postings in a table of their own, a row for each word of each
-//! row. Transactions write and read them (docs/developers/decisions/0047-full-text.md).
+//! Full-text indexes: the postings of each are in a table of its own, with a row for each word of
+//! each row. Transactions write and read these tables
+//! (docs/developers/decisions/0047-full-text.md).
 //!
 //! Invariants
-//!   X1  A posting table has a name that no caller gives to a table, and that it keeps for life.
-//!       Exactly one definition names it, and besides that a shadow table which will take the place
-//!       of that definition's.
-//!   X2  It is created, and filled, before the definition that names it is logged, and dropped
-//!       after the one is logged that names it no more. So no definition ever names one that is
-//!       not there, or that lacks rows. Those that no definition names, as a crash came between,
-//!       are dropped by the next startup.
-//!   X3  Emptying a table gives it new posting tables: those of before belong to the rows of
-//!       before.
+//!   X1  A posting table has a name that no caller gives to a table, and keeps it until it is
+//!       dropped. Exactly one definition names it, apart from that of a shadow table which will
+//!       replace the table.
+//!   X2  A posting table is created, and filled, before the definition that names it is logged, and
+//!       dropped after a definition without it is logged. So no definition ever names a missing or
+//!       incomplete posting table. Posting tables that no definition names, because of a crash in
+//!       between, are dropped by the next startup.
+//!   X3  Emptying a table gives it new posting tables: the old ones belong to the old rows.
 
 use super::ddl::{self, Ddl};
 use super::handle::{class_of, stored_key_bytes_max, Table};
@@ -24,33 +24,33 @@ use crate::table::shared::parts::Core;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How the name of a posting table begins.
+/// The prefix of the names of posting tables.
 const PREFIX: &str = "#fulltext/";
 
-/// Whether a table of that name holds postings.
+/// Returns whether a table of that name holds postings.
 pub(crate) fn is_posting_name(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The name of the posting table of that number.
+/// The name of the posting table with that ID.
 pub(super) fn posting_name(table: TableId) -> String {
     format!("{PREFIX}{}", table.0)
 }
 
-/// How a posting is stored: the length of its word, as the key holds word and clustered key in one;
-/// and where the word stands.
+/// The format of a stored posting: the length of its word, because the key is the word followed by
+/// the clustered key; and the positions of the word.
 pub(crate) fn posting_format() -> RowFormatVersion {
     RowFormatVersion { null_bytes: 0, fixed: vec![2], var_count: 1 }
 }
 
-/// The clustered key of the row to which a posting belongs; `None` if it is no posting of a row.
+/// The clustered key of the row that a posting belongs to; `None` if the posting is damaged.
 pub(crate) fn row_key_of<'k>(postings: &Table, key: &'k [u8], row: &[u8]) -> Option<&'k [u8]> {
     let fixed = RowView::parse(postings.row_format(), row).ok()?.fixed();
     key.get(usize::from(u16::from_be_bytes(fixed.try_into().ok()?))..)
 }
 
-/// Creates empty posting tables for indexes of the table of `base`. The catalog's changes are
-/// locked. After an error none is there.
+/// Creates empty posting tables for indexes of the table of `base`. The caller holds the DDL lock.
+/// After an error none exists.
 pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> Result<Vec<FulltextDef>> {
     let mut made = Vec::with_capacity(indexes.len());
     for index in indexes {
@@ -68,13 +68,13 @@ pub(super) fn create(core: &Core, base: &TableDef, indexes: &[FulltextSpec]) -> 
     Ok(made)
 }
 
-/// Creates one for an index that `of` is to get, which no definition names so far (X2).
+/// Creates a posting table for a new index of `of`; no definition names it yet (X2).
 pub(crate) fn create_unnamed(core: &Core, of: &Table, max_word_bytes: u32) -> Result<Arc<Table>> {
     let _ddl = core.catalog.lock_ddl();
     create_postings(core, of.def(), max_word_bytes)
 }
 
-/// The specifications that would create the indexes of a table.
+/// The specifications of a table's full-text indexes.
 pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> {
     let row_bytes = table.clustered_def().max_key_bytes;
     let spec = |index: &FulltextDef| {
@@ -85,7 +85,7 @@ pub(super) fn specs_of(core: &Core, table: &Table) -> Result<Vec<FulltextSpec>> 
     table.fulltext().iter().map(spec).collect()
 }
 
-/// Creates one that no definition names so far. The catalog's changes are locked.
+/// Creates a posting table that no definition names yet. The caller holds the DDL lock.
 fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<Arc<Table>> {
     let row_bytes = base.indexes.first().map_or(0, |index| index.max_key_bytes);
     let index = IndexDef {
@@ -125,7 +125,8 @@ fn create_postings(core: &Core, base: &TableDef, max_word_bytes: u32) -> Result<
     core.catalog.by_name(&name)
 }
 
-/// Makes a change of the catalog behind which no definition names these, and drops them (X2).
+/// Makes a catalog change after which no definition names these posting tables, and then drops them
+/// (X2).
 pub(super) fn drop_behind(
     core: &Core,
     indexes: &[FulltextDef],
@@ -141,7 +142,7 @@ pub(super) fn drop_behind(
 }
 
 /// Drops posting tables that no definition names any more. Tables that cannot be dropped now are
-/// left to the next startup. The catalog's changes are locked.
+/// left to the next startup. The caller holds the DDL lock.
 pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     for index in indexes {
         let drop_one = || ddl::change(core, Ddl::Drop(core.catalog.by_name(&index.postings)?));
@@ -149,8 +150,8 @@ pub(super) fn drop_postings(core: &Core, indexes: &[FulltextDef]) {
     }
 }
 
-/// The posting tables that go with a table that is dropped or emptied: a shadow table only names
-/// those of the table whose place it would have taken (X1).
+/// The posting tables that are dropped with a table: none for a shadow table, whose posting tables
+/// belong to the table that it would have replaced (X1).
 pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     match shadow_name::parse(&table.name()) {
         Some(_) => Vec::new(),
@@ -158,7 +159,7 @@ pub(super) fn postings_of(table: &Table) -> Vec<FulltextDef> {
     }
 }
 
-/// Drops one that was created for an index that never came; nothing when a definition names it.
+/// Drops a posting table whose index was never added; does nothing if a definition names it.
 pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
     let _ddl = core.catalog.lock_ddl();
     let name = postings.name();
@@ -168,7 +169,7 @@ pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
     }
 }
 
-/// Drops what a startup finds of posting tables that no definition names (X2). The log is open.
+/// Drops the posting tables found at startup that no definition names (X2). The log is open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     if planted::is_on("full text: keep postings that nobody names") {
         return Ok(());

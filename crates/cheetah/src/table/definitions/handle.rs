@@ -1,26 +1,26 @@
 //! An open table: its definition, its trees, and its counters.
 //!
 //! Invariants
-//!   I1  Counters change only inside mini-transactions, together with the rows they count: the
-//!       epoch switch sees both or neither. Redo has no mini-transactions, and counters may come
-//!       first there.
-//!   I2  Work on the table's pages holds `usage` shared; a drop takes it exclusively once, and
-//!       nobody works on the table afterwards. It is never waited for inside a mini-transaction
-//!       (C7). A change of the definition holds it exclusively until the catalog has the handle
-//!       that replaces this one: work that goes through the catalog
-//!       ([`Catalog::using`](super::catalog::Catalog::using)) finds that.
-//!   I3  A quarantined table (N3) lacks changes: nobody works on it, it can only be dropped or
-//!       replaced. A quarantine is set while the database is opened, and never taken off.
-//!   I4  A counter of given-out keys never goes back below a key that has been used.
-//!   I5  The stored auto-increment counter counts, also when it is lower than that of the creation:
-//!       it may have been set so. Without one (0) the table is new.
-//!   I6  A table that is untouched has no rows, and no undo record names it: a load may give it
-//!       other trees (`load`).
-//!   I7  A table whose place another one has taken ([`super::shadow`]) stays as it was, empty, for
-//!       readers at snapshots from before; all others are led to the other one, and so are its
-//!       counters: a transaction that takes a number looks afterwards whether it counted. If not,
-//!       it takes one there, behind that number: all numbers that others have taken here before are
-//!       lower, and the counter there may not have been moved yet.
+//!   I1  Counters change only inside mini-transactions, together with the rows they count, so an
+//!       epoch has both or neither. Redo has no mini-transactions, and counters may change first
+//!       there.
+//!   I2  Work on the table's pages holds `usage` shared. A drop takes it exclusively once, and no
+//!       thread uses the table afterwards. It is never waited for inside a mini-transaction (C7). A
+//!       change of the definition holds it exclusively until the catalog has the new handle: work
+//!       that goes through the catalog ([`Catalog::using`](super::catalog::Catalog::using)) finds
+//!       that handle.
+//!   I3  A quarantined table (N3) lacks changes: it cannot be used, only dropped or replaced. A
+//!       table is quarantined only while the database is opened, and stays so.
+//!   I4  A counter for generated keys never goes back below a key that has been used.
+//!   I5  The stored auto-increment counter takes precedence even if it is lower than that of the
+//!       definition: it may have been set explicitly. If it is 0, the table is new.
+//!   I6  An untouched table has no rows, and no undo record names it: a load may give it other
+//!       trees (`load`).
+//!   I7  A replaced table ([`super::shadow`]) stays as it was, empty, for readers with older
+//!       snapshots. All other users go to its successor, and so do its counters. A transaction that
+//!       takes a number from the replaced table's counter checks afterwards whether the table has a
+//!       successor. If so, it takes a number there, greater than its first one: all numbers that
+//!       others took here before are lower, and the counter there may not have been advanced yet.
 
 use super::counts::Counts;
 use super::known_since::KnownSince;
@@ -39,8 +39,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// An open table. Handles are shared; those of a dropped table, and those from before a change of
-/// its definition, answer `NoSuchTable`.
+/// An open table. Handles are shared. Handles of a dropped table, and handles from before a change
+/// of its definition, return `NoSuchTable`.
 #[derive(Debug)]
 pub struct Table {
     def: TableDef,
@@ -48,7 +48,7 @@ pub struct Table {
     pub(super) lasting: Arc<LastingState>,
     dropped: RwLock<bool>,
     pub(super) statistics: StatisticsOfHandle,
-    /// Of each index that was added to the table: the stamp from which on snapshots can use it.
+    /// For each index added to the table: the stamp from which on snapshots can use it.
     usable_from: BTreeMap<usize, u64>,
 }
 
@@ -56,29 +56,29 @@ pub struct Table {
 #[derive(Debug)]
 pub(super) struct LastingState {
     name: RwLock<String>,
-    /// Constraints whose child it is: they change with the name of a parent, too.
+    /// Its own foreign keys; they also change when a parent is renamed.
     foreign_keys: RwLock<Arc<Vec<ForeignKeyDef>>>,
-    /// The table whose copy it is, until it gets a name that people know.
+    /// The table that it is a copy of, until it gets a permanent name.
     copy_of: RwLock<String>,
     row_count: AtomicU64,
     counts: Counts,
     known: KnownSince,
-    /// The stamp with which it took the place of an empty table; 0 if it did not (I7).
+    /// The stamp with which it replaced an empty table; 0 if it did not (I7).
     replaced_at: AtomicU64,
-    /// The empty table, while that is kept for older snapshots.
+    /// The replaced empty table, while it is kept for older snapshots.
     before: RwLock<Weak<Table>>,
-    /// The table that has taken this one's place.
+    /// The table that replaced this one.
     successor: OnceLock<Arc<Table>>,
     auto_increment: AtomicU64,
     auto_increment_logged: AtomicU64,
-    /// Statements that take numbers one after the other, with the counter locked. Held, shared, by
-    /// whoever takes some from the counter without its lock, so that none of these begins
-    /// meanwhile.
+    /// The number of statements that take consecutive numbers, with the counter locked. A thread
+    /// that takes numbers without that lock holds this lock shared, so that no such statement
+    /// begins meanwhile.
     bulk_inserts: RwLock<u32>,
     hidden_key: AtomicU64,
-    /// When it was changed last, as the one who did counts time; 0 if not since the startup.
+    /// Time of the last change, in the caller's unit; 0 if there was none since startup.
     changed_at: AtomicU64,
-    /// Nobody has written it since this process has created it.
+    /// Whether it was created by this process and never written.
     untouched: AtomicBool,
     quarantine: OnceLock<String>,
     pub(super) statistics: LastingStatistics,
@@ -88,12 +88,12 @@ pub(super) struct LastingState {
 #[derive(Debug)]
 pub(crate) struct Usage<'t>(#[expect(dead_code, reason = "held, not read")] RwLockReadGuard<'t, bool>);
 
-/// Keeps everybody from working on a table, see [`Table::hold_still`].
+/// Keeps all threads from using a table, see [`Table::hold_still`].
 #[derive(Debug)]
 pub(crate) struct StillTable<'t>(RwLockWriteGuard<'t, bool>);
 
 impl StillTable<'_> {
-    /// The handle is of no more use: another one has taken its place.
+    /// Marks the handle as invalid: another one has replaced it.
     pub(crate) fn replaced(mut self) {
         *self.0 = true;
     }
@@ -102,7 +102,7 @@ impl StillTable<'_> {
 impl Table {
     /// The table of a definition, with its counters. The trees exist.
     pub(crate) fn new(def: TableDef, trees: Vec<Arc<Tree>>, counters: TableState) -> Self {
-        // I5: the definition's value is that of the creation.
+        // I5: the value in the definition is that of the creation.
         let first =
             if counters.auto_increment > 0 { counters.auto_increment } else { def.auto_increment.max(1) };
         let lasting = LastingState {
@@ -128,7 +128,7 @@ impl Table {
     }
 
     fn with_state(def: TableDef, trees: Vec<Arc<Tree>>, lasting: Arc<LastingState>) -> Self {
-        // Rows come now, and a checkpoint at the end of ENABLE KEYS.
+        // Rows are inserted now, and ENABLE KEYS ends with a checkpoint.
         if let Some(rows) = trees.first() {
             rows.write_full_leaves_early(def.indexes.iter().any(|index| index.disabled));
         }
@@ -137,7 +137,7 @@ impl Table {
     }
 
     /// The same table with another definition, whose trees exist. Snapshots before `stamp` cannot
-    /// use the indexes that it has not had so far: they have no entries of older versions.
+    /// use its new indexes, which have no entries of older versions.
     pub(crate) fn altered(&self, def: TableDef, trees: Vec<Arc<Tree>>, stamp: u64) -> Self {
         let mut altered = Self::with_state(def, trees, Arc::clone(&self.lasting));
         for (index_no, index) in altered.def.indexes.iter().enumerate() {
@@ -153,7 +153,7 @@ impl Table {
         altered
     }
 
-    /// `TableChanged` for a snapshot from before the index was added.
+    /// Returns `TableChanged` for a snapshot older than the index.
     pub(crate) fn check_usable_since(&self, index_no: usize, stamp: Option<u64>) -> Result<()> {
         let usable_from = self.usable_from.get(&index_no).copied().unwrap_or(0);
         match stamp.filter(|_| !planted::is_on("alter: show an index to older snapshots")) {
@@ -162,18 +162,18 @@ impl Table {
         }
     }
 
-    /// The number that log and undo records know an index by.
+    /// The number by which log and undo records refer to an index.
     pub(crate) fn number_of(&self, index_no: usize) -> u32 {
         self.def.indexes.get(index_no).map_or(0, |index| index.number)
     }
 
-    /// Where the index of that number is; `None` when it has been dropped.
+    /// The position of the index with that number; `None` if the index was dropped.
     pub(crate) fn position_of(&self, number: u32) -> Option<usize> {
         self.def.indexes.iter().position(|index| index.number == number)
     }
 
-    /// As [`position_of`](Self::position_of), for a record of the log, which comes when the table
-    /// has all indexes that it names.
+    /// Like [`position_of`](Self::position_of), for a log record: when redo applies it, the table
+    /// has all the indexes that it names.
     pub(crate) fn position_of_logged(&self, number: u32) -> Result<usize> {
         let unknown = || {
             let detail =
@@ -183,12 +183,12 @@ impl Table {
         self.position_of(number).ok_or_else(unknown)
     }
 
-    /// Its number.
+    /// Its ID.
     pub fn id(&self) -> TableId {
         self.def.id
     }
 
-    /// Its name now.
+    /// Its current name.
     pub fn name(&self) -> String {
         self.lasting.name.read().clone()
     }
@@ -198,7 +198,7 @@ impl Table {
         &self.def.extra
     }
 
-    /// How its stored rows are built.
+    /// The format of its stored rows.
     pub fn row_format(&self) -> &RowFormatVersion {
         &self.clustered_def().row_format
     }
@@ -220,75 +220,75 @@ impl Table {
         self.def.fulltext.get(no).ok_or(unknown)
     }
 
-    /// Whether the entries of an index are not kept for now.
+    /// Returns whether an index is disabled.
     pub fn is_disabled(&self, index_no: usize) -> bool {
         self.def.indexes.get(index_no).is_some_and(|index| index.disabled)
     }
 
-    /// Whether an index refuses a second row with its key.
+    /// Returns whether an index refuses a second row with the same key.
     pub(crate) fn is_unique(&self, index_no: usize) -> bool {
         self.def.indexes.get(index_no).is_none_or(|index| index.unique)
     }
 
-    /// Whether there is such an index.
+    /// Returns whether it has a disabled index.
     pub(crate) fn has_disabled(&self) -> bool {
         self.def.indexes.iter().any(|index| index.disabled)
     }
 
-    /// Its definition, with the name and the constraints that it was opened with.
+    /// Its definition, with the name and the foreign keys that it had when it was opened.
     pub fn def(&self) -> &TableDef {
         &self.def
     }
 
-    /// Its definition as it is now.
+    /// Its current definition.
     pub(crate) fn definition(&self) -> TableDef {
         let foreign_keys = self.foreign_keys().as_ref().clone();
         TableDef { name: self.name(), foreign_keys, copy_of: self.copy_of(), ..self.def.clone() }
     }
 
-    /// Its definition as it is now, with other constraints.
+    /// Its current definition, with other foreign keys.
     pub(crate) fn definition_with_constraints(&self, constraints: &[ForeignKeyDef]) -> TableDef {
         TableDef { foreign_keys: constraints.to_vec(), ..self.definition() }
     }
 
-    /// The table whose copy it is; empty if it is not a copy, or has taken its place.
+    /// The table that it is a copy of; empty if it is no copy, or has replaced the original.
     pub(crate) fn copy_of(&self) -> String {
         self.lasting.copy_of.read().clone()
     }
 
-    /// It is a copy no more.
+    /// Notes that it is no longer a copy.
     pub(crate) fn has_its_place(&self) {
         self.lasting.copy_of.write().clear();
     }
 
-    /// Constraints whose child it is now.
+    /// Its own foreign keys at present.
     pub fn foreign_keys(&self) -> Arc<Vec<ForeignKeyDef>> {
         Arc::clone(&self.lasting.foreign_keys.read())
     }
 
-    /// Whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
+    /// Returns whether its clustered keys come from [`next_hidden_key`](Self::next_hidden_key).
     pub fn hidden_key(&self) -> bool {
         self.def.hidden_key
     }
 
-    /// Its rows, those of open transactions included.
+    /// The number of its rows, including those of open transactions.
     pub fn row_count(&self) -> u64 {
         self.lasting.row_count.load(Relaxed)
     }
 
-    /// Its rows as snapshots see them.
+    /// The row counts that snapshots see.
     pub(crate) fn counts(&self) -> &Counts {
         &self.lasting.counts
     }
 
-    /// Everybody sees the rows that there are: at the end of a startup, when no transaction is
-    /// open.
+    /// Sets the row count that snapshots see, at the end of startup: all rows, less the
+    /// `open_difference` of open transactions.
     pub(crate) fn restore_count(&self, open_difference: i64) {
         self.lasting.counts.set(self.row_count().saturating_add_signed(-open_difference));
     }
 
-    /// When a transaction that has been committed changed it last, as its caller counts time; 0 if
-    /// none that told the time has since the startup. An emptied table keeps it.
+    /// Time of the last change by a committed transaction, in the caller's unit; 0 if no
+    /// transaction has set a time since startup. An emptied table keeps it.
     pub fn changed_at(self: &Arc<Self>) -> u64 {
         self.newest().lasting.changed_at.load(Relaxed)
     }
@@ -297,19 +297,19 @@ impl Table {
         self.lasting.changed_at.store(time, Relaxed);
     }
 
-    /// Whether nobody has written the table since its creation, by this process.
+    /// Returns whether the table was created by this process and never written.
     pub(crate) fn is_untouched(&self) -> bool {
         self.lasting.untouched.load(Relaxed)
     }
 
-    /// Notes that somebody writes the table, or may have done so before the startup.
+    /// Notes that the table is written, or may have been written before startup.
     pub(crate) fn note_written(&self) {
         if self.is_untouched() {
             self.lasting.untouched.store(false, Relaxed);
         }
     }
 
-    /// Takes the place of `old`, which has no rows, with `rows` rows that everybody sees. Inside a
+    /// Replaces `old`, which has no rows, with `rows` rows that every snapshot sees. Inside a
     /// mini-transaction (I1).
     pub(crate) fn take_over(&self, old: &Table, rows: u64) {
         self.note_written();
@@ -320,14 +320,15 @@ impl Table {
         self.describe_keys_as(old);
     }
 
-    /// From now on it is refused to snapshots from before `stamp`, as its rows are not those that
-    /// they would have found under its name (M2).
+    /// Refuses the table to snapshots before `stamp` from now on, because they would have found
+    /// other rows under its name (M2).
     pub(crate) fn set_known_since(&self, stamp: u64) {
         *self.lasting.before.write() = Weak::new();
         self.lasting.known.begin(stamp, &self.name());
     }
 
-    /// `TableChanged` for a snapshot of this stamp if another table had the name then, or none.
+    /// Returns `TableChanged` for a snapshot of this stamp if another table, or none, had the name
+    /// then.
     pub(crate) fn check_known_at(self: &Arc<Self>, stamp: Option<u64>) -> Result<()> {
         let is_known = |stamp| self.newest().lasting.known.is_known_at(stamp);
         match stamp.filter(|_| !planted::is_on("table: show it to older snapshots")) {
@@ -336,8 +337,8 @@ impl Table {
         }
     }
 
-    /// `TableChanged` for a snapshot from before the table took the place of an empty one, which
-    /// was to be read instead.
+    /// Returns `TableChanged` for a snapshot from before the table replaced an empty one, which the
+    /// snapshot should have read instead.
     pub(crate) fn check_not_replaced_since(&self, stamp: Option<u64>) -> Result<()> {
         match stamp {
             Some(stamp) if stamp < self.lasting.replaced_at.load(Relaxed) => {
@@ -347,8 +348,8 @@ impl Table {
         }
     }
 
-    /// Lets `loaded` take its place for whoever sees `stamp`, and its counters go on there (I7).
-    /// Inside the mini-transaction that does so in the catalog.
+    /// Lets `loaded` replace this table for readers that see `stamp`, and carries its counters over
+    /// (I7). Inside the mini-transaction that replaces the table in the catalog.
     pub(crate) fn give_way_to(self: &Arc<Self>, loaded: &Arc<Table>, stamp: u64) {
         loaded.lasting.replaced_at.store(stamp, Relaxed);
         loaded.lasting.known.take_over(&self.lasting.known);
@@ -358,14 +359,14 @@ impl Table {
             loaded.advance_auto_increment(self.lasting.auto_increment.fetch_add(0, AcqRel));
             loaded.lasting.hidden_key.fetch_max(self.lasting.hidden_key.fetch_add(0, AcqRel), AcqRel);
         };
-        // Once before, as numbers are taken from `loaded` at once, and once after, for those that
-        // were taken here in between.
+        // Twice: before, because numbers are taken from `loaded` at once, and after, for numbers
+        // taken here in between.
         carry_counters();
         let _ = self.lasting.successor.set(Arc::clone(loaded));
         carry_counters();
     }
 
-    /// Whether it has replaced another table at a stamp that no snapshot sees yet.
+    /// Returns whether it has replaced another table at a stamp that is not published yet.
     pub(crate) fn replaces_after(&self, published: u64) -> bool {
         self.lasting.replaced_at.load(Relaxed) > published
     }
@@ -375,17 +376,18 @@ impl Table {
         self.lasting.successor.get().map_or(self, Self::newest)
     }
 
-    /// Whether another one has taken its place: a new handle is to be had.
+    /// Returns whether another table has replaced it, so that a new handle is needed.
     pub fn has_moved(&self) -> bool {
         self.lasting.successor.get().is_some()
     }
 
-    /// Whether that one has taken its place.
+    /// Returns whether `table` has replaced it.
     pub(crate) fn has_given_way_to(&self, table: &Table) -> bool {
         self.lasting.successor.get().is_some_and(|next| Arc::ptr_eq(&next.lasting, &table.lasting))
     }
 
-    /// The table that a snapshot of `stamp` sees in place of this one, if it is another (I7).
+    /// The table that a snapshot of `stamp` sees instead of this one, if it is a different one
+    /// (I7).
     pub(crate) fn seen_at(&self, stamp: Option<u64>) -> Option<Arc<Table>> {
         let sees = |table: &Table| stamp.is_none_or(|stamp| stamp >= table.lasting.replaced_at.load(Relaxed));
         match self.lasting.successor.get() {
@@ -403,8 +405,8 @@ impl Table {
             .map_or_else(|| self.lasting.auto_increment.load(Relaxed), |next| next.auto_increment())
     }
 
-    /// Makes `next` the next auto-increment value, unless it is higher already. Durable with the
-    /// next row operation of the table.
+    /// Raises the next auto-increment value to `next`, unless it is already higher. Durable with
+    /// the next row operation on the table.
     pub fn advance_auto_increment(&self, next: u64) {
         self.lasting.auto_increment.fetch_max(next, AcqRel);
         if let Some(successor) = self.lasting.successor.get() {
@@ -412,14 +414,14 @@ impl Table {
         }
     }
 
-    /// Makes the next auto-increment value the first one of `stride` behind `used`, unless it is
-    /// higher already. It may go beyond what the column can hold: that is how it is seen that all
-    /// are used up. Durable with the next row operation of the table.
+    /// Raises the next auto-increment value to the first value of `stride` after `used`, unless it
+    /// is already higher. It may exceed what the column can hold, which shows that all values are
+    /// used up. Durable with the next row operation on the table.
     pub fn advance_auto_increment_past(&self, used: u64, stride: Stride) {
         self.advance_auto_increment(stride.next_after(used));
     }
 
-    /// Takes numbers from the auto-increment counter. Durable with the next row operation of the
+    /// Takes numbers from the auto-increment counter. Durable with the next row operation on the
     /// table.
     pub(crate) fn reserve_numbers(&self, numbers: &Numbers) -> Reserved {
         let mut counter = self.lasting.auto_increment.load(Relaxed);
@@ -436,20 +438,20 @@ impl Table {
         }
     }
 
-    /// As [`reserve_numbers`](Self::reserve_numbers), unless a statement takes numbers that are to
-    /// follow each other.
+    /// Like [`reserve_numbers`](Self::reserve_numbers), but returns `None` if a statement takes
+    /// consecutive numbers.
     pub(crate) fn reserve_numbers_unless_bulk(&self, numbers: &Numbers) -> Option<Reserved> {
         let bulk_inserts = self.lasting.bulk_inserts.read();
         (*bulk_inserts == 0).then(|| self.reserve_numbers(numbers))
     }
 
-    /// The table that has taken its place, if one has, with its auto-increment counter at `next` at
-    /// least (I7).
+    /// The table that has replaced it, if any, with its auto-increment counter raised to at least
+    /// `next` (I7).
     fn successor_behind(&self, next: u64) -> Option<&Arc<Table>> {
         self.lasting.successor.get().inspect(|successor| successor.advance_auto_increment(next))
     }
 
-    /// Keeps numbers for those who lock the counter, of whom the caller is one, until
+    /// Reserves the counter for statements that lock it, like the caller's, until
     /// [`end_bulk_insert`](Self::end_bulk_insert).
     pub(crate) fn begin_bulk_insert(&self) {
         *self.lasting.bulk_inserts.write() += 1;
@@ -460,7 +462,7 @@ impl Table {
         *self.lasting.bulk_inserts.write() -= 1;
     }
 
-    /// A new clustered key for a table without one of its own.
+    /// A new hidden key, for a table without a clustered key of its own.
     pub fn next_hidden_key(&self) -> [u8; 8] {
         let key = self.lasting.hidden_key.fetch_add(1, AcqRel);
         match self.lasting.successor.get() {
@@ -472,17 +474,18 @@ impl Table {
         }
     }
 
-    /// Whether the table has been dropped, emptied or changed: the handle is of no more use.
+    /// Returns whether the table was dropped, emptied or altered, so that the handle is invalid.
     pub fn is_dropped(&self) -> bool {
         *self.dropped.read_recursive()
     }
 
-    /// Whether the table, or the one that has taken its place, has been dropped.
+    /// Returns whether the table, or the one that replaced it, was dropped.
     pub fn is_out_of_use(self: &Arc<Self>) -> bool {
         self.newest().is_dropped()
     }
 
-    /// Keeps the table from being dropped while it is worked on. `Corruption` if it is quarantined.
+    /// Keeps the table from being dropped while it is used. Returns `Corruption` if it is
+    /// quarantined.
     pub(crate) fn use_it(&self) -> Result<Usage<'_>> {
         let dropped = self.dropped.read_recursive();
         if *dropped {
@@ -494,16 +497,17 @@ impl Table {
         }
     }
 
-    /// The damage because of which the table is quarantined: met when the database was opened, now
-    /// or earlier, or when changes of a temporary table were taken back. Reads and writes are
-    /// refused; dropping and emptying the table work.
+    /// The damage because of which the table is quarantined. It was found when the database was
+    /// opened, now or earlier, or when changes of a temporary table were rolled back. Reads and
+    /// writes are refused; the table can be dropped and emptied.
     pub fn quarantine_reason(&self) -> Option<&str> {
         self.lasting.quarantine.get().map(String::as_str)
     }
 
     fn quarantined(&self, damage: &str) -> Error {
         if self.id().is_temporary() {
-            let detail = format!("changes could not be taken back, because of {damage}; drop or truncate it");
+            let detail =
+                format!("changes could not be rolled back, because of {damage}; drop or truncate it");
             return Error::corrupt(format!("temporary table '{}'", self.name()), detail);
         }
         let advice = "it lacks committed changes since then, so it is neither read nor written; drop or truncate it and \
@@ -512,19 +516,19 @@ impl Table {
         Error::corrupt(format!("table '{}'", self.name()), detail)
     }
 
-    /// Fences the table; the first reason counts.
+    /// Quarantines the table; the first reason is kept.
     pub(crate) fn quarantine(&self, damage: String) {
         let _ = self.lasting.quarantine.set(damage);
     }
 
-    /// Waits until nobody works on the table, and lets nobody do so again.
+    /// Waits until no thread uses the table, and allows no further use.
     pub(crate) fn mark_dropped(&self) {
         *self.dropped.write() = true;
     }
 
-    /// Waits until nobody works on the table, and lets nobody do so until the guard goes, which has
-    /// to say whether anybody may do so with this handle afterwards. Work on the table lasts for
-    /// moments, and holds one table at a time.
+    /// Waits until no thread uses the table, and allows no use until the guard is dropped. The
+    /// guard can mark the handle as invalid. Uses of a table are brief, and a thread uses one table
+    /// at a time.
     pub(crate) fn hold_still(&self) -> StillTable<'_> {
         StillTable(self.dropped.write())
     }
@@ -537,7 +541,8 @@ impl Table {
         name.clone_into(&mut self.lasting.name.write());
     }
 
-    /// As [`rename`](Self::rename), for whoever sees `stamp`: others know it by another name.
+    /// Like [`rename`](Self::rename), for readers that see `stamp`: other readers know it by
+    /// another name.
     pub(crate) fn rename_at(&self, stamp: u64, name: &str) {
         if !planted::is_on("rename: show the table to older snapshots") {
             self.lasting.known.rename(stamp, name);
@@ -563,7 +568,7 @@ impl Table {
         self.def.indexes.first().expect("a table has a clustered index")
     }
 
-    /// Owner of the pages of its large values: the clustered tree.
+    /// The owner of the pages of its large values: the clustered tree.
     pub(crate) fn blob_owner(&self) -> TreeId {
         self.clustered_def().tree
     }
@@ -576,8 +581,8 @@ impl Table {
         }
     }
 
-    /// The next auto-increment value if it has moved since it was logged last, otherwise 0; it
-    /// counts as logged now.
+    /// The next auto-increment value if it has changed since it was last logged, otherwise 0. It
+    /// counts as logged from now on.
     pub(crate) fn take_auto_increment_to_log(&self) -> u64 {
         let next = self.lasting.auto_increment.load(Relaxed);
         if self.lasting.auto_increment_logged.fetch_max(next, Relaxed) < next {
@@ -587,13 +592,13 @@ impl Table {
         }
     }
 
-    /// Sets the next auto-increment value as logged.
+    /// Sets the next auto-increment value, and counts it as logged.
     pub(crate) fn set_auto_increment(&self, next: u64) {
         self.lasting.auto_increment.store(next, Relaxed);
         self.lasting.auto_increment_logged.store(next, Relaxed);
     }
 
-    /// Notes a clustered key that redo meets, so that a hidden key is not given out again.
+    /// Notes a clustered key found by redo, so that a hidden key is not used twice.
     pub(crate) fn note_hidden_key(&self, key: &[u8]) {
         if let (true, Ok(key)) = (self.def.hidden_key, <[u8; 8]>::try_from(key)) {
             self.lasting.hidden_key.fetch_max(u64::from_be_bytes(key).saturating_add(1), Relaxed);
@@ -611,7 +616,8 @@ impl Table {
     }
 }
 
-/// Longest stored key of index `index_no`: a secondary entry has the clustered key behind its own.
+/// Maximum length of a stored key of index `index_no`: in a secondary entry the clustered key
+/// follows the entry's own key.
 pub(crate) fn stored_key_bytes_max(def: &TableDef, index_no: usize) -> usize {
     let bytes = |no: usize| def.indexes.get(no).map_or(0, |index| index.max_key_bytes as usize);
     if index_no == 0 {
@@ -631,7 +637,7 @@ pub(crate) fn open_trees(leaves: &Leaves, def: &TableDef) -> Result<Vec<Arc<Tree
     def.indexes.iter().enumerate().map(open).collect()
 }
 
-/// The class of pages of a tree with keys of that length.
+/// The page class of a tree with keys of that length.
 pub(crate) fn class_of(pool: &Pool, key_bytes_max: usize) -> Result<PageClass> {
     let limit = crate::format::page::max_key_bytes(PageClass::Wide.bytes(pool.page_bytes())) as u64;
     let too_long = Error::Limit { what: "key length (bytes)", actual: key_bytes_max as u64, limit };

@@ -1,47 +1,48 @@
-//! Since when a table has the rows that it has, under the name that it has (M2).
+//! Records since when a table has had its rows and its name (M2).
 //!
-//! A snapshot finds under a name what stood there when it was taken, or is refused the table
-//! (`TableChanged`). Versions tell what rows of a table were like; they do not tell that the table
-//! was another one. So each table, and with it each partition, knows from which stamp on which name
-//! was its own.
+//! A snapshot that opens a table by name gets the table that had this name when the snapshot was
+//! taken, or is refused (`TableChanged`). Row versions describe older states of a table's rows, but
+//! not that the name belonged to a different table. So each table, and with it each partition,
+//! knows from which stamp on it has had its name.
 //!
 //! Invariants
-//!   K1  A table is known from the change of the catalog that has created it, or that has put
-//!       other rows in its place or taken some away; under a name from the change that gave it.
-//!       A statement that creates a table and fills it makes it known with its commit.
-//!   K2  A table that gets a name again that it has had is known for both times, and not for the
-//!       one in between.
-//!   K3  Only memory has this: no snapshot is older than the startup, after which all that is there
-//!       is known for ever. Prepared transactions that it finds read nothing, and no snapshot sees
-//!       the changes that it rolls back later.
+//!   K1  A table is known to snapshots newer than the catalog change that created it, replaced its
+//!       rows or removed some of them. It is known under a name to snapshots newer than the change
+//!       that gave it the name. A statement that creates and fills a table makes it known with its
+//!       commit.
+//!   K2  A table that returns to an earlier name is known for both periods, and not for the one in
+//!       between.
+//!   K3  This state is only in memory: no snapshot is older than the startup, after which all
+//!       existing tables are known to every snapshot. Prepared transactions found by startup read
+//!       nothing, and no snapshot sees the changes that startup rolls back later.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
-/// Names that are remembered of a table. Snapshots that would need an older one are refused.
+/// Names remembered per table. Snapshots that need an older name are refused.
 const NAMES_MAX: usize = 8;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(super) struct KnownSince {
-    /// The last stamp of `names`: most snapshots are younger, and need no look at these.
+    /// The last stamp of `names`. Most snapshots are newer and need not check the list.
     newest: AtomicU64,
-    /// The stamps from which on it had its names, in order; the last name is the one that it has.
+    /// The stamps at which it got its names, in order; the last name is the current one.
     names: Mutex<Vec<(u64, String)>>,
 }
 
 impl KnownSince {
-    /// A table that is known by this name to all snapshots.
+    /// A table that all snapshots know by this name.
     pub(super) fn ever(name: &str) -> Self {
         Self { newest: AtomicU64::new(0), names: Mutex::new(vec![(0, name.to_owned())]) }
     }
 
-    /// It is known from `stamp` on only.
+    /// Makes the table known from `stamp` on only.
     pub(super) fn begin(&self, stamp: u64, name: &str) {
         self.change(|names| *names = vec![(stamp, name.to_owned())]);
     }
 
-    /// It is called so from `stamp` on.
+    /// Notes that it has this name from `stamp` on.
     pub(super) fn rename(&self, stamp: u64, name: &str) {
         self.change(|names| {
             names.push((stamp, name.to_owned()));
@@ -49,13 +50,13 @@ impl KnownSince {
         });
     }
 
-    /// It stands for `other` from now on: all snapshots that know that one know it.
+    /// Replaces `other`: all snapshots that know `other` know this table.
     pub(super) fn take_over(&self, other: &Self) {
         let theirs = other.names.lock().clone();
         self.change(|names| *names = theirs);
     }
 
-    /// Whether a snapshot of `stamp` knows it by the name that it has now.
+    /// Returns whether a snapshot of `stamp` knows the table by its current name.
     pub(super) fn is_known_at(&self, stamp: u64) -> bool {
         stamp >= self.newest.load(Acquire) || self.was_called_so_at(stamp)
     }

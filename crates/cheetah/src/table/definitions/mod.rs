@@ -1,14 +1,14 @@
-//! Tables: the catalog, handles with their counters, changes of definitions, constraints between
-//! tables, full-text indexes, formats that rows have had, row counts, statistics and auto-increment
-//! values, and shadow tables, which loads fill.
+//! Table definitions: the catalog, handles with their counters, changes of definitions, foreign
+//! keys, full-text indexes, row-format versions, row counts, statistics and auto-increment values,
+//! and shadow tables, which loads fill.
 //!
-//! Many files: one for each thing that a table has, or that becomes of its definition.
+//! Many files: one for each part of a table, and one for each operation on its definition.
 //!
 //! Invariants
-//!   - A definition changes in one mini-transaction with its log record; one change at a time
+//!   - A definition changes in one mini-transaction with its log record, one change at a time
 //!     ([`catalog`], [`ddl`]).
-//!   - Work on a table's pages holds its use, so a drop waits for it ([`handle`]).
-//!   - A stored row tells its row-format version by itself ([`row_format_versions`]).
+//!   - A thread that works on a table's pages holds its use, so a drop waits for it ([`handle`]).
+//!   - A stored row identifies its own row-format version ([`row_format_versions`]).
 
 pub(crate) mod alter;
 pub(crate) mod catalog;

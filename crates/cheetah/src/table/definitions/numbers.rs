@@ -1,39 +1,39 @@
-//! Auto-increment values, with InnoDB's results: the same numbers, and the same gaps.
+//! Auto-increment values. They match InnoDB's: the same numbers and the same gaps.
 
-/// Which values of a counter a session takes.
+/// The values of a counter that a session takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stride {
-    /// Distance of two values; 0 counts as 1.
+    /// The difference between two values; 0 counts as 1.
     pub increment: u64,
-    /// The value that the first one is, or is a multiple of the increment away from. Beyond the
-    /// increment it counts as 0.
+    /// The start of the sequence: values differ from it by multiples of the increment. An offset
+    /// larger than the increment counts as 0.
     pub offset: u64,
 }
 
-/// Values that a statement wants from a table's counter.
+/// The values that a statement requests from a table's counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Numbers {
-    /// The start and the distance of the values.
+    /// The increment and the offset of the values.
     pub stride: Stride,
-    /// The largest that the column can hold.
+    /// The largest value that the column can hold.
     pub largest: u64,
-    /// How many are wanted.
+    /// The number of values requested.
     pub count: u64,
 }
 
-/// Values that are the caller's.
+/// Values reserved for the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reserved {
-    /// The first one; beyond the largest when all are used up.
+    /// The first value; greater than the largest one if all values are used up.
     pub first: u64,
     /// The number of values.
     pub count: u64,
-    /// The counter behind them.
+    /// The next counter value.
     pub next: u64,
 }
 
 impl Stride {
-    /// The smallest value from `at_least` on; the largest number when no value is left.
+    /// The smallest value that is at least `at_least`, or `u64::MAX` if none is left.
     fn first_from(self, at_least: u64) -> u64 {
         if self.increment <= 1 {
             return at_least;
@@ -46,15 +46,15 @@ impl Stride {
         steps.checked_mul(self.increment).and_then(|way| way.checked_add(offset)).unwrap_or(u64::MAX)
     }
 
-    /// The smallest value behind `used`; the largest number when no value is left.
+    /// The smallest value greater than `used`, or `u64::MAX` if none is left.
     pub(in crate::table) fn next_after(self, used: u64) -> u64 {
         used.checked_add(1).map_or(u64::MAX, |next| self.first_from(next))
     }
 }
 
 impl Numbers {
-    /// The values that a caller gets who finds `counter`. The counter may go beyond the largest
-    /// value: that is how it is seen that all are used up.
+    /// The values reserved for a caller that reads `counter`. The counter may exceed the largest
+    /// value, which shows that all values are used up.
     pub(in crate::table) fn reserve(&self, counter: u64) -> Reserved {
         let fitting = if counter < self.largest { self.stride.first_from(counter) } else { counter };
         let first = if fitting < self.largest { fitting } else { counter };

@@ -1,6 +1,6 @@
-//! Rows of tables whose columns have come and gone ([`crate::format::row_format_versions`]): trees,
-//! undo records and buffers of row operations have them as they were stored; before a row is handed
-//! out it becomes one of the newest row-format version.
+//! Rows of tables whose columns were added or dropped ([`crate::format::row_format_versions`]).
+//! Trees, undo records and row operations keep them as they were stored. Before a row is returned
+//! to the caller, it is converted to the newest row-format version.
 
 use super::handle::Table;
 use crate::base::{planted, reach, Error, Result};
@@ -16,24 +16,24 @@ use crate::table::rows::stored_row::{find_values, Value};
 /// Columns of a new definition.
 #[derive(Clone, Debug)]
 pub struct NewRows {
-    /// How rows are stored from now on.
+    /// The format of rows stored from now on.
     pub row_format: RowFormatVersion,
-    /// The change of the present rows, made when they are read.
+    /// The conversion of existing rows, done when they are read.
     pub change: FormatChange,
 }
 
 impl Table {
-    /// The row-format versions that its rows may have besides the newest one.
+    /// The row-format versions that its rows may have in addition to the newest one.
     pub(crate) fn older_formats(&self) -> &[OlderFormatVersion] {
         &self.def().older_formats
     }
 
-    /// Whether its rows may have several row-format versions.
+    /// Returns whether its rows may have several row-format versions.
     pub(crate) fn has_older_formats(&self) -> bool {
         !self.older_formats().is_empty()
     }
 
-    /// Makes a stored row one of the newest row-format version.
+    /// Converts a stored row to the newest row-format version.
     pub(crate) fn make_current(&self, row: &mut Vec<u8>) -> Result<()> {
         if !self.has_older_formats() {
             return Ok(());
@@ -44,8 +44,8 @@ impl Table {
         Ok(())
     }
 
-    /// The stored row as one of the newest row-format version; `room` gets the converted row if it
-    /// is older.
+    /// Returns the stored row in the newest row-format version. Uses `room` for the converted row
+    /// if the row is older.
     pub(crate) fn current_row<'r>(&self, stored: &'r [u8], room: &'r mut Vec<u8>) -> Result<&'r [u8]> {
         if !self.has_older_formats() {
             return Ok(stored);
@@ -64,13 +64,14 @@ impl Table {
         }
     }
 
-    /// Appends a stored row as one of the newest row-format version.
+    /// Appends a stored row, converted to the newest row-format version.
     pub(crate) fn put_current(&self, stored: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let (older, row) = self.format_and_row(stored)?;
         self.put_in_format(older, row, out)
     }
 
-    /// Appends a row of the row-format version `older`, or of the newest one, as one of the newest.
+    /// Appends a row of the row-format version `older`, or of the newest one, converted to the
+    /// newest one.
     pub(crate) fn put_in_format(
         &self,
         older: Option<&OlderFormatVersion>,
@@ -88,7 +89,7 @@ impl Table {
         changed.map_err(|defect| defect.in_place(self.place_of_rows()))
     }
 
-    /// Which row-format version a stored row has, `None` for the newest, and its bytes in it.
+    /// The row-format version of a stored row, `None` for the newest, and the row without its mark.
     pub(crate) fn format_and_row<'r>(
         &self,
         stored: &'r [u8],
@@ -100,7 +101,7 @@ impl Table {
     }
 
     /// Finds the values of variable length of a stored row, in the order of the columns of the
-    /// newest row-format version; behind these, external ones of columns that have gone.
+    /// newest row-format version; then the external values of dropped columns.
     pub(crate) fn find_stored_values(&self, stored: &[u8], values: &mut Vec<Value>) -> Result<()> {
         if !self.has_older_formats() {
             return find_values(self.row_format(), stored, values);
@@ -124,14 +125,14 @@ impl Table {
         Ok(())
     }
 
-    /// Whether rows of the table can get other columns without being written anew; `Limit` when
-    /// they have had too many row-format versions, or rows of the new one might not fit.
+    /// Checks that the columns of the table can change without rewriting its rows. Returns `Limit`
+    /// if it has too many row-format versions, or if rows in the new one might not fit.
     pub fn check_new_rows(&self, rows: &NewRows) -> Result<()> {
         self.definition_with(rows).map(drop)
     }
 
-    /// The definition with other columns: the columns of older rows become one row-format version
-    /// more. When the definition changes, a table that nobody has written gets none
+    /// The definition with other columns: the current columns become an older row-format version.
+    /// For a table that was never written, that version is removed when the definition changes
     /// ([`super::ddl`]).
     pub(crate) fn definition_with(&self, rows: &NewRows) -> Result<TableDef> {
         let defect = |defect: crate::format::Defect| defect.in_place(self.place_of_rows());
@@ -168,7 +169,7 @@ impl Table {
     }
 }
 
-/// Bytes of a value that is out of line.
+/// Bytes that a large value takes in its row.
 const VALUE_BYTES: usize = LOCATOR_BYTES + 1;
 const _: () =
     assert!(varint::len((LOCATOR_BYTES as u64) << 1 | 1) == 1, "the length of a locator takes a byte");

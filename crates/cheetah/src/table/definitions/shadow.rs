@@ -1,25 +1,24 @@
-//! Tables that loads fill for a transaction, and that take the places of empty ones when it
-//! commits.
+//! Shadow tables: loads fill them for a transaction, and they replace empty tables when it commits.
 //!
-//! A shadow table is in the catalog like any other, under a name that nobody asks for. It is
-//! created, loaded and, if need be, dropped as any other.
+//! A shadow table is in the catalog like any other table, under a reserved name. It is created,
+//! loaded and, if need be, dropped like any other table.
 //!
 //! Invariants
-//!   U1  Its name says to which transaction it belongs, and whose place it will take. So COMMIT
-//!       needs no other record: its execution, also in redo, finds the tables that belong to it in
+//!   U1  Its name contains its transaction and the table that it will replace. So COMMIT needs no
+//!       extra log record: the commit, also in redo, finds the shadow tables of its transaction in
 //!       the catalog.
-//!   U2  It takes the place in the mini-transaction that logs COMMIT, before the commit is
+//!   U2  It replaces the table in the mini-transaction that logs COMMIT, before the commit is
 //!       published: with the rows of the transaction, or not at all (I3 of
 //!       [`crate::table::history::rollback`]).
 //!   U3  It is loaded, and durable by a checkpoint, before PREPARE or COMMIT is logged (L3 of
-//!       [`crate::table::load`]); both are refused otherwise.
-//!   U4  The table whose place it takes is untouched and locked exclusively by its transaction to
-//!       the end, also by one that a startup finds prepared: nobody has a change in it, or waits
-//!       for a row of it.
-//!   U5  Those of a transaction that has been rolled back are dropped, by the rollback or else by
-//!       the next startup, which knows of which transactions there may be some: of prepared ones.
-//! Locks     that of the catalog's changes, before the gate, from looking at the places to having
-//!           taken them.
+//!       [`crate::table::load`]). Otherwise both are refused.
+//!   U4  The table to replace is untouched, and locked exclusively by the transaction until its
+//!       end, even if startup finds the transaction prepared: no other transaction has changes in
+//!       the table or waits for a row of it.
+//!   U5  The shadow tables of a rolled-back transaction are dropped by the rollback, or else by the
+//!       next startup, which keeps only those of prepared transactions.
+//! Locks     the DDL lock, taken before the gate, from reading the list of shadow tables until they
+//!           have replaced their tables.
 
 use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::foreign_keys::Referenced;
@@ -33,9 +32,9 @@ use crate::tree::Path;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 
-/// Creates a shadow table of the transaction that will take the place of `target`, which it has
-/// locked exclusively (U4). None when that is not the table of its number any more, or the
-/// transaction has one for it already.
+/// Creates a shadow table of the transaction that will replace `target`, which the transaction has
+/// locked exclusively (U4). Returns `None` if `target` is not the current table with its ID any
+/// more, or if the transaction already has a shadow table for it.
 pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Option<Arc<Table>>> {
     let _ddl = core.catalog.lock_ddl();
     let is_there = core.catalog.by_id(target.id()).is_some_and(|now| Arc::ptr_eq(&now, target));
@@ -43,7 +42,7 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
         return Ok(None);
     }
     let name = name_of(txn, target.id());
-    // Constraints come with the place.
+    // The foreign keys are set when the table is replaced.
     let (auto_increment, foreign_keys) = (1, Vec::new());
     let mut def = TableDef { name: name.clone(), auto_increment, foreign_keys, ..target.definition() };
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
@@ -52,29 +51,29 @@ pub(crate) fn create(core: &Core, target: &Arc<Table>, txn: TxnId) -> Result<Opt
     core.catalog.by_name(&name).map(Some)
 }
 
-/// `Unsupported` when a load of the transaction has not ended well (U3), or it has written in
-/// another way where that will take the place (U4): then it can only be rolled back.
+/// Returns `Unsupported` if a load of the transaction did not succeed (U3), or if the transaction
+/// has written to the table to be replaced in another way (U4). Then it can only be rolled back.
 pub(in crate::table) fn check_whole(core: &Core, txn: TxnId) -> Result<()> {
     let is_whole = |table: &Table| !table.is_untouched() && !table.is_dropped();
     let is_empty = |target: &Option<Arc<Table>>| target.as_ref().is_none_or(|target| target.is_untouched());
     if core.catalog.shadow_of(txn).iter().all(|(table, target)| is_whole(table) && is_empty(target)) {
-        // Pages that cannot be read are met while that may still be refused.
+        // Unreadable pages are met here, while the commit can still be refused.
         return Places::prepare(core, txn).map(drop);
     }
     let detail = "one of its loads failed or did not end, or other rows were inserted meanwhile; roll the transaction back";
     Err(Error::Unsupported { place: format!("transaction {txn}"), detail: detail.into() })
 }
 
-/// `Unsupported` for a change of the definition of a table whose place a shadow one is to take,
-/// with the definition of before. The catalog's changes are locked.
+/// Returns `Unsupported` for a change of the definition of a table that a shadow table with the old
+/// definition is about to replace. The caller holds the DDL lock.
 pub(in crate::table) fn check_not_awaited(core: &Core, table: &Table) -> Result<()> {
-    // One that could not be dropped takes no place any more.
+    // A shadow table that could not be dropped will not replace anything.
     let is_open = |txn: &TxnId| core.transactions.active.get(*txn).is_some();
     match core.catalog.loaders_of(table.id()).iter().any(is_open) {
         false => Ok(()),
         true => Err(Error::Unsupported {
             place: format!("table '{}'", table.name()),
-            detail: "a load that has not been committed is to take its place".into(),
+            detail: "an uncommitted load is about to replace it".into(),
         }),
     }
 }
@@ -84,13 +83,14 @@ pub(in crate::table) fn pages_needed(core: &Core, txn: TxnId) -> usize {
     core.catalog.shadow_of(txn).len() * PAGES_OF_CHANGE
 }
 
-/// The tables whose places those of a transaction will take: it has them locked as a whole (U4).
+/// The tables that the shadow tables of a transaction will replace: it has them locked exclusively
+/// (U4).
 pub(in crate::table) fn targets_of(core: &Core, txn: TxnId) -> Vec<TableId> {
     let shadow = core.catalog.shadow_of(txn);
     shadow.into_iter().filter_map(|(_, target)| Some(target?.id())).collect()
 }
 
-/// The places that a commit gives to the shadow tables of its transaction.
+/// The replacements that a commit makes with the shadow tables of its transaction.
 pub(in crate::table) struct Places<'c> {
     core: &'c Core,
     list: Vec<Place>,
@@ -99,13 +99,14 @@ pub(in crate::table) struct Places<'c> {
 
 struct Place {
     loaded: Arc<Table>,
-    /// None when that has been dropped meanwhile: then the rows go too.
+    /// `None` if the table was dropped meanwhile: then the loaded rows are dropped, too.
     target: Option<Arc<Table>>,
     paths: [Path; 2],
 }
 
 impl<'c> Places<'c> {
-    /// Those of the transaction; mostly none. Outside mini-transactions; may do I/O.
+    /// Prepares the replacements of the transaction; usually there are none. Outside
+    /// mini-transactions; may do I/O.
     pub(in crate::table) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
         if core.catalog.shadow_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
             return Ok(None);
@@ -136,12 +137,12 @@ impl<'c> Places<'c> {
         })
     }
 
-    /// Changes what is in memory, for whoever sees `stamp`: in the same mini-transaction, before
-    /// that is published.
+    /// Changes the catalog in memory, for readers that see `stamp`: in the same mini-transaction,
+    /// before the stamp is published.
     pub(in crate::table) fn take(&self, stamp: u64) {
         for Place { loaded, target, .. } in &self.list {
             let Some(target) = target else { continue };
-            // Nobody may find it who does not know from which snapshot on.
+            // First, so that every thread that finds the new table knows which snapshots see it.
             target.give_way_to(loaded, stamp);
             self.core.catalog.put_in_place(target, loaded, stamp);
             self.core.forget_statistics(target);
@@ -150,8 +151,8 @@ impl<'c> Places<'c> {
     }
 }
 
-/// Drops the shadow tables of a transaction that has been rolled back. Tables that cannot be
-/// dropped now are left to the next startup (U5).
+/// Drops the shadow tables of a rolled-back transaction. Tables that cannot be dropped now are left
+/// to the next startup (U5).
 pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     for (table, _) in core.catalog.shadow_of(txn) {
         core.note_cleanup(
@@ -161,8 +162,8 @@ pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
     }
 }
 
-/// Drops what a startup finds of transactions that have not promised to commit (U5). The log is
-/// open.
+/// Drops the shadow tables found at startup whose transactions have not promised to commit (U5).
+/// The log is open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised =
         |txn: &TxnId| core.transactions.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());

@@ -1,17 +1,17 @@
-//! Names of shadow tables: they say whose the table is, and whose place it takes (U1 of
-//! [`super::shadow`]).
+//! Names of shadow tables: they contain the ID of the owning transaction and of the table to
+//! replace (U1 of [`super::shadow`]).
 
 use crate::base::{TableId, TxnId};
 
-/// How the name of a shadow table begins; the caller's names do not begin so.
+/// The prefix of the names of shadow tables; the caller's names never begin with it.
 const PREFIX: &str = "#load/";
 
-/// The name of the shadow table of `txn` that will take the place of `target`.
+/// The name of the shadow table of `txn` that will replace `target`.
 pub(super) fn name_of(txn: TxnId, target: TableId) -> String {
     format!("{PREFIX}{}/{}", txn.0, target.0)
 }
 
-/// Whose a table of that name is, and whose place it takes (U1).
+/// Parses the name of a shadow table: its transaction, and the table it replaces (U1).
 pub(super) fn parse(name: &str) -> Option<(TxnId, TableId)> {
     let (txn, target) = name.strip_prefix(PREFIX)?.split_once('/')?;
     Some((TxnId(txn.parse().ok()?), TableId(target.parse().ok()?)))

@@ -1,4 +1,4 @@
-//! Descriptions of tables and rows that a caller gives.
+//! Descriptions of tables and rows, given by the caller.
 
 use crate::base::Result;
 use crate::format::catalog::TableEncryption;
@@ -10,13 +10,13 @@ use crate::format::row::RowFormatVersion;
 pub struct TableSpec {
     /// Its name, unique among tables.
     pub name: String,
-    /// How its stored rows are built.
+    /// The format of its stored rows.
     pub row_format: RowFormatVersion,
     /// Its indexes; the first is the clustered one, whose `row_format` is ignored.
     pub indexes: Vec<IndexSpec>,
     /// How images of its pages are compressed.
     pub compression: Compression,
-    /// Whether clustered keys are numbers from
+    /// Whether clustered keys come from
     /// [`Table::next_hidden_key`](crate::table::Table::next_hidden_key).
     pub hidden_key: bool,
     /// The first auto-increment value; 0 counts as 1.
@@ -25,16 +25,15 @@ pub struct TableSpec {
     pub extra: Vec<u8>,
     /// Its full-text indexes.
     pub fulltext: Vec<FulltextSpec>,
-    /// Whether it goes with this process: nothing of it is logged, and a startup finds nothing of
-    /// it.
+    /// Whether it is temporary: nothing of it is logged, and it does not exist after a restart.
     pub is_temporary: bool,
-    /// Whether its pages are encrypted. Its key comes into use with the table.
+    /// Whether its pages are encrypted. Creating the table makes its key current.
     pub encryption: TableEncryption,
 }
 
 impl TableSpec {
     /// A table whose rows are bytes without columns, with a clustered index of keys of at most
-    /// [`KEY_BYTES_MAX`] bytes and no other one.
+    /// [`KEY_BYTES_MAX`] bytes and no other index.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -50,31 +49,31 @@ impl TableSpec {
         }
     }
 
-    /// With a secondary index more; the first one is number 1.
+    /// Adds a secondary index; the first one is number 1.
     pub fn index(mut self, index: IndexSpec) -> Self {
         self.indexes.push(index);
         self
     }
 
-    /// With clustered keys of at most `bytes` bytes.
+    /// Sets the maximum length of clustered keys.
     pub fn max_key_bytes(mut self, bytes: u32) -> Self {
         self.indexes.iter_mut().take(1).for_each(|clustered| clustered.max_key_bytes = bytes);
         self
     }
 
-    /// With rows that have columns, so that pages can be compressed column by column.
+    /// Sets a row format with columns, so that pages can be compressed column by column.
     pub fn row_format(mut self, format: RowFormatVersion) -> Self {
         self.row_format = format;
         self
     }
 
-    /// With pages that are compressed in another way.
+    /// Sets the compression of its pages.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Gone with this process: nothing of it is logged.
+    /// Makes it temporary: it is not logged, and is gone after a restart.
     pub fn temporary(mut self) -> Self {
         self.is_temporary = true;
         self
@@ -88,7 +87,7 @@ pub struct FulltextSpec {
     pub name: String,
     /// Longest word in bytes.
     pub max_word_bytes: u32,
-    /// The caller's own bytes: how texts become words.
+    /// The caller's own bytes: how text is split into words.
     pub extra: Vec<u8>,
 }
 
@@ -97,31 +96,31 @@ pub struct FulltextSpec {
 pub struct IndexSpec {
     /// Its name; the engine gives it no meaning.
     pub name: String,
-    /// Whether two rows may not have the same key.
+    /// Whether keys are unique.
     pub unique: bool,
-    /// Longest key in bytes, without the clustered key that is stored behind a secondary one.
+    /// Maximum key length in bytes, without the clustered key that follows a secondary key.
     pub max_key_bytes: u32,
-    /// How the caller's payload of a secondary entry is built.
+    /// The format of the caller's payload of a secondary entry.
     pub row_format: RowFormatVersion,
 }
 
-/// Length of the longest key of an index, in bytes, unless its definition says otherwise.
+/// Default maximum key length of an index, in bytes.
 pub const KEY_BYTES_MAX: u32 = 255;
 
 impl IndexSpec {
-    /// An index in which rows may have the same key, of at most [`KEY_BYTES_MAX`] bytes.
+    /// A non-unique index with keys of at most [`KEY_BYTES_MAX`] bytes.
     pub fn new(name: impl Into<String>) -> Self {
         let row_format = RowFormatVersion::opaque();
         Self { name: name.into(), unique: false, max_key_bytes: KEY_BYTES_MAX, row_format }
     }
 
-    /// With a key for each row that no other row has.
+    /// Makes it unique.
     pub fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 
-    /// With keys of at most `bytes` bytes.
+    /// Sets the maximum key length.
     pub fn max_key_bytes(mut self, bytes: u32) -> Self {
         self.max_key_bytes = bytes;
         self
@@ -133,11 +132,11 @@ impl IndexSpec {
 pub struct NewRow<'a> {
     /// Its clustered key.
     pub key: &'a [u8],
-    /// The stored row, see [`RowFormatVersion`]. In an update, a value that is marked external is
-    /// kept as it is.
+    /// The stored row, see [`RowFormatVersion`]. In an update, a value marked external is kept
+    /// unchanged.
     pub row: &'a [u8],
-    /// Its secondary entries: for an insert and for an update that changes the key those of all
-    /// secondary indexes, otherwise those that change; ascending by index.
+    /// Its secondary entries, ascending by index: all of them for an insert and for an update that
+    /// changes the clustered key, otherwise only those that change.
     pub secondary: &'a [SecondaryEntry<'a>],
 }
 
@@ -146,31 +145,30 @@ pub struct NewRow<'a> {
 pub struct SecondaryEntry<'a> {
     /// Position of the index in its table, from 1.
     pub index_no: usize,
-    /// The key. No key of the index is a prefix of another one's encoding.
+    /// The key. No encoded key of the index is a prefix of another one.
     pub key: &'a [u8],
     /// The caller's own bytes.
     pub payload: &'a [u8],
-    /// Whether another row with that key is refused, if the index is unique; false when a part is
-    /// NULL.
+    /// Whether a second row with that key is refused, if the index is unique; false if a key part
+    /// is NULL.
     pub check_unique: bool,
 }
 
 impl<'a> SecondaryEntry<'a> {
-    /// An entry without a payload. If the index is unique, a row is refused whose key another one
-    /// has.
+    /// An entry without a payload. If the index is unique, a second row with that key is refused.
     pub fn new(index_no: usize, key: &'a [u8]) -> Self {
         Self { index_no, key, payload: b"", check_unique: true }
     }
 }
 
-/// An entry of a secondary index that goes.
+/// An old entry of a secondary index, to be removed.
 #[derive(Clone, Copy, Debug)]
 pub struct OldEntry<'a> {
     /// Position of the index in its table, from 1.
     pub index_no: usize,
     /// Its key.
     pub key: &'a [u8],
-    /// The caller's own bytes, as they came with it.
+    /// The caller's own bytes, as given when the entry was inserted.
     pub payload: &'a [u8],
 }
 
@@ -192,5 +190,5 @@ pub struct ExpectedEntry {
     pub payload: Vec<u8>,
 }
 
-/// Computes the secondary entries of a row: from its key and the row with its large values in it.
+/// Computes the secondary entries of a row, from its key and the row with its large values inline.
 pub type ExpectedEntries<'a> = dyn FnMut(&[u8], &[u8], &mut Vec<ExpectedEntry>) -> Result<()> + 'a;

@@ -1,14 +1,14 @@
-//! Statistics of an open table: the last findings, the number of changes since, and whether they
-//! are to be taken again.
+//! Statistics of an open table: the last results, the number of changes since, and whether new
+//! statistics are due.
 //!
 //! Invariants
-//!   I1  They are taken by themselves only of a table whose keys somebody has described: nobody
-//!       else can read its keys.
-//!   I2  Changes made while they are taken count as made afterwards.
-//!   I3  After a failure a table is left alone for a while: damage stays.
-//! Source    InnoDB's: after a tenth of the rows has changed, at most once in ten seconds
-//!           (`innodb_stats_auto_recalc`). We differ in that a table which has grown to twice its
-//!           rows need not wait so long: the findings in its first rows say little.
+//!   I1  Statistics are recalculated automatically only for a table whose key encodings are set:
+//!       without them, keys cannot be read.
+//!   I2  Changes made during a calculation count as made after it.
+//!   I3  After a failure a table is skipped for a while, as damage does not go away.
+//! Source    InnoDB recalculates after a tenth of the rows has changed, at most once in ten seconds
+//!           (`innodb_stats_auto_recalc`). We differ in that a table which has doubled its rows
+//!           need not wait so long, because the statistics of its first rows say little.
 
 use super::handle::Table;
 use crate::base::{Error, Result};
@@ -19,49 +19,49 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Statistics are old when one row in `CHANGED_PART` has changed since.
+/// Statistics are out of date when one row in `CHANGED_PART` has changed since.
 const CHANGED_PART: u64 = 10;
-/// How often they are taken at most.
+/// Minimum interval between calculations.
 const EVERY_NS: u64 = 10_000_000_000;
-/// The wait between two takings when more rows have changed than there were, and more than
-/// [`SOON_ROWS`], or when an index has no statistics.
+/// The shorter interval, if more rows have changed than the last calculation counted, and more than
+/// [`SOON_ROWS`], or if an index has no statistics.
 const SOON_NS: u64 = 1_000_000_000;
 const SOON_ROWS: u64 = 16;
-/// How long they are not taken after a failure.
+/// Delay after a failure.
 const FAILED_NS: u64 = 600_000_000_000;
 
 /// The statistics options in the definition of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StatisticsOptions {
-    /// Places of each index that are looked at; 0: as many as the database says.
+    /// Pages of each index to sample; 0: the database's default.
     pub places: u32,
-    /// Whether they are taken by themselves; `None`: if the database says so.
+    /// Whether statistics are recalculated automatically; `None`: the database's default.
     pub by_themselves: Option<bool>,
-    /// Whether the table goes with the process: then they are not kept over a restart.
+    /// Whether the table is temporary: its statistics are not kept over a restart.
     pub is_temporary: bool,
 }
 
-/// The statistics of one definition: those of indexes, by position.
+/// The statistics of one definition: by position of the index.
 #[derive(Default, Debug)]
 pub(super) struct StatisticsOfHandle {
     found: RwLock<BTreeMap<usize, IndexStatistics>>,
-    /// How the keys of all indexes are encoded (I1).
+    /// The key encodings of all indexes (I1).
     keys: OnceLock<Vec<KeyEncoding>>,
 }
 
-/// The part that lasts when the definition changes.
+/// The part that stays when the definition changes.
 #[derive(Default, Debug)]
 pub(super) struct LastingStatistics {
     version: AtomicU64,
-    /// Rows that have come, gone, or changed in an index, since they were taken.
+    /// Rows inserted, deleted, or changed in an index since the last calculation.
     changed_rows: AtomicU64,
-    /// When somebody set out to take them, later after a failure (I3); 0 is never.
+    /// The start of the last calculation; a later time after a failure (I3); 0 is never.
     taken_ns: AtomicU64,
     options: Mutex<StatisticsOptions>,
 }
 
 impl StatisticsOfHandle {
-    /// Takes over what is known of an index at position `before` of another definition.
+    /// Takes over the statistics of the index at position `before` of another definition.
     pub(super) fn take_over(&mut self, of: &Self, before: usize, index_no: usize) {
         if let Some(known) = of.found.read().get(&before) {
             self.found.get_mut().insert(index_no, known.clone());
@@ -70,8 +70,8 @@ impl StatisticsOfHandle {
 }
 
 impl Table {
-    /// About how many rows have the same values in the first `parts` parts of an index; `None` when
-    /// it was never analyzed.
+    /// The approximate number of rows with equal values in the first `parts` parts of an index;
+    /// `None` if the index was never analyzed.
     pub fn rows_per_value(&self, index_no: usize, parts: usize) -> Option<u64> {
         let found = self.statistics.found.read();
         let index = found.get(&index_no)?;
@@ -79,24 +79,24 @@ impl Table {
         Some((index.rows / (*distinct).max(1)).max(1))
     }
 
-    /// How often statistics have been set since the startup.
+    /// The number of times that statistics have been set since startup.
     pub fn statistics_version(&self) -> u64 {
         self.lasting.statistics.version.load(Relaxed)
     }
 
-    /// Sets what is known of indexes, by position.
+    /// Sets the statistics of indexes, by position.
     pub(crate) fn set_statistics(&self, found: impl IntoIterator<Item = (usize, IndexStatistics)>) {
         self.statistics.found.write().extend(found);
         self.lasting.statistics.version.fetch_add(1, Relaxed);
     }
 
-    /// Whether anything was known of its indexes once, under whatever definition.
+    /// Returns whether the table ever had statistics, under any definition.
     pub(crate) fn has_had_statistics(&self) -> bool {
         self.statistics_version() > 0
     }
 
-    /// Notes how its keys are encoded, which stays so, and the options of its definition, which may
-    /// change. As many encodings as there are indexes, or none counts.
+    /// Sets its key encodings, which never change afterwards, and its statistics options, which may
+    /// change. The encodings are ignored unless there is one for each index.
     pub(crate) fn describe_keys(&self, keys: Vec<KeyEncoding>, options: StatisticsOptions) {
         *self.lasting.statistics.options.lock() = options;
         if keys.len() == self.indexes().len() {
@@ -104,34 +104,34 @@ impl Table {
         }
     }
 
-    /// Notes the same as for `other`, which has the same indexes.
+    /// Copies key encodings and options from `other`, which has the same indexes.
     pub(super) fn describe_keys_as(&self, other: &Table) {
         if let Some(keys) = other.statistics.keys.get() {
             self.describe_keys(keys.clone(), other.statistics_options());
         }
     }
 
-    /// How its keys are encoded. `Unsupported` when nobody has described them.
+    /// Its key encodings. Returns `Unsupported` if they are not set.
     pub(crate) fn key_encodings(&self) -> Result<&[KeyEncoding]> {
         let unknown = || Error::Unsupported {
             place: format!("statistics of table '{}'", self.name()),
-            detail: "nobody has described its keys; describe them when it is opened".into(),
+            detail: "its keys have not been described; describe them when it is opened".into(),
         };
         self.statistics.keys.get().map(Vec::as_slice).ok_or_else(unknown)
     }
 
-    /// The options of its definition.
+    /// Its statistics options.
     pub(crate) fn statistics_options(&self) -> StatisticsOptions {
         *self.lasting.statistics.options.lock()
     }
 
-    /// Counts a row that has come, gone, or changed in an index.
+    /// Counts a row inserted, deleted, or changed in an index.
     pub(crate) fn count_changed_row(&self) {
         self.lasting.statistics.changed_rows.fetch_add(1, Relaxed);
     }
 
-    /// Whether statistics are to be taken now by themselves. `by_default`: whether they are where
-    /// the definition does not say.
+    /// Returns whether statistics are to be recalculated automatically now. `by_default` applies if
+    /// the definition has no such option.
     pub(crate) fn are_statistics_due(&self, now_ns: u64, by_default: bool) -> bool {
         let lasting = &self.lasting.statistics;
         let is_wanted = self.statistics_options().by_themselves.unwrap_or(by_default);
@@ -153,22 +153,22 @@ impl Table {
             || (rows > 0 && (1..self.indexes().len()).any(lacks))
     }
 
-    /// Notes that somebody sets out to take statistics. Returns what
-    /// [`statistics_are_taken`](Self::statistics_are_taken) is to be told.
+    /// Notes that a calculation begins. Returns the argument for
+    /// [`statistics_are_taken`](Self::statistics_are_taken).
     pub(crate) fn take_statistics_from(&self, now_ns: u64) -> u64 {
         let lasting = &self.lasting.statistics;
         lasting.taken_ns.store(now_ns.max(1), Relaxed);
         lasting.changed_rows.load(Relaxed)
     }
 
-    /// Notes that they were taken, after `changed` rows had changed (I2).
+    /// Notes that a calculation has ended; `changed` is from its beginning (I2).
     pub(crate) fn statistics_are_taken(&self, changed: u64) {
-        // Somebody else may have done the same meanwhile.
+        // Another thread may have done the same meanwhile.
         let less = |now: u64| Some(now.saturating_sub(changed));
         let _ = self.lasting.statistics.changed_rows.fetch_update(Relaxed, Relaxed, less);
     }
 
-    /// Notes that they cannot be taken for now (I3).
+    /// Postpones the next calculation after a failure (I3).
     pub(crate) fn put_statistics_off(&self, now_ns: u64) {
         self.lasting.statistics.taken_ns.store(now_ns + FAILED_NS, Relaxed);
     }

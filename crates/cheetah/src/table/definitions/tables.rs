@@ -1,5 +1,5 @@
-//! The catalog in memory: tables by names, numbers and parents, and the numbers that come next.
-//! [`super::catalog`] has the invariants (I1 to I7), and the lock.
+//! The catalog in memory: tables by name, ID and parent, and the next IDs. [`super::catalog`] has
+//! the invariants (I1 to I7) and the lock.
 
 use super::foreign_keys::{is_intermediate, Constrained};
 use super::handle::Table;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 #[derive(Debug)]
 pub(super) struct Dropped {
     pub(super) tree: TreeId,
-    /// Handles that may still read its pages, or the builder of it.
+    /// The handle that may still read its pages, or that builds it.
     pub(super) table: Weak<Table>,
 }
 
@@ -26,48 +26,47 @@ pub(super) struct Tables {
     pub(super) next_tree: TreeId,
     /// Tables that loads fill for transactions ([`super::shadow`]).
     pub(super) shadow: BTreeMap<TxnId, Vec<TableId>>,
-    /// Tables whose places others have taken with a commit of that stamp, as older snapshots may
-    /// need them.
+    /// Tables replaced by a commit with that stamp, kept because older snapshots may need them.
     pub(super) replaced: Vec<(u64, Arc<Table>)>,
-    /// Those that have constraints, by the names of their parents.
+    /// The tables that have foreign keys, by the names of their parents.
     pub(super) children: BTreeMap<String, BTreeSet<TableId>>,
-    /// Tables whose copies are about to take their names, by these.
+    /// Tables whose copies are about to take their names, by name.
     pub(super) away: BTreeMap<String, Arc<Table>>,
-    /// Constraints that have followed copies to other names than those of their originals, by the
-    /// numbers of these.
+    /// Foreign keys that have followed copies to names other than those of the originals, by the ID
+    /// of the original.
     pub(super) followed: HashMap<TableId, Followed>,
 }
 
-/// Constraints that have followed a copy to another name than that of its original: when the
-/// statement fails after that, the original gets its name back, and they follow it there (I6).
+/// Foreign keys that have followed a copy to a name other than its original's. If the statement
+/// fails after that, the original gets its name back, and the foreign keys follow it (I6).
 #[derive(Clone, Debug)]
 pub(super) struct Followed {
     /// The name of the original, which they referred to.
     pub(super) from: String,
     /// The name of the copy.
     pub(super) to: String,
-    /// Each with its child.
+    /// The foreign keys: the child and the name of each.
     pub(super) constraints: Vec<(TableId, String)>,
 }
 
-/// Numbers are given out once, so that nothing old is taken for something new.
+/// Each ID is used once, so that an old object is never mistaken for a new one.
 fn numbers_used_up(what: &'static str, limit: u64) -> Error {
     Error::Limit { what, actual: limit, limit }
 }
 
 impl Tables {
-    /// The tables, copies among them, that have a constraint whose parent has that name.
+    /// The tables, including copies, with a foreign key whose parent has that name.
     pub(super) fn children_of(&self, parent: &str) -> Vec<Arc<Table>> {
         let ids = self.children.get(parent).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id).cloned()).collect()
     }
 
-    /// The table of that name, or the one that has left it to a copy (I5).
+    /// The table of that name, or the table that gave this name to a copy (I5).
     pub(super) fn parent(&self, name: &str) -> Option<Arc<Table>> {
         self.by_name.get(name).or_else(|| self.away.get(name)).cloned()
     }
 
-    /// A number for a table, temporary or not; `Limit` after the last one.
+    /// A new table ID, temporary or not; `Limit` after the last one.
     pub(super) fn next_table(&mut self) -> Result<TableId> {
         let next = self.next_table;
         if next.is_temporary() {
@@ -77,7 +76,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// A number for a tree; `Limit` after the last one.
+    /// A new tree ID; `Limit` after the last one.
     pub(super) fn next_tree(&mut self) -> Result<TreeId> {
         let next = self.next_tree;
         let after = next.0.checked_add(1);
@@ -86,7 +85,7 @@ impl Tables {
         Ok(next)
     }
 
-    /// Adds a table; `Corruption` when there is one of its name.
+    /// Adds a table. Returns `Corruption` if there is one of the same name.
     pub(super) fn add(&mut self, table: Arc<Table>) -> Result<()> {
         self.next_table = self.next_table.max(TableId(table.id().ordinal().0 + 1));
         for index in table.indexes() {
@@ -106,8 +105,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Gives a table another name. Either it takes its place for good, or it may be about to leave
-    /// its name to a copy (I5).
+    /// Renames a table. With `takes_its_place`, the new name is permanent; otherwise the table may
+    /// be about to give its name to a copy (I5).
     pub(super) fn rename(&mut self, table: &Arc<Table>, name: &str, takes_its_place: bool, stamp: u64) {
         let before = table.name();
         self.by_name.remove(&before);
@@ -123,7 +122,7 @@ impl Tables {
         self.by_name.insert(name.to_owned(), Arc::clone(table));
     }
 
-    /// Gives tables the constraints that they have from now on.
+    /// Sets the foreign keys of tables.
     pub(super) fn constrain(&mut self, changed: &[Constrained]) {
         for (table, constraints) in changed {
             self.unlink(table);
@@ -132,8 +131,9 @@ impl Tables {
         }
     }
 
-    /// Notes what follows a copy that gets another name than its original has had, or comes back
-    /// (I6). They still have the constraints of before.
+    /// Notes the foreign keys that follow a copy which gets a different name than its original, or
+    /// forgets them when the original gets its name back (I6). `followers` still have their old
+    /// foreign keys.
     pub(super) fn note_followers(&mut self, renamed: &Table, name: &str, followers: &[Constrained]) {
         let from = renamed.copy_of();
         self.followed.remove(&renamed.id());
@@ -148,14 +148,14 @@ impl Tables {
         self.followed.insert(original, Followed { from, to: name.to_owned(), constraints });
     }
 
-    /// Notes the parents of a table.
+    /// Adds a table to the children of its parents.
     pub(super) fn link(&mut self, table: &Table) {
         for constraint in table.foreign_keys().iter() {
             self.children.entry(constraint.parent.clone()).or_default().insert(table.id());
         }
     }
 
-    /// Forgets them.
+    /// Removes a table from the children of its parents.
     pub(super) fn unlink(&mut self, table: &Table) {
         for constraint in table.foreign_keys().iter() {
             if let Some(ids) = self.children.get_mut(&constraint.parent) {
@@ -167,7 +167,7 @@ impl Tables {
         }
     }
 
-    /// A shadow table is so no more.
+    /// Notes that a table is no longer a shadow table.
     pub(super) fn show(&mut self, table: &Table) {
         self.shadow.retain(|_, ids| {
             ids.retain(|id| *id != table.id());
@@ -176,7 +176,7 @@ impl Tables {
     }
 }
 
-/// The trees of a table that goes, as they are noted.
+/// The entries of a dropped table's trees for the list of dropped trees.
 pub(super) fn dropped_trees(table: &Arc<Table>) -> impl Iterator<Item = Dropped> + '_ {
     table.indexes().iter().map(|index| Dropped { tree: index.tree, table: Arc::downgrade(table) })
 }

@@ -1,15 +1,16 @@
-//! The savings of dictionaries: they are tried on pages of the sample as trees try them on their
-//! own.
+//! Estimates the savings of dictionaries: tries a dictionary on the sampled pages, as trees do on
+//! their own pages.
 //!
 //! Invariants
-//!   I1  Pages of rows and those of large values are told apart: each sort has its own share, as a
-//!       sample has another part of each than the table has.
+//!   I1  Pages of rows and pages of large values are measured separately, because the sample has
+//!       other proportions of the two than the table.
 
 use super::scales::Scales;
 use crate::base::Result;
 use crate::pool::dictionaries::{split_sample, Payoff, TrialDictionary, PAGES_MIN, SAMPLE_PAGES};
 
-/// Bytes of content of one sort that a run may leave here, but for its last page.
+/// Maximum bytes of content of one kind that a run may add to the sample, not counting its last
+/// page.
 const RUN_BYTES_MAX: usize = 24 << 10;
 
 /// Sampled pages of an index.
@@ -19,37 +20,37 @@ pub(super) struct Sample {
     large: Sort,
 }
 
-/// Sampled pages of one sort.
+/// Sampled pages of one kind.
 #[derive(Default, Debug)]
 pub(super) struct Sort {
     pages: Vec<Weighed>,
-    /// Bytes of content that the run has left.
+    /// Bytes of content that the current run has added.
     run_bytes: usize,
 }
 
-/// A page that was weighed.
+/// A sampled page.
 #[derive(Debug)]
 struct Weighed {
-    /// Before compression.
+    /// The content before compression.
     content: Vec<u8>,
-    /// Of its image, with each density.
+    /// The image sizes, with each compression.
     bytes: Vec<usize>,
 }
 
-/// The weight of images with the dictionary of their index.
+/// The sizes of images with the dictionary of their index, relative to those without.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub(super) leaves: Share,
     pub(super) large: Share,
-    /// The image of the dictionary.
+    /// Bytes of the dictionary's image.
     pub(super) own_bytes: f64,
 }
 
-/// Bytes beside a dictionary in parts of those without.
+/// Bytes with a dictionary as a fraction of the bytes without.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) part: f64,
-    /// Of `part`.
+    /// The variance of `part`.
     pub(super) variance: f64,
 }
 
@@ -67,8 +68,8 @@ impl Sample {
         &mut self.large
     }
 
-    /// The weight of the images with density `no` and a dictionary, in an index of `pages` pages;
-    /// nothing when the tree would make no dictionary.
+    /// The relative image sizes with compression `no` and a dictionary, in an index of `pages`
+    /// pages; [`Beside::NONE`] if the tree would get no dictionary.
     pub(super) fn try_dictionary(&self, scales: &mut Scales, no: usize, pages: f64) -> Result<Beside> {
         if pages < PAGES_MIN as f64 || !scales.has_dictionaries(no) {
             return Ok(Beside::NONE);
@@ -78,7 +79,7 @@ impl Sample {
         sources.extend(more);
         let sampled = sources.len() + leaves.len() + large.len();
         let contents: Vec<_> = sources.iter().map(|page| page.content.as_slice()).collect();
-        // As much as the sample of a tree of that size has.
+        // The number of bytes that a tree of that size would sample.
         let all_bytes: usize =
             sources.iter().chain(&leaves).chain(&large).map(|page| page.content.len()).sum();
         let sampled_bytes = all_bytes * SAMPLE_PAGES.min(pages as usize) / sampled.max(1);
@@ -105,7 +106,7 @@ impl Sample {
 }
 
 impl Sort {
-    /// Keeps a page that was weighed, unless the run has left enough.
+    /// Keeps a measured page, unless the run has added enough.
     pub(super) fn keep(&mut self, content: impl FnOnce() -> Vec<u8>, bytes: &[usize]) {
         if self.run_bytes < RUN_BYTES_MAX {
             let content = content();
@@ -127,7 +128,8 @@ impl Beside {
 impl Share {
     const ALL: Share = Share { part: 1.0, variance: 0.0 };
 
-    /// From the bytes of images without and with a dictionary: a ratio of sums (Cochran, 2.11).
+    /// Computes the ratio from the image bytes without and with a dictionary: a ratio of sums
+    /// (Cochran, 2.11).
     fn of(pairs: &[(usize, usize)]) -> Self {
         let (before, after) = pairs.iter().fold((0, 0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
         if before == 0 {

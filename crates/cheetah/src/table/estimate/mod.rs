@@ -1,20 +1,20 @@
-//! The weight of a table in each format: a sample of its rows is made into pages and images, as a
-//! load would make them.
+//! Estimates the size of a table in each format: converts a sample of its rows to pages and images,
+//! as a load would.
 //!
-//! The rows may come from any engine. The caller brings *runs* of neighbours, in key order, from
-//! places all over each index; from the leaf pages of a run, and the large values beside them,
-//! follows how many bytes a row takes there. The total is the mean of all runs, and its error
-//! follows from how runs differ (sampling of clusters with probabilities proportional to their
-//! sizes: Cochran, Sampling Techniques, 3rd edition, 1977, 9A).
+//! The rows may come from any engine. The caller supplies *runs* of neighbouring rows, in key
+//! order, from positions all over each index. The bytes per row in a run follow from the run's leaf
+//! pages and the large values of its rows. The total is the mean of all runs, and its error follows
+//! from the differences between runs (cluster sampling with probabilities proportional to size:
+//! Cochran, Sampling Techniques, 3rd edition, 1977, 9A).
 //!
 //! Invariants
-//!   I1  Pages and images are made by the code that makes those of tables: a change of it changes
-//!       the estimate too.
-//!   I2  A run that has seen a whole index tells what the index weighs, not what it is thought to
-//!       weigh: its error is 0.
-//!   I3  Memory does not grow with the table: a page, a run's worth of rows, and a few pages and
-//!       some numbers for each run are kept.
-//! Errors    After an error the row counts for nothing in the bytes; mean times may have it.
+//!   I1  Pages and images are made by the code that makes those of tables: if that code changes,
+//!       the estimate follows.
+//!   I2  A run over a whole index gives the exact size of the index: its error is 0.
+//!   I3  Memory does not grow with the table: the estimate keeps a page, the rows of a run, and a
+//!       few pages and some numbers for each run.
+//! Errors    A row that causes an error does not count in the bytes, but may count in the mean
+//!           times.
 
 mod dictionary_saving;
 mod run;
@@ -38,14 +38,14 @@ use run::{IndexSample, Total};
 use scales::Scales;
 use std::sync::Arc;
 
-/// Runs that are wanted of each index.
+/// Runs wanted per index.
 const RUNS: u32 = 40;
-/// Pieces of a large value that are weighed: those of a long one are alike.
+/// Maximum number of measured pieces of a large value: the pieces of a long value are alike.
 const PIECES_MAX: usize = 4;
-/// Half the width of an interval that has the true value in 95 of 100 cases, in standard errors.
+/// Half the width of a 95 percent confidence interval, in standard errors.
 const ERRORS_TO_95: f64 = 1.96;
 
-/// A sample of a table, and its weight so far.
+/// A sample of a table, and its size so far.
 #[derive(Debug)]
 pub struct Estimate {
     core: Arc<Core>,
@@ -54,37 +54,37 @@ pub struct Estimate {
     indexes: Vec<IndexSample>,
     values: Vec<Value>,
     row: Vec<u8>,
-    /// Rows and entries so far: the numbers that the engine would give them.
+    /// The number of rows and entries so far: used as hidden keys.
     rows: u64,
 }
 
-/// The weight of a table in one format.
+/// The estimated size of a table in one format.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Weight {
     /// Codec and level.
     pub compression: Compression,
-    /// The KEY_BLOCK_SIZE that asks for it, in KiB; `None` when none does.
+    /// The KEY_BLOCK_SIZE that selects it, in KiB; `None` if there is none.
     pub key_block_size: Option<u64>,
-    /// Rows of the table: counted if the whole was in the sample, otherwise as the caller says.
+    /// Rows of the table: counted if the sample has the whole table, otherwise the caller's number.
     pub rows: u64,
     /// Rows in the sample of the clustered index.
     pub sampled_rows: u64,
-    /// Images of all pages, after a load and without what else a file has.
+    /// Bytes of the images of all pages after a load, without other contents of the file.
     pub bytes: u64,
-    /// In 95 of 100 cases `bytes` is wrong by no more, in parts of it, if `rows` is right; `None`
-    /// when one run cannot tell.
+    /// The half width of the 95 percent confidence interval of `bytes`, as a fraction of `bytes`,
+    /// if `rows` is right; `None` if there is only one run.
     pub error: Option<f64>,
-    /// Pages that were made.
+    /// Pages measured.
     pub pages: u64,
-    /// Mean time to make an image of a page, and to make a page of it again.
+    /// Mean time to encode the image of a page. `decode_ns` is the mean time to decode it.
     pub encode_ns: u64,
     /// See `encode_ns`.
     pub decode_ns: u64,
 }
 
 impl Estimate {
-    /// Begins an estimate for a table like that; its name and compression do not matter. `Limit`
-    /// for a table that could not be created.
+    /// Begins an estimate for a table with that definition; its name and compression do not matter.
+    /// Returns `Limit` for a table that could not be created.
     pub(crate) fn new(core: &Arc<Core>, spec: &TableSpec) -> Result<Self> {
         let def = definition(core, spec)?;
         let page_bytes = core.pool.page_bytes();
@@ -103,28 +103,28 @@ impl Estimate {
         Ok(Self { core: Arc::clone(core), def, scales, indexes, values, row, rows: 0 })
     }
 
-    /// How many runs are wanted of each index.
+    /// The number of runs wanted per index.
     pub fn runs_wanted(&self) -> u32 {
         RUNS
     }
 
-    /// The next rows or entries of the index are neighbours, from another place than those before.
-    /// `from_start`: from its start.
+    /// Begins a run: the next rows or entries of the index are neighbours, from a new position.
+    /// `from_start`: from the start of the index.
     pub fn start_run(&mut self, index_no: usize, from_start: bool) -> Result<()> {
         let Self { scales, indexes, .. } = self;
         index_of(indexes, index_no)?.start(scales, from_start);
         Ok(())
     }
 
-    /// The run has reached the end of the index.
+    /// Notes that the run has reached the end of the index.
     pub fn reach_end(&mut self, index_no: usize) -> Result<()> {
         index_of(&mut self.indexes, index_no)?.reach_end();
         Ok(())
     }
 
-    /// Takes a row of the run, with its large values in it. Its key is ignored when the engine
-    /// gives them out. Returns whether the run wants more. `Limit` for a row that the table could
-    /// not have.
+    /// Adds a row to the run, with its large values inline. Its key is ignored if the engine
+    /// generates hidden keys. Returns whether the run wants more. Returns `Limit` for a row that
+    /// the table could not have.
     pub fn add_row(&mut self, key: &[u8], row: &[u8]) -> Result<bool> {
         let hidden = self.rows.to_be_bytes();
         let key = if self.def.hidden_key { hidden.as_slice() } else { key };
@@ -139,8 +139,8 @@ impl Estimate {
         Ok(clustered.add_large(&large, large_pages, large_bytes))
     }
 
-    /// Takes an entry of the run of a secondary index, with the clustered key behind it; that is
-    /// ignored when the engine gives them out. Returns whether the run wants more.
+    /// Adds an entry to the run of a secondary index, followed by the clustered key, which is
+    /// ignored if the engine generates hidden keys. Returns whether the run wants more.
     pub fn add_entry(
         &mut self,
         index_no: usize,
@@ -158,8 +158,8 @@ impl Estimate {
         index_of(&mut self.indexes, index_no)?.add(&mut self.scales, &stored_key, &stored)
     }
 
-    /// The weight of the table in each format that it can be given, the least dense first. `rows`:
-    /// how many it has. `Limit` when there is no memory to try dictionaries.
+    /// The size of the table in each format that it can have, the least dense first. `rows`: the
+    /// number of its rows. Returns `Limit` if there is no memory to try dictionaries.
     pub fn weigh(&mut self, rows: u64) -> Result<Vec<Weight>> {
         let Self { scales, indexes, .. } = self;
         indexes.iter_mut().for_each(|index| index.finish(scales));
@@ -186,8 +186,8 @@ impl Estimate {
         offered().enumerate().map(weight).collect()
     }
 
-    /// Leaves the stored row in `self.row`; returns what the large values that move out of it
-    /// weigh, with each density, and how many pages they have.
+    /// Builds the stored row in `self.row`. Returns the image sizes of the large values that move
+    /// out of it, with each compression, and their number of pages.
     fn build_row(&mut self, row: &[u8]) -> Result<(Vec<f64>, u64)> {
         let Self { core, def, scales, indexes, values, row: stored, rows } = self;
         let row_format = def.indexes.first().map(|index| &index.row_format);
@@ -227,7 +227,7 @@ impl Estimate {
         let locator =
             |value: &Value| Locator { value_bytes: value.at.len() as u64, first_page: PageId(*rows) };
         let locators: Vec<_> = values.iter().map(|value| locator(value).encode()).collect();
-        let missing = || Error::corrupt("large values of a row", "a value that was not weighed");
+        let missing = || Error::corrupt("large values of a row", "a value that was not measured");
         rebuild(row_format, row, values, stored, |no, _| {
             locators.get(no).map(<[u8; LOCATOR_BYTES]>::as_slice).ok_or_else(missing)
         })?;

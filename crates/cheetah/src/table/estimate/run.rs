@@ -1,9 +1,9 @@
-//! Runs of neighbours in one index, and the estimate for the whole index that follows from them.
+//! Runs of neighbouring rows in one index, and the estimate for the whole index.
 //!
 //! Invariants
-//!   I1  Whole leaf pages of a run are weighed; the rest of it only if there is no whole page, or
-//!       if the run has reached the end of the index. The rows that were not weighed count as those
-//!       that were.
+//!   I1  Only full leaf pages of a run are measured. The rest of a run is measured if there is no
+//!       full page, or if the run has reached the end of the index. Rows that were not measured
+//!       count like those that were.
 
 use super::dictionary_saving::{Beside, Sample, Share};
 use super::scales::{Scales, TREE};
@@ -13,16 +13,16 @@ use crate::format::page::{max_payload_bytes, PageBuf, PageView, RecordRef};
 use crate::format::row::RowFormatVersion;
 use crate::tree::{fill_target, Fences, Packing};
 
-/// Leaf pages of a run, unless it is one over the whole of a small index: many places tell more
-/// than many pages of one.
+/// Leaf pages per run, unless the run covers a whole small index: many positions give more
+/// information than many pages at one position.
 const PAGES: u32 = 1;
-/// Pages of the first run, which may turn out to be that.
+/// Leaf pages of the first run, which may cover the whole index.
 const PAGES_AT_START: u32 = 8;
-/// Bytes of rows, large values included, after which a run is long enough without whole pages.
+/// Bytes of rows, including large values, after which a run is long enough even without full pages.
 const BYTES_MAX: u64 = 40 << 10;
-/// The same of the first run.
+/// The same for the first run.
 const BYTES_MAX_AT_START: u64 = 256 << 10;
-/// The bytes of an image besides its content: its header, and on average half of its padding.
+/// The bytes of an image without its content: its header, and on average half of its padding.
 const IMAGE_OVERHEAD_BYTES: f64 = (HEADER_BYTES + ALIGN_BYTES / 2) as f64;
 
 /// The runs of an index.
@@ -33,18 +33,19 @@ pub(super) struct IndexSample {
     row_format: RowFormatVersion,
     run: Option<Run>,
     ended: Vec<Ended>,
-    /// The lower fences of the leaf pages that were made.
+    /// The lower fences of the leaf pages so far.
     fences: Vec<Vec<u8>>,
     leaf_rows: u64,
-    /// Pages: of those, as far as they are filled, and of the large values of all rows.
+    /// Leaf pages, the last one counted by its fill factor; and pages of the large values of all
+    /// rows.
     leaf_pages: f64,
     large_pages: u64,
     sample: Sample,
-    /// Rows of the whole index, if a run was over it.
+    /// Rows of the whole index, if a run covered it.
     counted: Option<u64>,
 }
 
-/// The run whose rows come.
+/// The current run.
 #[derive(Debug)]
 struct Run {
     packing: Packing,
@@ -52,16 +53,16 @@ struct Run {
     rows: u64,
     input_bytes: u64,
     pages: u32,
-    /// Rows in the leaf pages that were weighed, and the weights of these with each density.
+    /// Rows in the measured leaf pages, and the image sizes of these pages with each compression.
     leaf_rows: u64,
     leaves: Vec<f64>,
-    /// Weights of large values.
+    /// Image sizes of large values.
     large: Vec<f64>,
     from_start: bool,
     at_end: bool,
 }
 
-/// A run that has ended: its rows, and their weight with each density.
+/// A finished run: its rows, and their size with each compression.
 #[derive(Debug)]
 struct Ended {
     rows: f64,
@@ -69,17 +70,17 @@ struct Ended {
     large: Vec<f64>,
 }
 
-/// The weight of an index or a table.
+/// The size of an index or a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
     pub(super) bytes: f64,
-    /// Of `bytes`; `None` when it cannot be told.
+    /// The variance of `bytes`; `None` if it is unknown.
     variance: Option<f64>,
 }
 
 impl IndexSample {
-    /// Of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows of that
-    /// row-format version.
+    /// A sample of an index with leaf pages of that size, keys of at most `key_bytes_max`, and rows
+    /// of that row-format version.
     pub(super) fn new(page_bytes: usize, key_bytes_max: usize, row_format: RowFormatVersion) -> Self {
         Self {
             page: PageBuf::new(page_bytes),
@@ -96,7 +97,7 @@ impl IndexSample {
         }
     }
 
-    /// Where pages of large values are kept that were weighed.
+    /// The sample that keeps measured pages of large values.
     pub(super) fn sample(&mut self) -> &mut Sample {
         &mut self.sample
     }
@@ -124,8 +125,8 @@ impl IndexSample {
         }
     }
 
-    /// Takes a record; one whose key is not above the last one's ends the run. Returns whether the
-    /// run wants more. `Limit` for a record that no page can hold.
+    /// Adds a record. A record whose key is not above the last one ends the run. Returns whether
+    /// the run wants more, or `Limit` for a record that no page can hold.
     pub(super) fn add(&mut self, scales: &mut Scales, key: &[u8], payload: &[u8]) -> Result<bool> {
         check_limit("key length (bytes)", key.len(), self.key_bytes_max)?;
         check_limit(
@@ -150,7 +151,7 @@ impl IndexSample {
         Ok(self.wants_more())
     }
 
-    /// Adds what the large values of the last row weigh, and their pages; returns whether the run
+    /// Adds the image sizes and pages of the large values of the last row. Returns whether the run
     /// wants more.
     pub(super) fn add_large(&mut self, large: &[f64], pages: u64, row_bytes: u64) -> bool {
         self.large_pages += pages;
@@ -168,7 +169,7 @@ impl IndexSample {
         })
     }
 
-    /// Ends the run, if there is one.
+    /// Ends the current run, if there is one.
     pub(super) fn finish(&mut self, scales: &mut Scales) {
         if self.run.as_ref().is_some_and(|run| run.leaf_rows == 0 || run.at_end) {
             self.weigh_rest(scales);
@@ -198,9 +199,9 @@ impl IndexSample {
         scales.weigh(&self.page, &self.row_format, 1.0, &mut run.leaves, self.sample.leaves());
     }
 
-    /// Weighs the page that is not full; in the middle of an index it would go on, so the overhead
-    /// of an image counts as far as it is filled. It has no upper fence, and so a shorter prefix:
-    /// it may be two pages.
+    /// Measures the last page, which is not full. In the middle of an index it would be filled, so
+    /// the overhead of its image counts in proportion to its fill factor. It has no upper fence and
+    /// so a shorter common prefix: it may need two pages.
     fn weigh_rest(&mut self, scales: &mut Scales) {
         while self.run.as_ref().is_some_and(|run| !run.packing.fits_as_last(self.page.len())) {
             self.cut_page(scales);
@@ -220,7 +221,7 @@ impl IndexSample {
         }
     }
 
-    /// Rows of the whole index, if that was in the sample.
+    /// Rows of the whole index, if the sample covers it.
     pub(super) fn counted(&self) -> Option<u64> {
         self.counted
     }
@@ -230,7 +231,7 @@ impl IndexSample {
         self.ended.iter().map(|run| run.rows as u64).sum()
     }
 
-    /// The weight of an index of `rows` rows with density `no`.
+    /// The size of an index of `rows` rows with compression `no`.
     pub(super) fn total(&mut self, scales: &mut Scales, no: usize, rows: u64) -> Result<Total> {
         let beside = match self.counted {
             Some(_) => Beside::NONE,
@@ -246,7 +247,7 @@ impl IndexSample {
             |run: &Ended| (run.rows, run.leaves[no] * beside.leaves.part + run.large[no] * beside.large.part);
         let runs: Vec<_> = self.ended.iter().map(one).collect();
         let of_rows = mean(&runs).times(rows as f64);
-        // That the shares are of a sample too.
+        // The dictionary ratios are from a sample, too.
         let error = |bytes: fn(&Ended, usize) -> f64, share: Share| {
             let runs: Vec<_> = self.ended.iter().map(|run| (run.rows, bytes(run, no))).collect();
             Total { bytes: 0.0, variance: Some((mean(&runs).bytes * rows as f64).powi(2) * share.variance) }
@@ -256,15 +257,15 @@ impl IndexSample {
         Ok(Total::sum([of_rows, sure, of_leaves, of_large].into_iter()))
     }
 
-    /// How many pages rows and their large values have in an index of `rows` rows.
+    /// The number of pages of rows and their large values in an index of `rows` rows.
     fn pages(&self, rows: u64) -> f64 {
         let leaves = self.leaf_pages / self.leaf_rows.max(1) as f64;
         let large = self.large_pages as f64 / self.sampled_rows().max(1) as f64;
         (leaves + large) * rows as f64
     }
 
-    /// The weight of the pages above the leaf pages of the sample. As those are far from each
-    /// other, a little too much.
+    /// The size of the pages above the leaf pages of the sample. It is slightly too large, because
+    /// these leaf pages are far apart.
     fn inner_bytes(&mut self, scales: &mut Scales, no: usize) -> f64 {
         self.fences.sort_unstable();
         self.fences.dedup();
@@ -297,8 +298,8 @@ fn check_limit(what: &'static str, actual: usize, limit: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of one row, from the rows and bytes of runs: the mean of their means. A run is as long as
-/// its rows are short, so the sum of all bytes by the sum of all rows would favour short ones.
+/// Bytes per row, from the rows and bytes of runs: the mean of their means. A run has more rows if
+/// its rows are short, so the quotient of the sums would favour short rows.
 fn mean(runs: &[(f64, f64)]) -> Total {
     let means: Vec<_> = runs.iter().map(|(rows, bytes)| bytes / rows).collect();
     let count = means.len() as f64;
@@ -318,7 +319,7 @@ impl Total {
         }
     }
 
-    /// Of several indexes, sampled independently.
+    /// The sum of several indexes, sampled independently.
     pub(super) fn sum(totals: impl Iterator<Item = Total>) -> Self {
         let none = Total { bytes: 0.0, variance: Some(0.0) };
         totals.fold(none, |sum, total| Total {
@@ -327,7 +328,7 @@ impl Total {
         })
     }
 
-    /// The standard error, in parts of the bytes.
+    /// The standard error, as a fraction of the bytes.
     pub(super) fn relative_error(&self) -> Option<f64> {
         self.variance.map(|variance| if self.bytes > 0.0 { variance.sqrt() / self.bytes } else { 0.0 })
     }
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn short_rows_count_no_more_for_being_many_in_a_run() {
-        // Means of 9 and 11: 10 a row, squares of 1 each, variance 2 / (2 * 1) = 1.
+        // Means of 9 and 11: 10 per row, squares of 1 each, variance 2 / (2 * 1) = 1.
         let all = mean(&[(100.0, 900.0), (10.0, 110.0)]);
         assert!((all.bytes - 10.0).abs() < 1e-9);
         assert!((all.relative_error().unwrap_or(0.0) - 0.1).abs() < 1e-9);

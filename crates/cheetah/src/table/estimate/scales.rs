@@ -1,4 +1,5 @@
-//! Weighing pages: their images with each density, and the time that those take.
+//! Measures pages: the sizes of their images with each compression, and the times to encode and
+//! decode these.
 
 use super::dictionary_saving::Sort;
 use crate::base::{Epoch, PageId, TreeId, TxnId};
@@ -9,23 +10,23 @@ use crate::format::{ImageRef, Location};
 use cheetah_io::time::Clock;
 use std::sync::Arc;
 
-/// Where the images of an estimate would lie: nowhere.
+/// A fictitious page ID; the images are never written.
 const PAGE: PageId = PageId(1);
-/// Their tree.
+/// The fictitious tree of the pages.
 pub(super) const TREE: TreeId = TreeId::FIRST_USER;
 const ADDRESS: u64 = ALIGN_BYTES as u64;
 
-/// Encodes pages with each density, and decodes them again.
+/// Encodes pages with each compression, and decodes them again.
 pub(super) struct Scales {
     clock: Arc<dyn Clock>,
-    /// Of the smallest pages.
+    /// Bytes of the smallest page class.
     page_bytes: u32,
     densities: Vec<Compression>,
     times: Vec<Times>,
     pages: u64,
     workspace: Workspace,
     image: Vec<u8>,
-    /// A page to weigh, and the images made of it.
+    /// Buffer for a page to measure.
     content: PageBuf,
     decoded: PageBuf,
 }
@@ -45,34 +46,33 @@ impl Scales {
         Self { clock, page_bytes, densities, times, pages: 0, workspace, image, content, decoded }
     }
 
-    /// Bytes of the smallest pages of the database.
+    /// Bytes of the smallest page class of the database.
     pub(super) fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
 
-    /// One of the densities.
+    /// The compression with index `no`.
     pub(super) fn density(&self, no: usize) -> Compression {
         self.densities[no]
     }
 
-    /// Whether dictionaries are made for tables with density `no`.
+    /// Returns whether tables with compression `no` get dictionaries.
     pub(super) fn has_dictionaries(&self, no: usize) -> bool {
         Primer::suits(self.densities[no])
     }
 
-    /// Bytes of an image of that content before compression, with density `no` and beside that
-    /// dictionary.
+    /// Bytes of an image of `content` with compression `no` and that dictionary.
     pub(super) fn bytes_beside(&mut self, content: &[u8], no: usize, dictionary: Option<&Primer>) -> usize {
         self.workspace.image_bytes(content, self.densities[no], dictionary)
     }
 
-    /// How many densities there are.
+    /// The number of compressions.
     pub(super) fn count(&self) -> usize {
         self.densities.len()
     }
 
-    /// Adds what a page weighs to the sum of each density, `times` over, and shows it to the
-    /// sample.
+    /// Adds the image size of a page, multiplied by `times`, to the sum of each compression, and
+    /// offers the page to the sample.
     pub(super) fn weigh(
         &mut self,
         page: &[u8],
@@ -88,7 +88,7 @@ impl Scales {
         sample.keep(|| self.workspace.content(page, row_format, TxnId(0)).to_vec(), &bytes);
     }
 
-    /// As [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
+    /// Like [`weigh`](Self::weigh), for a page of `page_bytes` with a piece of a large value.
     pub(super) fn weigh_content(
         &mut self,
         page_bytes: usize,
@@ -105,7 +105,7 @@ impl Scales {
         self.content = page;
     }
 
-    /// Bytes of the image of a page with one density.
+    /// Bytes of the image of a page with one compression.
     pub(super) fn image_bytes(&mut self, page: &[u8], row_format: &RowFormatVersion, no: usize) -> usize {
         let how = Encoding {
             row_format,
@@ -129,7 +129,7 @@ impl Scales {
         self.image.len()
     }
 
-    /// Pages that were weighed, and the mean times to encode and to decode one.
+    /// The number of pages measured, and the mean times to encode and to decode one.
     pub(super) fn times(&self, no: usize) -> (u64, u64, u64) {
         let Times { encode_ns, decode_ns } = self.times[no];
         let pages = self.pages.max(1);

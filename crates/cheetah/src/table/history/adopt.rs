@@ -1,8 +1,8 @@
-//! Transactions that a startup finds open: their changes, and the locks that keep others from these
-//! (M3, S7).
+//! Transactions that startup finds open: their changes, and the locks that protect these changes
+//! from other transactions (M3, S7).
 //!
-//! Their rows are locked by the versions that they have made, as those of any open transaction;
-//! their tables are locked again as for changes, before anybody is served.
+//! Their rows are locked by the versions they wrote, as for any open transaction. Their tables are
+//! locked again for changes, before the database accepts requests.
 
 use crate::base::{planted, Result, TableId, UndoPtr};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -12,7 +12,7 @@ use crate::table::shared::parts::Core;
 use crate::txn::{Answer, Listed, Lock, Slot, TableMode, Wait};
 use std::collections::BTreeMap;
 
-/// Takes over what the transaction has: an owner for its locks, and the tables that those are on.
+/// Takes over a transaction: returns an owner for its locks, and the tables that it has locked.
 /// Reads its undo records.
 pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, Vec<TableId>)> {
     let listed = core.list_found(slot);
@@ -31,8 +31,8 @@ pub(in crate::table) fn take_over(core: &Core, slot: &Slot) -> Result<(Listed, V
     Ok((listed, locks.into_iter().map(|lock| lock.0).collect()))
 }
 
-/// The difference that the transaction has made to the number of rows of each table that it has
-/// changed: no part of an epoch, it follows from the undo records.
+/// The transaction's change in the number of rows of each table that it changed. Computed from the
+/// undo records, because no epoch holds it.
 fn rows_changed(core: &Core, slot: &Slot) -> Result<BTreeMap<TableId, i64>> {
     let state = *slot.state();
     let (mut at, mut undo_no) = (state.head, state.undo_no);

@@ -1,10 +1,10 @@
-//! How a transaction ends: COMMIT or ABORT in the log, and the finish record that
+//! The end of a transaction: COMMIT or ABORT in the log, and the finish record that
 //! [`super::purge`] follows.
 //!
 //! Invariants
-//!   I1  The end of a transaction is one mini-transaction under the mutex of stamps: COMMIT or
-//!       ABORT in the log, its finish record in the undo log, row counts, and only then is it
-//!       published (M1). So an epoch has all of it or nothing.
+//!   I1  The end of a transaction is one mini-transaction under the mutex of stamps: it writes
+//!       COMMIT or ABORT to the log, a finish record to the undo log, and the row counts. Only then
+//!       is the end published (M1). So an epoch has all of the end or nothing.
 
 use crate::base::{planted, Lsn, Result, TxnId, UndoPtr};
 use crate::format::log_record::LogRecord;
@@ -17,21 +17,21 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 
-/// Commits. Returns where the log must be durable before the commit may be acknowledged.
+/// Commits. Returns the LSN up to which the log must be durable before the commit is acknowledged.
 pub(crate) fn commit(core: &Core, slot: &Slot) -> Result<Lsn> {
     if slot.state().xid.is_none() {
         shadow::check_whole(core, slot.txn())?;
     }
     let room = make_room_to_end(core, slot.txn());
-    // A prepared one has its room, and may not be refused.
+    // A prepared transaction has its room reserved, and may not be refused.
     if slot.state().xid.is_none() {
         room?;
     }
     commit_in_place(core, slot)
 }
 
-/// As [`commit`], in the room that the caller has made: waits for nothing but an epoch switch, and
-/// fails only with the engine.
+/// Like [`commit`], in room that the caller has made: waits only for an epoch switch, and fails
+/// only if the engine stops.
 pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
     let end = end_in_place(core, slot, Outcome::Committed)?;
     Counters::add(&core.counters.commits);
@@ -39,20 +39,20 @@ pub(crate) fn commit_in_place(core: &Core, slot: &Slot) -> Result<Lsn> {
 }
 
 /// Ends the transaction in one mini-transaction (I1), which redo repeats without logging. Returns
-/// where its record in the log ends.
+/// the end of its log record.
 pub(crate) fn end(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     make_room_to_end(core, slot.txn())?;
     end_in_place(core, slot, outcome)
 }
 
-/// Commits what a transaction has done with temporary tables, in the room that the caller has made.
-/// Fails only with the engine.
+/// Commits the changes of a transaction to temporary tables, in room that the caller has made.
+/// Fails only if the engine stops.
 pub(crate) fn commit_temporary(core: &Core, slot: &Slot) -> Result<()> {
     end_in_place(core, slot, Outcome::Committed).map(drop)
 }
 
-/// Whether nothing is left of what the transaction has written, and nothing comes with its commit.
-/// A promise is something.
+/// Returns whether no change of the transaction is left, and its commit changes nothing. A promise
+/// counts as a change.
 pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     let state = *slot.state();
     let has_records = state.undo_no > 0 && !planted::is_on("commit: take changes for none");
@@ -61,13 +61,13 @@ pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     !has_records && state.xid.is_none() && !is_load
 }
 
-/// Whether, moreover, the log has nothing of the transaction.
+/// Returns whether, in addition, the log has no record of the transaction.
 pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
     slot.state().first == UndoPtr(0) && is_unchanged(core, slot)
 }
 
-/// Ends a transaction that [is unchanged](is_unchanged); the end is in the log if anything of it
-/// is. Errors: those of [`end`].
+/// Ends a transaction that [is unchanged](is_unchanged). The end is logged only if the log has
+/// records of the transaction. Errors: those of [`end`].
 pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
     if !is_unlogged(core, slot) && !planted::is_on("commit: leave what was taken back unended") {
         return end(core, slot, Outcome::Aborted).map(drop);
@@ -89,10 +89,10 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
         Outcome::Committed => Places::prepare(core, slot.txn()),
         Outcome::Aborted => Ok(None),
     };
-    let mut places = core.health.must("looking for the places of loads", places)?;
+    let mut places = core.health.must("finding the tables to replace", places)?;
     let mtr = core.pool.enter();
     if let Some(places) = &mut places {
-        core.health.must("giving loads their places", places.write(&mtr))?;
+        core.health.must("replacing tables by loaded ones", places.write(&mtr))?;
     }
     let end = core.transactions.versions.finish(slot.txn(), outcome, |stamp| {
         let end = match outcome {
@@ -114,14 +114,15 @@ fn end_in_place(core: &Core, slot: &Slot, outcome: Outcome) -> Result<Lsn> {
     core.health.must("the end of a transaction", end)
 }
 
-/// Logs what has no row.
+/// Logs a record without row data.
 pub(super) fn append(core: &Core, mtr: &MiniTransaction<'_>, record: &LogRecord<'_>) -> Result<Lsn> {
     let mut bytes = Vec::with_capacity(24);
     record.encode(&mut bytes);
     core.journal.append(mtr, &bytes)
 }
 
-/// The record that purge will meet. A transaction that leaves nothing behind has no chain there.
+/// Appends the record that purge follows. It refers to no undo records if the transaction leaves no
+/// garbage.
 fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64, outcome: Outcome) {
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;

@@ -1,49 +1,52 @@
-//! Interval garbage collection: removes what [`super::purge`] has to leave because of an old
-//! snapshot, but nobody sees. It runs ahead of that one, from finish record to finish record up to
-//! the last published stamp, and looks at each record and entry that the transaction has marked as
-//! deleted: which versions lie under the mark, and from which stamp to which each was the newest.
-//! When no live snapshot lies within such a stretch, the record goes at once. So the old snapshot
-//! keeps the rows that it sees, and not what came and went after it.
+//! Interval garbage collection: removes records that no snapshot sees but that [`super::purge`] has
+//! to leave because of an old snapshot. It runs ahead of purge, from finish record to finish record
+//! up to the last published stamp, and visits each record and entry that a transaction
+//! delete-marked. It finds the older versions under the mark, and the interval of stamps in which
+//! each was the newest. If no live snapshot is inside such an interval, the record is removed at
+//! once. So the old snapshot keeps the rows that it sees, and not rows inserted and deleted after
+//! it.
 //!
-//! Why nobody misses what goes. Let *t* be the stamp of the mark and *p* the last published stamp,
-//! which was read before the slots of the snapshots were (H7); *t* <= *p*.
-//!   - A snapshot that was not found in a slot is not older than *p*: it sees the mark, or a later
-//!     version. It finds no record in place of one that says that the row is gone. So does one that
-//!     is opened while the record goes.
-//!   - One that was found lies in none of the stretches: it sees that the place held nothing, or a
-//!     mark. As for the one before. When the key comes back, its operation finds an empty place,
-//!     and the chain of the new row ends there; none of these snapshots sees more behind it.
-//!   - An entry lies between the operations that brought it and took it, which are those between
-//!     which the row had its key. So who sees a row finds its entry, and the entries of a row that
-//!     nobody sees are seen by nobody. Entries go before their row, in one mini-transaction, as in
-//!     purge: the argument of `visible.rs` about the order of reads holds.
-//!   - A reader that has copied a record before it went follows the copy: no undo record goes
-//!     before purge has passed it, which waits for the snapshot.
-//!   - Own changes of open transactions are never under the mark of one that has ended. Locks are
-//!     on keys, not on records; a place without a record is free, as one with a mark whose
-//!     transaction has ended (I4 of `db/reading/locking_scan.rs`).
-//!   - One difference there is between a mark and nothing: it tells who has changed the place, and
-//!     snapshot isolation asks for that. Marks behind the oldest snapshot whose reader watches for
-//!     that stay.
+//! No reader misses a removed record, for the following reasons. Let *t* be the stamp of the mark,
+//! and *p* the last published stamp, read before the slots of the snapshots (H7); *t* <= *p*.
+//!   - A snapshot not found in a slot is not older than *p*: it sees the mark or a later version.
+//!     So it finds no record instead of a delete-marked one. The same is true of a snapshot opened
+//!     while the record is removed.
+//!   - A snapshot found in a slot is in none of the intervals: for it, the key had no record or a
+//!     delete-marked one, so the same argument holds. When the key is inserted again, the insert
+//!     finds no record, and the chain of the new row ends there. None of these snapshots sees an
+//!     older version.
+//!   - An entry exists between the operations that added and removed it, which are the operations
+//!     between which the row had its key. So a reader that sees a row finds its entry, and the
+//!     entries of an invisible row are invisible. Entries are removed before their row, in one
+//!     mini-transaction, as in purge: the argument of `visible.rs` about the order of reads holds.
+//!   - A reader that copied a record before its removal follows the copy: no undo record is freed
+//!     before purge has passed it, and purge waits for the snapshot.
+//!   - Changes of open transactions are never under the mark of an ended one. Locks are on keys,
+//!     not on records. A key without a record is free, like a key whose delete mark is by an ended
+//!     transaction (I4 of `db/reading/locking_scan.rs`).
+//!   - A mark and an absent record differ in one way: the mark names the transaction that changed
+//!     the key, which snapshot isolation needs. Marks newer than the oldest snapshot whose reader
+//!     watches for changes therefore stay.
 //!
 //! Invariants
-//!   I1  A record goes only while it is just as the operation left it, marked by it. So what
-//!       somebody has brought back, or marked again, stays; so does what an open or prepared
-//!       transaction has touched. Work on the row holds its purge latch, as in purge, from the look
-//!       at the place to the change. A rollback that puts a mark back leaves it to purge.
-//!   I2  Nothing of this is durable or logged. Purge comes to all of it again, finds what is left,
-//!       and frees the large values: nobody reaches them meanwhile, as undo records of the row lead
-//!       to them and nothing else. Redo finds either the mark or nothing where the first run found
-//!       the other one, as ever with purge: a change of a place without a row takes both.
-//!   I3  Each record is looked at once; and once more when a snapshot that has kept something, and
-//!       was not the oldest, has gone: from the first to the last mark that it has kept. Each
-//!       record that is looked at for the first time pays for one that is looked at again, so all
-//!       of it costs at most twice one pass over the log, however snapshots come and go.
-//!   I4  It waits for nobody. A row that somebody works on is looked at again later, as if a
-//!       snapshot had kept it. Purge goes first.
-//!   I5  The stamps of snapshots are looked up in each step, under the lock of purge: so no record
-//!       that a step follows has been passed. Snapshots that go meanwhile are taken for live ones.
-//! Locks     those of purge.
+//!   I1  A record is removed only while it is exactly as the operation that marked it left it. So a
+//!       record that was inserted or marked again stays, and so does a record touched by an open or
+//!       prepared transaction. The purge latch of the row is held from the lookup to the change, as
+//!       in purge. A mark restored by a rollback is left to purge.
+//!   I2  Nothing of this is durable or logged. Purge visits all the undo records again, removes the
+//!       remaining records, and frees the large values. No reader reaches these values meanwhile,
+//!       as only undo records of the row lead to them. Redo may find a mark where the first run
+//!       found no record, or the reverse, as is always possible with purge: a change to a key
+//!       without a row accepts both.
+//!   I3  Each record is visited once, and once more when a snapshot that kept records and was not
+//!       the oldest is closed: from the first to the last mark that it kept. Each first visit pays
+//!       for one repeated visit, so the total cost is at most twice one pass over the log, however
+//!       snapshots open and close.
+//!   I4  It waits for no thread. A row that a thread works on is visited again later, as if a
+//!       snapshot had kept it. Purge takes precedence.
+//!   I5  Each step reads the stamps of the snapshots under the lock of purge, so purge has not
+//!       passed any undo record that the step follows. Snapshots closed meanwhile count as live.
+//! Locks     the locks of purge.
 
 use super::interval_state::{IntervalGc, Sight, Stretch, Under, UndoPosition};
 use super::purge::{marks_entry, marks_row, remove_marked};
@@ -59,11 +62,11 @@ use crate::table::shared::parts::Core;
 use crate::txn::State;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Older versions of a place that are looked at. A place that comes and goes more often before
-/// anybody looks is left to purge; it is one record, whatever the number of its versions.
+/// Maximum number of older versions of a key that are checked. A key that was inserted and deleted
+/// more often is left to purge; it is one record, whatever the number of its versions.
 const VERSIONS_MAX: usize = 64;
 
-/// How long it rests after an error.
+/// Delay after an error.
 const REST_NS: u64 = 1_000_000_000;
 
 /// The tools of [`UndoPosition::go_on`].
@@ -73,8 +76,8 @@ struct Tools<'b> {
     sight: &'b mut Sight,
 }
 
-/// Goes on by up to `records` undo records and finish records; whether there is more to do. Outside
-/// mini-transactions; does I/O.
+/// Visits up to `records` undo records and finish records. Returns whether there is more to do.
+/// Outside mini-transactions; does I/O.
 pub(super) fn step(
     core: &Core,
     between: &mut IntervalGc,
@@ -87,7 +90,7 @@ pub(super) fn step(
         return Ok(false);
     }
     between.sight.look(core);
-    // On a full disk the space that it takes comes before the space that it gives back.
+    // On a full disk, the removal would use space before it frees any.
     if between.sight.lag() < core.config.old_snapshot_lag || core.pool.check_space(Reserve::Whole).is_err() {
         return Ok(false);
     }
@@ -139,8 +142,8 @@ impl UndoPosition {
         Self { at, under: None }
     }
 
-    /// Goes on up to `to`; whether there is nothing more to look at there now. After an error it
-    /// goes on behind the transaction in which that was met: purge will tell of it.
+    /// Visits records up to `to`. Returns whether there is nothing more to visit now. After an
+    /// error, continues after the transaction that met it: purge will report the error.
     fn go_on(
         &mut self,
         core: &Core,
@@ -181,7 +184,7 @@ impl UndoPosition {
 }
 
 impl Tools<'_> {
-    /// Looks at the next record of a transaction; where to go on.
+    /// Visits the next record of a transaction. Returns where to continue.
     fn look_at(&mut self, core: &Core, under: &Under, budget: &mut Budget) -> Result<Under> {
         let head = core.transactions.undo.read(under.head, under.by, under.undo_no, self.record)?;
         match decode_body(self.record.get(HEAD_BYTES..).unwrap_or_default())? {
@@ -194,8 +197,8 @@ impl Tools<'_> {
     }
 }
 
-/// Removes what the operation has marked, as far as it is still so and nobody sees what was there
-/// before.
+/// Removes the records that the operation delete-marked, if they are unchanged and no snapshot sees
+/// an older version.
 fn remove_unseen(
     core: &Core,
     under: &Under,
@@ -242,22 +245,22 @@ fn remove_unseen_of(
     Ok(())
 }
 
-/// A place in a tree of a table: of a row, or of its entry in an index.
+/// A key in a tree of a table: of a row, or of its entry in an index.
 #[derive(Clone, Copy)]
 struct Spot<'a> {
     table: TableId,
     /// The clustered key.
     row_key: &'a [u8],
-    /// Number of the index, and the entry's key without that of the row.
+    /// The number of the index, and the entry's key without the clustered key.
     entry: Option<(u32, &'a [u8])>,
 }
 
-/// Whether a version is a row, or an entry of one, and not a mark; and whose it is.
+/// Whether a version is live rather than a delete mark; and the version.
 type Older = (bool, Version);
 
 impl Spot<'_> {
-    /// The content of the place before an operation; `None` if no undo record tells of any.
-    /// `Corruption` if the operation was not on this place.
+    /// The content of the key before an operation; `None` if no undo record describes any. Returns
+    /// `Corruption` if the operation did not change this key.
     fn before(&self, at: UndoPtr, row: &UndoRow<'_>) -> Result<Option<Older>> {
         let new_key = if row.new_key.is_empty() { row.old_key } else { row.new_key };
         let was_here = row.op != RowOp::Insert && row.old_key == self.row_key;
@@ -274,27 +277,27 @@ impl Spot<'_> {
                 _ => None,
             }),
         };
-        told.filter(|_| row.table == self.table).ok_or_else(|| not_of(at, "it is about another place"))
+        told.filter(|_| row.table == self.table).ok_or_else(|| not_of(at, "it is about another key"))
     }
 }
 
-/// The readers of a version that lies under a mark.
+/// The readers of a version under a mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Seen {
     ByNobody,
-    /// The first of the live snapshots that do.
+    /// The first live snapshot that sees it.
     By(usize),
-    /// Perhaps somebody: it is not worth while to look further.
+    /// Possibly some snapshot: a further check is not worth its cost.
     Perhaps,
 }
 
 impl Sight {
-    /// Looks which snapshots there are, and has looked at again what was kept for those that have
-    /// gone (I3).
+    /// Reads the stamps of the live snapshots, and schedules a repeated visit of records kept for
+    /// snapshots that were closed (I3).
     fn look(&mut self, core: &Core) {
         self.up_to = core.transactions.versions.live_and_watched(&mut self.live);
-        // No snapshot is older than a horizon (H7): a slot that shows less is about to show another
-        // stamp.
+        // No snapshot is older than the horizon (H7): a slot that shows a smaller stamp is about to
+        // be updated.
         let horizon = core.purge.horizon();
         self.live.retain(|&stamp| stamp >= horizon);
         if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {
@@ -316,7 +319,7 @@ impl Sight {
         self.live.first().copied().unwrap_or(u64::MAX)
     }
 
-    /// By how many ends of transactions it is behind.
+    /// The number of transaction ends between the oldest snapshot and the newest.
     fn lag(&self) -> u64 {
         self.live.last().map_or(0, |last| last - self.oldest())
     }
@@ -330,8 +333,8 @@ impl Sight {
         self.due = Some(self.due.map_or(at, |due| due.and(at)));
     }
 
-    /// Notes that a live snapshot has kept something; of the oldest it need not be known, as purge
-    /// goes on when that goes.
+    /// Notes that a live snapshot has kept a record. The oldest snapshot is not noted, because
+    /// purge continues when it is closed.
     fn note_kept(&mut self, by: usize, at: Stretch) {
         let Some(&stamp) = self.live.get(by).filter(|_| by > 0) else { return };
         reach::mark("kept for a snapshot in the middle");
@@ -345,8 +348,8 @@ impl Sight {
         }
     }
 
-    /// Numbers of the indexes in which the operation has marked something under which nobody sees
-    /// anything. The row's is one of them only if those of all its entries are.
+    /// Numbers of the indexes in which the operation delete-marked a record that no snapshot sees.
+    /// Includes the clustered index only if the entries of all secondary indexes are included.
     fn unseen_indexes(
         &mut self,
         core: &Core,
@@ -386,8 +389,8 @@ impl Sight {
         Ok(seen == Seen::ByNobody)
     }
 
-    /// Looks under the mark that the operation `row` has left in `spot`, from version to version,
-    /// whether a live snapshot sees one that is a row. Reads up to [`VERSIONS_MAX`] undo records.
+    /// Follows the versions under the mark that the operation `row` left at `spot`, and checks
+    /// whether a live snapshot sees a live version. Reads up to [`VERSIONS_MAX`] undo records.
     fn look_under(
         &mut self,
         core: &Core,
@@ -404,20 +407,21 @@ impl Sight {
             {
                 State::Frozen => 0,
                 State::Committed(stamp) => self.first_that_sees(stamp),
-                // Does not arise: nobody changes a row that an open transaction has changed, and
-                // changes that are rolled back go.
+                // Cannot happen: no transaction changes a row that an open transaction has changed,
+                // and rolled-back changes are removed.
                 State::Active | State::Aborted(_) => return Ok(Seen::Perhaps),
             };
             if is_live && first < later {
                 return Ok(Seen::By(first));
             }
-            // The version that the oldest snapshot sees hides all older ones from all.
+            // The version that the oldest snapshot sees hides all older versions from all
+            // snapshots.
             let goes_on = first > 0 && !planted::is_on("purge: look under the mark at one version only");
             let Some((txn, at)) = version.filter(|(_, at)| goes_on && *at != UndoPtr(0)) else {
                 return Ok(Seen::ByNobody);
             };
             if at >= newer_at {
-                return Err(not_of(at, "it leads to a newer one"));
+                return Err(not_of(at, "it leads to a newer version"));
             }
             budget.take_one();
             core.transactions.undo.read_version(at, txn, &mut self.older)?;

@@ -1,42 +1,43 @@
-//! The state of interval garbage collection between its steps: how far it is, and which snapshots
-//! there are. See [`super::interval_gc`].
+//! The state of interval garbage collection between its steps: its progress, and the live
+//! snapshots. See [`super::interval_gc`].
 
 use crate::base::{TxnId, UndoPtr};
 
-/// How far interval garbage collection is.
+/// The progress of interval garbage collection.
 #[derive(Default, Debug)]
 pub(super) struct IntervalGc {
-    /// How far it is.
+    /// The position of the first pass.
     pub(super) ahead: UndoPosition,
-    /// The place from which to look again, and where that ends.
+    /// The position of the repeated pass, and its end.
     pub(super) again: Option<(UndoPosition, UndoPtr)>,
-    /// Records that have been looked at for the first time, and have not paid for another one (I3).
+    /// Records visited for the first time that have not yet paid for a repeated visit (I3).
     pub(super) paid: u64,
     pub(super) rests_until_ns: u64,
     pub(super) sight: Sight,
 }
 
-/// A place in the undo log.
+/// A position in the undo log.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct UndoPosition {
-    /// The next finish record is here or behind it.
+    /// The next finish record is at this address or after it.
     pub(super) at: UndoPtr,
-    /// Its transaction, when that has been begun with.
+    /// Its transaction, if that is in progress.
     pub(super) under: Option<Under>,
 }
 
-/// A transaction that is being looked at.
+/// A transaction whose undo records are being visited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Under {
     pub(super) by: TxnId,
     pub(super) stamp: u64,
-    /// The next record to look at, and its number; none is left at 0.
+    /// The next record to visit, and its number; 0 if there is none.
     pub(super) head: UndoPtr,
     pub(super) undo_no: u64,
     pub(super) finish: Stretch,
 }
 
-/// A part of the undo log, from a finish record to behind that one or another.
+/// A range of the undo log, from the start of one finish record to the end of the same or a later
+/// one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stretch {
     pub(super) from: UndoPtr,
@@ -49,19 +50,20 @@ impl Stretch {
     }
 }
 
-/// The live snapshots, and the stamps that they see.
+/// The live snapshots, and the stamps they see.
 #[derive(Default, Debug)]
 pub(super) struct Sight {
-    /// Stamps of snapshots, rising; the last one is seen by all that are not among them.
+    /// Stamps of live snapshots, ascending. All snapshots not listed see everything up to the last
+    /// one.
     pub(super) live: Vec<u64>,
-    /// Marks with larger stamps stay: they are not published, or somebody watches.
+    /// Marks with larger stamps stay: they are not published, or a reader watches for changes.
     pub(super) up_to: u64,
-    /// Where snapshots that are not the oldest have kept something; by their stamps.
+    /// Ranges in which snapshots other than the oldest have kept records; by the snapshots' stamps.
     pub(super) kept: Vec<(u64, Stretch)>,
-    /// The stretch to be looked at again (I3), and the one to come once something new has been
-    /// looked at (I4).
+    /// The range to visit again (I3), and the range to visit again once a new record was visited
+    /// (I4).
     pub(super) due: Option<Stretch>,
     pub(super) busy: Option<Stretch>,
-    /// An undo record of an older version.
+    /// Buffer for the undo record of an older version.
     pub(super) older: Vec<u8>,
 }

@@ -1,11 +1,11 @@
-//! Changes once they are made: commit ([`end`]), rollback, purge, and the older versions that
-//! readers look for.
+//! Row changes after they are made: commit ([`end`]), rollback, purge, and the older versions that
+//! readers look up.
 //!
 //! Invariants
-//!   - One undo record is rolled back by one mini-transaction, which logs that ([`rollback`]).
-//!   - Purge and interval garbage collection remove only what no snapshot sees; one thread at a
-//!     time ([`purge`], [`interval_gc`]).
-//!   - A transaction that nobody holds keeps its locks until it has ended ([`prepared`],
+//!   - Each undo record is rolled back by one mini-transaction, which logs the step ([`rollback`]).
+//!   - Purge and interval garbage collection remove only records that no snapshot sees, on one
+//!     thread at a time ([`purge`], [`interval_gc`]).
+//!   - A transaction without a session keeps its locks until it has ended ([`prepared`],
 //!     [`unfinished`]).
 
 pub(crate) mod adopt;

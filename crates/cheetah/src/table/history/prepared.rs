@@ -1,18 +1,19 @@
-//! Prepared transactions: they have promised to end as somebody else decides, whatever happens
-//! until then.
+//! Prepared transactions: they have promised to commit or roll back as an external coordinator
+//! decides, whatever happens until then.
 //!
 //! Invariants
 //!   P1  PREPARE is logged in the mini-transaction that gives the transaction its XID, and the XID
-//!       is part of the epoch state: a transaction is prepared in both or in neither (H2).
-//!   P2  A prepared transaction changes nothing. Before it is rolled back its promise is withdrawn,
-//!       durably, by a record of its own: a crash in the middle then finds one that must be rolled
-//!       back, never the half of one that may still be committed.
-//!   P3  One that nobody holds, because its client has gone or the server was started again, is in
-//!       the list here, with the locks of its transaction. Those that a startup finds are there,
-//!       and their tables locked as for changes, before anybody is served (M3); their rows are
-//!       locked by the versions that they have made, as those of any open transaction.
-//!   P4  Once prepared, its COMMIT needs no room that is not there: PREPARE has made it.
-//! Locks     the list, for a moment; nothing is taken while it is held.
+//!       is part of the epoch state: the transaction is prepared in both the log and the epoch, or
+//!       in neither (H2).
+//!   P2  A prepared transaction changes nothing. Before it is rolled back, its promise is durably
+//!       withdrawn by a log record of its own. So after a crash in the middle, startup finds a
+//!       transaction that must be rolled back, never half of one that may still be committed.
+//!   P3  A prepared transaction without a session, because its client disconnected or the server
+//!       restarted, is in the list here and keeps its locks. Startup lists the ones it finds, and
+//!       locks their tables for changes, before the database accepts requests (M3). Their rows are
+//!       locked by the versions they wrote, as for any open transaction.
+//!   P4  The COMMIT of a prepared transaction needs no new room: PREPARE has reserved it.
+//! Locks     the list, briefly; no other lock is taken while it is held.
 
 use super::adopt;
 use super::prepared_list::Waiting;
@@ -30,8 +31,8 @@ use crate::table::shared::room::Need;
 use crate::txn::{Listed, Phase, Slot};
 use std::sync::Arc;
 
-/// Prepares the transaction; returns where the log must be durable before that counts. Outside
-/// mini-transactions.
+/// Prepares the transaction. Returns the LSN up to which the log must be durable before the
+/// transaction counts as prepared. Outside mini-transactions.
 pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     shadow::check_whole(core, slot.txn())?;
     end::make_room_to_end(core, slot.txn())?;
@@ -40,7 +41,7 @@ pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
     Ok(end)
 }
 
-/// Withdraws the promise of a transaction that is to be rolled back; nothing for one that has given
+/// Withdraws the promise of a transaction that is to be rolled back. Does nothing if it has made
 /// none (P2). Outside mini-transactions; blocks as a commit does.
 pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
     if slot.state().xid.is_none() || planted::is_on("two-phase: roll back what is still promised") {
@@ -59,13 +60,13 @@ fn log(core: &Core, slot: &Slot, xid: Option<Xid>) -> Result<Lsn> {
     core.journal.append(&mtr, &record)
 }
 
-/// The changes that PREPARE makes; redo repeats them in the same way (P1).
+/// Makes the changes of PREPARE; redo repeats them in the same way (P1).
 pub(crate) fn note(_mtr: &MiniTransaction<'_>, slot: &Slot, xid: Option<Xid>) {
     slot.state().xid = xid;
 }
 
-/// Takes over a prepared transaction that a startup has found, and locks its tables again (P3). May
-/// do I/O.
+/// Takes over a prepared transaction that startup found, and locks its tables again (P3). May do
+/// I/O.
 pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     let Some(xid) = slot.state().xid else { return Ok(()) };
     let (listed, tables) = adopt::take_over(core, slot)?;
@@ -75,8 +76,8 @@ pub(crate) fn recover(core: &Core, slot: &Arc<Slot>) -> Result<()> {
     Ok(())
 }
 
-/// Commits the transaction of that name; `UnknownXid` when none that nobody holds is called so. On
-/// return the commit is as durable as the flush mode says.
+/// Commits the listed transaction with that XID. Returns `UnknownXid` if there is none. On return,
+/// the commit is as durable as the flush mode requires.
 pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     let mut waiting = core.prepared.take(xid)?;
     match end::commit(core, &waiting.slot) {
@@ -92,9 +93,9 @@ pub(crate) fn commit(core: &Core, xid: &Xid) -> Result<()> {
     }
 }
 
-/// Rolls the transaction of that name back, a long one in the background; `UnknownXid` as for
-/// [`commit`], `RollbackUnfinished` when the rollback has met an error and goes on in the
-/// background. Until its end the locks stay.
+/// Rolls back the listed transaction with that XID, in the background if the rollback is long.
+/// Returns `UnknownXid` as for [`commit`], or `RollbackUnfinished` if the rollback met an error and
+/// continues in the background. The transaction keeps its locks until its end.
 pub(crate) fn roll_back(core: &Core, xid: &Xid) -> Result<()> {
     let Waiting { slot, listed, .. } = core.prepared.take(xid)?;
     listed.set_phase(Phase::RollingBack);

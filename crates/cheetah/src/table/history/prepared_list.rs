@@ -1,6 +1,6 @@
-//! Prepared transactions that nobody holds (P3 of [`super::prepared`]).
+//! Prepared transactions without a session (P3 of [`super::prepared`]).
 //!
-//! Locks     the list, for a moment; nothing is taken while it is held.
+//! Locks     the list, briefly; no other lock is taken while it is held.
 
 use crate::base::{Error, Result, TableId, Xid};
 use crate::table::shared::changed_tables::ChangedTables;
@@ -9,10 +9,10 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a waiter looks whether it has been interrupted.
+/// Interval at which a waiter checks whether it was interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
 
-/// Those that nobody holds (P3).
+/// The prepared transactions without a session (P3).
 #[derive(Default, Debug)]
 pub(crate) struct Prepared {
     list: Mutex<Vec<Waiting>>,
@@ -27,13 +27,13 @@ pub(super) struct Waiting {
     pub(super) listed: Listed,
     pub(super) tables: Vec<TableId>,
     pub(super) changed: ChangedTables,
-    /// Whether the coordinator need not be told of it: it has been, or has let it be prepared in
-    /// this run.
+    /// Whether the coordinator knows of the transaction: it was reported, or was prepared since
+    /// startup.
     pub(super) is_told: bool,
 }
 
 impl Prepared {
-    /// Takes over a transaction whose client has gone, with its locks.
+    /// Takes over a transaction whose client has disconnected, with its locks.
     pub(crate) fn add(
         &self,
         slot: Arc<Slot>,
@@ -45,18 +45,18 @@ impl Prepared {
         self.list.lock().push(Waiting { xid, slot, listed, tables, changed, is_told: true });
     }
 
-    /// Their names.
+    /// The XIDs of the transactions.
     pub(crate) fn xids(&self) -> Vec<Xid> {
         self.list.lock().iter().map(|waiting| waiting.xid).collect()
     }
 
-    /// Their names, and the tables that each keeps locked.
+    /// The XIDs, and the tables that each transaction keeps locked.
     pub(crate) fn locks(&self) -> Vec<(Xid, Vec<TableId>)> {
         self.list.lock().iter().map(|waiting| (waiting.xid, waiting.tables.clone())).collect()
     }
 
-    /// The names of at most `count` that were prepared before the last startup and have not been
-    /// told yet.
+    /// The XIDs of at most `count` transactions that were prepared before the last startup and have
+    /// not been reported yet.
     pub(crate) fn tell(&self, count: usize) -> Vec<Xid> {
         let mut list = self.list.lock();
         let untold = list.iter_mut().filter(|waiting| !waiting.is_told).take(count);
@@ -67,7 +67,8 @@ impl Prepared {
         untold.map(tell).collect()
     }
 
-    /// Waits until none of them keeps `table` locked; `LockTimeout`, `Interrupted`.
+    /// Waits until no listed transaction keeps `table` locked. Errors: `LockTimeout`,
+    /// `Interrupted`.
     pub(crate) fn wait_for(
         &self,
         table: TableId,

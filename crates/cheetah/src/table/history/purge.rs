@@ -1,26 +1,26 @@
-//! Purge: removes what no snapshot can see any more, in the order in which transactions ended. It
-//! follows the finish records of the undo log as far as the horizon allows; those of transactions
-//! that were rolled back, and of those that left nothing behind, it only passes. Of a committed one
-//! it takes the chain from its newest record to its oldest: records that it has marked as deleted
-//! go, and the large values that it left behind. Records that an old snapshot holds up, and nobody
-//! sees, go before that: [`super::interval_gc`].
+//! Purge: removes versions that no snapshot can see any more, in the order in which transactions
+//! ended. It follows the finish records of the undo log as far as the horizon allows. It skips
+//! rolled-back transactions and those without garbage. For a committed transaction it follows the
+//! undo chain from the newest record to the oldest, and removes the records that the transaction
+//! delete-marked and the large values that it dropped. Records that no snapshot sees, but that an
+//! old snapshot holds up, are removed before that by [`super::interval_gc`].
 //!
 //! Invariants
-//!   I1  The removals of a purge step and the mark of its progress change in one mini-transaction,
-//!       and the mark is part of the epoch state. So large values are freed exactly once, whatever
-//!       crashes in between (C4); to remove a record again does nothing.
-//!   I2  One thread at a time purges, here or between snapshots; a thread that finds another at it
-//!       leaves the work to that one.
-//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
-//!       a whole.
-//!   I4  Damage met at the startup of the database, or in what had ended before, quarantines the
-//!       table; another error leaves purge where it is, for another attempt or the next startup.
-//!   I5  A record goes only while it is marked by the transaction that is purged, or by one that
-//!       everybody sees (C10). A transaction that might put it back knows from [`Purge::horizon`],
-//!       which is set first, that nobody will come for it again.
-//!   I6  Purge waits for nobody: while somebody works on a row, it comes back later.
-//! Locks     `buffers`, over I/O; a row's purge latch, alone, over the mini-transaction; those of
-//!           the undo log, for a moment.
+//!   I1  The removals of a purge step and the record of its progress change in one
+//!       mini-transaction, and the progress is part of the epoch state. So large values are freed
+//!       exactly once, whatever crashes happen (C4). Removing a record again does nothing.
+//!   I2  One thread at a time purges, here or between snapshots. A thread that finds another one
+//!       purging returns.
+//!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
+//!       whole.
+//!   I4  Damage found at startup, or in transactions that ended before it, quarantines the table.
+//!       After any other error purge stays where it is, and retries later or at the next startup.
+//!   I5  A record is removed only while it is marked by the transaction being purged, or by one
+//!       that every snapshot sees (C10). [`Purge::horizon`] is set first; it tells a transaction
+//!       that might restore the mark that purge will not return for it.
+//!   I6  Purge waits for no thread: it retries later a row that a thread works on.
+//! Locks     `buffers`, over I/O; a row's purge latch, exclusively, over the mini-transaction; the
+//!           locks of the undo log, briefly.
 
 use super::interval_gc;
 use super::purge_state::{Budget, Buffers, Purge};
@@ -40,25 +40,25 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// Leaves that a step merges at most, and pages that each may change.
+/// Maximum number of leaves merged per step, and pages that each merge may change.
 const MERGES_PER_STEP: usize = 64;
 const PAGES_PER_MERGE: usize = 8;
 
-/// Records of a step when a database is closed, and steps for which that waits; after the next
-/// startup purge goes on.
+/// Records per step, and maximum number of steps, when a database is closed; purge continues after
+/// the next startup.
 const RECORDS_PER_STEP: usize = 1024;
 const STEPS_AT_CLOSE: usize = 512;
 
-/// How long purge rests after an error.
+/// Delay after an error.
 const REST_NS: u64 = 1_000_000_000;
 
 /// The outcome for an undo record.
 enum Purged {
-    /// It is done with; purge goes on from here.
+    /// The record is done; purge continues here.
     GoOn(PurgeState),
-    /// It was the last one of its transaction, which is passed.
+    /// It was the last record of its transaction, which is now passed.
     Passed,
-    /// Somebody works on its row (I6).
+    /// A thread works on its row (I6).
     Busy,
 }
 
@@ -66,13 +66,13 @@ enum Purged {
 struct Ended {
     txn: TxnId,
     end: UndoFinish,
-    /// Where the record behind its finish record begins.
+    /// The start of the record after its finish record.
     next: UndoPtr,
 }
 
 impl Purge {
-    /// Purges up to `records` undo records and finish records; whether anything was done. Outside
-    /// mini-transactions; does I/O.
+    /// Purges up to `records` undo records and finish records. Returns whether anything was done.
+    /// Outside mini-transactions; does I/O.
     pub(crate) fn step(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -80,8 +80,8 @@ impl Purge {
             return Ok(false);
         }
         let horizon = core.transactions.versions.horizon();
-        // A slot may show a stamp for a moment that its snapshot then does not take: purge never
-        // goes back for that.
+        // A slot may briefly show a stamp that its snapshot then does not take: purge never moves
+        // its horizon back for that.
         self.horizon.fetch_max(horizon, Release);
         core.forget_old_versions();
         core.catalog.forget_replaced(horizon);
@@ -92,9 +92,10 @@ impl Purge {
             .inspect_err(|_| self.rests_until_ns.store(core.clock.now_ns() + REST_NS, Release))
     }
 
-    /// Looks at up to `records` undo records and finish records of transactions that not all
-    /// snapshots see, when an old snapshot holds purge up, and removes what nobody sees
-    /// ([`super::interval_gc`]); whether there is more to do. Outside mini-transactions; does I/O.
+    /// Visits up to `records` undo records and finish records of transactions that not all
+    /// snapshots see, when an old snapshot holds up purge, and removes records that no snapshot
+    /// sees ([`super::interval_gc`]). Returns whether there is more to do. Outside
+    /// mini-transactions; does I/O.
     pub(crate) fn step_between(&self, core: &Core, records: usize) -> Result<bool> {
         core.health.check()?;
         let Some(mut buffers) = self.buffers.try_lock() else { return Ok(false) };
@@ -104,7 +105,7 @@ impl Purge {
         done
     }
 
-    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for
+    /// Like [`finish`](Self::finish), but leaves work that would delay closing the database for
     /// long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         let mut steps_left = STEPS_AT_CLOSE;
@@ -114,7 +115,7 @@ impl Purge {
         Ok(())
     }
 
-    /// Purges everything that no snapshot sees.
+    /// Purges all garbage that no snapshot sees.
     pub(crate) fn finish(&self, core: &Core) -> Result<()> {
         while self.step(core, usize::MAX)? {}
         Ok(())
@@ -140,8 +141,7 @@ fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buf
     Ok(done)
 }
 
-/// Goes on with one transaction, newest record first; passes it when that was all. False when it
-/// has to wait.
+/// Purges one transaction, newest record first. Returns false if it has to wait.
 fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &mut Buffers) -> Result<bool> {
     let mut at = core.transactions.undo.purge_state();
     if at.head == UndoPtr(0) {
@@ -162,7 +162,7 @@ fn purge_transaction(core: &Core, ended: &Ended, budget: &mut Budget, buffers: &
                     core.transactions.undo.note_purge(&core.pool.enter(), at);
                     return Ok(false);
                 }
-                // After a quarantine the record comes again, and is skipped.
+                // After a quarantine, the record is read again and skipped.
                 Err(error) => {
                     let is_left_over = core.startup.ended_before(ended.end.stamp);
                     core.quarantine(row.table, error, is_left_over)?;
@@ -221,20 +221,20 @@ fn purge_row_of(
     }
 }
 
-/// Whether the operation has marked the row of its old key as deleted.
+/// Returns whether the operation delete-marked the row of its old key.
 pub(in crate::table) fn marks_row(row: &UndoRow<'_>) -> bool {
     row.op == RowOp::Delete || (row.op == RowOp::Update && !row.new_key.is_empty())
 }
 
-/// Whether it has marked the old one of an entry, too.
+/// Returns whether the operation delete-marked the old entry.
 pub(in crate::table) fn marks_entry(row: &UndoRow<'_>, entry: &UndoEntry<'_>) -> bool {
     marks_row(row) || (row.op == RowOp::Update && entry.old_key != entry.new_key)
 }
 
-/// Removes, in the indexes whose numbers `is_wanted` (0 is that of the rows), the entries and the
-/// row that the operation has marked as deleted, as far as `is_dead` says so of delete mark and
-/// version. How many have gone. To do it again does nothing, so purge need not move on in the same
-/// mini-transaction.
+/// Removes the delete-marked entries and row of the operation, in the indexes whose numbers
+/// `is_wanted` accepts (0 is the clustered index), if `is_dead` accepts their delete mark and
+/// version. Returns the number of removed records. Repeating this does nothing, so purge need not
+/// record its progress in the same mini-transaction.
 pub(in crate::table) fn remove_marked(
     core: &Core,
     table: &Table,
@@ -264,7 +264,8 @@ pub(in crate::table) fn remove_marked(
     Ok(change.steps_count())
 }
 
-/// Merges leaves that became small when what waited for them was applied; whether there were any.
+/// Merges leaves that became small when pending changes were applied. Returns whether there were
+/// any.
 fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     for done in 0..MERGES_PER_STEP {
         if !core.leaves.has_small_leaves() || core.make_room(Need::Purge, PAGES_PER_MERGE).is_err() {
@@ -283,7 +284,7 @@ fn merge_small_leaves(core: &Core, writer: &mut Writer) -> bool {
     true
 }
 
-/// Where purge goes on when the record of `head` is done with.
+/// The position after the record of `head`.
 fn before(at: PurgeState, head: &UndoHead) -> PurgeState {
     PurgeState { head: head.prev, undo_no: at.undo_no - 1, freed_pages: 0, ..at }
 }
@@ -292,8 +293,8 @@ fn pass(core: &Core, mtr: &MiniTransaction<'_>, ended: &Ended) -> Result<()> {
     core.health.must("purging a transaction", core.transactions.undo.pass(mtr, ended.next, &ended.end))
 }
 
-/// Notes in the mini-transaction that purges a record that it is done with; with the last one the
-/// transaction is passed. Where to go on, if there is more.
+/// Stores the progress in the mini-transaction that purges a record. After the last record of a
+/// transaction, passes the transaction. Returns where to continue.
 fn note_purged(
     core: &Core,
     mtr: &MiniTransaction<'_>,

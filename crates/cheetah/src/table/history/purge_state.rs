@@ -1,4 +1,4 @@
-//! The state of purge between its steps: its buffers, and how far it is.
+//! The state of purge between its steps: its buffers and its progress.
 //!
 //! Locks     `buffers`, over I/O.
 
@@ -7,15 +7,15 @@ use crate::table::rows::writer::Writer;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire};
 
-/// How far purge is; see [`super::purge`].
+/// The progress of purge; see [`super::purge`].
 #[derive(Default, Debug)]
 pub(crate) struct Purge {
-    /// Held by the one that purges (I2).
+    /// Held by the thread that purges (I2).
     pub(super) buffers: Mutex<Buffers>,
-    /// Transactions that ended up to here may be purged (I5).
+    /// Transactions that ended with stamps up to this one may be purged (I5).
     pub(super) horizon: AtomicU64,
-    /// It rests until then, after an error: a damaged or unreachable place is not read again at
-    /// each commit.
+    /// After an error, purge rests until then, so that a damaged or unreadable page is not read
+    /// again at each commit.
     pub(super) rests_until_ns: AtomicU64,
 }
 
@@ -33,13 +33,13 @@ impl Purge {
         self.horizon.load(Acquire)
     }
 
-    /// Keeps purge from changing any tree while the guard is there. Waits for a step in progress.
+    /// Keeps purge from changing any tree while the guard is held. Waits for a step in progress.
     pub(crate) fn pause(&self) -> impl Sized + '_ {
         self.buffers.lock()
     }
 }
 
-/// How far a step of [`Purge`] may go.
+/// The number of records that a step of [`Purge`] may still visit.
 pub(in crate::table) struct Budget {
     pub(in crate::table) records: usize,
 }

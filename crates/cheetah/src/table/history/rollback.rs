@@ -1,21 +1,23 @@
 //! Rolling back: a whole transaction, to a savepoint, or one statement.
 //!
 //! Invariants
-//!   I1  One undo record is rolled back by one mini-transaction, which also logs UNDO with the
-//!       record's number (C5). A crash in a rollback therefore leaves a transaction with fewer
-//!       records, never a record half rolled back. UNDO is logged before the trees change: from
-//!       then on the row may be free, and the record of whoever changes it next must come behind.
+//!   I1  Each undo record is rolled back by one mini-transaction, which also logs UNDO with the
+//!       record's number (C5). A crash during a rollback therefore leaves a transaction with fewer
+//!       records, never a half rolled back record. UNDO is logged before the trees change: from
+//!       then on the row may be free, and the log record of the next transaction that changes it
+//!       must follow the UNDO.
 //!   I2  ABORT is logged after the last UNDO.
-//!   I3  A record of a dropped or quarantined table is skipped: its trees are, or will be, freed as
-//!       a whole.
-//!   I4  Damage met at the startup of the database, or in what that has left over, quarantines the
-//!       table; else it leaves the transaction with its locks, for another attempt
-//!       ([`super::unfinished`]) or the next startup.
-//!   I5  Rolled back with its transaction, a row is free. Rolled back alone it stays locked, by a
-//!       lock in place of the version that was one; a row that goes by that is free. So is an entry
-//!       that goes: other transactions that came upon it have made a lock of its version.
-//!   I6  Merging pages afterwards is no part of the work: it may fail, and the record is rolled
-//!       back all the same.
+//!   I3  Undo records of a dropped or quarantined table are skipped: its trees are freed as a
+//!       whole.
+//!   I4  Damage found at startup, or in transactions left over from it, quarantines the table.
+//!       Otherwise the transaction keeps its locks, for another attempt ([`super::unfinished`]) or
+//!       the next startup.
+//!   I5  When the whole transaction is rolled back, its rows become free. When only some changes
+//!       are rolled back, a row stays locked, by a lock instead of the version that locked it
+//!       before. A row removed by the rollback is free. So is a removed entry: other transactions
+//!       that found it had entered a lock for its version.
+//!   I6  Merging pages afterwards is not part of the rollback: if a merge fails, the record is
+//!       still rolled back.
 
 use super::end::{append, end};
 use super::prepared;
@@ -35,19 +37,20 @@ use crate::table::shared::room::Need;
 use crate::txn::{Outcome, Slot};
 use std::sync::Arc;
 
-/// The fate of the locks of rows that are rolled back (I5).
+/// Whether the locks of rolled-back rows stay (I5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows<'a> {
-    /// Those of tables that are locked as a whole need none.
+    /// They stay. Rows of tables that are exclusively locked need no locks.
     StayLocked {
         whole: &'a [TableId],
     },
     AreFree,
 }
 
-/// Rolls back everything that the transaction did after its undo record number `undo_no`; it has
-/// the tables in `whole` locked exclusively. `LockTableFull` when there is no room for the locks of
-/// the rows (I5): then it has to be rolled back as a whole. By the transaction's own thread.
+/// Rolls back all changes of the transaction after its undo record number `undo_no`. The
+/// transaction has the tables in `whole` locked exclusively. Returns `LockTableFull` if there is no
+/// room for the locks of the rows (I5): then the whole transaction must be rolled back. To be
+/// called by the transaction's own thread.
 pub(crate) fn roll_back_to(
     core: &Core,
     slot: &Arc<Slot>,
@@ -72,7 +75,7 @@ fn undo_down_to(
     Ok(())
 }
 
-/// Takes the whole transaction back. After an error it stays listed, with fewer records (I1): the
+/// Rolls back the whole transaction. After an error it stays listed, with fewer records (I1): the
 /// caller keeps its locks and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     if planted::is_on("txn: log ABORT before the UNDOs") {
@@ -83,8 +86,8 @@ pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> R
     Ok(())
 }
 
-/// Takes at most `records` records back, and ends the transaction when that was all; whether it
-/// was.
+/// Rolls back at most `records` records, and ends the transaction if none remain. Returns whether
+/// it ended.
 pub(crate) fn roll_back_some(
     core: &Core,
     slot: &Arc<Slot>,
@@ -105,7 +108,7 @@ pub(crate) fn roll_back_some(
     Ok(true)
 }
 
-/// Takes the newest undo record back; also how redo repeats an UNDO.
+/// Rolls back the newest undo record. Redo repeats an UNDO through this function, too.
 pub(crate) fn roll_back_last(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
     roll_back_newest(core, slot, Rows::AreFree, writer)
 }
@@ -116,8 +119,12 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     let head = core.transactions.undo.read(state.head, state.txn, state.undo_no, &mut record)?;
     let body = decode_body(record.get(HEAD_BYTES..).unwrap_or_default())?;
     encode_undo_record(&state, &mut writer.buffers);
-    let no_step =
-        || Error::corrupt(format!("undo record at {}", state.head), "it is no step of its transaction");
+    let no_step = || {
+        Error::corrupt(
+            format!("undo record at {}", state.head),
+            "it is about neither a row nor a large value",
+        )
+    };
     let table = body.table().ok_or_else(no_step)?;
     let mut done = match &body {
         UndoBody::Row(row) => roll_back_row(core, slot, (&head, row), rows, writer),
@@ -140,7 +147,7 @@ fn roll_back_newest(core: &Core, slot: &Arc<Slot>, rows: Rows<'_>, writer: &mut 
     done
 }
 
-/// Rolls back large values that no row operation has taken over.
+/// Rolls back large values that no row operation has claimed.
 pub(crate) fn roll_back_large_values(
     core: &Core,
     slot: &Arc<Slot>,
@@ -197,13 +204,14 @@ fn roll_back_row_of(
     let locks = slot.owner().map(|owner| (owner, table.clustered().def().id));
     let is_by_own = |before: &Before<'_>| before.version.is_some_and(|(txn, _)| txn == slot.txn());
     if let (Some((owner, tree)), Some(key), Rows::StayLocked { whole }) = (locks, old, rows) {
-        // A version of its own that comes back is a lock still.
+        // If the rollback restores a version of the transaction's own, that version is still a
+        // lock.
         if !whole.contains(&row.table) && !is_by_own(&row.old) {
             core.locks.keep_changed(owner, tree, key)?;
         }
     }
     let latch = core.purge_latches.of_rows(row.table, old, new);
-    // The findings of an earlier attempt are of no use here.
+    // Tickets of an earlier attempt are of no use here.
     writer.paths.forget_tickets();
     writer.change.plan_backward(table, row, &|version| core.is_settled(version));
     change::prepare(table, &writer.change, &mut writer.paths)?;
@@ -226,7 +234,7 @@ fn roll_back_row_of(
     Ok(())
 }
 
-/// The mini-transaction that takes a row operation back, as it is planned (I1).
+/// Runs the mini-transaction that undoes a row operation, as planned (I1).
 fn apply_backward(
     core: &Core,
     slot: &Slot,
@@ -283,7 +291,7 @@ fn roll_back_pages_of(
     Ok(())
 }
 
-/// Takes a record back that needs no change of pages.
+/// Rolls back a record without changing any page.
 fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) -> Result<()> {
     core.make_room(Need::Back, 0)?;
     let mtr = core.pool.enter();
@@ -292,7 +300,7 @@ fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) ->
     Ok(())
 }
 
-/// Logs that the newest record is rolled back (I1), of a transaction that is logged.
+/// Logs that the newest record is rolled back (I1), if the transaction is logged.
 fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffers) -> Result<()> {
     if slot.is_logged() && !planted::is_on("txn: roll back without logging it") {
         core.journal.append(mtr, &buffers.log)?;
@@ -300,7 +308,7 @@ fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffe
     Ok(())
 }
 
-/// Moves the transaction to the record before.
+/// Moves the transaction to the previous record.
 fn step_back(state: &mut TxnState, head: &UndoHead) {
     state.head = head.prev;
     state.undo_no -= 1;

@@ -1,16 +1,16 @@
-//! Rollbacks that go on in the background: those that have met an error, long ones that nobody
-//! wants to wait for, and those of transactions that a startup has found open.
+//! Rollbacks that the background finishes: rollbacks that met an error, long ones that no client
+//! should wait for, and those of transactions that startup found open.
 //!
 //! Invariants
-//!   I1  A rollback here keeps its transaction's locks, and with them the versions of rows that it
-//!       has still to roll back: nobody changes those. Consistent reads see nothing of it, as
-//!       before. Tables that it has locked for changes stay so, and as a whole only for a load that
-//!       is to take their place.
-//!   I2  One thread at a time works on them. One that fails rests for a while, and the others go
-//!       on.
-//!   I3  Each is in the list of active transactions too, so that every epoch has it: rollbacks that
-//!       are here when the database is closed, or crashes, are finished by the next startup.
-//! Locks     `writer`, over I/O; the list, for a moment.
+//!   I1  A rollback here keeps its transaction's locks, and with them the row versions that it
+//!       still has to roll back: no other transaction changes these rows. Consistent reads do not
+//!       see its changes, as before. Tables that it has locked for changes stay locked. Of its
+//!       exclusive table locks, it keeps only those on tables that a load is about to replace.
+//!   I2  One thread at a time works on the rollbacks. A rollback that fails is retried after a
+//!       delay, and the others go on.
+//!   I3  Each rollback is also in the list of active transactions, so every epoch has it. If the
+//!       database is closed or crashes, the next startup finishes the remaining rollbacks.
+//! Locks     `writer`, over I/O; the list, briefly.
 
 use super::adopt;
 use super::rollback;
@@ -23,16 +23,16 @@ use crate::table::shared::parts::Core;
 use crate::txn::{Listed, Slot};
 use std::sync::Arc;
 
-/// Undo records that one step works on.
+/// Undo records rolled back per step.
 const RECORDS_PER_STEP: usize = 256;
-/// Undo records beyond which nobody waits for the rollback of a statement that was killed, or of a
-/// client that has gone: a hundredth of a second or so.
+/// Maximum number of undo records for which a thread waits for the rollback of a killed statement
+/// or of a disconnected client: about a hundredth of a second.
 const RECORDS_WAITED_FOR: u64 = 1000;
-/// Steps for which a database that is closed waits; the next startup goes on.
+/// Steps that closing a database waits for; the next startup continues.
 const STEPS_AT_CLOSE: usize = 512;
 
 impl Unfinished {
-    /// Takes over a rollback that has met an error, with the locks of its transaction (I1).
+    /// Takes over a rollback that met an error, with the locks of its transaction (I1).
     pub(crate) fn add_rollback(&self, core: &Core, slot: Arc<Slot>, listed: Listed, reason: String) {
         release_whole_tables(core, &slot, &listed);
         let rest = Rest::new(slot, listed, false);
@@ -40,40 +40,40 @@ impl Unfinished {
         self.list.lock().push(Arc::new(rest));
     }
 
-    /// Whether the rollback of a transaction is long, and there is somebody here to do it.
+    /// Returns whether the rollback of a transaction is long, and a background thread can do it.
     pub(crate) fn should_take(&self, core: &Core, slot: &Slot) -> bool {
         core.pace.has_threads() && slot.undo_no() > RECORDS_WAITED_FOR
     }
 
-    /// Takes over a rollback that is to be done, with the locks of its transaction (I1). The caller
-    /// has withdrawn the promise of a prepared one.
+    /// Takes over a rollback that has not begun, with the locks of its transaction (I1). If the
+    /// transaction is prepared, the caller has withdrawn its promise.
     pub(crate) fn add(&self, core: &Core, slot: Arc<Slot>, listed: Listed) {
         reach::mark("rollback left to the background");
         release_whole_tables(core, &slot, &listed);
         self.list.lock().push(Arc::new(Rest::new(slot, listed, false)));
     }
 
-    /// Takes over a transaction that a startup has found open, and locks its tables again (I1).
-    /// Reads its undo records.
+    /// Takes over a transaction that startup found open, and locks its tables again (I1). Reads its
+    /// undo records.
     pub(crate) fn add_found(&self, core: &Core, slot: &Arc<Slot>) -> Result<()> {
         let (listed, _) = adopt::take_over(core, slot)?;
         self.list.lock().push(Arc::new(Rest::new(Arc::clone(slot), listed, true)));
         Ok(())
     }
 
-    /// Works on what is due; whether anything was done. An error of one does not keep the others;
-    /// the first is returned.
+    /// Works on the rollbacks that are due. Returns whether there were any. An error in one does
+    /// not stop the others; the first error is returned.
     pub(crate) fn step(&self, core: &Core) -> Result<bool> {
         let now_ns = core.clock.now_ns();
         self.work_on(core, |rest| rest.is_due(now_ns))
     }
 
-    /// Works on everything until it is finished or has failed once more.
+    /// Works on every rollback until it is finished or has failed once more.
     pub(crate) fn finish(&self, core: &Core) -> Result<()> {
         self.finish_within(core, usize::MAX)
     }
 
-    /// As [`finish`](Self::finish), but leaves what would keep the database from being closed for
+    /// Like [`finish`](Self::finish), but leaves work that would delay closing the database for
     /// long.
     pub(crate) fn finish_at_close(&self, core: &Core) -> Result<()> {
         self.finish_within(core, STEPS_AT_CLOSE)
@@ -112,7 +112,7 @@ fn release_whole_tables(core: &Core, slot: &Slot, listed: &Listed) {
     core.locks.release_whole_tables(listed.owner(), &shadow::targets_of(core, slot.txn()));
 }
 
-/// Goes on with one; whether it is finished.
+/// Continues one rollback. Returns whether it is finished.
 fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     let finished = rollback::roll_back_some(core, &rest.slot, writer, RECORDS_PER_STEP);
     writer.release();
@@ -125,7 +125,7 @@ fn go_on(core: &Core, rest: &Rest, writer: &mut Writer) -> Result<bool> {
     finished
 }
 
-/// The error of a transaction whose rollback has met `error`.
+/// The error for a transaction whose rollback met `error`.
 pub(crate) fn unfinished_error(txn: TxnId, error: Error) -> Error {
     match error {
         Error::Fatal(_) | Error::RollbackUnfinished { .. } => error,

@@ -1,5 +1,4 @@
-//! Rollbacks that are left to the background, and the errors that they have met.
-//! [`super::unfinished`] works on them.
+//! Rollbacks left to the background, and their errors. [`super::unfinished`] works on them.
 
 use crate::base::TxnId;
 use crate::table::rows::writer::Writer;
@@ -7,23 +6,23 @@ use crate::txn::{Listed, Owner, Phase, Slot};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// How long one that has failed rests.
+/// Delay before a failed rollback is retried.
 const REST_NS: u64 = 1_000_000_000;
 
-/// Those that are left to the background; see [`super::unfinished`].
+/// The rollbacks left to the background; see [`super::unfinished`].
 #[derive(Default)]
 pub(crate) struct Unfinished {
     pub(super) list: Mutex<Vec<Arc<Rest>>>,
-    /// Of the thread that works on them (I2).
+    /// Belongs to the thread that works on them (I2).
     pub(super) writer: Mutex<Writer>,
 }
 
-/// The rest of a transaction, and its locks.
+/// An unfinished rollback, and the locks of its transaction.
 pub(super) struct Rest {
     pub(super) slot: Arc<Slot>,
     pub(super) listed: Listed,
     failed: Mutex<Option<Failure>>,
-    /// Whether a startup has found it.
+    /// Whether startup found the transaction.
     pub(super) is_found: bool,
 }
 
@@ -48,12 +47,12 @@ impl Rest {
 }
 
 impl Unfinished {
-    /// How many rollbacks are here.
+    /// The number of unfinished rollbacks.
     pub(crate) fn rollbacks_count(&self) -> usize {
         self.list.lock().len()
     }
 
-    /// The rollback of one of `owners` that has met an error, and that error.
+    /// The rollback of one of `owners` that met an error, and that error.
     pub(crate) fn failed_among(&self, owners: &[Owner]) -> Option<(TxnId, String)> {
         let list = self.list.lock();
         list.iter().filter(|rest| owners.contains(&rest.listed.owner())).find_map(|rest| {

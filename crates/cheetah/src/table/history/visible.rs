@@ -1,42 +1,43 @@
-//! Which version of a row, and which entries of an index, a snapshot sees. Pure reading: it takes
-//! no lock, and changes nothing.
+//! Finds the version of a row, and the entries of an index, that a snapshot sees. Only reads: takes
+//! no lock and changes nothing.
 //!
-//! **Rows.** A clustered record names the operation that made it: a transaction, and the undo
-//! record that tells what its place held before. If the snapshot sees the transaction, the record
-//! is the row, or says that the row is gone. Otherwise what was before is asked the same, and so
-//! on. A place of which nothing is told held nothing.
+//! **Rows.** A clustered record names the operation that wrote it: a transaction, and the undo
+//! record with the key's previous content. If the snapshot sees the transaction, the record is the
+//! visible row, or a delete mark that says the row does not exist. Otherwise the previous version
+//! is checked in the same way, and so on. A key without a previous version had no record.
 //!
-//! **Entries.** An entry names who touched it last, but what it was before would be told by its
-//! row's undo record. When that transaction is *decided*, that is, it is the reader's own or had
-//! ended when the snapshot was opened, the entry is as the snapshot sees it: the rollback of an
-//! aborted one has put back what was there before it got its stamp. Otherwise the row decides:
+//! **Entries.** An entry names the transaction that touched it last, but only its row's undo record
+//! has its previous content. If that transaction is *decided*, that is, it is the reader's own or
+//! had ended when the snapshot was opened, the snapshot sees the entry as it is: the rollback of an
+//! aborted transaction restores an entry before the transaction gets its stamp. Otherwise the row
+//! decides:
 //!
-//!   1. The clustered record is read, and walked to the version that the snapshot sees. No row: no
-//!      entry.
-//!   2. The oldest operation that is not seen and touched this index knows the key that the entry
-//!      of the visible row has, and its payload: the entry counts if that is its key. (Such an
-//!      operation has an old key: one that only brings a row where none was is the oldest of all
-//!      only if no row is visible, and any other one comes after the row went, which touches every
-//!      index.)
-//!   3. If no operation that is not seen touched this index, the entry is now as it was for the
-//!      visible row: it is read again, and its delete mark decides. So it is under a change of the
-//!      reader's own transaction, which hides older ones in the row's chain and left the entry
-//!      alone. If it is not the same entry any more, all starts over.
+//!   1. The clustered record is read, and its chain is followed to the version that the snapshot
+//!      sees. If there is no such row, the entry is not visible.
+//!   2. The oldest unseen operation that touched this index has the key and the payload of the
+//!      visible row's entry: the entry is visible if it has that key. (Such an operation has an old
+//!      key. Only an insert without a delete-marked record has none, and it is the oldest unseen
+//!      operation only if no row is visible. Any other insert follows a delete of the row, which
+//!      touches every index.)
+//!   3. If no unseen operation touched this index, the entry is now as it was for the visible row:
+//!      it is read again, and its delete mark decides. The same holds under a change of the
+//!      reader's own transaction, which hides older changes in the row's chain and left the entry
+//!      alone. If the entry has changed since it was copied, the check starts over.
 //!
-//! Why the order of the two reads is right: an operation touches the row first and then its
-//! entries, and a rollback or a purge goes the other way round. So an operation that was in an
-//! entry before the row was read is in the row's chain, or was rolled back, and then it has gone
-//! from the entry before it went from the row: the entry read afterwards does not show it. Each
-//! start over means that somebody else has got on.
+//! The two reads are made in this order because an operation touches the row first and then its
+//! entries, and a rollback or a purge does the reverse. So an operation found in an entry before
+//! the row was read is either in the row's chain, or was rolled back. A rollback removes its change
+//! from the entry before the row, so the entry read afterwards does not show it. The check starts
+//! over only if another transaction has made progress.
 //!
 //! Invariants
-//!   I1  The snapshot was open before the record was copied, and stays open: transactions that it
-//!       does not see are neither purged nor forgotten (H8), and their undo records are there, also
-//!       those of operations that were rolled back (C6).
-//!   I2  Pointers lead to older records only, so each walk ends; every record must be about this
+//!   I1  The snapshot was open before the record was copied, and stays open. So transactions that
+//!       it does not see are neither purged nor forgotten (H8), and their undo records exist,
+//!       including those of rolled-back operations (C6).
+//!   I2  Pointers lead only to older records, so each walk ends. Every record must be about this
 //!       transaction, table and key.
-//!   I3  A key that moves leaves one row for another: each place has its own chain, as the entry's
-//!       key contains that of the row.
+//!   I3  A row whose key changes is deleted at one key and inserted at another. Each key has its
+//!       own chain, as an entry's key contains the clustered key.
 
 use crate::base::{page_work, planted, reach, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -62,18 +63,18 @@ pub(crate) struct View<'a> {
 pub(crate) enum Found {
     /// The record itself.
     AsIs,
-    /// An older one, which has been put into the buffer.
+    /// An older version, copied into the buffer.
     Older,
-    /// None.
+    /// No version.
     Absent,
 }
 
 /// Whether a snapshot sees an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EntryFound {
-    /// Yes, just as it was copied; its row is still to be looked at.
+    /// Yes, exactly as it was copied; its row has not been looked up.
     AsIs,
-    /// Yes; its payload and its row have been put into the buffers.
+    /// Yes; its payload and its row were copied into the buffers.
     Visible,
     /// No.
     Gone,
@@ -88,25 +89,26 @@ pub(crate) struct EntryVersion {
     pub(crate) payload: Vec<u8>,
 }
 
-/// The verdict of a row about its entry in an index.
+/// The state of an index entry, according to its row.
 #[derive(Debug)]
 enum Told {
     /// No row is visible.
     NoRow,
-    /// The transactions that are not seen have left the index alone.
+    /// No unseen transaction touched the index.
     Untouched,
-    /// Key, without that of the row, and stored payload for the visible row.
+    /// The key, without the clustered key, and the stored payload of the visible row's entry.
     Entry(Vec<u8>, Vec<u8>),
 }
 
 impl View<'_> {
-    /// Finds the visible version of the row of `key`, whose newest is `record`, a copy. May do I/O.
+    /// Finds the visible version of the row of `key`. `record` is a copy of its newest version. May
+    /// do I/O.
     pub(crate) fn row_version(self, key: &[u8], record: RecordRef<'_>, out: &mut Vec<u8>) -> Result<Found> {
         self.walk(key, record, out, |_| ())
     }
 
-    /// Finds out whether an entry is seen: `record`, a copy of the one at `key`, which belongs to
-    /// the row of `clustered_key`. May do I/O.
+    /// Finds out whether an entry is visible. `record` is a copy of the entry at `key`, which
+    /// belongs to the row of `clustered_key`. May do I/O.
     pub(crate) fn entry_version(
         self,
         index_no: usize,
@@ -146,7 +148,7 @@ impl View<'_> {
         }
     }
 
-    /// Puts the visible version of the row of `key` into `row`, and returns what is told of its
+    /// Copies the visible version of the row of `key` into `row`, and returns the state of its
     /// entry in the index.
     fn ask_row(self, index_no: usize, key: &[u8], row: &mut Vec<u8>) -> Result<Told> {
         let mut newest = RecordCopy::default();
@@ -172,8 +174,8 @@ impl View<'_> {
         Ok(told)
     }
 
-    /// Follows the chain of `record`, the newest of `key`, to the version that is seen; `unseen`
-    /// gets the operations that are not, newest first.
+    /// Follows the chain of `record`, the newest version of `key`, to the visible version. Calls
+    /// `unseen` with the unseen operations, newest first.
     fn walk(
         self,
         key: &[u8],
@@ -203,7 +205,7 @@ impl View<'_> {
             unseen(row);
             let goes_on = !planted::is_on("visible: go back one version only");
             match self.unseen(before.version).filter(|_| goes_on) {
-                Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer one")),
+                Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer version")),
                 Some(older) => version = older,
                 None if is_live || planted::is_on("visible: take a deleted version for a row") => {
                     out.clear();
@@ -215,7 +217,7 @@ impl View<'_> {
         }
     }
 
-    /// The content of the place of `key` before an operation, and whether it was live.
+    /// The content of `key` before an operation, and whether it was live.
     fn before<'r>(self, key: &[u8], at: UndoPtr, row: &UndoRow<'r>) -> Result<Option<(bool, Before<'r>)>> {
         if row.table != self.table.id() {
             return Err(not_of(at, "it is about another table"));
@@ -239,8 +241,8 @@ impl View<'_> {
     }
 }
 
-/// Puts the row of `key` into `row`, as `view` sees it or the newest one; whether there is one. May
-/// do I/O.
+/// Copies the row of `key` into `row`: the version that `view` sees, or the newest one. Returns
+/// whether there is one. May do I/O.
 pub(crate) fn read_row(
     core: &Core,
     table: &Table,

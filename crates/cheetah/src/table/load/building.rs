@@ -1,4 +1,4 @@
-//! The new trees of a load, while its rows come.
+//! The new trees of a load, while rows are added.
 
 use super::{refuse, Refused};
 use crate::base::{Error, Result};
@@ -21,24 +21,24 @@ use std::sync::Arc;
 /// Trees that are being built, and the sorters of their entries.
 #[derive(Debug)]
 pub(super) struct Building {
-    /// Nobody can find it, and nothing has its trees but the list of dropped ones.
+    /// Not in the catalog; its trees are only on the list of dropped trees.
     pub(super) table: Arc<Table>,
     pub(super) clustered: Clustered,
-    /// Of the secondary indexes, in order. Keys are stored keys; a value is one byte, whether the
-    /// key is to be unique, and the stored payload.
+    /// The sorters of the secondary indexes, in order. Keys are stored keys; a value is one byte,
+    /// which says whether the key must be unique, followed by the stored payload.
     pub(super) entries: Vec<Sorter>,
-    /// The tree of the rows; large values come to it before them.
+    /// The clustered tree; large values are written to it before their rows.
     pub(super) lent: LentTree,
     rows: u64,
     values: Vec<Value>,
-    /// The stored row that comes.
+    /// Buffer for the next stored row.
     row: Vec<u8>,
 }
 
-/// Where rows go.
+/// The destination of rows.
 #[derive(Debug)]
 pub(super) enum Clustered {
-    /// Keys have ascended so far: to the tree, and those that come late to a sorter.
+    /// Keys have ascended so far: rows go to the tree, and out-of-order rows to a sorter.
     Ascends {
         builder: Builder,
         late: Sorter,
@@ -48,7 +48,7 @@ pub(super) enum Clustered {
 }
 
 impl Building {
-    /// Makes the trees; `shares` has one for each index.
+    /// Creates the trees; `shares` has one share for each index.
     pub(super) fn new(core: &Core, table: &Table, mut shares: Vec<Share>, ascends: bool) -> Result<Self> {
         core.make_room(Need::New, table.indexes().len())?;
         let table = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
@@ -67,24 +67,24 @@ impl Building {
         Ok(Self { table, clustered, entries, lent, rows: 0, values: Vec::new(), row: Vec::new() })
     }
 
-    /// The table that comes of it.
+    /// The new table.
     pub(super) fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table)
     }
 
-    /// Rows that have come.
+    /// The number of rows added.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes that were written to disk for sorting.
+    /// Adds the bytes written to disk for sorting to the counters.
     pub(super) fn note_spilled(&self, core: &Core) {
         let (Clustered::Ascends { late: rows, .. } | Clustered::Sorted(rows)) = &self.clustered;
         let bytes: u64 = self.entries.iter().chain([rows]).map(Sorter::spilled_bytes).sum();
         core.counters.load_spilled_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Takes a row.
+    /// Adds a row.
     pub(super) fn add(&mut self, core: &Core, new: &NewRow<'_>, refused: &mut Option<Refused>) -> Result<()> {
         self.build_row(core, new.row)?;
         let (key, row) = (new.key, self.row.as_slice());
@@ -119,7 +119,7 @@ impl Building {
         Ok(())
     }
 
-    /// Builds the stored row, writing its large values: they belong to the new clustered tree.
+    /// Builds the stored row and writes its large values, which belong to the new clustered tree.
     fn build_row(&mut self, core: &Core, row: &[u8]) -> Result<()> {
         let Self { table, values, row: stored, .. } = self;
         let (row_format, bytes_max) = (table.row_format(), row_bytes_max(table));

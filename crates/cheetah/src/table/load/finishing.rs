@@ -1,4 +1,4 @@
-//! The end of a load: sorted rows and entries become trees.
+//! The end of a load: builds trees from the sorted rows and entries.
 
 use super::building::{Building, Clustered};
 use super::index_trees::{build_indexes, Built};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 const PAGES_PER_INSERT: usize = 4;
 
 impl Building {
-    /// Builds what is left of the trees; returns the number of rows.
+    /// Builds the remaining trees; returns the number of rows.
     pub(super) fn finish(self, core: &Core, refused: &mut Option<Refused>, watch: &Watch<'_>) -> Result<u64> {
         let rows = self.rows();
         self.note_spilled(core);
@@ -47,7 +47,7 @@ impl Building {
     }
 }
 
-/// The tree of the rows.
+/// The clustered tree.
 struct ClusteredTree<'a> {
     core: &'a Core,
     table: &'a Table,
@@ -68,7 +68,7 @@ impl ClusteredTree<'_> {
         builder.finish().map(drop)
     }
 
-    /// Inserts rows that came when it had higher keys already.
+    /// Inserts the rows that arrived when the tree already had higher keys.
     fn insert_late(&mut self, sorter: Sorter) -> Result<()> {
         reach::mark("rows of a load came late");
         let tree = Arc::clone(self.table.clustered());
@@ -87,7 +87,7 @@ impl ClusteredTree<'_> {
     }
 }
 
-/// Trees of secondary indexes that are built from entries in any order.
+/// Builds secondary index trees from entries in any order.
 pub(crate) struct IndexBuilds {
     table: Arc<Table>,
     sorters: Vec<(usize, Sorter)>,
@@ -95,8 +95,8 @@ pub(crate) struct IndexBuilds {
 }
 
 impl IndexBuilds {
-    /// For the first of `indexes` of `table`, as many as there is memory for, at least one. Their
-    /// trees are empty.
+    /// Prepares to build the first of `indexes` of `table`: as many as there is memory for, at
+    /// least one. Their trees are empty.
     pub(crate) fn new(core: &Core, table: &Arc<Table>, indexes: &[usize]) -> Result<Self> {
         let shares = (1..=indexes.len()).rev().find_map(|count| core.sorting.memory().join(count));
         let limit = core.sorting.memory().limit() as u64;
@@ -106,12 +106,12 @@ impl IndexBuilds {
         Ok(Self { table: Arc::clone(table), sorters, entries: 0 })
     }
 
-    /// How many indexes.
+    /// The number of indexes.
     pub(crate) fn len(&self) -> usize {
         self.sorters.len()
     }
 
-    /// Takes the entry of the row of `row_key`.
+    /// Adds the entry of the row of `row_key`.
     pub(crate) fn add(&mut self, index_no: usize, key: &[u8], row_key: &[u8], payload: &[u8]) -> Result<()> {
         let sorter = self.sorters.iter_mut().find(|(no, _)| *no == index_no);
         let (_, sorter) = sorter.ok_or_else(damaged)?;

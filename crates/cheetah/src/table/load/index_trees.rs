@@ -1,10 +1,10 @@
-//! Trees of secondary indexes from their sorted entries, several at once where they are large.
+//! Builds secondary index trees from their sorted entries, several at once if they are large.
 //!
 //! Invariants
-//!   L6  The outcome is the same as that of building one after the other: the error of the first
-//!       index that has one, with its row. So a failed index stops those behind it, and not those
-//!       before.
-//!   L7  Threads that help end before the call does. Only the caller's own asks its `watch`.
+//!   L6  The result is the same as for building one tree after the other: the error of the first
+//!       index that has one, with its row. So a failed index stops the indexes after it, but not
+//!       those before it.
+//!   L7  Helper threads end before the call does. Only the caller's own thread calls its `watch`.
 
 use super::{damaged, refuse, Records, Refused, Watch};
 use crate::base::{statement_threads, Error, Result};
@@ -23,19 +23,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of sorted entries from which on threads help.
+/// With at least this many bytes of sorted entries, helper threads are used.
 const PARALLEL_BYTES_MIN: u64 = 8 << 20;
-/// Between two questions of who waits for those who help.
+/// Interval between checks for an interrupt while waiting for helpers.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// A table with empty trees, whose rows `view` sees, or everybody.
+/// A table with empty trees. Its rows are those that `view` sees, or, without a view, the newest
+/// ones.
 pub(in crate::table) struct Built<'a> {
     pub(in crate::table) table: &'a Arc<Table>,
     pub(in crate::table) view: Option<&'a ReadView>,
 }
 
-/// Builds the trees of indexes, by their numbers, see [`Building`](super::Building). `watch` hears
-/// how many entries are in their place, and 0.
+/// Builds the trees of the indexes with the given numbers; see [`Building`](super::Building).
+/// `watch` is called with the number of inserted entries, and 0.
 pub(in crate::table) fn build_indexes(
     core: &Core,
     built: &Built<'_>,
@@ -62,7 +63,7 @@ pub(in crate::table) fn build_indexes(
             *shared.helpers.lock() += 1;
             let thread = std::thread::Builder::new().name("cheetah-build".into());
             let helper = Helper(&shared);
-            // Without it the others do its part.
+            // If it cannot be started, the other threads do its work.
             let _ = thread.spawn_scoped(scope, move || helper.help());
         }
         shared.work(watch);
@@ -77,25 +78,25 @@ pub(in crate::table) fn build_indexes(
     }
 }
 
-/// State that the threads share.
+/// State shared by the threads.
 struct Shared<'a> {
     core: &'a Core,
     built: &'a Built<'a>,
-    /// Whether a statement may use two threads for each index that is built at a time: one merges.
+    /// Whether the statement may use two threads per index, one of them for merging.
     merges_ahead: bool,
-    /// Indexes that nobody has begun with, in their order.
+    /// Indexes not started yet, in order.
     waiting: Mutex<VecDeque<(usize, Sorter)>>,
     failures: Mutex<BTreeMap<usize, (Error, Option<Refused>)>>,
     first_failed: AtomicUsize,
-    /// The statement is to end.
+    /// Whether the statement is to end.
     is_over: AtomicBool,
-    /// Entries that are in their place.
+    /// Entries inserted so far.
     done: AtomicU64,
     helpers: Mutex<usize>,
     helper_ended: Condvar,
 }
 
-/// Counts as a helper for as long as it is there, also if it panics or was never started.
+/// Counts as a helper while it exists, even if its thread panics or was never started.
 struct Helper<'s, 'a>(&'s Shared<'a>);
 
 impl Helper<'_, '_> {
@@ -112,7 +113,7 @@ impl Drop for Helper<'_, '_> {
 }
 
 impl Shared<'_> {
-    /// Builds one index after the other, as long as there are any.
+    /// Builds one index after the other until none is waiting.
     fn work(&self, watch: &Watch<'_>) {
         loop {
             let Some((index_no, sorter)) = self.waiting.lock().pop_front() else { return };
@@ -131,7 +132,7 @@ impl Shared<'_> {
         refused: &mut Option<Refused>,
         watch: &Watch<'_>,
     ) -> Result<()> {
-        // The progress that this index has told of itself.
+        // The progress of this index that is already counted.
         let told = AtomicU64::new(0);
         let watch = |seen: u64, _| {
             self.done.fetch_add(seen - told.swap(seen, Relaxed), Relaxed);
@@ -176,7 +177,8 @@ fn build_index(
     let is_unique = table.indexes().get(index_no).is_some_and(|index| index.unique);
     let _lent = LentTree::lend(&core.pool, tree.def().id, Arc::clone(table) as _);
     let mut builder = tree.builder();
-    // The entry before: where the caller's part of its key ends, and whether that is to be unique.
+    // For the previous entry, the length of the caller's part of its key, if that part must be
+    // unique.
     let mut last: Option<usize> = None;
     while entries.advance()? {
         let (key, value) = entries.record();
@@ -189,7 +191,7 @@ fn build_index(
             if last_key.get(..last_len) == key.get(..own_len) {
                 let existing = last_key.get(last_len..).unwrap_or_default();
                 let clustered = key.get(own_len..).unwrap_or_default();
-                // The row is in the clustered tree already.
+                // The row is already in the clustered tree.
                 let mut row = Vec::new();
                 if !read_row(core, table, clustered, view, &mut row)? {
                     return Err(damaged());

@@ -1,4 +1,4 @@
-//! The first rows of a load, as they came.
+//! The first rows of a load, in order of arrival.
 
 use crate::base::Result;
 use crate::format::varint;
@@ -6,11 +6,11 @@ use crate::sort::Share;
 use crate::table::definitions::spec::{NewRow, SecondaryEntry};
 use std::ops::Range;
 
-/// Bytes of rows that are kept, less where that is more than a part of the memory to sort in.
+/// Maximum bytes of buffered rows; less if this exceeds the given fraction of the sort memory.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 const KEPT_PART: usize = 4;
 
-/// Rows one behind the other, whether their keys ascend, and their share of memory.
+/// Rows, one after the other; whether their keys ascend; and their share of memory.
 #[derive(Debug)]
 pub(crate) struct Kept {
     share: Share,
@@ -21,19 +21,19 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// None yet; `memory_bytes` is for all loads together.
+    /// An empty buffer. `memory_bytes` is the sort memory of all loads together.
     pub(super) fn new(memory_bytes: usize, share: Share) -> Self {
         let bytes_max = KEPT_BYTES_MAX.min(memory_bytes / KEPT_PART);
         let bytes = Vec::with_capacity(share.bytes());
         Self { share, bytes, bytes_max, last_key: 0..0, ascends: true }
     }
 
-    /// Whether the keys of the rows ascend.
+    /// Returns whether the keys of the rows ascend.
     pub(super) fn ascends(&self) -> bool {
         self.ascends
     }
 
-    /// Keeps a row; `false` when there is no room for it.
+    /// Buffers a row. Returns `false` if there is no room for it.
     pub(super) fn keep(&mut self, row: &NewRow<'_>) -> bool {
         let entry_bytes =
             row.secondary.iter().map(|entry| entry.key.len() + entry.payload.len() + 3 * varint::MAX_BYTES);
@@ -63,7 +63,7 @@ impl Kept {
         }
     }
 
-    /// Hands all rows to `f`, in the order in which they came.
+    /// Passes all rows to `f`, in order of arrival.
     pub(crate) fn each(&self, f: &mut dyn FnMut(&NewRow<'_>) -> Result<()>) -> Result<()> {
         let mut left = self.bytes.as_slice();
         while !left.is_empty() {
@@ -82,7 +82,7 @@ impl Kept {
     }
 }
 
-/// Appends `bytes` behind their length; where they are.
+/// Appends the length of `bytes` and then `bytes`. Returns their range.
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
     varint::put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -90,7 +90,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Range<usize> {
 }
 
 fn take_number(left: &mut &[u8]) -> u64 {
-    let (number, used) = varint::get(left).expect("rows are kept as they were put");
+    let (number, used) = varint::get(left).expect("rows are buffered as they were put");
     *left = left.get(used..).unwrap_or_default();
     number
 }

@@ -1,22 +1,25 @@
-//! Loads: a table that nobody else sees gets its rows sorted, page by page, without undo and log.
+//! Bulk loads: fill a table that no other transaction sees, in key order, page by page, without
+//! undo and log.
 //!
-//! The first rows are only kept. If no more follow, they are inserted like any others, as the steps
-//! below cost some syncs. Otherwise new trees are made for the table. Rows go to the clustered tree
-//! at once as long as their keys ascend, or to a sorter, and entries of each secondary index to a
-//! sorter of its own; at the end the trees are built from those. Then one mini-transaction gives
-//! them to the table, and a checkpoint makes them durable.
+//! The first rows are only buffered. If no more follow, they are inserted normally, because the
+//! steps below cost a few syncs. Otherwise new trees are created for the table. Rows go directly to
+//! the clustered tree while their keys ascend, or to a sorter. The entries of each secondary index
+//! go to a sorter of their own. At the end, the remaining trees are built from the sorters. Then
+//! one mini-transaction assigns the trees to the table, and a checkpoint makes them durable.
 //!
 //! Invariants
-//!   L1  New trees are on the list of dropped trees until they are the table's, which is after
-//!       their last page: a load that ends in any other way leaves nothing behind (M10).
+//!   L1  New trees are on the list of dropped trees until they are assigned to the table, after
+//!       their last page is written. So a load that ends in any other way leaves nothing behind
+//!       (M10).
 //!   L2  The table was untouched: no undo record leads into its new trees.
-//!   L3  The caller hears of success after a checkpoint that has the load, and nothing about the
-//!       table was logged before that but its being dropped, emptied or renamed. If there is no
-//!       such checkpoint, nothing else can be done to the table.
-//!   L4  Memory for rows that are kept and for sorting is counted in shares of
+//!   L3  The load reports success after a checkpoint that includes it. Before that checkpoint, only
+//!       dropping, emptying or renaming the table can be logged. If there is no such checkpoint, no
+//!       other operation on the table is possible.
+//!   L4  Memory for buffered rows and for sorting is counted in shares of
 //!       [`SortMemory`](crate::sort::SortMemory).
-//!   L5  After an error nothing more is taken: rows would be missing.
-//! docs/developers/durability.md, "Loads", has the steps and what a crash after each finds.
+//!   L5  After an error no more rows are accepted, because rows would be missing.
+//! docs/developers/durability.md, "Loads", describes the steps and the state that a crash after
+//! each step leaves.
 
 mod building;
 mod finishing;
@@ -40,25 +43,26 @@ pub(crate) use kept::Kept;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
-/// Records between two questions whether the statement is to end.
+/// Records between two checks for an interrupt.
 const RECORDS_PER_QUESTION: u64 = 512;
 
 /// The outcome for a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
-    /// The load has it.
+    /// The load has accepted it.
     Yes,
-    /// Those that are kept are to be inserted, and then this and all others: nothing is built.
+    /// Nothing is built: the caller inserts the buffered rows, and then this row and all others.
     No,
 }
 
-/// Hears how many records are in their place, of how many; says whether the statement is to end.
+/// Called with the number of finished records and their total; returns whether to stop the
+/// statement.
 pub(crate) type Watch<'w> = dyn Fn(u64, u64) -> bool + 'w;
 
-/// Chooses the table whose trees are built.
+/// Returns the table whose trees are to be built.
 pub(crate) type Begin<'b> = &'b mut dyn FnMut() -> Result<Option<Arc<Table>>>;
 
-/// Sorted records; asks now and then whether the statement is to end.
+/// Sorted records; checks regularly for an interrupt.
 struct Records<'a> {
     core: &'a Core,
     merge: Merge,
@@ -67,13 +71,13 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// `watch` hears how many have been asked for, and 0.
+    /// `watch` is called with the number of records read, and 0.
     fn new(core: &'a Core, merge: Merge, watch: &'a Watch<'a>) -> Self {
         Self { core, merge, watch, seen: 0 }
     }
 
-    /// Goes to the next one, to the first one at first; `false` at the end. `Interrupted` when the
-    /// statement is to end.
+    /// Moves to the next record, or to the first one at the start. Returns `false` at the end.
+    /// Returns `Interrupted` if the statement is to stop.
     fn advance(&mut self) -> Result<bool> {
         self.seen += 1;
         if self.seen % RECORDS_PER_QUESTION == 0 {
@@ -85,7 +89,7 @@ impl<'a> Records<'a> {
         self.merge.advance()
     }
 
-    /// Key and value.
+    /// The key and the value.
     fn record(&self) -> (&[u8], &[u8]) {
         self.merge.record()
     }
@@ -95,7 +99,7 @@ fn damaged() -> Error {
     Error::corrupt("sorted entries of a load", "an entry does not belong to a row")
 }
 
-/// A row that was refused for its key, with its large values in it.
+/// A row refused because of its key, with its large values inline.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Refused {
     pub(crate) key: Vec<u8>,
@@ -106,9 +110,9 @@ pub(crate) struct Refused {
 #[derive(Debug)]
 pub(crate) struct Load {
     table: Arc<Table>,
-    /// Whose trees are built: the table, or a shadow one that will take its place.
+    /// The table whose trees are built: the table itself, or a shadow table that will replace it.
     into: Arc<Table>,
-    /// Whether sorters of others go before its own.
+    /// Whether other sorters take precedence over the load's.
     is_modest: bool,
     stage: Stage,
     refused: Option<Refused>,
@@ -116,18 +120,18 @@ pub(crate) struct Load {
 
 #[derive(Debug)]
 enum Stage {
-    /// Nothing has come.
+    /// No rows yet.
     New,
     Keeps(Kept),
     Builds(Box<Building>),
-    /// Rows are inserted like any others.
+    /// Rows are inserted normally.
     Inserts,
     Ended,
 }
 
 impl Load {
-    /// Of a table that is untouched. A `modest` one leaves half of the sorters to others, which
-    /// cannot do without.
+    /// A load of an untouched table. A modest load leaves half of the sorters to statements that
+    /// cannot do without them.
     pub(crate) fn new(table: &Arc<Table>, is_modest: bool) -> Self {
         let into = Arc::clone(table);
         Self { table: Arc::clone(table), into, is_modest, stage: Stage::New, refused: None }
@@ -140,12 +144,12 @@ impl Load {
         }
     }
 
-    /// The table, as it was before.
+    /// The table as it was before the load.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The row because of which a unique key was refused.
+    /// The row that was refused because of a unique key.
     pub(crate) fn refused(&self) -> Option<&Refused> {
         self.refused.as_ref()
     }
@@ -154,9 +158,9 @@ impl Load {
         self.refused = Some(Refused { key: row.key.to_vec(), row: row.row.to_vec() });
     }
 
-    /// Takes a row. `DuplicateKey` when it is seen already that its key is there. `begin` is asked
-    /// once, when there are many rows, for an untouched table, locked as a whole, whose trees are
-    /// to be built; none if that cannot be.
+    /// Adds a row. Returns `DuplicateKey` if its key is already known to exist. `begin` is called
+    /// once, when there are many rows, and returns an untouched, exclusively locked table whose
+    /// trees are to be built, or `None` if that is not possible.
     pub(crate) fn add(&mut self, core: &Core, row: &NewRow<'_>, begin: Begin<'_>) -> Result<Taken> {
         let taken = self.try_add(core, row, begin);
         if taken.is_err() {
@@ -188,7 +192,8 @@ impl Load {
         }
     }
 
-    /// The rows that are kept, for whom inserts them like any others; so does the load from now on.
+    /// Takes the buffered rows, which the caller inserts normally. The load accepts no rows from
+    /// now on.
     pub(crate) fn take_kept(&mut self) -> Option<Kept> {
         match std::mem::replace(&mut self.stage, Stage::Inserts) {
             Stage::Keeps(kept) => Some(kept),
@@ -196,12 +201,12 @@ impl Load {
         }
     }
 
-    /// Takes nothing more (L5).
+    /// Accepts no more rows (L5).
     pub(crate) fn end(&mut self) {
         self.stage = Stage::Ended;
     }
 
-    /// Makes the trees and lets them have the rows that were kept; `false` when there is no memory
+    /// Creates the trees and adds the buffered rows to them. Returns `false` if there is no memory
     /// for that number of sorters, or no table to build.
     fn begin_building(&mut self, core: &Core, begin: Begin<'_>) -> Result<bool> {
         let Self { table, into, is_modest, stage, refused } = self;
@@ -216,11 +221,11 @@ impl Load {
         Ok(true)
     }
 
-    /// Ends the load. `None` when nothing is built, and rows that are kept are still to be
-    /// inserted; otherwise the table as it is from now on, durable: handles from before are of no
-    /// more use. After an error the table is empty, or can only be dropped, emptied or renamed.
-    /// `watch` hears now and then how many of how many records are in their place, and says whether
-    /// to stop.
+    /// Ends the load. Returns `None` if nothing was built and the buffered rows must still be
+    /// inserted; otherwise the table from now on, which is durable: earlier handles are invalid.
+    /// After an error the table is empty, or can only be dropped, emptied or renamed. `watch` is
+    /// called regularly with the number of finished records and their total, and returns whether to
+    /// stop.
     pub(crate) fn finish(&mut self, core: &Core, watch: &Watch<'_>) -> Result<Option<Arc<Table>>> {
         let building = match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Builds(building) => *building,
@@ -251,8 +256,8 @@ impl Load {
     }
 }
 
-/// Refuses the row of `key` because of a unique key of index `index_no` that the row of `existing`
-/// has, and notes it in `refused` with its large values in it.
+/// Refuses the row of `key`, because the row of `existing` has the same unique key in index
+/// `index_no`. Stores the row in `refused`, with its large values inline.
 pub(in crate::table) fn refuse(
     core: &Core,
     table: &Table,

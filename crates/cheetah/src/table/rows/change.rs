@@ -1,23 +1,22 @@
-//! A row operation in the form in which it is applied to the trees: forward, again at redo,
-//! backward, and at purge.
+//! A row operation as it is applied to the trees: forward, again at redo, backward, and at purge.
 //!
 //! A change is a list of steps ([`super::plan`]), each of which inserts, replaces or removes one
-//! record. Forward the row comes first and its entries follow; backward and at purge it comes last.
-//! So a reader that sees an entry which a transaction has touched finds the row touched too, and
-//! one that finds a row as if never touched finds the entries so (C5).
+//! record. A forward change applies the row first and then its entries; backward and at purge, the
+//! row is last. So a reader that finds an entry touched by a transaction also finds the row
+//! touched, and a reader that finds an untouched row finds untouched entries (C5).
 //!
 //! Invariants
-//!   I1  [`apply`] runs inside one mini-transaction and changes clustered tree, secondary trees and
-//!       row count together.
-//!   I2  Every check that could refuse a part of it is made before the mini-transaction; a refusal
-//!       in the middle is a broken invariant and stops the engine, for half an operation must not
-//!       reach an epoch.
+//!   I1  [`apply`] runs inside one mini-transaction and changes the clustered tree, the secondary
+//!       trees and the row count together.
+//!   I2  Every check that could refuse a step is made before the mini-transaction. A refusal inside
+//!       it is a broken invariant and stops the engine, because half an operation must not reach an
+//!       epoch.
 //!   I3  The buffers are reused: a steady stream of row operations allocates nothing.
-//!   I4  Keys of leaves to merge are pieces of the change that has just been applied: none outlives
-//!       it.
-//!   I5  A forward change removes nothing: old rows and entries are marked as deleted, for the
-//!       readers who still see them, until purge. Only redo removes them at once, when it knows
-//!       that the transaction commits: nobody reads before redo is done.
+//!   I4  The keys of leaves to merge are ranges of the buffers of the change just applied. None
+//!       outlives that change.
+//!   I5  A forward change removes nothing: it marks old rows and entries as deleted, and purge
+//!       removes them once no reader sees them. Only redo removes them at once, if it knows that
+//!       the transaction commits: there are no readers until redo is done.
 
 use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
@@ -32,13 +31,13 @@ use std::sync::Arc;
 
 pub(crate) use crate::format::page::RecordVersion as Version;
 
-/// Pages that a change of a leaf may need.
+/// Pages that a change to one leaf may need.
 pub(in crate::table) const PAGES_PER_LEAF: usize = 4;
 
-/// For records that have a version that is not known yet.
+/// For records whose version is not known yet.
 const WIDEST_VERSION: Version = Some((TxnId(0), UndoPtr(0)));
 
-/// A piece of one of a [`Change`]'s buffers.
+/// A range of one of a [`Change`]'s buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct BufferRange {
     at: usize,
@@ -47,24 +46,24 @@ pub(crate) struct BufferRange {
 
 impl BufferRange {
     fn of(self, bytes: &[u8]) -> &[u8] {
-        bytes.get(self.at..self.at + self.len).expect("a span lies inside its buffer")
+        bytes.get(self.at..self.at + self.len).expect("a range is inside its buffer")
     }
 }
 
-/// The content of a place in a tree before the change; its payload lies in the buffer `before`.
+/// A record found before the change. Its payload is in the buffer `before`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct FoundRecord {
     pub(in crate::table) version: Version,
     pub(in crate::table) payload: BufferRange,
 }
 
-/// The knowledge of a place before the change.
+/// The result of looking up a key before the change.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Found {
     #[default]
     Nothing,
     Record(FoundRecord),
-    /// Nobody has looked: its leaf is cold.
+    /// Not looked up, because its leaf is cold.
     Unseen,
 }
 
@@ -78,57 +77,57 @@ impl Found {
     }
 }
 
-/// The change of one secondary entry. Keys are stored keys: the caller's part, then the clustered
+/// The change to one secondary entry. Keys are stored keys: the caller's part, then the clustered
 /// key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryChange {
     pub(crate) index_no: usize,
-    /// The entry that goes, and how long the caller's part of its key is.
+    /// The key of the old entry, and the length of the caller's part.
     pub(crate) old_key: Option<(BufferRange, usize)>,
-    /// The entry that comes, and how long the caller's part of its key is.
+    /// The key of the new entry, and the length of the caller's part.
     pub(crate) new_key: Option<(BufferRange, usize)>,
-    /// The stored payload of the entry that comes.
+    /// The stored payload of the new entry.
     pub(crate) payload: BufferRange,
-    /// At `old_key`: the live entry, nothing where redo has found none, or unseen where the entry
-    /// is to be removed, whatever is there.
+    /// The record at `old_key`: the live entry, `Nothing` if redo found none, or `Unseen` if the
+    /// entry is removed without a lookup.
     pub(crate) old: Found,
-    /// At `new_key`: nothing, a delete-marked entry, or unseen where the entry is put in place of
-    /// what is there.
+    /// The record at `new_key`: `Nothing`, a delete-marked entry, or `Unseen` if the new entry is
+    /// put there without a lookup.
     pub(crate) new: Found,
 }
 
-/// Which of a tree's two paths a step uses.
+/// The path of a tree that a step uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::table) enum Side {
     Old,
     New,
 }
 
-/// Where the payload of a record comes from.
+/// Source of a record's payload.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Payload {
     New(BufferRange),
     Before(BufferRange),
 }
 
-/// Whose version a record gets.
+/// The version that a record gets.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Stamp {
-    /// That of the operation.
+    /// The version of this operation.
     Own,
-    /// The one it had.
+    /// The version it had before.
     Of(Version),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Work {
-    /// A record where nothing is.
+    /// Insert a record where none exists.
     Insert(Payload),
-    /// A record, whatever is there: it may wait for its leaf.
+    /// Put a record, whether or not one exists. The change may be pending for its leaf.
     Put(Payload),
-    /// A record in place of another one.
+    /// Replace an existing record.
     Replace { payload: Payload, stamp: Stamp, marked: bool },
-    /// Nothing where a record is.
+    /// Remove an existing record.
     Remove,
 }
 
@@ -148,9 +147,9 @@ pub(crate) struct Change {
     before: Vec<u8>,
     pub(crate) old_key: BufferRange,
     pub(crate) new_key: BufferRange,
-    /// The stored row that comes.
+    /// The new row as stored.
     pub(crate) row: BufferRange,
-    /// The same without what tells its row-format version: the log has it so, as redo knows the
+    /// The same without its row-format mark. The log holds the row this way, because redo knows the
     /// row-format version.
     pub(crate) bare_row: BufferRange,
     /// The live row at `old_key`.
@@ -158,10 +157,11 @@ pub(crate) struct Change {
     /// The delete-marked row at `new_key`, unless that is `old_key`.
     pub(crate) marked: Option<FoundRecord>,
     pub(crate) entries: Vec<EntryChange>,
-    /// Unique indexes that have no entry with the new row's key, live or marked, whatever the row.
+    /// Unique indexes known to have no entry, live or marked, with the new row's key, whatever the
+    /// clustered key.
     pub(in crate::table) lacking: Vec<usize>,
     steps: Vec<Step>,
-    /// Rows that come, less those that go.
+    /// Rows added less rows deleted.
     pub(in crate::table) rows: i64,
 }
 
@@ -203,15 +203,15 @@ impl Change {
         self.new_key = self.put(&[new_key]);
     }
 
-    /// Copies `parts`, one behind the other.
+    /// Appends `parts`, one after the other.
     pub(crate) fn put(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.bytes.len();
         parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         BufferRange { at, len: self.bytes.len() - at }
     }
 
-    /// Lets `f` append the row that comes as it is stored, looking at the one that goes, and say
-    /// where in it the row itself is.
+    /// Lets `f` append the new row as stored. `f` gets the old row, and returns the range of what
+    /// it appended that holds the row without its row-format mark.
     pub(crate) fn put_row(
         &mut self,
         f: impl FnOnce(&mut Vec<u8>, &[u8]) -> Result<Range<usize>>,
@@ -223,28 +223,28 @@ impl Change {
         Ok(())
     }
 
-    /// The bytes of a span.
+    /// The bytes of a range.
     pub(crate) fn get(&self, span: BufferRange) -> &[u8] {
         span.of(&self.bytes)
     }
 
-    /// The payload that a place holds before.
+    /// The payload of a record found before the change.
     pub(crate) fn held(&self, held: &FoundRecord) -> &[u8] {
         held.payload.of(&self.before)
     }
 
-    /// The content of a place before, as an undo record has it.
+    /// A record found before the change, in the form of an undo record.
     pub(crate) fn before_of(&self, held: &FoundRecord) -> Before<'_> {
         Before { version: held.version, payload: self.held(held) }
     }
 
-    /// Bytes of keys, rows and payloads.
+    /// Total bytes of keys, rows and payloads.
     pub(crate) fn bytes_len(&self) -> usize {
         self.bytes.len() + self.before.len()
     }
 
-    /// Looks at the place of `key` in `tree` and leaves `path` prepared: whether its record is
-    /// delete-marked, and its content; `None` when nothing is there. Outside mini-transactions; may
+    /// Looks up `key` in `tree` and leaves `path` prepared. Returns whether the record is
+    /// delete-marked, and the record; `None` if there is no record. Outside mini-transactions; may
     /// do I/O.
     pub(crate) fn look(
         &mut self,
@@ -261,9 +261,9 @@ impl Change {
         })
     }
 
-    /// Leaves the place of `key` unseen, if its leaf is cold and the change may be pending; whether
-    /// it does. The key gets `payload`, or loses what it has; `expect` says what is there. Outside
-    /// mini-transactions; may do I/O.
+    /// Leaves `key` unseen, if its leaf is cold and the change may be pending. Returns whether it
+    /// did. The key gets `payload`, or its record is removed if that is `None`; `expect` describes
+    /// the existing record. Outside mini-transactions; may do I/O.
     pub(in crate::table) fn leave_cold(
         &self,
         tree: &Tree,
@@ -279,15 +279,15 @@ impl Change {
         tree.leave_cold(self.get(key), expect, record.as_ref(), path)
     }
 
-    /// Copies `parts`, one behind the other, as what a place holds before.
+    /// Appends `parts`, one after the other, to the buffer `before`.
     pub(crate) fn put_before(&mut self, parts: &[&[u8]]) -> BufferRange {
         let at = self.before.len();
         parts.iter().for_each(|part| self.before.extend_from_slice(part));
         BufferRange { at, len: self.before.len() - at }
     }
 
-    /// As [`look`](Self::look), when the key may lie where `near` leads: that path is tried before
-    /// a search.
+    /// Like [`look`](Self::look), for a key that may be in the leaf that `near` leads to: that path
+    /// is tried before a search.
     pub(crate) fn look_near(
         &mut self,
         tree: &Tree,
@@ -299,7 +299,7 @@ impl Change {
         self.look(tree, key, path)
     }
 
-    /// Adds what becomes of one secondary entry; keys without the clustered key, the payload as
+    /// Adds the change to one secondary entry. The keys lack the clustered key; the payload is as
     /// stored.
     pub(crate) fn add_entry(
         &mut self,
@@ -323,17 +323,17 @@ impl Change {
         BufferRange { at, len: self.bytes.len() - at }
     }
 
-    /// The caller's part of a stored key; empty for none.
+    /// The caller's part of a stored key; empty if there is no key.
     pub(crate) fn caller_key(&self, key: Option<(BufferRange, usize)>) -> &[u8] {
         key.and_then(|(span, len)| self.get(span).get(..len)).unwrap_or_default()
     }
 
-    /// Whether the clustered key stays as it is.
+    /// Returns whether an update keeps the clustered key.
     pub(crate) fn keeps_key(&self) -> bool {
         self.op == RowOp::Update && self.get(self.old_key) == self.get(self.new_key)
     }
 
-    /// Whether an entry's key stays as it is.
+    /// Returns whether an update keeps the entry's key.
     pub(crate) fn entry_keeps_key(&self, entry: &EntryChange) -> bool {
         match (entry.old_key, entry.new_key) {
             (Some((old, _)), Some((new, _))) => self.get(old) == self.get(new),
@@ -341,23 +341,24 @@ impl Change {
         }
     }
 
-    /// Whether a planned step marks something as deleted.
+    /// Returns whether a planned step marks a record as deleted.
     pub(crate) fn leaves_garbage(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.work, Work::Replace { marked: true, .. }))
     }
 
-    /// Whether nothing is planned.
+    /// Returns whether nothing is planned.
     pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Steps planned.
+    /// The number of planned steps.
     pub(crate) fn steps_count(&self) -> usize {
         self.steps.len()
     }
 
-    /// Entries whose locks go when what is planned is taken back, each with the number of its
-    /// index: those that came and whose mark was not `own`'s; with `all`, every one.
+    /// The entries whose locks are released when the planned steps undo an operation, each with its
+    /// index number: new entries that `own` had not delete-marked before, or all entries if `all`
+    /// is set.
     pub(in crate::table) fn freed_entries(
         &self,
         own: TxnId,
@@ -372,7 +373,7 @@ impl Change {
         freed.map(|step| (step.index_no, self.get(step.key)))
     }
 
-    /// Rows that come, less those that go.
+    /// Rows added less rows deleted.
     pub(crate) fn rows(&self) -> i64 {
         self.rows
     }
@@ -381,7 +382,7 @@ impl Change {
         self.steps.push(Step { index_no, side, key, work });
     }
 
-    /// The record of a step's key afterwards, with the widest version that it can get.
+    /// The record that a step leaves at its key, with the widest version that it can get.
     fn record_of(&self, step: &Step) -> Option<RecordRef<'_>> {
         let payload = match step.work {
             Work::Insert(payload) | Work::Put(payload) | Work::Replace { payload, .. } => payload,
@@ -398,7 +399,7 @@ impl Change {
     }
 }
 
-/// By how much an operation changes the number of rows.
+/// The change in the number of rows.
 pub(crate) fn rows_of(op: RowOp) -> i64 {
     match op {
         RowOp::Insert => 1,
@@ -407,22 +408,22 @@ pub(crate) fn rows_of(op: RowOp) -> i64 {
     }
 }
 
-/// Pinned paths and cursors of the table last worked on.
+/// Pinned paths and cursors of the table used last.
 #[derive(Default)]
 pub(crate) struct Paths {
-    /// The table, and how often its definition had been changed.
+    /// The table, and the number of changes to its definition so far.
     table: (TableId, u32),
     trees: Vec<TreePaths>,
-    /// Leaves to look at once the mini-transaction is left: a tree and a key that was removed from
-    /// it.
+    /// Leaves to check for a merge after the mini-transaction: a tree and a key that was removed
+    /// from it.
     small: Vec<(usize, BufferRange)>,
 }
 
 /// The paths into one tree.
 pub(crate) struct TreePaths {
-    /// To the key that goes.
+    /// To the old key.
     pub(crate) old: Path,
-    /// To the key that comes.
+    /// To the new key.
     pub(crate) new: Path,
     /// For uniqueness checks.
     pub(crate) cursor: Cursor,
@@ -453,7 +454,7 @@ impl Paths {
         }
     }
 
-    /// The paths into tree `index_no` of `table`; those of another table are dropped.
+    /// The paths into tree `index_no` of `table`. Drops the paths of another table.
     pub(crate) fn of(&mut self, table: &Table, index_no: usize) -> Result<&mut TreePaths> {
         if self.table != (table.id(), table.def().changes) {
             let paths = |tree: &Arc<Tree>| TreePaths {
@@ -468,7 +469,7 @@ impl Paths {
         self.trees.get_mut(index_no).ok_or(Error::Limit { what: "index number", actual, limit })
     }
 
-    /// Forgets what is known of leaves that are not in memory.
+    /// Drops all tickets for cold leaves.
     pub(crate) fn forget_tickets(&mut self) {
         for tree in &mut self.trees {
             tree.old.forget_ticket();
@@ -476,19 +477,20 @@ impl Paths {
         }
     }
 
-    /// Merges the leaf of `key` with a neighbour, if it is small; whether that was tried. Outside
+    /// Merges the leaf of `key` with a neighbour, if it is small. Returns `true`. Outside
     /// mini-transactions; may do I/O.
     pub(crate) fn merge(&mut self, table: &Table, index_no: usize, key: &[u8]) -> Result<bool> {
         let tree = table.tree(index_no)?;
         tree.merge_if_small(&mut self.of(table, index_no)?.old, key).map(|()| true)
     }
 
-    /// Merges leaves that [`apply`] left small; whether there were any. Outside mini-transactions;
-    /// may do I/O. An error leaves some of them small, and nothing else: the change is done.
+    /// Merges the leaves that [`apply`] left small. Returns whether there were any. Outside
+    /// mini-transactions; may do I/O. After an error some leaves stay small; the change itself is
+    /// done.
     pub(crate) fn merge_small(&mut self, table: &Table, change: &Change) -> Result<bool> {
         let mut small = std::mem::take(&mut self.small);
         let any = !small.is_empty();
-        // I4: none stays, whatever the result.
+        // I4: no key is kept, whatever the result.
         let merged = small.drain(..).rev().try_for_each(|(index_no, key)| {
             let tree = table.tree(index_no)?;
             tree.merge_if_small(&mut self.of(table, index_no)?.old, change.get(key))
@@ -498,7 +500,7 @@ impl Paths {
     }
 }
 
-/// Pins all pages that [`apply`] will need, but those of leaves that it has tickets for. Outside
+/// Pins all pages that [`apply`] will need, except leaves for which it has tickets. Outside
 /// mini-transactions; does I/O.
 pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Result<()> {
     change.steps.iter().try_for_each(|step| {
@@ -507,19 +509,19 @@ pub(crate) fn prepare(table: &Table, change: &Change, paths: &mut Paths) -> Resu
     })
 }
 
-/// Pages that [`apply`] may need beside those that are pinned: for splits of leaves, up to the
-/// root. A change that waits for its leaf needs no page.
+/// Pages that [`apply`] may need in addition to the pinned ones: for splits from the leaf up to the
+/// root. A change that is to be pending for its leaf needs no page.
 pub(crate) fn pages_needed(table: &Table, change: &Change, paths: &mut Paths) -> Result<usize> {
     let mut pages = 0;
     for step in &change.steps {
         let has_leaf = paths.of(table, step.index_no)?.side(step.side).has_leaf();
         pages += if has_leaf { PAGES_PER_LEAF } else { 0 };
     }
-    // Of two steps in a tree, one marks or removes: it hardly ever splits a leaf.
+    // Of two steps in one tree, one only marks or removes a record and hardly ever splits a leaf.
     Ok(pages.min(PAGES_PER_LEAF * (change.entries.len() + 1)))
 }
 
-/// Enters the mini-transaction when no page needs to be read in it: where an error of reading would
+/// Enters the mini-transaction once no page needs to be read inside it, where a read error would
 /// stop the engine (B10). Does I/O.
 pub(crate) fn enter<'p>(
     pool: &'p Pool,
@@ -541,9 +543,9 @@ pub(crate) fn enter<'p>(
     }
 }
 
-/// Reserves the places of all changes that are to be pending for their leaves; `false`, and nothing
-/// is reserved, when one of them may not any more. Inside the mini-transaction, before anything is
-/// changed (B10).
+/// Turns the tickets into reservations, for all changes that are to be pending for their leaves.
+/// Returns `false`, with nothing reserved, if one ticket is no longer valid. Inside the
+/// mini-transaction, before any change (B10).
 fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mut Paths) -> Result<bool> {
     let mut are_reserved = Ok(true);
     for step in &change.steps {
@@ -563,7 +565,7 @@ fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mu
     are_reserved
 }
 
-/// Gives back all places that are reserved and not used.
+/// Releases all unused reservations.
 fn release(table: &Table, paths: &mut Paths) {
     for (tree, of_tree) in table.trees().iter().zip(&mut paths.trees) {
         tree.release_reserved(&mut of_tree.old);
@@ -571,8 +573,9 @@ fn release(table: &Table, paths: &mut Paths) {
     }
 }
 
-/// Applies the change as the operation `own`: its transaction and undo record; none if everybody
-/// sees it. An error means that the trees disagree with it: the caller stops the engine (I2).
+/// Applies the change as the operation `own`: its transaction and undo record, or `None` if every
+/// snapshot sees the change. After an error the trees do not match the change, and the caller stops
+/// the engine (I2).
 pub(crate) fn apply(
     mtr: &MiniTransaction<'_>,
     table: &Table,
@@ -582,7 +585,7 @@ pub(crate) fn apply(
 ) -> Result<()> {
     let mut steps = change.steps.iter();
     let applied = steps.try_for_each(|step| apply_step(mtr, table, change, step, paths, own));
-    // The engine stops, but nobody waits for the places of the other steps.
+    // The engine stops, but the other steps must not keep their reservations.
     applied.inspect_err(|_| release(table, paths))?;
     if change.rows != 0 {
         table.count_rows(change.rows);
@@ -608,11 +611,11 @@ fn apply_step(
             tree.put(mtr, path, key, record)
         }
         Work::Insert(payload) => {
-            // Nothing was there before: no undo record tells what.
+            // There was no record before, so there is no undo record to refer to.
             let version = own.map(|(txn, _)| (txn, UndoPtr(0)));
             let record = RecordRef { flags: RecordFlags::NONE, version, payload: change.payload(payload) };
             let changed = tree.insert(mtr, path, key, record)?;
-            expect(table, changed == Changed::Done, "a new record is there already")
+            expect(table, changed == Changed::Done, "a new record already exists")
         }
         Work::Replace { payload, stamp, marked } => {
             let version = match stamp {
@@ -623,15 +626,16 @@ fn apply_step(
             let record = RecordRef { flags, version, payload: change.payload(payload) };
             match tree.replace(mtr, path, key, record)? {
                 Changed::Absent if step.index_no > 0 => {
-                    // Nobody looked for an entry that everybody should see.
+                    // The entry was changed without a lookup, as one that every snapshot sees, and
+                    // is missing.
                     tree.leaves().note_missing(tree.def().id);
                     if marked && matches!(stamp, Stamp::Own) {
                         return Ok(());
                     }
                     let inserted = tree.insert(mtr, path, key, record)?;
-                    expect(table, inserted == Changed::Done, "an entry that was missing is there")
+                    expect(table, inserted == Changed::Done, "an entry found missing exists")
                 }
-                changed => expect(table, changed == Changed::Done, "the record to change is gone"),
+                changed => expect(table, changed == Changed::Done, "the record to change is missing"),
             }
         }
         Work::Remove => match tree.remove(mtr, path, key)? {
@@ -639,7 +643,7 @@ fn apply_step(
                 tree.leaves().note_missing(tree.def().id);
                 Ok(())
             }
-            Removed::Absent => expect(table, false, "the record to remove is gone"),
+            Removed::Absent => expect(table, false, "the record to remove is missing"),
             Removed::Gone { small } => {
                 if small {
                     paths.small.push((step.index_no, step.key));

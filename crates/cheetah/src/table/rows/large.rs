@@ -1,20 +1,21 @@
-//! Large values: bytes in pages of their own, which a row refers to by a locator.
+//! Large values: values in pages of their own, which a row refers to by a locator.
 //!
 //! A value is written in steps of a few pages. Each step is one mini-transaction: it allocates and
-//! fills pages, pushes an undo record that names them, and logs the bytes. The last step also
+//! fills pages, appends an undo record that names them, and logs the bytes. The last step also
 //! writes the index pages, a tree of page numbers over the value's pages, and completes the
-//! locator. Then one row operation takes over the finished values of its transaction, in order.
+//! locator. The next row operation of the transaction then claims the finished values, in order.
 //!
 //! Invariants
 //!   I1  The log has no page numbers: redo takes the same steps and may use other pages (C4).
 //!   I2  Until its row operation is done, a value belongs to the undo records of its steps;
-//!       afterwards to the row, and taking the row operation back leaves the value to those undo
-//!       records again. So a crash or a rollback at any moment frees each page exactly once.
-//!   I3  The values that an update or delete leaves behind belong to its undo record's `freed` list
-//!       from the commit on (H6). A value is on that list or kept by the new row, never both. Redo
-//!       frees them at once where it takes an operation apart: then there is no undo record.
-//!   I4  A locator has the length of the value and the root of its pages; how many levels of index
-//!       pages lie between follows from the length.
+//!       afterwards, it belongs to the row. Undoing the row operation returns the value to those
+//!       undo records. So a crash or a rollback at any moment frees each page exactly once.
+//!   I3  The values that an update or delete drops belong to its undo record's `freed` list from
+//!       the commit on (H6). A value is either on that list or kept by the new row, never both.
+//!       When redo applies an operation as separate record changes, there is no undo record, and
+//!       redo frees the values at once.
+//!   I4  A locator has the length of the value and the ID of its root page. The number of levels of
+//!       index pages follows from the length.
 
 use super::request::Target;
 use super::writer::{Buffers, Unclaimed};
@@ -29,11 +30,11 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::txn::{start_record, Slot};
 
-/// Full pages written by one step: bounds how long a mini-transaction takes and how long a log
-/// record gets.
+/// Full pages written by one step: bounds the time of a mini-transaction and the length of a log
+/// record.
 const PAGES_PER_STEP: usize = 4;
 
-/// Base pages that one step may allocate, those of the index and of the undo log included.
+/// Base pages that one step may allocate, including index pages and undo pages.
 pub(crate) const PAGES_NEEDED_PER_STEP: usize = 4 * PAGES_PER_STEP + 4;
 
 /// Pages freed in one mini-transaction: bounds how long an epoch switch waits.
@@ -42,7 +43,7 @@ pub(crate) const FREED_PER_STEP: usize = 64;
 /// Bytes of a page number in an index page.
 const PAGE_NUMBER_BYTES: usize = 5;
 
-/// Levels of index pages above which a locator is not believed: three levels reach 10^16 bytes.
+/// A locator that needs more levels of index pages is damaged: three levels reach 10^16 bytes.
 const LEVELS_MAX: usize = 4;
 
 /// One step of writing a value.
@@ -54,7 +55,7 @@ pub(crate) struct LargePiece<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Writes a whole value, as the next unclaimed one of the transaction. Outside mini-transactions.
+/// Writes a value, as the next unclaimed value of the transaction. Outside mini-transactions.
 pub(crate) fn write_value(
     on: Target<'_>,
     unclaimed: &mut Unclaimed,
@@ -73,9 +74,9 @@ pub(crate) fn write_value(
     Ok(())
 }
 
-/// Bytes of a value in one step: at most what a quarter of the shortest log file holds. A record
-/// longer than a file would need a longer file, which is not kept ready: on a full disk the log
-/// would meet that in the middle of a mini-transaction.
+/// Bytes of a value per step: at most a quarter of the shortest log file. A record longer than a
+/// log file would need a longer file, which is not preallocated: on a full disk, the log would fail
+/// in the middle of a mini-transaction.
 fn step_bytes(core: &Core) -> usize {
     let page_bytes = page_capacity(&core.pool, PageClass::Large);
     let file_bytes = core.config.log_file_bytes.min(core.config.log_file_bytes_min);
@@ -83,8 +84,8 @@ fn step_bytes(core: &Core) -> usize {
     log_pages.clamp(1, PAGES_PER_STEP) * page_bytes
 }
 
-/// Writes a whole value of a table that is being loaded, without undo and log: it belongs to
-/// `owner`, a tree that is freed as a whole if the load fails. Returns its locator. Outside
+/// Writes a value of a table that is being loaded, without undo and log. The value belongs to
+/// `owner`, a tree that is freed as a whole if the load fails. Returns the locator. Outside
 /// mini-transactions.
 pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result<[u8; LOCATOR_BYTES]> {
     let step_bytes = PAGES_PER_STEP * page_capacity(&core.pool, PageClass::Large);
@@ -98,15 +99,15 @@ pub(crate) fn write_unlogged(core: &Core, owner: TreeId, value: &[u8]) -> Result
     let root = write_index(core, &core.pool.enter(), owner, &pages, &mut Vec::new());
     Counters::add(&core.counters.large_values_written);
     core.pool.trial(owner).finish_late()?;
-    // The first ones, for which nobody knows yet, wait for the checkpoint.
+    // Pages written before the compression trial ends wait for the checkpoint.
     if core.pool.trial(owner).may_write_early() {
         core.pool.note_finished(pages.iter().copied());
     }
     Ok(Locator { value_bytes: value.len() as u64, first_page: root }.encode())
 }
 
-/// Takes one step, for which [`PAGES_NEEDED_PER_STEP`] have been made room; also how redo repeats
-/// it.
+/// Takes one step. The caller has made room for [`PAGES_NEEDED_PER_STEP`]. Redo repeats the step
+/// through this function, too.
 pub(crate) fn write_step(
     core: &Core,
     slot: &Slot,
@@ -141,15 +142,15 @@ pub(crate) fn write_step(
     if slot.is_logged() && !planted::is_on("large: keep the pieces out of the log") {
         core.journal.append(&mtr, &buffers.log)?;
     }
-    // The background compresses and writes them beside whoever waits for the log. Those of a table
-    // that is too small for a dictionary wait for the checkpoint.
+    // The background threads compress and write the pages while transactions wait for the log. The
+    // pages of a table that is too small for a dictionary wait for the checkpoint.
     if core.pool.trial(owner).may_write_early() {
         core.pool.note_value(blob.pages.iter().copied());
     }
     Ok(())
 }
 
-/// Writes the pages of a piece that lies at `position` in its value.
+/// Writes the pages of a piece that begins at byte `position` of its value.
 fn write_pages(
     core: &Core,
     mtr: &MiniTransaction<'_>,
@@ -242,7 +243,7 @@ pub(crate) fn read_value(pool: &Pool, owner: TreeId, locator: &[u8], value: &mut
     Ok(())
 }
 
-/// The pages of a value: those with its bytes, and those with page numbers. Reads the latter only.
+/// The pages of a value: data pages and index pages. Reads only the index pages.
 pub(crate) fn pages_of(
     pool: &Pool,
     owner: TreeId,
@@ -260,8 +261,9 @@ pub(crate) fn pages_of(
     })
 }
 
-/// Frees the pages of a value that nobody sees. Outside mini-transactions. It takes several, so an
-/// epoch in which only some of the pages are free must never be committed: redo makes none.
+/// Frees the pages of a value that no snapshot sees. Outside mini-transactions. Takes several
+/// mini-transactions, and is not redone: an epoch in which only some of the pages are free must
+/// never be committed.
 pub(crate) fn free_value(core: &Core, owner: TreeId, locator: &[u8]) -> Result<()> {
     let (mut data, mut index) = (Vec::new(), Vec::new());
     pages_of(&core.pool, owner, locator, &mut data, &mut index)?;
@@ -326,7 +328,7 @@ fn damaged(page: PageId, detail: &str) -> Error {
 }
 
 /// Refuses to free pages that the table does not own: freeing a page twice must not take it from
-/// its next owner (C4).
+/// its new owner (C4).
 pub(crate) fn check_owner<'p>(
     core: &Core,
     owner: TreeId,
@@ -336,7 +338,7 @@ pub(crate) fn check_owner<'p>(
     match pages.into_iter().find(stranger) {
         None => Ok(()),
         Some(page) => {
-            let detail = "a large value to free names it, but it is not the table's";
+            let detail = "a large value to be freed names it, but the table does not own it";
             Err(Error::corrupt(format!("page {page}"), detail))
         }
     }

@@ -1,21 +1,21 @@
-//! A transaction's locks as row operations and scans ask for them, and its waits.
+//! A transaction's locks, as row operations and scans request them, and its waits.
 //!
 //! Invariants
-//!   I1  A thread that waits for a lock holds no latch, no use of a table and no purge latch; only
-//!       locks, and pins at most: [`Locker::lock_row`] gives up those of its own path, and a row
-//!       operation keeps those of its other paths ([`super::operation`]).
-//!   I2  A record is judged under the latch of its leaf, together with the request for its lock. So
-//!       a writer that has given its lock up for the version it has written is found by that
-//!       version; and a version whose transaction has ended is committed, as what is rolled back
-//!       has gone from the record before.
-//!   I3  A writer counts as ended once its stamp is published, not when it has its outcome: so a
-//!       snapshot that is opened with the lock held sees what was committed there (M13). In
-//!       between, the record is looked at again.
-//!   I4  A row that a scan has just locked exclusively needs no second request by whoever changes
-//!       it next. Its key is remembered until a lock of a row is given back, something is rolled
-//!       back, or the transaction ends: until then nothing takes the lock away.
+//!   I1  A thread that waits for a lock holds no latch, no table use and no purge latch. It holds
+//!       only locks and possibly pins: [`Locker::lock_row`] releases the pins of its own path, and
+//!       a row operation keeps the pins of its other paths ([`super::operation`]).
+//!   I2  A record's version is checked under the latch of its leaf, together with the request for
+//!       its lock. So a writer that released its lock because it wrote a version is found by that
+//!       version. A version whose transaction has ended is committed, because rollback removes
+//!       versions from their records before the transaction ends.
+//!   I3  A writer counts as ended once its stamp is published, not when its outcome is decided. So
+//!       a snapshot opened while holding the lock sees what that writer committed (M13). Between
+//!       the two moments, the caller checks the record again.
+//!   I4  A row that a scan has just locked exclusively needs no second request when the transaction
+//!       changes it next. The key is remembered until a row lock is released, a rollback happens,
+//!       or the transaction ends: until then the lock cannot be lost.
 //!   I5  Locks are on rows, that is on clustered keys: the writer of a row or of one of its entries
-//!       has the row alone. Scans lock ranges of the index that they read, besides the rows.
+//!       locks the row. Scans also lock ranges of the index they read.
 
 use super::change::Version;
 use crate::base::stages::Stage;
@@ -32,68 +32,68 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// How long a lock is waited for unless somebody says otherwise.
+/// Default timeout of a lock wait.
 const LOCK_WAIT_NS: u64 = 50_000_000_000;
-/// How often a waiter looks whether it has been interrupted.
+/// Interval at which a waiter checks whether it was interrupted.
 const WAIT_SLICE_NS: u64 = 50_000_000;
 
 /// Whether the caller wants its statement to end.
 pub(crate) type Interrupted = Arc<dyn Fn() -> bool + Send + Sync>;
-/// Is told the sessions of those for whom the caller waits.
+/// Called with the sessions that the caller waits for.
 pub(crate) type Report = Arc<dyn Fn(SessionId) + Send + Sync>;
 
-/// Whose the newest version of a record is.
+/// The writer of a record's newest version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VersionWriter {
-    /// A transaction that has ended for everybody (I3).
+    /// A transaction that has ended and whose stamp is published (I3).
     Ended,
-    /// The one that asks.
+    /// The requesting transaction.
     Own,
-    /// Another one, which has the record by that, or is just giving it up.
+    /// Another transaction, which owns the record through this version or is just ending.
     Other(TxnId),
 }
 
-/// The outcome of a request that was made under a latch.
+/// The outcome of a request made under a latch.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    /// The lock is there.
+    /// The lock is held.
     Held,
-    /// The writer that was in the way has just ended: look again.
+    /// The writer that was in the way has just ended: check again.
     Again,
-    /// Wait for it, and look again.
+    /// Wait for the lock, then check again.
     Wait(PendingLock),
-    /// Somebody is in the way, and the caller does not wait.
+    /// Another transaction is in the way, and the caller does not wait.
     Refused,
 }
 
-/// Whether to wait for those who are in the way.
+/// Whether to wait for conflicting transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// As long as the transaction's time-out says.
+    /// Wait up to the transaction's timeout.
     Waits,
-    /// Not at all.
+    /// Do not wait.
     None,
 }
 
-/// A row that was asked for.
+/// The outcome of locking a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Locked {
-    /// It is there, and locked: by one request in this mode, which can be given back, or by its own
-    /// transaction's version.
+    /// The row exists and is locked: by one request in this mode, which can be released, or, if
+    /// `None`, by a version of its own transaction.
     Live(Option<LockMode>),
-    /// The record is gone; its key is locked in the same way.
+    /// The row does not exist; its key is locked in the same way.
     Gone(Option<LockMode>),
-    /// Somebody has it, and the caller does not wait.
+    /// Another transaction has locked it, and the caller does not wait.
     Refused,
 }
 
-/// The outcome of a look at a row.
+/// The outcome of looking up a row.
 struct Look {
     asked: Asked,
     writer: VersionWriter,
-    /// In which its lock was asked for.
+    /// The mode in which the lock was requested.
     mode: LockMode,
-    /// Whether the row is there; told only if the lock is.
+    /// Whether the row exists; valid only if the lock is held.
     is_live: bool,
 }
 
@@ -112,36 +112,36 @@ pub(crate) struct Locker {
     pub(crate) core: Arc<Core>,
     pub(crate) owner: Owner,
     view: Arc<ReadView>,
-    /// The owner's entry in the read views.
+    /// The owner's entry in the registry of read views.
     entry: Arc<Entry>,
     interrupted: Interrupted,
     report: Option<Report>,
     lock_wait_ns: AtomicU64,
     /// Snapshot isolation: see [`check_unchanged`](Self::check_unchanged).
     refuses_changed: AtomicBool,
-    /// The undo records of the transaction: the work that a deadlock's victim would lose.
+    /// The number of the transaction's undo records: the work that a deadlock victim would lose.
     undo_records_count: AtomicU64,
-    /// The row that a scan has locked exclusively last, if that still counts (I4).
+    /// The row that a scan locked exclusively last, while it is remembered (I4).
     scanned: Mutex<Scanned>,
 }
 
-/// A row, by the tree of its table's clustered index and its key; none where that is `None`.
+/// A row: the clustered tree of its table, and its key. There is no row if `tree` is `None`.
 #[derive(Default)]
 struct Scanned {
     tree: Option<TreeId>,
     key: Vec<u8>,
     by: ScannedBy,
-    /// The record that the scan has found in the image of its cold leaf.
+    /// The record that the scan found in the image of its cold leaf.
     peeked: Option<Peeked>,
 }
 
-/// The kind of lock by which a scan has a row.
+/// The kind of lock that a scan holds on a row.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum ScannedBy {
-    /// A lock of that record.
+    /// A lock of the record.
     #[default]
     Record,
-    /// A range, in which it lies.
+    /// A lock of a range that contains the record.
     Range,
 }
 
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Locker {
 }
 
 impl Locker {
-    /// The locks of the owner whom views know by `entry`, and whose changes are those of `view`.
+    /// The locks of the owner of `entry`, whose own changes are those of `view`.
     pub(crate) fn new(core: &Arc<Core>, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
         Self {
             core: Arc::clone(core),
@@ -168,7 +168,7 @@ impl Locker {
         }
     }
 
-    /// Those of another owner, which waits as this one does.
+    /// The locks of another owner, with the same settings for waits.
     pub(crate) fn successor(&self, view: &Arc<ReadView>, entry: Arc<Entry>) -> Self {
         let (interrupted, report) = (Arc::clone(&self.interrupted), self.report.clone());
         let lock_wait_ns = AtomicU64::new(self.lock_wait_ns.load(Relaxed));
@@ -177,32 +177,33 @@ impl Locker {
         Self { interrupted, report, lock_wait_ns, refuses_changed, ..Self::new(&self.core, view, entry) }
     }
 
-    /// The same, which asks `interrupted` while it waits.
+    /// The same, which calls `interrupted` while it waits.
     pub(crate) fn interrupted_by(&self, interrupted: Interrupted) -> Self {
         Self { interrupted, ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
-    /// The same, which tells `report` for whom it waits.
+    /// The same, which reports to `report` the sessions it waits for.
     pub(crate) fn reported_to(&self, report: Report) -> Self {
         Self { report: Some(report), ..self.successor(&self.view, Arc::clone(&self.entry)) }
     }
 
-    /// How long a lock is waited for from now on.
+    /// Sets the timeout of lock waits.
     pub(crate) fn set_wait_ns(&self, timeout_ns: u64) {
         self.lock_wait_ns.store(timeout_ns, Relaxed);
     }
 
-    /// How long that is.
+    /// The timeout of lock waits.
     pub(crate) fn wait_ns(&self) -> u64 {
         self.lock_wait_ns.load(Relaxed)
     }
 
-    /// Notes how many undo records the transaction has.
+    /// Notes the number of the transaction's undo records.
     pub(crate) fn note_undo_records(&self, count: u64) {
         self.undo_records_count.store(count, Relaxed);
     }
 
-    /// Notes that a scan has locked a row exclusively, which nobody has changed unseen (I4).
+    /// Notes that a scan has locked a row exclusively, and that the row has not changed since the
+    /// scan read it (I4).
     pub(crate) fn note_scanned(&self, tree: TreeId, key: &[u8], by: ScannedBy, peeked: Option<Peeked>) {
         let mut scanned = self.scanned.lock();
         (scanned.tree, scanned.by, scanned.peeked) = (Some(tree), by, peeked);
@@ -210,8 +211,8 @@ impl Locker {
         scanned.key.extend_from_slice(key);
     }
 
-    /// How a scan has locked the row last, if no other one since then, and it still has it. The
-    /// record that the scan has found in the image of the row's leaf goes to `path`.
+    /// Returns how the last scan locked the row, if it is the row locked last and its lock is still
+    /// held. Moves the record that the scan found in the image of the row's leaf to `path`.
     pub(crate) fn scanned_by(&self, tree: TreeId, key: &[u8], path: &mut Path) -> Option<ScannedBy> {
         let mut scanned = self.scanned.lock();
         if scanned.tree != Some(tree) || scanned.key != key {
@@ -223,7 +224,7 @@ impl Locker {
         Some(scanned.by)
     }
 
-    /// Locks of rows may go: no row counts as scanned any more (I4).
+    /// Forgets the scanned row, because row locks may be released (I4).
     pub(crate) fn forget_scanned(&self) {
         if !planted::is_on("locks: keep a scanned row that was given back") {
             let mut scanned = self.scanned.lock();
@@ -231,13 +232,13 @@ impl Locker {
         }
     }
 
-    /// Whether the caller wants its statement to end.
+    /// Returns whether the caller wants its statement to end.
     pub(crate) fn is_interrupted(&self) -> bool {
         (self.interrupted)()
     }
 
-    /// `Interrupted` when the caller wants its statement to end: to be asked before something is
-    /// tried again, and now and then by whatever may take long.
+    /// Returns `Interrupted` if the caller wants its statement to end. To be called before each
+    /// retry, and regularly in long operations.
     pub(crate) fn check_interrupted(&self) -> Result<()> {
         match self.is_interrupted() {
             true => Err(Error::Interrupted),
@@ -245,7 +246,7 @@ impl Locker {
         }
     }
 
-    /// Whose a version is; of a record that is under its latch (I2).
+    /// The writer of a record's version; under the latch of the record's leaf (I2).
     pub(crate) fn writer_of(&self, version: Version) -> VersionWriter {
         let Some((txn, _)) = version else { return VersionWriter::Ended };
         if self.view.own_if(txn).is_some() {
@@ -257,15 +258,15 @@ impl Locker {
         }
     }
 
-    /// Whether rows that have changed since the transaction's snapshot are refused from now on. To
-    /// be called while that is not open.
+    /// Sets whether rows changed since the transaction's snapshot are refused. To be called while
+    /// the snapshot is not open.
     pub(crate) fn refuse_changed(&self, refuses: bool) {
         self.refuses_changed.store(refuses, Relaxed);
         tell_watching(&self.view, refuses);
     }
 
-    /// Has no row refused until [`resume_refusals`](Self::resume_refusals): for records that follow
-    /// rows which are asked themselves. Returns what that is to be given.
+    /// Refuses no row until [`resume_refusals`](Self::resume_refusals): for records that depend on
+    /// rows which are checked themselves. Returns the argument for `resume_refusals`.
     pub(crate) fn suspend_refusals(&self) -> bool {
         self.refuses_changed.swap(false, Relaxed)
     }
@@ -275,8 +276,8 @@ impl Locker {
         self.refuses_changed.store(refuses, Relaxed);
     }
 
-    /// `RecordChanged` for the version of a row that has been locked, and that the transaction's
-    /// snapshot does not see, where such rows are refused.
+    /// Returns `RecordChanged` if the transaction's snapshot does not see the version of a locked
+    /// row, and such rows are refused.
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
         match self.view.stamp() {
@@ -290,7 +291,7 @@ impl Locker {
         patience == Patience::Waits && self.lock_wait_ns.load(Relaxed) > 0
     }
 
-    /// Asks for a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
+    /// Requests a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
     pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
         let wait = if self.is_patient(patience) {
             Wait::Queue { undo_records_count: self.undo_records_count.load(Relaxed) }
@@ -315,11 +316,12 @@ impl Locker {
         })
     }
 
-    /// Asks for `lock`, which is on the record of `key`, whose version is that of another open
-    /// transaction, or of one whose commit is just being published (M13): that one's lock is
-    /// entered first, if there is going to be a wait for it. The new owner looks again, as the
-    /// holder may have ended, or let go of a row of which it has still an older change to roll
-    /// back; a record is given back before that, as it counts again.
+    /// Requests `lock` on the record of `key`, whose version belongs to another open transaction,
+    /// or to one whose commit is just being published (M13). If the caller is going to wait, the
+    /// lock of `holder` is entered in the lock table first. A caller that gets the lock checks the
+    /// record again, because the holder may have ended, or may have released the row although it
+    /// still has to roll back an older change of it. A record lock is released before that check,
+    /// which requests the lock again.
     pub(crate) fn ask_behind(
         &self,
         holder: TxnId,
@@ -344,9 +346,9 @@ impl Locker {
         Ok(asked)
     }
 
-    /// As [`ask_behind`](Self::ask_behind) for a row, which is to be looked at again whatever the
-    /// lock is. A lock that the caller has of it already is given up before: a rollback has let go
-    /// of the row, and comes to an older change of it.
+    /// Like [`ask_behind`](Self::ask_behind) for a row, which is always checked again. First
+    /// releases the lock that the caller already has on the row: a rollback released the row and
+    /// has come to an older change of it.
     pub(crate) fn ask_behind_for_row(
         &self,
         holder: TxnId,
@@ -362,7 +364,7 @@ impl Locker {
         })
     }
 
-    /// Asks for the lock of a row whose version is by `writer`; under its latch (I2).
+    /// Requests the lock of a row whose version is by `writer`; under the latch of its leaf (I2).
     fn ask_for_row(
         &self,
         (tree, key): (TreeId, &[u8]),
@@ -378,8 +380,8 @@ impl Locker {
         }
     }
 
-    /// Lets the writer end that was in the way, before the caller looks again. Errors:
-    /// `Interrupted`, and those of an engine that has stopped.
+    /// Yields so that the writer in the way can end before the caller checks again. Errors:
+    /// `Interrupted`, and the error of a stopped engine.
     pub(crate) fn give_way(&self) -> Result<()> {
         std::thread::yield_now();
         self.core.health.check()?;
@@ -387,8 +389,8 @@ impl Locker {
     }
 
     /// Waits for the answer to a request for a row or a range. Errors: `LockTimeout`, `Deadlock`,
-    /// `Interrupted`, and `RollbackUnfinished` instead of the first when it was a rollback that
-    /// meets errors that was waited for.
+    /// `Interrupted`, and `RollbackUnfinished` instead of `LockTimeout` if a blocker is a rollback
+    /// that meets errors.
     pub(crate) fn wait(&self, pending: &PendingLock) -> Result<()> {
         self.wait_in(Stage::RowLock, pending)
     }
@@ -424,10 +426,11 @@ impl Locker {
         }
     }
 
-    /// Tells the caller for whom it waits. Others may come between, so it is told again and again.
+    /// Reports the sessions that the caller waits for. Repeated, because the blockers may change.
     ///
-    /// A blocker may end meanwhile, and its session be at another transaction, which nobody waits
-    /// for. So it is told only if it has been at one transaction since before it was seen to block.
+    /// A blocker may end meanwhile, and its session may start another transaction that does not
+    /// block the caller. So a session is reported only if it has stayed in one transaction since
+    /// before it was seen to block.
     fn report_blockers(&self) {
         let Some(report) = &self.report else { return };
         let (locks, roster) = (&self.core.locks, &self.core.transactions.roster);
@@ -449,7 +452,7 @@ impl Locker {
         }
     }
 
-    /// The error of whoever has waited long enough for one of `blockers`.
+    /// The error of a transaction that timed out waiting for one of `blockers`.
     pub(crate) fn timeout(&self, blockers: &[Owner]) -> Error {
         match self.core.unfinished.failed_among(blockers) {
             Some((txn, reason)) => Error::RollbackUnfinished { txn, reason },
@@ -460,8 +463,8 @@ impl Locker {
         }
     }
 
-    /// Locks something that needs no look at a record. Waits; the errors are those of
-    /// [`ask`](Self::ask) and [`wait`](Self::wait).
+    /// Takes a lock that needs no record lookup. Waits; the errors are those of [`ask`](Self::ask)
+    /// and [`wait`](Self::wait).
     pub(crate) fn acquire(&self, lock: Lock<'_>) -> Result<()> {
         let stage = if let Lock::Table(..) = lock { Stage::TableLock } else { Stage::RowLock };
         match self.ask(lock, Patience::Waits)? {
@@ -476,22 +479,21 @@ impl Locker {
         self.acquire(Lock::Table(table, mode))
     }
 
-    /// Locks a table if nobody has to be waited for; whether it did.
+    /// Locks a table if that needs no wait. Returns whether it did.
     pub(crate) fn try_lock_table(&self, table: TableId, mode: TableMode) -> Result<bool> {
         Ok(matches!(self.ask(Lock::Table(table, mode), Patience::None)?, Asked::Held))
     }
 
-    /// Locks the row of `key`, in the mode that `mode` chooses once it sees the record; `see` gets
-    /// the record as it is when the lock is held. Leaves `path`, if there is one, prepared for
-    /// `key` in the clustered tree, unless it has waited. Waits and may do I/O; the errors are
+    /// Locks the row of `key`, in the mode that `mode` chooses for the record. `see` gets the
+    /// record as it is when the lock is held. If `path` is given and the lock needed no wait,
+    /// leaves it prepared for `key` in the clustered tree. Waits and may do I/O; the errors are
     /// those of [`acquire`](Self::acquire) and of `see`.
     ///
-    /// The path stays useful after the latch is gone, and is never trusted. Its pins keep the
-    /// frames in memory, not the pages as they are: others may split, merge, free and reuse them.
-    /// So whoever uses the path takes the leaf's latch and asks again whether the page is alive, of
-    /// this tree, a leaf, and has the key between its fences; if not, it searches from the root
-    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). The record itself is not kept
-    /// at all.
+    /// The path stays useful after the latch is released, but is never trusted. Its pins keep the
+    /// frames in memory, but other threads may split, merge, free and reuse the pages. So every
+    /// user of the path takes the leaf's latch and checks again that the page is alive, belongs to
+    /// this tree, is a leaf, and has the key between its fences; if not, it searches from the root
+    /// ([`Tree::look_prepared`](crate::tree::Tree::look_prepared)). The record itself is not kept.
     pub(crate) fn lock_row(
         &self,
         table: &Table,
@@ -511,7 +513,7 @@ impl Locker {
             match look.asked {
                 Asked::Held => break look.locked((look.writer != VersionWriter::Own).then_some(look.mode)),
                 Asked::Wait(ref pending) => {
-                    // No pin of this path either; there may be thousands that wait.
+                    // Unpin this path, too: thousands of transactions may wait.
                     path.iter_mut().for_each(|path| path.release());
                     self.wait(pending)?;
                     waited_for = Some(look.mode);
@@ -524,14 +526,14 @@ impl Locker {
                 Asked::Refused => return Err(self.timeout(&[])),
             }
         };
-        // The lock counts once, so that it can be given back by one call.
+        // The row was requested twice. Release one request, so that one call releases the lock.
         if let Some(mode) = waited_for {
             self.unlock_row(table, key, mode);
         }
         Ok(locked)
     }
 
-    /// Looks at the row of `key`, and asks for its lock under the latch of its leaf (I2).
+    /// Looks up the row of `key`, and requests its lock under the latch of its leaf (I2).
     fn look_at_row(
         &self,
         table: &Table,
@@ -557,19 +559,19 @@ impl Locker {
         }
     }
 
-    /// Gives one request for the row of `key` back.
+    /// Releases one request for the row of `key`.
     pub(crate) fn unlock_row(&self, table: &Table, key: &[u8], mode: LockMode) {
         self.forget_scanned();
         self.core.locks.unlock_row(self.owner, table.clustered().def().id, key, mode);
     }
 }
 
-/// Tells purge, through the snapshot, whether changes since then are refused.
+/// Tells purge, through the snapshot, whether rows changed since the snapshot are refused.
 fn tell_watching(view: &ReadView, refuses: bool) {
     view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
 }
 
-/// The requested lock; shared in place of exclusive when that is planted.
+/// The requested lock; shared instead of exclusive if that bug is planted.
 fn planted_lock(lock: Lock<'_>) -> Lock<'_> {
     let mode = LockMode::Shared;
     match lock {

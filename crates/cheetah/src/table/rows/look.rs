@@ -1,6 +1,6 @@
-//! The looks of a row operation before it changes anything: at the row that goes, the place of the
-//! row that comes, and their entries. [`super::operation`] says what keeps the findings true until
-//! the mini-transaction.
+//! The lookups of a row operation before it changes anything: the old row, the key of the new row,
+//! and the entries of both. [`super::operation`] explains why their results hold until the
+//! mini-transaction.
 
 use super::change::{BufferRange, Change, EntryChange, Found, FoundRecord, Payload, TreePaths};
 use super::request::RowRequest;
@@ -12,31 +12,31 @@ use crate::leaves::Expect;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::parts::Core;
 
-/// Which entries of a row are looked at.
+/// The entries of a row that are looked up.
 #[derive(Clone, Copy)]
 pub(in crate::table) enum Seen<'a> {
-    /// All: in redo, which does not know the old payload.
+    /// All entries: in redo, which does not know the old payload.
     All,
-    /// Those whose leaf is in memory. In redo, of transactions that commit for certain: the old
-    /// entry is removed and the new one is put, whatever is there.
+    /// Entries whose leaf is in memory. In redo of transactions that certainly commit: the old
+    /// entry is removed and the new entry is put without a lookup.
     RedoneForGood,
-    /// Those of a row that not everybody sees.
+    /// Entries of rows that some snapshot does not see, and entries whose leaf is in memory.
     UnlessSettled(Settled<'a>),
 }
 
-/// The means to leave entries unseen of a row that everybody sees.
+/// The data needed to leave the entries of a settled row unseen.
 #[derive(Clone, Copy)]
 pub(in crate::table) struct Settled<'a> {
     core: &'a Core,
-    /// Whether changes can wait for their leaves at all.
+    /// Whether changes can be pending for their leaves at all.
     may_wait: bool,
-    /// The caller's payload of the entry that goes, and how long the old key of the row is.
+    /// The caller's payload of the old entry, and the length of the old row's key.
     old_payload: &'a [u8],
     old_len: usize,
 }
 
 impl Writer {
-    /// Reads the row that changes or goes.
+    /// Reads the old row.
     pub(in crate::table) fn read_old_row(&mut self, table: &Table) -> Result<()> {
         self.old_values.clear();
         if self.change.op == RowOp::Insert {
@@ -51,7 +51,7 @@ impl Writer {
         table.find_stored_values(change.held(&change.old), old_values)
     }
 
-    /// Looks at where a row comes that was not there: whether one is there.
+    /// Looks up the new key, if the operation adds a row there. Returns whether a row exists.
     pub(in crate::table) fn look_at_new_row(&mut self, table: &Table) -> Result<bool> {
         let Writer { change, paths, .. } = self;
         if change.op == RowOp::Delete || change.keeps_key() {
@@ -66,7 +66,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Pairs the entries that go with those that come.
+    /// Pairs the old entries with the new ones.
     pub(in crate::table) fn add_entries(
         &mut self,
         core: &Core,
@@ -99,8 +99,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds one entry, looking at what goes and making sure that what comes is not there; unless
-    /// its leaf is not in memory, and it may be left unseen.
+    /// Adds one entry. Looks up the old entry and checks that the new entry does not exist, unless
+    /// their leaf is not in memory and the entry may be left unseen.
     pub(in crate::table) fn add_entry(
         &mut self,
         table: &Table,
@@ -135,7 +135,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Looks at the entry that goes; not if its leaf is cold, and `expect` says what is there.
+    /// Looks up the old entry, unless its leaf is cold and `expect` gives the existing record.
     fn look_at_old_entry(
         &mut self,
         table: &Table,
@@ -165,7 +165,8 @@ impl Writer {
         }
         match change.look(tree, key, path)? {
             Some((false, held)) => Ok(Found::Record(held)),
-            // The maker of the change may not have looked, and it is told when the change is made.
+            // The earlier change may have been made without a lookup. Missing entries are counted
+            // when the change is applied.
             _ if !matches!(seen, Seen::UnlessSettled(_)) => {
                 tree.leaves().note_missing(tree.def().id);
                 Ok(Found::Nothing)
@@ -174,8 +175,8 @@ impl Writer {
         }
     }
 
-    /// Makes sure that the entry that comes is not there; without a look if its leaf is cold, and
-    /// it is known that at most a mark is there which nobody asks for.
+    /// Checks that the new entry does not exist. Skips the lookup if the leaf is cold and at most a
+    /// delete mark that no reader needs can exist there.
     fn look_at_new_entry(
         &mut self,
         table: &Table,
@@ -197,7 +198,7 @@ impl Writer {
             None => Ok(Found::Nothing),
             Some((true, held)) => Ok(Found::Record(held)),
             Some((false, _)) => {
-                let detail = "an entry of the new row is there already; run CHECK TABLE";
+                let detail = "an entry of the new row already exists; run CHECK TABLE";
                 Err(damaged(table, entry.index_no, detail))
             }
         }
@@ -205,7 +206,7 @@ impl Writer {
 }
 
 impl Seen<'_> {
-    /// The expectation of an old entry that is known without a look.
+    /// The expected old entry, if that is known without a lookup.
     fn expect_of_old(&self, change: &Change) -> Option<Expect> {
         match self {
             Seen::All => None,
@@ -220,8 +221,8 @@ impl Seen<'_> {
         }
     }
 
-    /// Whether nobody asks for what may be under the key of an entry that comes: there is no record
-    /// under the new key of the row, or everybody sees it (B8).
+    /// Returns whether no reader needs a record that may exist under the new entry's key: there is
+    /// no record under the new key of the row, or every snapshot sees that record (B8).
     fn is_first_of_its_key(&self, change: &Change) -> bool {
         let in_place = if change.keeps_key() { Some(change.old) } else { change.marked };
         let is_first = match (in_place, self) {

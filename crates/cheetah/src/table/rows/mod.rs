@@ -1,21 +1,21 @@
 //! Row operations: insert, update and delete of a row with all its index entries, and the locks
-//! that they need.
+//! they need.
 //!
-//! A [`request`] says what is asked for. [`operation`] locks the rows ([`operation_locks`],
-//! [`locker`]), looks ([`look`]), builds the stored row ([`values`], [`stored_row`], [`large`]),
-//! plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]). Startup recovery
-//! repeats logged operations ([`redo`]).
+//! A [`request`] describes the operation. [`operation`] locks the rows ([`operation_locks`],
+//! [`locker`]), looks them up ([`look`]), builds the stored row ([`values`], [`stored_row`],
+//! [`large`]), plans the steps ([`change`], [`plan`]) and runs one mini-transaction ([`mtr`]).
+//! Startup recovery repeats logged operations ([`redo`]).
 //!
 //! Invariants
-//!   - All that can be refused, and all waits for other transactions, for room and for the log's
-//!     space, come before the mini-transaction. Inside it a path that has become stale is searched
-//!     again, which may read; a full buffer of the log is written, and so may be the image of a
-//!     page that the ended epoch needs. None of that waits for anybody who waits for the gate. An
-//!     error there stops the engine.
+//!   - Every refusal, and every wait for another transaction, for space or for the log, happens
+//!     before the mini-transaction. Inside it, a stale path is searched again, which may read
+//!     pages; a full log buffer is written, and so may be a page image that the ended epoch needs.
+//!     None of these steps waits for a thread that waits for the gate. An error inside it stops the
+//!     engine.
 //!   - One mini-transaction changes the row, all its entries, the row count, the undo log and the
-//!     log, or nothing.
-//!   - A transaction that waits for a lock holds locks, and at most pins of the paths of its own
-//!     operation: no latch, no use of a table, no purge latch.
+//!     redo log, or nothing.
+//!   - A transaction that waits for a lock holds only locks and pins of its own operation's paths:
+//!     no latch, no table use, no purge latch.
 
 pub(crate) mod change;
 pub(crate) mod large;

@@ -1,25 +1,25 @@
 //! Insert, update and delete of a row with all its index entries.
 //!
-//! Order: lock the rows of the old and of the new key, look (old row, old entries, uniqueness, and
-//! delete-marked records where something new comes), write large values, pin every page, make room;
-//! then one mini-transaction does it all: undo record, trees and row count, log record. The locks
+//! Order: lock the rows of the old and the new key, look up (old row, old entries, uniqueness, and
+//! delete-marked records at the new keys), write large values, pin every page, make room; then one
+//! mini-transaction writes the undo record, the trees and row count, and the log record. The locks
 //! keep other writers away from the row, and its purge latch
-//! ([`crate::table::shared::purge_latch`]) purge, so what was looked at still holds in the
-//! mini-transaction.
+//! ([`crate::table::shared::purge_latch`]) keeps purge away, so the results of the lookups still
+//! hold in the mini-transaction.
 //!
-//! When somebody else has something in the way, a row with the same unique key or a locked range,
-//! the operation waits for it without latches, and then all begins again. Held meanwhile are locks,
-//! and the pins of the paths that the attempt has searched: useful hints when it begins again, no
-//! more. Ranges are asked for before anything is changed, and once more afterwards: a scan that has
-//! locked one in between has not seen what came, so that goes again; a later one sees it.
+//! When another transaction is in the way, with a row of the same unique key or a locked range, the
+//! operation waits for it without latches and then starts over. During the wait it holds locks, and
+//! the pins of the paths searched so far, which are only hints for the next attempt. Range locks
+//! are checked before the change, and again after it: a scan that locked a range in between has not
+//! seen the new record, so the operation is rolled back. A later scan sees the new record.
 //!
 //! Invariants
-//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values that were
-//!       written are rolled back.
-//!   I2  Once it is done, its versions are the locks of its rows: those that were asked for are
-//!       given back.
-//!   I3  The undo record is appended before the trees change: a reader that meets the new version
-//!       finds it.
+//!   I1  A refusal (duplicate key, limit, disk full) changes nothing: large values already written
+//!       are rolled back.
+//!   I2  After the operation, its versions serve as the locks of its rows: the requested row locks
+//!       are released.
+//!   I3  The undo record is appended before the trees change: a reader that finds the new version
+//!       finds its undo record.
 
 use super::change::Change;
 use super::locker::ScannedBy;
@@ -39,16 +39,16 @@ enum Attempt {
     Done,
     /// Nothing has changed.
     Wait(Obstacle),
-    /// It is done, and is to be rolled back.
+    /// The operation is done, but must be rolled back.
     RollBack(Obstacle),
 }
 
-/// So often a row whose unique key is in the way may turn out to be gone. Others can delete it, and
-/// insert it again, in between; if that does not end, the index is damaged.
+/// Maximum number of times that a row with the same unique key is found deleted. Other transactions
+/// can delete and insert it repeatedly, but if that does not end, the index is damaged.
 const GONE_TIMES_MAX: u32 = 10_000;
 
 impl Writer {
-    /// Does what `request` asks for, and counts it.
+    /// Executes `request` and counts it.
     pub(crate) fn run(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
         match on.table.has_disabled() {
             true => self.run_without_disabled(on, request)?,
@@ -63,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    /// As [`run_all`](Self::run_all), without the entries of disabled indexes.
+    /// Like [`run_all`](Self::run_all), without the entries of disabled indexes.
     fn run_without_disabled(&mut self, on: Target<'_>, request: RowRequest<'_>) -> Result<()> {
         let is_kept = |index_no: usize| !on.table.is_disabled(index_no);
         let secondary = request.new_entries().iter().filter(|entry| is_kept(entry.index_no));
@@ -87,8 +87,8 @@ impl Writer {
         done.map(drop)
     }
 
-    /// `key_locks` counts the requests for the key of a new row that is not there. Returns how a
-    /// scan has locked the row that changes or goes, if that was not locked anew.
+    /// `key_locks` counts the lock requests for a new key at which no row exists. Returns how a
+    /// scan locked the old row, if the row was not locked again.
     fn run_until_done(
         &mut self,
         on: Target<'_>,
@@ -111,13 +111,13 @@ impl Writer {
                 }
             };
             if let Obstacle::Range(..) = obstacle {
-                // The new owner of the range may put the row there itself.
+                // The next owner of the range may insert the row itself.
                 give_back_key(on, request, key_locks);
             }
             if !self.wait_for(on, obstacle)? {
                 times_gone += 1;
                 if times_gone > GONE_TIMES_MAX {
-                    let detail = "a unique index has the entry of a row that is not there; run CHECK TABLE";
+                    let detail = "a unique index has the entry of a row that does not exist; run CHECK TABLE";
                     return Err(Error::corrupt(format!("table '{}'", on.table.name()), detail));
                 }
             }

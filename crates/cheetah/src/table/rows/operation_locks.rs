@@ -1,6 +1,6 @@
-//! The locks of a row operation, and the locks of others for which it has to wait: rows of the same
-//! key, rows with the same unique key, and ranges that others have locked. [`super::operation`] has
-//! the order of the steps, and what is held at each.
+//! The locks of a row operation, and the locks of other transactions that it has to wait for: rows
+//! with the same key, rows with the same unique key, and locked ranges. [`super::operation`]
+//! defines the order of the steps and what each one holds.
 
 use super::locker::{Asked, Locked, Patience, ScannedBy, VersionWriter};
 use super::request::{must_be_unique, Locks, RowRequest, Target};
@@ -14,27 +14,27 @@ use crate::tree::{successor, SeekMode};
 use crate::txn::{Lock, LockMode};
 use std::ops::Bound;
 
-/// The obstacle for which an operation has to wait before it can begin again.
+/// The reason why an operation has to wait before it can start over.
 #[derive(Debug)]
 pub(in crate::table) enum Obstacle {
-    /// The row of this key has the same unique key, or had it.
+    /// The row of this key has or had the same unique key.
     Row(Vec<u8>),
-    /// Somebody has locked the range of an index in which this key lies.
+    /// Another transaction has locked the index range that contains this key.
     Range(TreeId, Vec<u8>),
 }
 
-/// The locks that [`Writer::lock_rows`] has found or got.
+/// The locks that [`Writer::lock_rows`] found or took.
 #[derive(Clone, Copy, Default, Debug)]
 pub(in crate::table) struct RowLocks {
-    /// How a scan has locked the row that changes or goes, if that was not locked anew.
+    /// How a scan locked the old row, if the row was not locked again.
     pub(in crate::table) gone_by: Option<ScannedBy>,
-    /// Whether the lock of a new key was asked for, where there is no row.
+    /// Whether the lock of a new key was requested, and no row exists there.
     pub(in crate::table) has_new_key: bool,
 }
 
 impl Writer {
-    /// Locks the rows of the old key and of the new one. Leaves the paths to them prepared, so that
-    /// the operation searches for neither again. Waits, with no latch held (I1 of
+    /// Locks the rows of the old and the new key. Leaves the paths to them prepared, so that the
+    /// operation does not search for them again. Waits, with no latch held (I1 of
     /// [`super::locker`]).
     pub(in crate::table) fn lock_rows(
         &mut self,
@@ -63,7 +63,7 @@ impl Writer {
         Ok(done)
     }
 
-    /// Waits for what is in the way. `false` when that was a row which is gone.
+    /// Waits for `obstacle`. Returns `false` if it is a row that no longer exists.
     pub(in crate::table) fn wait_for(&mut self, on: Target<'_>, obstacle: Obstacle) -> Result<bool> {
         let Some(Locks { locker, duplicates, .. }) = on.locks else { return Ok(true) };
         match obstacle {
@@ -83,8 +83,7 @@ impl Writer {
         }
     }
 
-    /// The first place where the operation puts a record into a range that somebody else has
-    /// locked.
+    /// Returns the first key that the operation puts into a range locked by another transaction.
     pub(in crate::table) fn range_of_others(&self, on: Target<'_>) -> Result<Option<Obstacle>> {
         let (Some(Locks { locker, .. }), change) = (on.locks, &self.change) else { return Ok(None) };
         if planted::is_on("rows: do not ask for ranges") {
@@ -105,8 +104,8 @@ impl Writer {
         Ok(None)
     }
 
-    /// Refuses a row whose unique keys another row has; the row to wait for, where that is not
-    /// decided.
+    /// Refuses a row if another row has one of its unique keys. Returns the row to wait for if that
+    /// is not decided yet.
     pub(in crate::table) fn check_unique(
         &mut self,
         on: Target<'_>,
@@ -127,8 +126,8 @@ impl Writer {
         Ok(None)
     }
 
-    /// Looks for another row with the unique key of `entry`: `DuplicateKey`, or one that must be
-    /// locked first to say.
+    /// Looks for another row with the unique key of `entry`: returns `DuplicateKey`, or the row
+    /// that must be locked first to decide.
     fn find_same_key(&mut self, on: Target<'_>, entry: &SecondaryEntry<'_>) -> Result<Option<Vec<u8>>> {
         let Writer { change, paths, duplicate, .. } = self;
         let tree = on.table.tree(entry.index_no)?;
@@ -147,8 +146,7 @@ impl Writer {
             let writer = on.locks.map_or(VersionWriter::Own, |locks| locks.locker.writer_of(version));
             if !cursor.is_fresh() {
                 on.check_interrupted()?;
-                // The version that was copied may have been rolled back before its writer was asked
-                // for.
+                // The copied version may have been rolled back before its writer was looked up.
                 found = cursor.seek(SeekMode::AtLeast, entry.key)?;
                 continue;
             }
@@ -172,7 +170,7 @@ impl Writer {
     }
 }
 
-/// Gives back the requests for the key of a row that does not come, or not yet.
+/// Releases the lock requests for the key of a row that is not inserted, or not yet.
 pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, key_locks: &mut u32) {
     let requests = std::mem::take(key_locks);
     if let (Some(Locks { locker, .. }), Some(new)) = (on.locks, &request.new) {
@@ -180,16 +178,15 @@ pub(in crate::table) fn give_back_key(on: Target<'_>, request: &RowRequest<'_>, 
     }
 }
 
-/// Keeps others from the unique keys of a new row that were looked for before that of index
-/// `index_no`, and are not there: the caller changes the row that has that one, which is right as
-/// long as none has those. To be called with the place of the row locked, and the latches of its
-/// unique keys.
+/// Locks the absent unique keys of a new row in the indexes before `index_no`, so that no other
+/// transaction inserts them. The caller changes the row that has the key of `index_no`, which is
+/// correct only while no row has the earlier keys. To be called with the row's key locked and the
+/// latches of its unique keys held.
 pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: usize) -> Result<()> {
     let Some(Locks { locker, keeps_absent: true, .. }) = on.locks else { return Ok(()) };
     let mode = LockMode::Shared;
     if !on.table.hidden_key() {
-        // A lock of a record, not of a range: a transaction that does this a million times has room
-        // for those.
+        // A lock of a record, not of a range, so that a transaction can take a million of them.
         let tree = on.table.clustered().def().id;
         locker.ask(Lock::Record { tree, key: new.key, mode }, Patience::None)?;
     }
@@ -202,10 +199,10 @@ pub(in crate::table) fn keep_absent(on: Target<'_>, new: &NewRow<'_>, index_no: 
     Ok(())
 }
 
-/// Gives the locks of the rows back that the operation has changed (I2 of [`super::operation`]),
-/// whose old row was locked by `gone_by` before. A row that a scan has in a range has no other
-/// lock, unless an earlier statement has locked it alone: that one stays to the end of the
-/// transaction.
+/// Releases the locks of the rows that the operation changed (I2 of [`super::operation`]).
+/// `gone_by` is how a scan had locked the old row. A row inside a range locked by a scan has no
+/// lock of its own, unless an earlier statement locked the row alone: that lock stays until the
+/// transaction ends.
 pub(in crate::table) fn forget_locks(on: Target<'_>, request: &RowRequest<'_>, gone_by: Option<ScannedBy>) {
     let Some(Locks { locker, .. }) = on.locks else { return };
     let tree = on.table.clustered().def().id;

@@ -1,5 +1,5 @@
-//! The steps of a [`Change`]: forward, backward, and at purge; [`super::change`] defines their
-//! order, and what is never removed.
+//! Plans the steps of a [`Change`]: forward, backward, and at purge. [`super::change`] defines
+//! their order, and which records are never removed.
 
 use super::change::{
     rows_of, BufferRange, Change, Found, FoundRecord, Paths, Payload, Side, Stamp, Version, Work,
@@ -9,17 +9,17 @@ use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
 use crate::table::definitions::handle::Table;
 
-/// The way in which old rows and entries go.
+/// How old rows and entries are deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gone {
-    /// They are marked as deleted, for those who still see them.
+    /// They are marked as deleted, for readers that still see them.
     Marked,
-    /// They are removed: nobody sees them, nor takes the operation back.
+    /// They are removed: no reader sees them, and the operation is never rolled back.
     Removed,
 }
 
 impl Change {
-    /// Plans the operation: the findings of the looks before are still true.
+    /// Plans the operation. The lookups made for it must still hold.
     pub(crate) fn plan_forward(&mut self, gone: Gone) {
         let keeps_key = self.keeps_key();
         let goes = |held: &FoundRecord| match gone {
@@ -48,7 +48,7 @@ impl Change {
             let work = match entry.old {
                 Found::Record(held) => Some(goes(&held)),
                 Found::Unseen => Some(Work::Remove),
-                // Redo has found no such entry.
+                // Redo found no such entry.
                 Found::Nothing => None,
             };
             let work = work.filter(|_| !planted::is_on("index: leave the entry that goes"));
@@ -66,9 +66,9 @@ impl Change {
         self.rows = rows_of(self.op);
     }
 
-    /// Plans to take `row` back. `is_settled` says of the version of a delete-marked record whether
-    /// everybody sees it. Then it is not put back: purge may have passed it, and nobody would
-    /// remove it. Indexes that have been dropped are left out.
+    /// Plans to undo `row`. `is_settled` returns whether every snapshot sees the version of a
+    /// delete-marked record. Such a record is not restored: purge may have passed it and would
+    /// never remove it. Entries of dropped indexes are left out.
     pub(crate) fn plan_backward(
         &mut self,
         table: &Table,
@@ -107,14 +107,14 @@ impl Change {
             let work = self.take_out(entry.marked.as_ref(), is_settled);
             self.step(index_no, Side::New, new, work);
         }
-        // Redo has found no such entry: a stored payload is never empty.
+        // Redo found no such entry: a stored payload is never empty.
         if row.op != RowOp::Insert && !entry.old.payload.is_empty() {
             let work = self.put_back(&entry.old, false);
             self.step(index_no, Side::Old, old, work);
         }
     }
 
-    /// Takes away what came, and puts back the delete-marked record that was there.
+    /// Removes the new record, or restores the delete-marked record it replaced.
     fn take_out(&mut self, marked: Option<&Before<'_>>, is_settled: &dyn Fn(Version) -> bool) -> Work {
         let forgets = planted::is_on("rollback: forget the mark that was there");
         match marked.filter(|before| !is_settled(before.version) && !forgets) {
@@ -128,14 +128,14 @@ impl Change {
         Work::Replace { payload, stamp: Stamp::Of(before.version), marked }
     }
 
-    /// Starts a purge of what `row` has marked as deleted, for
+    /// Starts a purge of the records that `row` marked as deleted, for
     /// [`plan_removal`](Self::plan_removal).
     pub(crate) fn start_purge(&mut self, row: &UndoRow<'_>) {
         self.start(RowOp::Delete, row.old_key, b"");
     }
 
-    /// Plans to remove the record of the old key of the row, or of an entry of it. `is_dead` is
-    /// asked about its delete mark and version; it must stay so until the change is applied.
+    /// Plans to remove the record of the row's old key, or of one of its entries. `is_dead` decides
+    /// from the record's delete mark and version; its answer must hold until the change is applied.
     /// Outside mini-transactions; may do I/O.
     pub(crate) fn plan_removal(
         &mut self,

@@ -1,15 +1,15 @@
-//! Repeats logged row operations: at once, as in the first run, or taken apart into changes of
-//! single records, which are applied in the order of keys.
+//! Repeats logged row operations: either as a whole, as in the first run, or split into changes of
+//! single records, which are applied in key order.
 //!
 //! Invariants
-//!   I1  [`Writer::redo`] runs the code of the first run with the values that the log carries,
-//!       without uniqueness checks and locks; without undo records too, if it knows that the
-//!       transaction commits.
-//!   I2  An operation is taken apart only if its transaction commits for certain and its new row
-//!       has no large values. So nothing of it is asked for but what is there in the end: of the
-//!       changes of one record the last one counts.
-//!   I3  The changes that an operation taken apart makes beside the trees (counts of rows, next
-//!       numbers) are made at once, by the thread that reads the log.
+//!   I1  [`Writer::redo`] runs the code of the first run with the values in the log, without
+//!       uniqueness checks and locks. If it knows that the transaction commits, it writes no undo
+//!       records.
+//!   I2  An operation is split only if its transaction certainly commits and its new row has no
+//!       large values. So only the final state of a record matters: of several changes to one
+//!       record, the last one counts.
+//!   I3  The changes of a split operation outside the trees (row counts, auto-increment values) are
+//!       made at once, by the thread that reads the log.
 
 use super::large;
 use super::look::Seen;
@@ -26,21 +26,21 @@ use crate::table::shared::parts::Core;
 use crate::table::shared::room::Need;
 use crate::tree::{Changed, Removed};
 
-/// The change of one record of a tree.
+/// The change to one record of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordChange<'a> {
     pub(crate) index_no: usize,
     /// The stored key.
     pub(crate) key: &'a [u8],
-    /// Whether a record is there before that everybody sees.
+    /// Whether a settled record exists before the change.
     pub(crate) was_there: bool,
-    /// The stored payload of the record that is there afterwards; none if it goes.
+    /// The stored payload of the record after the change; none if the record is removed.
     pub(crate) payload: Option<&'a [u8]>,
 }
 
 impl Writer {
-    /// Repeats a logged row operation, of a transaction that `commits` for certain or may have to
-    /// be rolled back.
+    /// Repeats a logged row operation of a transaction that certainly commits, if `commits` is set,
+    /// or that may be rolled back.
     pub(crate) fn redo(
         &mut self,
         on: Target<'_>,
@@ -59,7 +59,7 @@ impl Writer {
             error => error,
         })?;
         if self.look_at_new_row(table)? {
-            return Err(disagrees(table, "the new row is there already"));
+            return Err(disagrees(table, "the new row already exists"));
         }
         if op != RowOp::Delete {
             self.build_logged_row(table, logged.row, large)?;
@@ -69,7 +69,7 @@ impl Writer {
         let is_planted = planted::is_on("redo: leave entries unseen of what may be rolled back");
         let seen = if is_for_good || is_planted { Seen::RedoneForGood } else { Seen::All };
         let new_len = self.change.get(self.change.new_key).len();
-        // A copy of a damaged database has its secondary indexes built anew.
+        // When a damaged database is copied, the secondary indexes of the copy are rebuilt.
         let entries = if on.core.losses.is_some() { &[] } else { entries };
         for entry in entries {
             self.add_entry(table, table.position_of_logged(entry.index)?, entry, new_len, seen)?;
@@ -80,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// Takes a logged row operation apart (I2), and hands out what becomes of each record. Does no
+    /// Splits a logged row operation (I2) and passes the change of each record to `each`. Does no
     /// I/O of its own.
     pub(crate) fn take_apart(
         &mut self,
@@ -129,8 +129,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies what becomes of a record of `table`, in the end. `Corruption` if a row is there that
-    /// must not be, or is not there.
+    /// Applies the final change of a record of `table`. Returns `Corruption` if a row exists that
+    /// must not, or is missing.
     pub(crate) fn apply_record_change(
         &mut self,
         core: &Core,
@@ -156,10 +156,10 @@ impl Writer {
         let is_marked = found.transpose()?;
         match (index_no, is_marked == Some(false)) {
             (_, is_there) if is_there == was_there => {}
-            (0, true) => return Err(disagrees(table, "the new row is there already")),
+            (0, true) => return Err(disagrees(table, "the new row already exists")),
             (0, false) => return Err(disagrees(table, "the row to change is missing")),
-            // The same as for entries that are left unseen: it is told, and the entry is as it
-            // should be.
+            // As for entries that are left unseen, the mismatch is counted, and the entry ends up
+            // correct.
             (_, false) => tree.leaves().note_missing(tree.def().id),
             (_, true) => tree.leaves().note_live_replaced(tree.def().id),
         }
@@ -184,7 +184,7 @@ impl Writer {
             };
             let applied = applied.and_then(|is_done| match is_done {
                 true => Ok(()),
-                false => Err(disagrees(table, "a record has changed while the log is repeated")),
+                false => Err(disagrees(table, "a record changed during redo")),
             });
             core.health.must("a change of a record", applied)?;
         }

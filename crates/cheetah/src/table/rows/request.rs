@@ -1,4 +1,4 @@
-//! A row operation as its caller asks for it, and the writer that asks.
+//! A requested row operation, and the writer that requests it.
 
 use super::locker::Locker;
 use crate::base::{Error, Result, TreeId};
@@ -17,14 +17,14 @@ pub(crate) struct Target<'a> {
     pub(crate) core: &'a Core,
     pub(crate) slot: &'a Arc<Slot>,
     pub(crate) table: &'a Table,
-    /// The locks to take; none when nobody else can get at the rows.
+    /// The locks to take; none if no other transaction can reach the rows.
     pub(crate) locks: Option<Locks<'a>>,
-    /// Whether the statement is to end, asked while it waits and before it tries again.
+    /// Returns whether the statement is to end. Called during waits and before retries.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
 impl Target<'_> {
-    /// `Interrupted` when the statement is to end: asked before something is tried again.
+    /// Returns `Interrupted` if the statement is to end. Called before retries.
     pub(in crate::table) fn check_interrupted(&self) -> Result<()> {
         match (self.interrupted)() {
             true => Err(Error::Interrupted),
@@ -37,57 +37,57 @@ impl Target<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Locks<'a> {
     pub(crate) locker: &'a Locker,
-    /// How a row that has the new row's unique key is locked: as the caller needs it for what it
-    /// does next.
+    /// The mode in which to lock a row that has the new row's unique key: the mode that the caller
+    /// needs for its next operation.
     pub(crate) duplicates: LockMode,
-    /// Whether unique keys of a refused row that nobody has stay locked: see
+    /// Whether the absent unique keys of a refused row stay locked: see
     /// [`operation_locks::keep_absent`](super::operation_locks::keep_absent).
     pub(crate) keeps_absent: bool,
 }
 
-/// A caller's request: a row that goes, a row that comes, and the entries of both.
+/// A caller's request: the old row, the new row, and the entries of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowRequest<'a> {
     pub(in crate::table) op: RowOp,
-    /// The key of the row that goes; empty for an insert.
+    /// The key of the old row; empty for an insert.
     pub(in crate::table) old_key: &'a [u8],
-    /// The row that comes; none for a delete.
+    /// The new row; none for a delete.
     pub(in crate::table) new: Option<NewRow<'a>>,
     pub(in crate::table) old_entries: &'a [OldEntry<'a>],
 }
 
 impl<'a> RowRequest<'a> {
-    /// Insert `new`.
+    /// A request to insert `new`.
     pub(crate) fn insert(new: &NewRow<'a>) -> Self {
         Self { op: RowOp::Insert, old_key: b"", new: Some(*new), old_entries: &[] }
     }
 
-    /// Change the row of `old_key`.
+    /// A request to change the row of `old_key`.
     pub(crate) fn update(old_key: &'a [u8], new: &NewRow<'a>, old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Update, old_key, new: Some(*new), old_entries }
     }
 
-    /// Delete the row of `old_key`.
+    /// A request to delete the row of `old_key`.
     pub(crate) fn delete(old_key: &'a [u8], old_entries: &'a [OldEntry<'a>]) -> Self {
         Self { op: RowOp::Delete, old_key, new: None, old_entries }
     }
 
-    /// The key of the row that comes; empty for a delete.
+    /// The key of the new row; empty for a delete.
     pub(in crate::table) fn new_key(&self) -> &'a [u8] {
         self.new.map_or(b"", |new| new.key)
     }
 
-    /// The key of the row that goes; none for an insert.
+    /// The key of the old row; none for an insert.
     pub(in crate::table) fn gone_key(&self) -> Option<&'a [u8]> {
         (self.op != RowOp::Insert).then_some(self.old_key)
     }
 
-    /// The key of the row that comes, if no row of that key goes.
+    /// The key of the new row, unless the old row has the same key.
     pub(in crate::table) fn added_key(&self) -> Option<&'a [u8]> {
         self.new.map(|new| new.key).filter(|&key| self.gone_key() != Some(key))
     }
 
-    /// The entries that come.
+    /// The entries of the new row.
     pub(in crate::table) fn new_entries(&self) -> &'a [SecondaryEntry<'a>] {
         self.new.map_or(&[], |new| new.secondary)
     }
@@ -102,13 +102,13 @@ impl<'a> RowRequest<'a> {
     }
 }
 
-/// Whether another row with the key of `entry` is refused.
+/// Returns whether a second row with the key of `entry` is refused.
 pub(in crate::table) fn must_be_unique(table: &Table, entry: &SecondaryEntry<'_>) -> bool {
     entry.check_unique && table.indexes().get(entry.index_no).is_some_and(|index| index.unique)
 }
 
-/// Refuses keys and payloads that are too long for their trees, so that nothing can be refused in
-/// the mini-transaction.
+/// Refuses keys and payloads that are too long for their trees, so that the mini-transaction never
+/// has to refuse them.
 pub(in crate::table) fn check_limits(table: &Table, new: Option<&NewRow<'_>>) -> Result<()> {
     let Some(new) = new else { return Ok(()) };
     let key_max =

@@ -2,9 +2,9 @@
 //!
 //! Invariants
 //!   I1  The choice of the values that are moved out depends on the row and the limit only: redo
-//!   moves out the same values.
-//!   I2  The largest values go first, and only as many as needed: short values next to each other
-//!       compress best in the leaf.
+//!       moves out the same values.
+//!   I2  The largest values are moved first, and no more than needed: short values next to each
+//!       other compress best in the leaf.
 
 use crate::base::{Error, Result};
 use crate::format::bytes::{Defect, Reader};
@@ -15,11 +15,11 @@ use std::ops::Range;
 /// A value of variable length in a stored row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Value {
-    /// Where its bytes are in the row.
+    /// The range of its bytes in the row.
     pub(crate) at: Range<usize>,
-    /// Whether they are a locator.
+    /// Whether the bytes are a locator.
     pub(crate) external: bool,
-    /// Whether they are to be moved out.
+    /// Whether the value is to be moved out.
     pub(crate) moves: bool,
 }
 
@@ -68,7 +68,7 @@ fn parse(
     reader.finish()
 }
 
-/// Bytes in front of the lengths of the values; all of a row whose row-format version is not known.
+/// Bytes before the lengths of the values; the whole row if its row-format version is not known.
 fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
     if row_format.is_opaque() {
         row.len()
@@ -77,7 +77,7 @@ fn head_bytes(row_format: &RowFormatVersion, row: &[u8]) -> usize {
     }
 }
 
-/// Marks the values that must move out for the row to have at most `limit` bytes.
+/// Marks the values that must be moved out so that the row has at most `limit` bytes.
 pub(crate) fn choose_moves(
     row_format: &RowFormatVersion,
     row: &[u8],
@@ -99,8 +99,8 @@ pub(crate) fn choose_moves(
     Ok(())
 }
 
-/// Appends to `out` the row with other values: `large(i, value)` gives the locator of value `i` if
-/// it is, or gets, external.
+/// Appends to `out` the row with other values: `locator(i, value)` gives the locator of value `i`
+/// if the value is external or becomes so.
 pub(crate) fn rebuild<'a>(
     row_format: &RowFormatVersion,
     row: &[u8],

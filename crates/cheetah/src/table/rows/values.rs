@@ -1,5 +1,5 @@
-//! The stored row that a row operation brings, and its large values: which ones move out of it,
-//! which ones are kept, and which ones die with the row that goes.
+//! The new stored row of a row operation and its large values: which ones move out of the row,
+//! which ones are kept, and which ones are freed with the old row.
 
 use super::large;
 use super::request::Target;
@@ -14,7 +14,7 @@ use crate::table::definitions::handle::Table;
 use crate::tree::Tree;
 
 impl Writer {
-    /// Builds the stored row that comes, writing its large values.
+    /// Builds the new stored row and writes its large values.
     pub(in crate::table) fn build_row(&mut self, on: Target<'_>, row: &[u8]) -> Result<()> {
         let table = on.table;
         let row_format = table.row_format();
@@ -34,8 +34,8 @@ impl Writer {
         self.rebuild_row(table, row)
     }
 
-    /// Builds the stored row that comes from a logged one, whose large values have been written
-    /// already, or are kept.
+    /// Builds the new stored row from a logged row, whose large values are already written or are
+    /// kept.
     pub(in crate::table) fn build_logged_row(
         &mut self,
         table: &Table,
@@ -48,7 +48,8 @@ impl Writer {
         self.rebuild_row(table, row)
     }
 
-    /// Puts the row together from the caller's or logged bytes and the locators of this run.
+    /// Assembles the row from the caller's or logged bytes and the locators written by this
+    /// operation.
     fn rebuild_row(&mut self, table: &Table, row: &[u8]) -> Result<()> {
         let Writer { change, values, old_values, large, unclaimed, .. } = self;
         let mut sources = large.iter();
@@ -99,23 +100,23 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether purge has nothing to do with large values once the operation is committed, and
-    /// nothing else keeps them.
+    /// Returns whether the operation, once committed, leaves no large value for purge to free, and
+    /// has written none.
     pub(in crate::table) fn leaves_nothing(&self) -> bool {
         self.freed.is_empty() && !self.large.contains(&LargeSource::Written)
     }
 }
 
-/// Longest stored row of a table: longer ones move values out.
+/// The longest stored row of a table. Longer rows move values out.
 pub(in crate::table) fn row_bytes_max(table: &Table) -> usize {
     let tree = table.clustered();
     let mark = if table.has_older_formats() { FORMAT_MARK_BYTES } else { 0 };
     max_payload_bytes(tree.page_bytes(), tree.def().key_bytes_max) - mark
 }
 
-/// The same of a table that is yet to be created, with pages of `page_bytes` and clustered keys of
-/// at most `key_bytes_max`: no value of a row that is not longer is ever out of line, also when its
-/// columns have come and gone.
+/// Like `row_bytes_max`, for a table not created yet, with pages of `page_bytes` and clustered keys
+/// of at most `key_bytes_max`. A row of at most this length never has a value out of line, even
+/// after columns were added and dropped.
 pub fn inline_row_bytes(page_bytes: u32, key_bytes_max: usize) -> usize {
     let class = Tree::class_for(page_bytes, key_bytes_max);
     class.map_or(0, |class| max_payload_bytes(class.bytes(page_bytes), key_bytes_max) - FORMAT_MARK_BYTES)

@@ -1,4 +1,4 @@
-//! The buffers and pins of one transaction's row operations. [`super::operation`] uses them.
+//! The buffers and pins of one transaction's row operations.
 
 use super::change::{Change, Paths};
 use super::stored_row::Value;
@@ -7,8 +7,8 @@ use crate::format::log_record::LargeSource;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::undo_record::UndoBlob;
 
-/// The buffers and pins of one transaction's row operations. Once they have grown, only unique keys
-/// allocate per row.
+/// The buffers and pins; [`super::operation`] uses them. Once the buffers have grown, only unique
+/// keys allocate memory per row.
 #[derive(Default, Debug)]
 pub(crate) struct Writer {
     pub(crate) paths: Paths,
@@ -18,9 +18,9 @@ pub(crate) struct Writer {
     pub(in crate::table) values: Vec<Value>,
     pub(in crate::table) old_values: Vec<Value>,
     pub(in crate::table) large: Vec<LargeSource>,
-    /// Locators of the values that die when the transaction commits.
+    /// Locators of the values that are freed when the transaction commits.
     pub(in crate::table) freed: Vec<u8>,
-    /// The row with the same unique key that was waited for last, and is locked since then.
+    /// The row with the same unique key that the transaction waited for last and has locked.
     pub(in crate::table) duplicate: Option<Vec<u8>>,
 }
 
@@ -41,13 +41,13 @@ pub(crate) struct Unclaimed {
 }
 
 impl Unclaimed {
-    /// Nothing is left unclaimed: a row operation took everything, or it was all rolled back.
+    /// Forgets all unclaimed values: a row operation claimed them, or they were rolled back.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
         self.finished.clear();
     }
 
-    /// Adds what an undo record of a step says; for recovery, oldest first.
+    /// Adds the pages and the locator of a step's undo record; for recovery, oldest first.
     pub(crate) fn restore(&mut self, blob: &UndoBlob<'_>) {
         self.pages.extend_from_slice(&blob.pages);
         if let Ok(locator) = blob.locator.try_into() {
@@ -57,7 +57,7 @@ impl Unclaimed {
     }
 }
 
-/// Record buffers, reused.
+/// Reused buffers for undo and log records.
 #[derive(Default, Debug)]
 pub(crate) struct Buffers {
     pub(crate) undo: Vec<u8>,

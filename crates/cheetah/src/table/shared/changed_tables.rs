@@ -1,32 +1,31 @@
-//! Which tables a transaction has changed, for those who want to know when a table was changed
-//! last.
+//! The tables that a transaction has changed, for users who query a table's last change time.
 //!
-//! The engine does not know the time of day: the caller says when its statement began, and the
-//! tables are told at the commit.
+//! The engine does not know the time of day: the caller sets the start time of its statement, and
+//! the tables get it at commit.
 
 use crate::table::definitions::handle::Table;
 use std::sync::Arc;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct ChangedTables {
-    /// As the caller counts time; 0: changes are not noted.
+    /// In the caller's unit; 0: changes are not noted.
     time: u64,
-    /// By their numbers.
+    /// Ordered by table ID.
     tables: Vec<Changed>,
 }
 
 #[derive(Debug)]
 struct Changed {
     table: Arc<Table>,
-    /// Undo records of the transaction before its first change of the table; none when no
-    /// savepoint takes that back.
+    /// Undo records of the transaction before its first change of the table; `None` if a rollback
+    /// to a savepoint does not undo that change.
     undo_no: Option<u64>,
     time: u64,
 }
 
 impl ChangedTables {
-    /// Changes are from this time, until another one is told; 0: they are not noted.
+    /// Sets the time of the changes that follow; 0: changes are not noted.
     pub(crate) fn set_time(&mut self, time: u64) {
         self.time = time;
     }
@@ -47,17 +46,17 @@ impl ChangedTables {
         }
     }
 
-    /// The transaction has gone back to this undo record.
+    /// To be called after a rollback to this undo record.
     pub(crate) fn forget_since(&mut self, undo_no: u64) {
         self.tables.retain(|changed| changed.undo_no.is_none_or(|before| before < undo_no));
     }
 
-    /// The transaction has been rolled back.
+    /// To be called after the transaction was rolled back.
     pub(crate) fn forget(&mut self) {
         self.tables.clear();
     }
 
-    /// The transaction has been committed: tells the tables when they were changed.
+    /// To be called after the commit: sets the last change times of the tables.
     pub(crate) fn tell(&mut self) {
         for changed in self.tables.drain(..) {
             changed.table.newest().set_changed_at(changed.time);

@@ -1,4 +1,4 @@
-//! Events since the database was opened, counted.
+//! Event counters since the database was opened.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,11 +14,11 @@ pub(crate) struct Counters {
     pub(crate) prepares: AtomicU64,
     pub(crate) rows_rolled_back: AtomicU64,
     pub(crate) large_values_written: AtomicU64,
-    /// Deleted rows, and entries, that were removed though an old snapshot held purge up.
+    /// Deleted rows and entries that were removed although an old snapshot held up purge.
     pub(crate) purged_between_snapshots: AtomicU64,
     pub(crate) deadlocks: AtomicU64,
     pub(crate) lock_timeouts: AtomicU64,
-    /// Tables whose trees were built by loads, their rows, and the bytes that were written to sort
+    /// Tables built by bulk loads, their rows, and the bytes written to temporary files to sort
     /// them.
     pub(crate) loads: AtomicU64,
     pub(crate) loaded_rows: AtomicU64,

@@ -1,5 +1,5 @@
-//! Writes down who is in a deadlock, by the victim, for [`Deadlocks`](super::deadlocks::Deadlocks)
-//! to keep.
+//! Writes the report of a deadlock, on the victim's thread, for
+//! [`Deadlocks`](super::deadlocks::Deadlocks) to keep.
 
 use super::counters::Counters;
 use super::deadlocks::Report;
@@ -8,13 +8,13 @@ use crate::base::SessionId;
 use crate::txn::{Deadlock, LockedOn, Owner, TableMode};
 use std::fmt::Write as _;
 
-/// Numbers of transactions that have none of their own, as they have not written, begin here.
+/// IDs from here on stand for transactions that have not written and so have no ID of their own.
 const READERS_FROM: u64 = 1 << 48;
 
 impl Core {
     /// Sets which session a deadlock must spare. Of two sessions in one deadlock, `later` names the
-    /// one that must commit after the other; the other is not rolled back. Only the first call
-    /// counts.
+    /// session that must commit after the other one; the other one is not rolled back. Only the
+    /// first call has an effect.
     pub(crate) fn set_victim_choice(
         &self,
         later: impl Fn(SessionId, SessionId) -> Option<SessionId> + Send + Sync + 'static,
@@ -28,7 +28,7 @@ impl Core {
         });
     }
 
-    /// Counts a deadlock, writes down who is in it, and tells the listener, if there is one. By the
+    /// Counts a deadlock, writes its report, and calls the listener, if there is one. Called by the
     /// victim, before it is rolled back.
     pub(crate) fn note_deadlock(&self) {
         Counters::add(&self.counters.deadlocks);
@@ -41,7 +41,7 @@ impl Core {
         }
     }
 
-    /// The number by which views know an owner's transaction.
+    /// The ID under which views list an owner's transaction.
     pub(crate) fn number_of(&self, owner: Owner) -> u64 {
         let txn = self.transactions.roster.get(owner).and_then(|entry| entry.txn());
         txn.map_or(READERS_FROM | owner.0, |txn| txn.0)

@@ -1,14 +1,15 @@
-//! A report of the latest deadlock, written while its transactions were still there.
+//! The report of the latest deadlock, written while its transactions still existed.
 //!
-//! The lock table keeps who waited for whom. Their numbers, connections and statements are gone
-//! when somebody asks, so the victim, which is the first to know, writes them down before it is
-//! rolled back: until then the others wait on. Locks     the report, for a moment; nothing is taken
-//! while it is held.
+//! The lock table keeps only which owner waited for which. Transaction IDs, connections and
+//! statements are gone when a user asks for the report. So the victim, which is the first to know,
+//! writes the report before it is rolled back: until then the other transactions still wait.
+//!
+//! Locks     the report, briefly; no other lock is taken while it is held.
 
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default)]
 pub(crate) struct Deadlocks {
     latest: Mutex<Option<Report>>,
@@ -22,7 +23,7 @@ pub(super) struct Report {
 }
 
 impl Deadlocks {
-    /// The latest one for people, and when it was.
+    /// The latest report and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.latest.lock().as_ref().map(|report| (report.moment.clone(), report.text.clone()))
     }

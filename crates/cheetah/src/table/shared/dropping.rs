@@ -1,12 +1,12 @@
-//! Freeing the pages of dropped trees: by walks of the background, and at once where a small
-//! temporary table goes.
+//! Frees the pages of dropped trees: by background walks over the page table, or at once for a
+//! small temporary table.
 //!
 //! Invariants
-//!   I1  The pages of a tree are freed under the lock of [`Dropping`], and a tree that is in a walk
-//!       is freed by that walk alone: no page is freed twice.
-//!   I2  A tree is on the catalog's list until its last page is free.
-//! Locks     that of definitions, where a table is dropped; then that of [`Dropping`]; then the
-//!           catalog's.
+//!   I1  The pages of a tree are freed under the lock of [`Dropping`], and a tree that belongs to a
+//!       walk is freed by that walk alone. So no page is freed twice.
+//!   I2  A tree stays on the catalog's list until its last page is free.
+//! Locks     the DDL lock, when a table is dropped; then the lock of [`Dropping`]; then the
+//!           catalog's lock.
 
 use crate::base::{PageId, Result, TreeId};
 use crate::pool::Pool;
@@ -15,21 +15,21 @@ use std::collections::HashSet;
 
 /// Pages that a walk frees in one step.
 const PAGES_PER_STEP: usize = 256;
-/// Pages of a temporary table up to which they are freed by whoever drops it: they are in the
-/// processor's cache, and the next temporary table gets them there.
+/// A temporary table with at most this many pages is freed by the thread that drops it: the pages
+/// are in the processor's cache, where the next temporary table reuses them.
 const PAGES_AT_ONCE_MAX: u64 = 8;
 
-/// A walk over pages for those of dropped trees.
+/// A walk over all pages that frees the pages of dropped trees.
 #[derive(Default, Debug)]
 pub(crate) struct Dropping {
-    /// Those whose pages are freed by this walk; none while there is no walk.
+    /// The trees whose pages this walk frees; empty between walks.
     trees: HashSet<TreeId>,
     next: PageId,
 }
 
 impl Dropping {
-    /// One step of a walk that frees the pages of dropped trees; whether there may be more to do.
-    /// Does I/O where changes wait for a page.
+    /// Takes one step of a walk that frees the pages of dropped trees. Returns whether there may be
+    /// more to do. Does I/O for pages with pending changes.
     pub(crate) fn step(&mut self, catalog: &Catalog, pool: &Pool) -> Result<bool> {
         if self.trees.is_empty() {
             *self = Self { trees: catalog.trees_to_free(), next: PageId::NONE };
@@ -44,9 +44,9 @@ impl Dropping {
         Ok(true)
     }
 
-    /// Frees the pages of trees that have just been dropped with a temporary table, if they are few
-    /// and nobody uses them. Otherwise, and after an error, the background does. Does I/O where
-    /// changes wait for a page, or where a checkpoint writes it.
+    /// Frees the pages of trees that were just dropped with a temporary table, if there are few
+    /// pages and no thread uses the trees. Otherwise, and after an error, the background frees
+    /// them. Does I/O for pages with pending changes, or pages that a checkpoint is writing.
     pub(crate) fn free_at_once(&mut self, trees: &HashSet<TreeId>, catalog: &Catalog, pool: &Pool) {
         let pages = trees.iter().map(|tree| pool.tree_bytes(*tree).pages).sum::<u64>();
         let is_free = |tree: &TreeId| !self.trees.contains(tree) && catalog.may_be_freed(*tree);

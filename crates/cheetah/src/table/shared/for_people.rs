@@ -1,6 +1,6 @@
-//! Reports tell people of things that the engine does not know itself: connections, values in keys,
-//! the time of day. The user of the engine gives a function for each. Without a function, reports
-//! leave the thing out, or have bytes in its place.
+//! Data that reports need and the engine does not have: descriptions of connections, readable key
+//! values, the date and time. The caller provides a function for each. Without it, reports omit the
+//! data or show bytes.
 
 use super::moment::Moment;
 use super::parts::Core;
@@ -9,17 +9,17 @@ use crate::table::key_encoding::KeyValue;
 use crate::txn::hex;
 use std::sync::OnceLock;
 
-/// Tells what the connection of that number does, in words.
+/// Describes the connection with that ID.
 pub(crate) type TellConnection = Box<dyn Fn(u64) -> String + Send + Sync>;
-/// Tells a value of a key by what its part is [shown as](crate::table::KeyPartEncoding::shown_as);
-/// nothing where it cannot.
+/// Formats a value of a key by its part's [`shown_as`](crate::table::KeyPartEncoding::shown_as);
+/// returns an empty string if it cannot.
 pub(crate) type TellValue = Box<dyn Fn(u32, &[u8]) -> String + Send + Sync>;
-/// Tells date and time of day.
+/// Returns the date and time of day.
 pub(crate) type TellTime = Box<dyn Fn() -> String + Send + Sync>;
-/// Hears of every deadlock.
+/// Called with the report of every deadlock.
 pub(crate) type Hear = Box<dyn Fn(&str) + Send + Sync>;
 
-/// See the module. Of each the first counts.
+/// See the module documentation. Only the first function set for each is used.
 #[derive(Default)]
 pub(crate) struct ForPeople {
     pub(crate) connection: OnceLock<TellConnection>,
@@ -29,7 +29,7 @@ pub(crate) struct ForPeople {
 }
 
 impl ForPeople {
-    /// A value in words; in hexadecimal digits where nobody tells it.
+    /// The formatted value; hexadecimal digits if it cannot be formatted.
     fn value(&self, value: &KeyValue) -> String {
         match value {
             KeyValue::Null => "NULL".to_owned(),
@@ -47,14 +47,14 @@ impl ForPeople {
 }
 
 impl Core {
-    /// Now.
+    /// The current time.
     pub(crate) fn moment(&self) -> Moment {
         let time = self.for_people.time.get().map(|tell| tell()).unwrap_or_default();
         Moment { at_ns: self.clock.now_ns(), time }
     }
 
-    /// The values of a key as it is stored in that index, as far as somebody can tell them; else in
-    /// hexadecimal digits.
+    /// The formatted values of a key as stored in the index of `tree`, or hexadecimal digits if
+    /// they cannot be formatted.
     pub(crate) fn show_key(&self, tree: TreeId, key: &[u8]) -> String {
         let Some((table, index_no)) = self.catalog.by_tree(tree) else { return hex(key) };
         let encoding = table.key_encodings().ok().and_then(|keys| keys.get(index_no));

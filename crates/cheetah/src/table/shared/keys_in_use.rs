@@ -1,4 +1,4 @@
-//! Which keys of the server close what: bringing them into use.
+//! Brings encryption keys into use, by table.
 
 use super::parts::Core;
 use crate::base::{planted, Error, Result};
@@ -10,9 +10,10 @@ use crate::page_map::MapStore;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Has these keys serve from now on, in their newest versions, and with them the one for what
-/// belongs to no table. Those that serve already stay. Asks the key service, and writes CONTROL if
-/// any is new (K1). `Key` when the service lacks one; then nothing has changed.
+/// Makes the newest versions of these keys current, and of the system key, which encrypts
+/// everything that belongs to no table. Keys that are current already stay as they are. Asks the
+/// key service, and writes CONTROL if a key is new (K1). Returns `Key` if the service lacks a key;
+/// then nothing has changed.
 pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     let all: BTreeSet<u32> = ids.iter().copied().chain([SYSTEM_KEY]).collect();
     let is_new = |id: &&u32| keys.serving(**id).is_none();
@@ -23,10 +24,10 @@ pub(crate) fn use_keys(keys: &Keys, map: &MapStore, ids: &[u32]) -> Result<()> {
     name_and_serve(keys, map, new)
 }
 
-/// Has newer versions serve of the keys that do, if there are any: as many as CONTROL has room for
-/// beside the older ones, and the others when a pass has ended and these are forgotten. Keys that
-/// cannot be fetched now are left for the next time (E11). `Limit` when it is full of keys that
-/// serve.
+/// Replaces the current keys by newer versions, if any exist. If CONTROL lacks room for all of
+/// them alongside the older versions, the others follow after a rotation pass, when the older
+/// versions are forgotten. Keys that cannot be fetched now are left for the next attempt (E11).
+/// Returns `Limit` if CONTROL is full of current keys.
 pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let newer = |name: &KeyName| {
         let newest = keys.newest_version(name.id)?;
@@ -34,7 +35,7 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     };
     let serving = keys.serving_names();
     let named_count = keys.names().len();
-    // At least one where none can be forgotten: to name it answers `Limit`.
+    // At least one key if no version can be forgotten: naming it returns `Limit`.
     let least_count = usize::from(named_count <= serving.len());
     let most_count = match planted::is_on("encryption: name all new versions at once") {
         true => serving.len(),
@@ -44,8 +45,8 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     name_and_serve(keys, map, new)
 }
 
-/// Has CONTROL name, and then serve, those of the fetched keys that do not serve yet: others may
-/// have fetched the same meanwhile. Blocks for I/O.
+/// Names in CONTROL, and then makes current, the fetched keys that are not current yet: other
+/// threads may have fetched the same keys meanwhile. Blocks for I/O.
 fn name_and_serve(keys: &Keys, map: &MapStore, mut new: Vec<Arc<Key>>) -> Result<()> {
     let _naming = keys.naming();
     let serves = |name: KeyName| keys.serving(name.id).is_some_and(|key| key.name().version >= name.version);
@@ -63,12 +64,12 @@ fn name_and_serve(keys: &Keys, map: &MapStore, mut new: Vec<Arc<Key>>) -> Result
 }
 
 impl Core {
-    /// As [`use_keys`].
+    /// Like [`use_keys`].
     pub(crate) fn use_keys(&self, ids: &[u32]) -> Result<()> {
         use_keys(self.pool.keys(), self.checkpointer.map(), ids)
     }
 
-    /// Has the key serve that a new table needs, if it does.
+    /// Makes the key of a new table current, if the table is encrypted.
     pub(crate) fn use_keys_of(&self, def: &TableDef) -> Result<()> {
         match def.encryption.is_on(self.pool.keys().closes_tables()) {
             true => self.use_keys(&[def.encryption.key_id]),
@@ -76,9 +77,10 @@ impl Core {
         }
     }
 
-    /// As [`use_keys_of`](Self::use_keys_of), for a definition from another database. A table that
-    /// does not say ENCRYPTED may name a key that never existed: nobody asked for it while tables
-    /// were plain. The system's key closes such a table, as in [`Keys::of`].
+    /// Like [`use_keys_of`](Self::use_keys_of), for a definition from another database. A table
+    /// without an explicit ENCRYPTED option may name a key that never existed, because the key was
+    /// not needed while tables were not encrypted. Such a table is encrypted with the system key,
+    /// as in [`Keys::of`].
     pub(crate) fn use_keys_of_defined(&self, def: &TableDef) -> Result<()> {
         match self.use_keys_of(def) {
             Err(Error::Key { .. }) if def.encryption.wish == Encryption::Default => self.use_keys(&[]),
@@ -86,7 +88,7 @@ impl Core {
         }
     }
 
-    /// The keys of all tables that are encrypted, where those are that do not say.
+    /// The keys of all tables that would be encrypted if encryption were on by default.
     pub(crate) fn keys_by_default(&self) -> Vec<u32> {
         let tables = self.catalog.names().into_iter().filter_map(|name| self.catalog.by_name(&name).ok());
         let encryption = tables.map(|table| table.def().encryption);
@@ -94,9 +96,10 @@ impl Core {
         ids.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Has the keys of all tables serve, if tables are encrypted that do not say. A startup asks
-    /// only for keys that CONTROL names, so until now pages of others are closed with the system's
-    /// key. A key that is missing keeps no other from serving; the first such error is answered.
+    /// Makes the keys of all tables current, if tables are encrypted by default. Startup requests
+    /// only the keys named in CONTROL, so until now pages of other tables are encrypted with the
+    /// system key. A missing key does not keep the other keys from becoming current; the first such
+    /// error is returned.
     pub(crate) fn use_keys_by_default(&self) -> Result<()> {
         let is_off = !self.pool.keys().closes_tables();
         if is_off || planted::is_on("encryption: leave tables to the system's key") {

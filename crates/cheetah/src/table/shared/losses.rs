@@ -1,42 +1,42 @@
 //! The losses of a damaged database that is opened only to be copied (`salvage`): changes that redo
-//! could not make. There tables are not quarantined: a change that meets damage is left out, and
-//! told of.
+//! could not make. In such a database no table is quarantined: a change that meets damage is
+//! skipped and reported.
 
 use crate::base::{Error, TableId};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
 
-/// Keys of rows of a table that are left out; with `DOUBTFUL_MAX` of them, all of its rows are.
+/// Maximum number of left-out row keys per table. When it is reached, all rows are left out.
 const DOUBTFUL_MAX: usize = 1 << 20;
 
-/// See the module.
+/// See the module documentation.
 #[derive(Default, Debug)]
 pub(crate) struct Losses(Mutex<Inner>);
 
 #[derive(Default, Debug)]
 struct Inner {
-    /// Of the database as a whole.
+    /// Losses of the database as a whole.
     notes: Vec<String>,
     changes: BTreeMap<TableId, LostChanges>,
-    /// Rows that a rollback should have changed: their present versions were never committed.
+    /// Rows that a rollback should have changed: their current versions were never committed.
     doubtful: BTreeMap<TableId, HashSet<Vec<u8>>>,
 }
 
-/// Changes of a table that have not been made.
+/// Changes of a table that could not be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LostChanges {
     pub(crate) count: u64,
-    /// Why the first one has not.
+    /// The error of the first one.
     pub(crate) why: String,
 }
 
 impl Losses {
-    /// Notes what the database as a whole lacks, in words.
+    /// Notes a loss of the database as a whole.
     pub(crate) fn note(&self, what: String) {
         self.0.lock().notes.push(what);
     }
 
-    /// Notes that a change of a table cannot be made.
+    /// Notes that a change of a table could not be made.
     pub(crate) fn note_change(&self, table: TableId, error: &Error) {
         let mut inner = self.0.lock();
         let lost = inner.changes.entry(table);
@@ -55,7 +55,7 @@ impl Losses {
         }
     }
 
-    /// Whether the row of that key is to be left out.
+    /// Returns whether the row of that key is to be left out.
     pub(crate) fn is_doubtful(&self, table: TableId, key: &[u8]) -> bool {
         let inner = self.0.lock();
         let keys = inner.doubtful.get(&table);

@@ -1,12 +1,12 @@
 //! State that all parts of an open database share.
 //!
-//! Many files: one for each thing that is shared.
+//! Many files: one for each shared part.
 //!
 //! Invariants
-//!   - Nothing here calls what writes, rolls back or purges rows: those import this folder. Only
-//!     `parts` names their types, as [`parts::Core`] holds one of each.
-//!   - Latches of this folder are taken before the gate is entered: unique keys first, then the
-//!     latches that keep purge away.
+//!   - Nothing here calls code that writes, rolls back or purges rows: that code imports this
+//!     folder. Only `parts` names its types, as [`parts::Core`] holds one of each.
+//!   - Latches of this folder are taken before the gate is entered: unique-key latches first, then
+//!     purge latches.
 
 pub(crate) mod changed_tables;
 pub(crate) mod counters;

@@ -1,10 +1,10 @@
-//! When something was that reports tell of.
+//! The time of an event in a report.
 
-/// See the module.
+/// See the module documentation.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Moment {
     /// By the engine's clock.
     pub(crate) at_ns: u64,
-    /// By the clock of people: date and time of day. Empty where nobody tells them.
+    /// Date and time of day; empty if the caller provides no function for it.
     pub(crate) time: String,
 }

@@ -1,4 +1,4 @@
-//! Limits of background work, which settings and threads change.
+//! Limits of background work, set by settings and by the background threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
@@ -21,37 +21,38 @@ impl Pace {
         }
     }
 
-    /// Whether threads of the background are there, to make a checkpoint when writers wait for one.
+    /// Returns whether background threads run, which make a checkpoint when writers wait for one.
     pub(crate) fn has_threads(&self) -> bool {
         self.has_threads.load(Relaxed)
     }
 
-    /// Says whether they are.
+    /// Sets whether background threads run.
     pub(crate) fn set_has_threads(&self, has_threads: bool) {
         self.has_threads.store(has_threads, Relaxed);
     }
 
-    /// I/O operations a second that the background may use when nothing presses.
+    /// I/O operations per second that the background may use when nothing is urgent.
     pub(crate) fn io_capacity(&self) -> u32 {
         self.io_capacity.load(Relaxed)
     }
 
-    /// Sets them.
+    /// Sets the I/O operations per second.
     pub(crate) fn set_io_capacity(&self, operations_per_second: u32) {
         self.io_capacity.store(operations_per_second, Relaxed);
     }
 
-    /// Notes a change that the log does not tell of: of a temporary table.
+    /// Notes a change that is not logged: of a temporary table.
     pub(crate) fn note_unlogged(&self) {
         self.unlogged.fetch_add(1, Relaxed);
     }
 
-    /// How many of these there were.
+    /// The number of unlogged changes.
     pub(crate) fn unlogged(&self) -> u64 {
         self.unlogged.load(Relaxed)
     }
 
-    /// The threads, the operations a second and the unlogged changes, as the checkpoints read them.
+    /// The values for the checkpoints: whether threads run, operations per second, unlogged
+    /// changes.
     pub(crate) fn shared(&self) -> (Arc<AtomicBool>, Arc<AtomicU32>, Arc<AtomicU64>) {
         (Arc::clone(&self.has_threads), Arc::clone(&self.io_capacity), Arc::clone(&self.unlogged))
     }

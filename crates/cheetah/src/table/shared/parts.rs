@@ -1,5 +1,5 @@
-//! The parts of an open database, side by side, and the operations that take several of them: so
-//! [`Core`] gives a checkpoint its [`StateAtSwitch`].
+//! The parts of an open database, and the operations that use several of them. [`Core`] gives a
+//! checkpoint its [`StateAtSwitch`].
 
 use super::counters::Counters;
 use super::deadlocks::Deadlocks;
@@ -48,20 +48,20 @@ pub(crate) struct Core {
     pub(crate) startup: Startup,
     pub(crate) pace: Pace,
     pub(crate) reliefs: Reliefs,
-    /// Rollbacks that transactions have left to the background.
+    /// Rollbacks that transactions left to the background.
     pub(crate) unfinished: Unfinished,
-    /// Transactions that wait for somebody else's decision, and nobody holds.
+    /// Prepared transactions without a session, waiting for the coordinator's decision.
     pub(crate) prepared: Prepared,
     pub(crate) purge: Purge,
     /// Rows that purge stays away from.
     pub(crate) purge_latches: PurgeLatches,
-    /// Keys of unique indexes that somebody is about to add.
+    /// Keys of unique indexes that writers are about to add.
     pub(crate) unique_keys: UniqueKeys,
     /// The sorters of loads.
     pub(crate) sorting: Sorting,
     pub(crate) dropping: Mutex<Dropping>,
     pub(crate) statistics: StatisticsWork,
-    /// Of a database that is opened only to be copied; then nothing is quarantined.
+    /// The losses of a database that is opened only to be copied; then no table is quarantined.
     pub(crate) losses: Option<Losses>,
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
-    /// Lists a transaction that a startup has found, with an owner of its own.
+    /// Lists a transaction that startup found open, with a new owner.
     pub(crate) fn list_found(&self, slot: &Slot) -> Listed {
         let listed = self.transactions.roster.enter(self.transactions.new_owner(), None);
         listed.begin(|| self.clock.now_ns());
@@ -81,20 +81,20 @@ impl Core {
         listed
     }
 
-    /// Begins a stall of the calling thread; it ends when what this returns is dropped.
+    /// Begins a stall of the calling thread. The stall ends when the returned guard is dropped.
     #[must_use]
     pub(crate) fn begin_stall(&self, stage: Stage) -> Stall<'_> {
         self.health.stalls().begin(stage, &*self.clock)
     }
 
-    /// Notes how the merges after a row operation ended. Most have none to do.
+    /// Notes the result of the merges after a row operation. Most operations have nothing to merge.
     pub(crate) fn note_merge(&self, result: Result<bool>) {
         if !matches!(result, Ok(false)) {
             self.note_cleanup("merging pages", result.map(drop));
         }
     }
 
-    /// Notes how the clean-up after an operation ended. Its error is not one of that operation.
+    /// Notes the result of the clean-up after an operation. Its error does not fail the operation.
     pub(crate) fn note_cleanup(&self, work: &'static str, result: Result<()>) {
         match result {
             Ok(()) => self.health.background_errors().clear(work),
@@ -102,12 +102,12 @@ impl Core {
         }
     }
 
-    /// Quarantines a table that a startup cannot work on: `error` is damage that it met there, or
-    /// that the background meets in what the startup has left to it, `is_left_over` (N3). Any other
-    /// error comes back.
+    /// Quarantines a table that startup cannot process. `error` is damage found at startup or, if
+    /// `is_left_over`, damage that the background finds in work left over from startup (N3).
+    /// Returns any other error.
     pub(crate) fn quarantine(&self, table: TableId, error: Error, is_left_over: bool) -> Result<()> {
         if let Some(losses) = &self.losses {
-            // Room for the copy is no matter of the damage.
+            // A lack of space for the copy is not damage.
             if error.kind() == ErrorKind::Stopped || matches!(error, Error::DiskFull(_)) {
                 return Err(error);
             }
@@ -127,7 +127,7 @@ impl Core {
         }
     }
 
-    /// Has the statistics of a table removed that has gone.
+    /// Has the statistics of a dropped table removed.
     pub(crate) fn forget_statistics(&self, table: &Table) {
         if table.has_had_statistics()
             && !table.id().is_temporary()
@@ -137,14 +137,15 @@ impl Core {
         }
     }
 
-    /// Makes everything that has happened so far part of the database without the log. Outside
-    /// mini-transactions; blocks, and makes a checkpoint in progress hurry.
+    /// Makes all changes so far durable in the database, so that they no longer need the log.
+    /// Outside mini-transactions; blocks, and makes a checkpoint in progress hurry.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         self.checkpointer.checkpoint(self)
     }
 
-    /// Whether everybody sees a version, now and later. Purge may have passed it then, and does not
-    /// come again for what it has marked as deleted. Asked by whoever has a purge latch of the row.
+    /// Returns whether every snapshot sees a version, now and later. Purge may have passed such a
+    /// version, and will not return for the records it delete-marked. To be called with a purge
+    /// latch of the row held.
     pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
         let waits = planted::is_on("blind: wait for all older transactions");
@@ -152,7 +153,7 @@ impl Core {
         self.transactions.versions.is_committed_for_all(txn, horizon)
     }
 
-    /// From now on pages are written without the versions that everybody sees.
+    /// Has pages written from now on without the versions that every snapshot sees.
     pub(crate) fn forget_old_versions(&self) {
         let below = self.transactions.versions.visible_below();
         let mtr = self.pool.enter();
@@ -160,14 +161,14 @@ impl Core {
         self.pool.memory().set(MemoryUse::Outcomes, self.transactions.versions.bytes());
     }
 
-    /// Transactions that have ended and are not purged.
+    /// Transactions that have ended but are not purged.
     pub(crate) fn to_purge_count(&self) -> u64 {
         let slots = self.transactions.active.slots();
         let open = slots.iter().filter(|slot| slot.state().first != UndoPtr(0));
         self.transactions.undo.live_count().saturating_sub(open.count() as u64)
     }
 
-    /// Frees undo pages that no transaction needs; whether there may be more.
+    /// Frees undo pages that no transaction needs. Returns whether there may be more.
     pub(crate) fn trim_undo(&self) -> bool {
         self.transactions.undo.free_oldest_pages()
     }

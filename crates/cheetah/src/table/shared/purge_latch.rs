@@ -1,18 +1,18 @@
-//! Keeps purge away from rows that somebody is about to change.
+//! Keeps purge away from rows that a writer is about to change.
 //!
-//! A writer looks at what is in the places that its operation will touch, prepares, perhaps waits,
-//! and then changes them in one mini-transaction. Other writers are kept out by locks; purge takes
-//! no locks, but removes delete-marked records, which is just what a writer may have planned to
-//! reuse. So whoever looks takes a *purge latch* of the row, shared, until the change is done;
-//! purge takes it alone, and comes back later when it cannot have it at once.
+//! A writer looks up the records that its operation will touch, prepares, may wait, and then
+//! changes them in one mini-transaction. Locks keep out other writers. Purge takes no locks, but
+//! removes delete-marked records, which a writer may have planned to reuse. So a writer takes a
+//! shared *purge latch* of the row before the lookup and holds it until the change is done. Purge
+//! takes the latch exclusively, and retries later if it cannot have it at once.
 //!
 //! Invariants
-//!   I1  Rows share purge latches by a hash of table and clustered key; entries of secondary
-//!       indexes belong to their row's.
-//!   I2  Purge never waits for a purge latch: a writer that has one may be waiting for a
+//!   I1  Rows share purge latches by a hash of table and clustered key. Secondary entries are
+//!       covered by the latch of their row.
+//!   I2  Purge never waits for a purge latch: a writer that holds one may be waiting for a
 //!       checkpoint.
-//! Locks     a purge latch is taken before the gate is entered, with nothing held but table use,
-//!           locks, and latches of unique keys.
+//! Locks     a purge latch is taken before the gate is entered. The writer then holds only table
+//!           use, locks, and latches of unique keys.
 
 use crate::base::hash::{hash_key, shard_index};
 use crate::base::{planted, TableId};
@@ -38,8 +38,8 @@ impl Default for PurgeLatches {
 }
 
 impl PurgeLatches {
-    /// The purge latch of the rows of a table with these keys. Waits for purge to be done with a
-    /// row.
+    /// The purge latch of the rows of a table with these keys. Waits until purge has finished with
+    /// them.
     pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
         let keys = match planted::is_on("rows: look without the purge latch") {
             true => [None; 2],
@@ -49,13 +49,13 @@ impl PurgeLatches {
         PurgeLatch(keys.map(|key| key.map(|key| self.latch(table, key).read_recursive())))
     }
 
-    /// The purge latch of a row for purge alone; `None` while somebody has it.
+    /// The exclusive purge latch of a row, for purge; `None` while a writer holds it.
     pub(crate) fn for_purge(&self, table: TableId, key: &[u8]) -> Option<RwLockWriteGuard<'_, ()>> {
         self.latch(table, key).try_write()
     }
 
     fn latch(&self, table: TableId, key: &[u8]) -> &RwLock<()> {
-        self.0.get(shard(table, key)).expect("the index is a remainder by their number")
+        self.0.get(shard(table, key)).expect("the index is less than their number")
     }
 }
 

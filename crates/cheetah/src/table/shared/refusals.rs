@@ -1,14 +1,14 @@
-//! The last refusals by constraints between tables, for people.
+//! The latest refusal by a foreign key constraint, for reports.
 //!
-//! Locks     the text, for a moment; nothing is taken while it is held.
+//! Locks     the text, briefly; no other lock is taken while it is held.
 
 use super::moment::Moment;
 use parking_lot::Mutex;
 
-/// Longest text that is kept; the rest of a longer one is cut off.
+/// The longest text that is kept; the rest is cut off.
 pub(crate) const REFUSAL_BYTES_MAX: usize = 8192;
 
-/// See the module. Takes no memory before something is refused.
+/// See the module documentation. Uses no memory until a row is refused.
 #[derive(Default, Debug)]
 pub(crate) struct Refusals(Mutex<Option<Refusal>>);
 
@@ -19,7 +19,7 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// Notes that something was refused at that moment, in the words of whoever did so.
+    /// Notes a refusal at that moment, with its text.
     pub(crate) fn note(&self, moment: Moment, text: &str) {
         let mut latest = self.0.lock();
         let latest = latest.get_or_insert_with(Refusal::default);
@@ -28,13 +28,13 @@ impl Refusals {
         latest.text.push_str(beginning(text, REFUSAL_BYTES_MAX));
     }
 
-    /// The latest one, and when it was.
+    /// The latest refusal, and its time.
     pub(crate) fn latest(&self) -> Option<(Moment, String)> {
         self.0.lock().as_ref().map(|refusal| (refusal.moment.clone(), refusal.text.clone()))
     }
 }
 
-/// The beginning of a text: at most `bytes_max` bytes, and only whole characters.
+/// The longest prefix of `text` with at most `bytes_max` bytes that ends at a character boundary.
 fn beginning(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

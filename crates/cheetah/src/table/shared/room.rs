@@ -1,9 +1,9 @@
-//! Room for an operation before it begins: in memory, on disk and in the log.
+//! Makes room for an operation before it begins: in memory, on disk and in the log.
 //!
 //! Invariants
 //!   - Room is made outside of mini-transactions: it may wait and do I/O.
-//!   - Work that rolls back, or gives space back, gets room on a full disk too (H3, O1).
-//!   - Work that would be refused, or has used up some of the reserve, gives space back first.
+//!   - Work that rolls back or frees space gets room even on a full disk (H3, O1).
+//!   - Work that would be refused, or that has used part of the reserve, frees space first.
 
 use super::parts::Core;
 use crate::base::stages::Stage;
@@ -12,22 +12,23 @@ use crate::log::{Log, Space};
 use crate::pool::Reserve;
 use parking_lot::Mutex;
 
-/// Space is given back each time this part of the reserve has been used up.
+/// Space is freed each time this fraction of the reserve has been used.
 const RELIEF_PART: u64 = 16;
-/// This part of the reserve is to be free again then, and segments are collected until it is.
+/// Segments are collected until this fraction of the reserve is free again.
 const RELIEF_GOAL_PART: u64 = 4;
 const RELIEF_ROUNDS: usize = 16;
 
-/// Attempts to give space back while the disk is full.
+/// Attempts to free space while the disk is full.
 #[derive(Debug)]
 pub(crate) struct Reliefs {
-    /// Bytes that were left after the last one. Held over one: others who need space wait for it.
+    /// Bytes left after the last attempt. Held during an attempt: other threads that need space
+    /// wait for it.
     left_bytes: Mutex<i64>,
 }
 
 impl Default for Reliefs {
     fn default() -> Self {
-        // The first one is due at once.
+        // The first attempt is due at once.
         Self { left_bytes: Mutex::new(i64::MAX) }
     }
 }
@@ -35,22 +36,22 @@ impl Default for Reliefs {
 /// Whether an operation may be refused for lack of space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
-    /// It brings new data: refused when the disk is full, before anything is changed.
+    /// Adds data: refused when the disk is full, before anything is changed.
     New,
-    /// It deletes: may use half of the reserve, as it leads to space, but leaves the rest to those
-    /// who roll back (H3).
+    /// Deletes: may use half of the reserve, because deleting leads to free space, but leaves the
+    /// rest to rollbacks (H3).
     Delete,
-    /// It purges what was deleted: may use another quarter.
+    /// Purges deleted records: may use another quarter.
     Purge,
-    /// It rolls back: must succeed on a full disk, from the reserve (H3). It is refused only when
-    /// a checkpoint and collection have just given nothing back; the background tries again.
+    /// Rolls back: must succeed on a full disk, from the reserve (H3). Refused only if a checkpoint
+    /// and a collection have just freed nothing; the background tries again.
     RollBack,
-    /// It ends a transaction, drops or frees.
+    /// Ends a transaction, drops or frees.
     Back,
 }
 
 impl Need {
-    /// How much of the reserve must stay.
+    /// The part of the reserve that must stay free.
     fn stays(self) -> Reserve {
         match self {
             Need::New => Reserve::Whole,
@@ -69,8 +70,8 @@ impl Core {
         self.make_room_unless(need, pages, &|| false)
     }
 
-    /// As [`make_room`](Self::make_room), but `Interrupted` when `interrupted` says so while it
-    /// waits for the log.
+    /// Like [`make_room`](Self::make_room), but returns `Interrupted` if `interrupted` returns true
+    /// while it waits for the log.
     pub(crate) fn make_room_unless(
         &self,
         need: Need,
@@ -99,10 +100,10 @@ impl Core {
         }
     }
 
-    /// On a full disk, gives space back now and then: images that rolled back pages have replaced
-    /// go only when a checkpoint has committed, and a long rollback would use up the reserve before
-    /// (H3). Whether the disk is full; `DiskFull` when it is too full for this need. New data finds
-    /// that out with its room in memory; during redo everything is let pass.
+    /// On a full disk, frees space from time to time: images replaced by rolled-back pages are
+    /// freed only when a checkpoint has committed, and a long rollback would use up the reserve
+    /// before that (H3). Returns whether the disk is full, or `DiskFull` if it is too full for this
+    /// need. New data is checked when room is made in memory; redo is not checked.
     fn relieve_disk(&self, need: Need) -> Result<bool> {
         let is_redo = self.journal.log().is_none();
         if is_redo || need == Need::New {
@@ -123,14 +124,14 @@ impl Core {
         Ok(true)
     }
 
-    /// Gives space back until the need has some room again, if more than `step_bytes` have been
-    /// used up since that was tried last.
+    /// Frees space until `need` has some room again, if more than `step_bytes` have been used since
+    /// the last attempt.
     fn give_space_back(&self, need: Need, step_bytes: u64) -> Result<()> {
         let space = self.pool.space();
         let mut left_bytes = self.reliefs.left_bytes.lock();
         let now = space.left_beside_promised();
         if now >= left_bytes.saturating_sub_unsigned(step_bytes) {
-            // More may have come otherwise.
+            // Space may have been freed in other ways.
             *left_bytes = now.max(*left_bytes);
             return Ok(());
         }
@@ -145,7 +146,7 @@ impl Core {
             }
             ignore_disk_full(self.checkpoint())?;
         }
-        // A second one makes what was sealed before the first a victim.
+        // A second checkpoint makes segments sealed before the first one eligible for collection.
         ignore_disk_full(self.checkpoint())?;
         *left_bytes = space.left_beside_promised();
         Ok(())
@@ -159,8 +160,8 @@ impl Core {
         }
     }
 
-    /// Holds a writer up a little when most of the memory is dirty: so the cleaner keeps ahead, and
-    /// nobody has to stop.
+    /// Delays a writer slightly when most of the memory is dirty, so that the cleaner keeps ahead
+    /// and no writer has to stop.
     fn slow_down(&self) {
         let delay_ns = match self.pace.has_threads() {
             true => self.pool.pressure(0).delay_ns(),
@@ -172,12 +173,12 @@ impl Core {
         }
     }
 
-    /// Sees to it that a file waits for when the current one of the log is full. A rollback does
-    /// not wait for room below the log's limit: on a full disk no checkpoint may succeed, and
-    /// nobody would make room.
+    /// Prepares a file to follow the current log file when that is full. A rollback does not wait
+    /// for the log to shrink below its limit: on a full disk no checkpoint may succeed, so the wait
+    /// might never end.
     fn find_log_file(&self, log: &Log, stays: Reserve) -> Result<()> {
         match log.prepare_short_reserve(stays) {
-            // A checkpoint lets go of old files, and those are used again.
+            // A checkpoint releases old files, which are then reused.
             Err(Error::DiskFull(_)) => {
                 ignore_disk_full(self.checkpoint())?;
                 ignore_disk_full(log.prepare_short_reserve(stays))
@@ -187,7 +188,7 @@ impl Core {
     }
 }
 
-/// For who does without on a full disk.
+/// Ignores `DiskFull`, for callers that can go on without the space.
 pub(crate) fn ignore_disk_full(result: Result<()>) -> Result<()> {
     match result {
         Err(Error::DiskFull(_)) => Ok(()),

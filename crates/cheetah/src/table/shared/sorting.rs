@@ -1,9 +1,9 @@
-//! The sorters of loads and builds of indexes.
+//! The sorters of bulk loads and index builds.
 
 use crate::sort::{Share, SortMemory, Sorter, TempFiles};
 use std::sync::Arc;
 
-/// Memory, and files for what it does not hold.
+/// The memory for sorting, and temporary files for runs that do not fit.
 pub(crate) struct Sorting {
     memory: Arc<SortMemory>,
     temp_files: Arc<TempFiles>,

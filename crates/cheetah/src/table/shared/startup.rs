@@ -1,10 +1,11 @@
-//! The startup as a boundary: which transactions began or ended before it.
+//! Startup as a boundary: which transactions began or ended before it.
 
 use crate::base::TxnId;
 use crate::txn::Versions;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Transactions with smaller numbers, and ends with smaller stamps, are from before the startup.
+/// Transactions with smaller IDs began before startup; smaller commit stamps are from before
+/// startup.
 #[derive(Default, Debug)]
 pub(crate) struct Startup {
     first_txn: AtomicU64,
@@ -13,28 +14,28 @@ pub(crate) struct Startup {
 }
 
 impl Startup {
-    /// Everything up to now is from before the startup.
+    /// Notes the boundary: everything so far happened before startup.
     pub(crate) fn note(&self, versions: &Versions) {
         self.first_txn.store(versions.next_txn().0, Relaxed);
         self.first_stamp.store(versions.next_stamp(), Relaxed);
     }
 
-    /// The database serves from now on.
+    /// Notes that startup is over.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Relaxed);
     }
 
-    /// Whether the database serves.
+    /// Returns whether startup is over.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Relaxed)
     }
 
-    /// Whether a transaction began before the startup.
+    /// Returns whether a transaction began before the startup.
     pub(crate) fn began_before(&self, txn: TxnId) -> bool {
         txn.0 < self.first_txn.load(Relaxed)
     }
 
-    /// Whether a transaction that has ended with that stamp did so before the startup.
+    /// Returns whether a transaction that ended with that stamp ended before startup.
     pub(crate) fn ended_before(&self, stamp: u64) -> bool {
         stamp < self.first_stamp.load(Relaxed)
     }

@@ -1,8 +1,8 @@
-//! The background's work for statistics: the tables whose statistics may be due, and those whose
-//! statistics are to go.
+//! The background's statistics work: tables whose statistics may be due, and dropped tables whose
+//! statistics must be removed.
 //!
-//! Locks     that of the turn, over a look at all tables, which only the background makes; inside
-//!           it, and elsewhere, the others, for moments.
+//! Locks     `turn`, during a check of all tables, which only the background makes; inside it, and
+//!           elsewhere, the other locks, briefly.
 
 use crate::base::TableId;
 use parking_lot::Mutex;
@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// Places of an index that are looked at where nobody says how many, as by InnoDB.
+/// Default number of sampled pages per index, like InnoDB's.
 const PLACES: u32 = 20;
-/// How often all tables are looked at, when nobody asks for it.
+/// Interval between checks of all tables, unless one is requested.
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
 
 /// The work to do, and the settings.
@@ -20,9 +20,9 @@ const LOOK_EVERY_NS: u64 = 1_000_000_000;
 pub(crate) struct StatisticsWork {
     by_themselves: AtomicBool,
     places: AtomicU32,
-    /// Tables whose keys somebody has described since the startup.
+    /// Tables whose key encodings were set since startup.
     described: Mutex<BTreeSet<TableId>>,
-    /// Tables that have gone, and may have left statistics.
+    /// Dropped tables that may still have statistics.
     gone: Mutex<Vec<TableId>>,
     is_asked: AtomicBool,
     turn: Mutex<Turn>,
@@ -30,7 +30,7 @@ pub(crate) struct StatisticsWork {
 
 #[derive(Default, Debug)]
 struct Turn {
-    /// The table whose turn was last.
+    /// The table checked last.
     last: TableId,
     looked_ns: u64,
 }
@@ -49,20 +49,20 @@ impl Default for StatisticsWork {
 }
 
 impl StatisticsWork {
-    /// Sets whether statistics are taken by themselves where a definition does not say, and how
-    /// many places are looked at where it does not say.
+    /// Sets the defaults for definitions without such settings: whether statistics are recalculated
+    /// automatically, and the number of sampled pages.
     pub(crate) fn set(&self, by_themselves: bool, places: u32) {
         self.places.store(places.max(1), Relaxed);
         self.by_themselves.store(by_themselves, Relaxed);
         self.ask();
     }
 
-    /// Whether they are taken by themselves.
+    /// Returns whether statistics are recalculated automatically.
     pub(crate) fn by_themselves(&self) -> bool {
         self.by_themselves.load(Relaxed)
     }
 
-    /// The number of places to look at when a definition has `places`.
+    /// The number of pages to sample for a definition that has `places`.
     pub(crate) fn places(&self, places: u32) -> u32 {
         if places > 0 {
             places
@@ -71,29 +71,29 @@ impl StatisticsWork {
         }
     }
 
-    /// Notes that the keys of a table have been described.
+    /// Notes that the key encodings of a table were set.
     pub(crate) fn add(&self, table: TableId) {
         self.described.lock().insert(table);
     }
 
-    /// Has all tables looked at now.
+    /// Requests a check of all tables.
     pub(crate) fn ask(&self) {
         self.is_asked.store(true, Relaxed);
     }
 
-    /// Notes that a table has gone that may have left statistics.
+    /// Notes that a table which may have statistics was dropped.
     pub(crate) fn forget(&self, table: TableId) {
         self.gone.lock().push(table);
     }
 
-    /// A table that has gone, if there is one.
+    /// A dropped table, if there is one.
     pub(crate) fn next_gone(&self) -> Option<TableId> {
         self.gone.lock().pop()
     }
 
-    /// The next table in turn of which `is_due` says so; none when none is, and then until a while
-    /// after, or until somebody [asks](Self::ask). Tables that are gone, for which `is_due` returns
-    /// `None`, are forgotten.
+    /// The next table, in turn, for which `is_due` returns `Some(true)`. If there is none, returns
+    /// `None` until the next interval, or until a check is [requested](Self::ask). Forgets tables
+    /// for which `is_due` returns `None`: they no longer exist.
     pub(crate) fn next_due(
         &self,
         now_ns: u64,
@@ -123,7 +123,7 @@ impl StatisticsWork {
         None
     }
 
-    /// The table that follows in the round.
+    /// The table after `last` in the round.
     fn after(&self, last: TableId) -> Option<TableId> {
         let described = self.described.lock();
         described.range((Excluded(last), Unbounded)).next().or_else(|| described.first()).copied()

@@ -1,10 +1,9 @@
-//! The parts that know transactions: which are open, which versions are seen, and how they are
-//! undone.
+//! The parts that manage transactions: open transactions, version visibility, and the undo log.
 
 use crate::txn::{Active, Owner, Roster, UndoLog, Versions};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// See the module. Each part keeps its own invariants.
+/// See the module documentation. Each part keeps its own invariants.
 pub(crate) struct Transactions {
     pub(crate) active: Active,
     pub(crate) versions: Versions,

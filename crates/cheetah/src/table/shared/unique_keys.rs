@@ -1,15 +1,15 @@
 //! Keeps two writers from adding the same key to a unique index at the same time (H4).
 //!
-//! Two entries with one key end with different clustered keys, so they may lie in different leaves
-//! and no page latch covers both. A writer therefore holds the latch of a key from the check that
-//! it is free until its entry is there. Afterwards others find the entry, and wait for the lock of
-//! its row.
+//! Two entries with one key end with different clustered keys, so they may be in different leaves
+//! and no page latch covers both. A writer therefore holds the latch of a key from its uniqueness
+//! check until its entry is inserted. Afterwards other writers find the entry, and wait for the
+//! lock of its row.
 //!
 //! Invariants
-//!   I1  Keys share latches by a hash of tree and key, and one writer takes all that it needs at
-//!       once, in one order.
-//! Locks     a latch is taken before the gate is entered and before purge latches, with nothing
-//!           held but table use and locks; no lock is waited for while it is held.
+//!   I1  Keys share latches by a hash of tree and key. A writer takes all the latches it needs at
+//!       once, in a fixed order.
+//! Locks     a latch is taken before the gate is entered and before purge latches. The writer then
+//!           holds only table use and locks, and waits for no lock while it holds the latch.
 
 use crate::base::hash::{hash_key, shard_index};
 use crate::base::{planted, TreeId};
@@ -22,7 +22,7 @@ const SHARDS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct UniqueKeys(Vec<Mutex<()>>);
 
-/// Keeps others from adding some keys while it is held.
+/// Keeps other writers from adding some keys while it is held.
 #[derive(Default, Debug)]
 pub(crate) struct UniqueGuard<'s>(#[expect(dead_code, reason = "held, not read")] Vec<MutexGuard<'s, ()>>);
 
@@ -33,7 +33,7 @@ impl Default for UniqueKeys {
 }
 
 impl UniqueKeys {
-    /// Takes these keys of these trees. Waits for others to be done with them.
+    /// Takes the latches of these keys. Waits for other writers that hold them.
     pub(crate) fn take<'k>(&self, keys: impl Iterator<Item = (TreeId, &'k [u8])>) -> UniqueGuard<'_> {
         let mut shards = keys.map(|(tree, key)| shard(tree, key)).collect::<Vec<_>>();
         if planted::is_on("unique: look without the key's latch") {
@@ -41,7 +41,7 @@ impl UniqueKeys {
         }
         shards.sort_unstable();
         shards.dedup();
-        let lock = |at| self.0.get(at).map(Mutex::lock).expect("the index is a remainder by their number");
+        let lock = |at| self.0.get(at).map(Mutex::lock).expect("the index is less than their number");
         UniqueGuard(shards.into_iter().map(lock).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Loads inside a transaction, beside other statements and builds of indexes.
+//! Loads inside a transaction, alongside other statements and index builds.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             let newest = db.table("t").unwrap();
             assert!(contents(&db, &newest) == expected, "{count} rows");
             assert_eq!(table.has_moved(), is_built);
-            // Handles from before lead to the rows, and an older snapshot sees none, by any handle.
+            // Earlier handles lead to the rows, and an older snapshot sees no rows, by any handle.
             assert_eq!(db.begin().count(&table).unwrap(), Some(count));
             for handle in [&table, &newest] {
                 assert_eq!(old.count(handle).unwrap(), Some(0));
@@ -45,7 +45,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
                 let some_key = key(3).to_be_bytes();
                 assert!(!old.get(handle, &some_key, Read::Consistent, &mut row).unwrap());
                 assert!(old.get(handle, &some_key, Read::Shared, &mut row).unwrap(), "newest rows are there");
-                // One from before the table is refused it, as ever (M2).
+                // A snapshot older than the table may not use it (M2).
                 assert!(matches!(oldest.count(handle), Err(Error::TableChanged(_))));
             }
             db.rename_table("t", "u").unwrap();
@@ -53,7 +53,7 @@ fn a_load_of_a_transaction_is_seen_from_its_commit_on() {
             db.rename_table("u", "t").unwrap();
             assert_eq!(old.count(&newest).unwrap(), Some(0));
             oldest.commit().unwrap();
-            // Rows of its own would stand beside those that it does not see.
+            // The transaction's own rows would appear next to rows that it does not see.
             with_row(u64::MAX / 2, &Row::new(1 << 40, 5), |row| old.insert(&table, row)).unwrap();
             for handle in [&table, &newest] {
                 let counted = old.count(handle);
@@ -82,7 +82,7 @@ fn a_load_of_a_transaction_is_rolled_back_with_it() {
     load_rows(&mut txn, &table, &rows(2000, mixed)).unwrap();
     txn.rollback().unwrap();
     assert_eq!(db.table_names(), ["t"]);
-    // So it is without an end of the load, and when it fails.
+    // The same for a load that does not end, or that fails.
     let mut to = txn.begin_load_to_commit(&table).unwrap().unwrap();
     rows(2000, ascending).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
     assert_eq!(db.table_names().len(), 2);
@@ -135,7 +135,7 @@ fn others_wait_for_a_load_of_a_transaction_and_write_behind_it() {
 #[test]
 fn a_load_of_a_transaction_inserts_where_others_are() {
     let db = open(&SimDisk::new());
-    // Somebody reads with locks; somebody writes when rows have come already.
+    // The other transaction reads with locks, or writes when the load already has rows.
     for writes in [false, true] {
         let name = if writes { "w" } else { "r" };
         let table = db.create_table(&spec(name)).unwrap();
@@ -158,7 +158,7 @@ fn a_load_of_a_transaction_inserts_where_others_are() {
     assert_eq!(status(&db, "loads"), 0);
     let table = db.table("w").unwrap();
     assert!(db.begin().begin_load_to_commit(&table).unwrap().is_none());
-    // Nor is a table dropped that waits for its load.
+    // The other way round: the table is dropped before its load is committed.
     let table = db.truncate_table("w").unwrap();
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
@@ -174,7 +174,7 @@ fn numbers_taken_from_a_table_that_has_moved_are_not_given_again() {
     let mut txn = db.begin();
     load_rows(&mut txn, &table, &rows(900, ascending)).unwrap();
     txn.commit().unwrap();
-    // As if its counters had not been moved yet, and others had taken numbers until a moment ago.
+    // Simulates counters not carried over yet, from which others took numbers until a moment ago.
     let newest = db.table("t").unwrap();
     newest.set_auto_increment(1);
     let stale = u64::from_be_bytes(table.next_hidden_key());
@@ -204,7 +204,7 @@ fn trees_of_a_load_that_is_dropped_under_an_older_snapshot_are_freed() {
             true => drop(db.truncate_table("t").unwrap()),
             false => db.drop_table("t").unwrap(),
         }
-        // Its rows go at once, as nobody finds them any more.
+        // The rows are removed at once, because no reader can find them any more.
         drop((txn, table));
         while db.run_background().unwrap() {}
         assert_eq!(status(&db, "dropped_trees"), 0, "truncates: {truncates}, with the snapshot");
@@ -228,7 +228,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             rows(900, mixed).iter().for_each(|(key, row)| load(&mut txn, &mut to, *key, row).unwrap());
             if ends {
                 txn.finish_load(&mut to).unwrap();
-                // A second one, or other rows, would be lost.
+                // A second load, or other rows, would be lost.
                 with_row(1 << 50, &Row::new(1 << 50, 9), |row| txn.insert(&table, row)).unwrap();
             }
             if prepares {
@@ -239,7 +239,7 @@ fn a_load_that_has_not_ended_well_is_not_committed() {
             }
             assert!(is_empty(&db) && db.table_names() == ["t"]);
             drop(to);
-            // The table has been written now.
+            // The table is no longer untouched.
             table = db.truncate_table("t").unwrap();
         }
     }
@@ -272,7 +272,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
             let mut row = Vec::new();
             txn.get(&other_table, &1u64.to_be_bytes(), Read::Shared, &mut row).map(drop)
         });
-        // It comes second, or first: the one with less work is given up in either case.
+        // Whichever of the two waits first, the one with less work is the victim.
         let other_gets = with_row(5, &Row::new(5, 5), |row| other.insert(&t, row));
         if other_gets.is_err() {
             other.rollback().unwrap();
@@ -282,7 +282,7 @@ fn the_rows_of_a_load_count_in_a_deadlock() {
     assert!(matches!(victim, (Ok(()), Err(Error::Deadlock))), "{victim:?}");
 }
 
-/// The alteration that only gives the table a mark.
+/// An alteration that only sets the table's mark.
 fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     let kept = table.indexes().iter().enumerate();
     let kept = kept.map(|(no, index)| AlteredIndex { name: index.name.clone(), from: IndexFrom::Kept(no) });
@@ -292,7 +292,7 @@ fn marking(table: &Arc<Table>, more: &[AlteredIndex]) -> Alteration {
     }
 }
 
-/// Builds one more index of a table, by number, and gives it to the table.
+/// Builds an index on the numbers, and adds it to the table.
 fn add_index(db: &Db, txn: &mut Transaction, table: &Arc<Table>, meanwhile: impl FnOnce()) -> Result<()> {
     let of_row = &mut |_: &[u8], stored: &[u8], entries: &mut BuiltEntries| {
         entries.add(1, &stored[..8], b"", true);
@@ -319,7 +319,7 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
     let table = db.create_table(&spec("t")).unwrap();
     let (mut txn, mut other) = (db.begin(), db.begin());
     other.set_lock_wait(0);
-    // While it is built no load begins, and rows are inserted.
+    // During the build no load begins, and rows are inserted.
     let all = rows(900, mixed);
     add_index(&db, &mut txn, &table, || {
         load_rows(&mut other, &table, &all).unwrap();
@@ -335,8 +335,8 @@ fn an_index_that_is_built_beside_a_load_has_its_rows() {
         more = cursor.next().unwrap();
     }
     assert_eq!(entries, 900);
-    // Nor is it begun, or another definition made, while a load is under way, whose table would go
-    // with it.
+    // While a load is in progress, no build and no change of the definition begins, because they
+    // would lose the table when the load replaces it.
     let table = db.create_table(&spec("u")).unwrap();
     load_rows(&mut txn, &table, &all).unwrap();
     let built = add_index(&db, &mut other, &table, || ());
@@ -425,7 +425,7 @@ fn numbers_of_a_statement_that_has_waited_for_a_load_follow_each_other() {
         txn.commit().unwrap();
         waits.join().unwrap().unwrap();
     });
-    // The counter that it has locked is the one that others ask.
+    // The counter that the statement has locked is the one that others use.
     for handle in [&table, &db.table("t").unwrap()] {
         let taken = other.reserve_numbers(handle, &numbers, false);
         assert!(matches!(taken, Err(Error::LockTimeout)), "{taken:?}");
