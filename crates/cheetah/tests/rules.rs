@@ -49,10 +49,10 @@ const LIST_HEAD: &str = "\
 # Planted bugs
 
 A planted bug makes the engine do the wrong thing in one place
-(`crates/cheetah/src/base/planted.rs`), so that a test proves that it notices. Each bug stands under
-the file of the test that plants it. In brackets: the rules that it breaks, if they have a name.
-They come from the name of the test and from its comment (`/// Breaks ...`). The rules are defined
-in [durability.md](durability.md), [leaves.md](leaves.md) and at the heads of modules.
+(`crates/cheetah/src/base/planted.rs`). A test plants it to prove that the harness detects it. The
+list is ordered by the file of that test. The rules that a bug breaks follow in brackets, if they
+have a name. [durability.md](durability.md), [leaves.md](leaves.md) and the heads of modules define
+the rules.
 
 `UPDATE=1 cargo test -p cheetah --test rules` makes this list.
 ";
