@@ -30,7 +30,7 @@ use super::dispatcher::Dispatcher;
 use super::outcomes::Outcomes;
 use super::sorted::SortedChanges;
 use super::workers::{JobId, Workers};
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr, Xid};
+use crate::base::{reach, sound, Error, Result, TableId, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{Front, LogRecord};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -138,7 +138,7 @@ impl<'l> Redo<'l> {
             record => {
                 // Nothing is sorted of the rows of a transaction that rolls back since it has them.
                 let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
-                if !keeps_sorted && !planted::is_on("redo: change the catalog before what is sorted") {
+                if sound!(!keeps_sorted, "redo: change the catalog before what is sorted") {
                     self.apply_sorted()?;
                 }
                 self.drain()?;
@@ -180,7 +180,7 @@ impl<'l> Redo<'l> {
     /// Applies all that is sorted, after everything that was handed out.
     fn apply_sorted(&mut self) -> Result<()> {
         let Self { core, dispatcher, applier, sorted, .. } = self;
-        if !planted::is_on("redo: apply what is sorted before what was handed out") {
+        if sound!(true, "redo: apply what is sorted before what was handed out") {
             dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)?;
         }
         let Some(mut pieces) = sorted.take()? else { return Ok(()) };
@@ -360,7 +360,7 @@ pub(super) fn finish(core: &Core) -> Result<()> {
 
 /// Whether somebody else decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
-    slot.state().xid.is_some() && !planted::is_on("recovery: roll prepared transactions back")
+    sound!(slot.state().xid.is_some(), "recovery: roll prepared transactions back")
 }
 
 /// The large values that the newest undo records of a transaction name and no row operation has

@@ -10,7 +10,7 @@
 use super::descend::{Landing, Target};
 use super::path::{Basis, KeyTicket};
 use super::{Path, Tree};
-use crate::base::{planted, reach, PageId, Result};
+use crate::base::{reach, sound, PageId, Result};
 use crate::format::page::{cell_bytes, BufferedChange, PageView, RecordRef};
 use crate::leaves::{Size, Ticket};
 use crate::pool::{MiniTransaction, PageClass};
@@ -191,7 +191,7 @@ impl Tree {
             return None;
         }
         let leaf = page.child(Target::Key(key).slot_in(page));
-        if planted::is_on("tree: read a leaf under its parent's latch") {
+        if !sound!(true, "tree: read a leaf under its parent's latch") {
             drop(self.pool.fetch(leaf));
         }
         let lacking = self.leaves.ticket_of_lacking(leaf, key);
@@ -216,10 +216,9 @@ impl Tree {
                 false => next.extend_from_slice(page.high().unwrap_or_default()),
             }
             // All keys that begin so belong to that leaf.
-            let is_whole = !next.starts_with(beginning);
-            match is_whole || planted::is_on("filters: ask one leaf of two") {
-                true => self.leaves.lacks_beginning(page.child(slot), beginning),
-                false => Ok(false),
+            match sound!(next.starts_with(beginning), "filters: ask one leaf of two") {
+                true => Ok(false),
+                false => self.leaves.lacks_beginning(page.child(slot), beginning),
             }
         })?
     }
@@ -267,7 +266,7 @@ impl Tree {
         if path.tree == self.def.id && path.leaf().is_some() {
             return true;
         }
-        if planted::is_on("buffering: ask for room before, and not again") && path.ticket.ticket.is_some() {
+        if path.ticket.ticket.is_some() && !sound!(true, "buffering: ask for room before, and not again") {
             return true;
         }
         let bytes = path.ticket.growth_bytes(record);

@@ -1,7 +1,7 @@
 //! The view of one transaction: its own changes, and those of others in its snapshot.
 
 use super::versions::{Reader, Versions};
-use crate::base::{planted, TableId, TxnId};
+use crate::base::{sound, TableId, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// See the module. Shared by a transaction and its cursors.
@@ -52,7 +52,7 @@ impl ReadView {
     pub fn end(&self) {
         self.own.store(0, Relaxed);
         self.temporary.store(0, Relaxed);
-        if !planted::is_on("snapshot: keep it for the next transaction") {
+        if sound!(true, "snapshot: keep it for the next transaction") {
             self.reader.close();
         }
     }

@@ -8,7 +8,7 @@
 //! that is dropped after `prepare` goes on waiting, with its locks, and so does one that a startup
 //! finds: [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
-use crate::base::{planted, Error, Result, Xid};
+use crate::base::{sound, Error, Result, Xid};
 use crate::db::{Db, Transaction};
 use crate::table::history::end;
 use crate::table::history::prepared;
@@ -28,9 +28,9 @@ impl Transaction {
             None => Ok(()),
             Some(slot) => {
                 let end = prepared::prepare(&self.core, &slot, xid)?;
-                match planted::is_on("two-phase: return before PREPARE is durable") {
-                    true => Ok(()),
-                    false => self.core.journal.flush_at_commit(end),
+                match sound!(true, "two-phase: return before PREPARE is durable") {
+                    true => self.core.journal.flush_at_commit(end),
+                    false => Ok(()),
                 }
             }
         }

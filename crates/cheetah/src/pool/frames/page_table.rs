@@ -5,7 +5,7 @@
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
-use crate::base::{planted, PageId, SegmentId, TreeId};
+use crate::base::{sound, PageId, SegmentId, TreeId};
 use crate::format::{ImageRef, Location, MapEntry};
 use crate::pool::PageClass;
 use parking_lot::{Mutex, MutexGuard};
@@ -25,8 +25,6 @@ const _: () =
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
-/// Less counts as room that is not known, for a bug.
-const LITTLE_ROOM: usize = 64;
 
 /// When a page was evicted, or read without a frame, in eighths of a turnover of the pool (see
 /// `eviction`); 0 when it has not been.
@@ -200,7 +198,7 @@ impl PageEntry {
     /// not known.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
-            *bytes >= LITTLE_ROOM || !planted::is_on("buffering: take little room for room that is not known")
+            *bytes >= 64 || sound!(true, "buffering: take little room for room that is not known")
         };
         let steps_of = |bytes: usize| {
             let steps = (bytes / ROOM_STEP).min(ROOM_STEPS);

@@ -19,7 +19,7 @@
 //!       readers who still see them, until purge. Only redo removes them at once, when it knows
 //!       that the transaction commits: nobody reads before redo is done.
 
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{reach, sound, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
@@ -556,8 +556,8 @@ fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mu
             break;
         }
     }
-    let keeps = planted::is_on("leaves: keep what was reserved when another place is refused");
-    if !matches!(are_reserved, Ok(true)) && !keeps {
+    let is_refused = !matches!(are_reserved, Ok(true));
+    if sound!(is_refused, "leaves: keep what was reserved when another place is refused") {
         release(table, paths);
     }
     are_reserved
