@@ -70,14 +70,30 @@ fn is_test(path: &Path) -> bool {
 }
 
 /// Where in a source a bug can be planted: the position of its name's first quote, and the name.
+/// It is the last argument of `sound!`, behind the condition.
 fn places(text: &str) -> Vec<(usize, &str)> {
-    let starts = text.match_indices("is_on(\"").map(|(at, start)| at + start.len());
-    starts.filter_map(|at| Some((at - 1, text[at..].split('"').next()?))).collect()
+    let place = |(at, start): (usize, &str)| {
+        let (before, _) = arguments(&text[at + start.len()..]).rsplit_once('"')?;
+        let quote = before.rfind('"')?;
+        Some((at + start.len() + quote, &before[quote + 1..]))
+    };
+    text.match_indices("sound!(").filter_map(place).collect()
+}
+
+/// The text up to the bracket that closes those before it.
+fn arguments(text: &str) -> &str {
+    let mut depth = 1;
+    let closing = text.find(|letter| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        depth == 0
+    });
+    &text[..closing.unwrap_or(text.len())]
 }
 
 /// The names of all bugs that can be planted.
 fn bugs(files: &[(PathBuf, String)]) -> BTreeSet<&str> {
-    let of_engine = files.iter().filter(|(path, _)| !path.ends_with("base/planted.rs"));
+    let is_of_engine = |path: &Path| path.starts_with("src") && !path.ends_with("base/planted.rs");
+    let of_engine = files.iter().filter(|(path, _)| is_of_engine(path));
     of_engine.flat_map(|(_, text)| places(text)).map(|(_, name)| name).collect()
 }
 
@@ -156,7 +172,7 @@ fn every_planted_bug_has_a_test_and_stands_in_the_list() {
 #[test]
 fn a_bug_is_listed_with_the_rules_of_its_test_and_a_place_is_no_test() {
     let text = concat!(
-        "fn place() {\n    planted::is_on(\"log: a\");\n}\n",
+        "fn place() {\n    sound!(is(b\"\"),\n        \"log: a\");\n}\n",
         "/// Breaks I1 of `log/mod.rs`: told.\n#[test]\nfn c9_caught() {\n    plant(\"log: b\");\n}\n",
         "fn caught() {\n    plant(\"log: c\");\n}\n",
     );

@@ -1,6 +1,6 @@
 //! The first opening of a snapshot as a database (Z10).
 
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::durable::Durable;
 use crate::format::manifest::{Manifest, ManifestFile, PATH};
 use cheetah_io::{Disk, File};
@@ -24,12 +24,12 @@ pub fn check_manifest(durable: &Durable) -> Result<()> {
     };
     let bytes = read_whole(&*file, PATH)?;
     let manifest = Manifest::decode(&bytes).map_err(|defect| defect.in_place(PATH))?;
-    if !planted::is_on("backup: open what is not whole") {
+    if sound!(true, "backup: open what is not whole") {
         manifest.files.iter().try_for_each(|file| check(disk, file))?;
     }
-    match planted::is_on("backup: remove MANIFEST before it is known who may open it") {
-        true => remove_manifest(durable),
-        false => Ok(()),
+    match sound!(true, "backup: remove MANIFEST before it is known who may open it") {
+        true => Ok(()),
+        false => remove_manifest(durable),
     }
 }
 
@@ -45,9 +45,9 @@ pub fn remove_manifest(durable: &Durable) -> Result<()> {
         // not yet durably.
         _ => {}
     }
-    match planted::is_on("backup: remove MANIFEST without a barrier") {
-        true => Ok(()),
-        false => durable.directory_barrier(""),
+    match sound!(true, "backup: remove MANIFEST without a barrier") {
+        true => durable.directory_barrier(""),
+        false => Ok(()),
     }
 }
 

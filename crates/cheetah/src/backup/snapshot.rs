@@ -2,7 +2,7 @@
 
 use super::promises::withdrawals;
 use super::target::{Pace, Target, Written};
-use crate::base::{planted, Error, Lsn, Result, Xid};
+use crate::base::{sound, Error, Lsn, Result, Xid};
 use crate::durable::pins::Pin;
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
@@ -50,7 +50,7 @@ impl Snapshot {
     /// if there are too many pins.
     pub fn pin(sources: &Sources<'_>) -> Result<Self> {
         let Sources { durable, map, segments, log, keys } = *sources;
-        if !planted::is_on("backup: pin what is not synced") {
+        if sound!(true, "backup: pin what is not synced") {
             log.sync_to(log.end())?;
         }
         map.with_committed(|control| {
@@ -90,7 +90,7 @@ impl Snapshot {
         let written = self.fill(&mut target, is_own, notes);
         if let Err(error) = &written {
             target.remove();
-            if planted::is_on("backup: stop for a failed snapshot") {
+            if !sound!(true, "backup: stop for a failed snapshot") {
                 return Err(health.stop(error.to_string()));
             }
         }
@@ -114,7 +114,7 @@ impl Snapshot {
         for segment in &self.segments {
             target.take(&segment.path, segment.bytes, segment.is_final)?;
         }
-        if !planted::is_on("backup: forget the change files") {
+        if sound!(true, "backup: forget the change files") {
             for file in &state.change_files {
                 target.take(&change_file::path_of(file.epoch), file.bytes, true)?;
             }

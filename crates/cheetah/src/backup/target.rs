@@ -1,6 +1,6 @@
 //! The directory of a snapshot while it is being written.
 
-use crate::base::{planted, Error, Health, Result};
+use crate::base::{sound, Error, Health, Result};
 use crate::durable::pins::Pin;
 use crate::durable::Durable;
 use crate::format::control::ControlBlock;
@@ -107,7 +107,7 @@ impl<'a> Target<'a> {
 
     /// Makes the names of all files so far durable.
     pub(super) fn sync_directories(&self) -> Result<()> {
-        if planted::is_on("backup: write CONTROL before its files are durable") {
+        if !sound!(true, "backup: write CONTROL before its files are durable") {
             return Ok(());
         }
         DIRECTORIES.iter().chain(&[""]).try_for_each(|directory| self.durable.directory_barrier(directory))
@@ -117,7 +117,7 @@ impl<'a> Target<'a> {
     /// `bytes` bytes (Z4).
     pub(super) fn take(&mut self, path: &str, bytes: u64, is_final: bool) -> Result<()> {
         self.go_on()?;
-        if !is_final && !planted::is_on("backup: link what is still written") {
+        if sound!(!is_final, "backup: link what is still written") {
             return match self.clone_file(path, Some(bytes))? {
                 true => Ok(()),
                 false => self.copy(path, bytes, &[]),
@@ -180,8 +180,7 @@ impl<'a> Target<'a> {
         let (path, bytes) = (page_map::CONTROL_PATH, page_map::control_bytes(control));
         let file = self.create_file(path)?;
         self.write(&*file, path, 0, &bytes)?;
-        let is_early = planted::is_on("backup: write MANIFEST before CONTROL is durable");
-        if !is_early {
+        if sound!(true, "backup: write MANIFEST before CONTROL is durable") {
             self.durable.snapshot_barrier(&*file, path)?;
             self.durable.directory_barrier("")?;
         }
@@ -229,9 +228,9 @@ impl<'a> Target<'a> {
     }
 
     fn make_durable(&self, file: &dyn File, path: &str) -> Result<()> {
-        match planted::is_on("backup: write CONTROL before its files are durable") {
-            true => Ok(()),
-            false => self.durable.snapshot_barrier(file, path),
+        match sound!(true, "backup: write CONTROL before its files are durable") {
+            true => self.durable.snapshot_barrier(file, path),
+            false => Ok(()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Snapshots in the database's directory `snapshots` that a crash has left unfinished (Z9).
 
 use super::target::DIRECTORIES;
-use crate::base::planted;
+use crate::base::sound;
 use crate::page_map::CONTROL_PATH;
 use cheetah_io::{Disk, SNAPSHOTS};
 
@@ -13,7 +13,7 @@ pub fn remove_unfinished(disk: &dyn Disk) {
         let root = format!("{SNAPSHOTS}/{name}");
         let Ok(names) = disk.list(&root) else { continue };
         let is_unfinished = !names.iter().any(|name| name == CONTROL_PATH);
-        if is_unfinished && !planted::is_on("backup: leave what was not finished") {
+        if sound!(is_unfinished, "backup: leave what was not finished") {
             remove(disk, &root, &names);
         }
     }

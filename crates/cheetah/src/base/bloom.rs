@@ -2,7 +2,7 @@
 //! set. (B. H. Bloom, Space/time trade-offs in hash coding with allowable errors, 1970; two hashes
 //! yield all others: A. Kirsch and M. Mitzenmacher, Less hashing, same performance, 2006.)
 
-use crate::base::planted;
+use crate::base::sound;
 
 /// Bits set for each hash. With eight bits for each hash, one in fifty hashes outside of the set is
 /// reported as in it.
@@ -15,7 +15,7 @@ pub(crate) fn build(hashes: &[u64], bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.resize(hashes.len().max(BYTES_MIN), 0);
     let bits_count = 8 * bytes.len();
-    let forgotten = usize::from(planted::is_on("filters: forget a key"));
+    let forgotten = usize::from(!sound!(true, "filters: forget a key"));
     for hash in hashes.iter().skip(forgotten) {
         for bit in bits_of(*hash, bits_count) {
             if let Some(byte) = bytes.get_mut(bit / 8) {

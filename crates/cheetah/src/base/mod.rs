@@ -32,6 +32,7 @@ pub use error::{ConstraintProblem, Error, ErrorKind, Result, SearchProblem};
 pub use health::Health;
 pub use ids::{Epoch, Lsn, PageId, SegmentId, SessionId, TableId, TreeId, TxnId, UndoPtr};
 pub use key_service::{KeyService, KeySource};
+pub(crate) use planted::sound;
 pub use settings::{Adjustment, ServerSettings};
 pub use threads::statement_threads;
 #[cfg(test)]

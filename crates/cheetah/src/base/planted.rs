@@ -1,25 +1,39 @@
 //! Planted bugs: places where a test can make the engine do the wrong thing, to prove that the
 //! tests detect it.
 //!
+//! A place reads `sound!(condition, "name")`: the condition, which is false with the bug planted.
+//! The name says what then happens. Where there is no condition it is `true`.
+//!
 //! Invariants
-//!   I1  Without the feature `planted-bugs` every check is the constant `false` and costs nothing.
-//!       Only the tests of this workspace enable the feature (through a development dependency); no
-//!       released build does.
+//!   I1  Without the feature `planted-bugs` `sound!` is its condition and costs nothing. Only the tests
+//!       of this workspace enable the feature (through a development dependency); no released build
+//!       does.
 //!   I2  A bug is planted in the thread that plants it, until its guard is dropped, so that
 //!       concurrent tests do not disturb each other.
 //!   I3  Every name has a test that fails if the bug is not caught, or was never reached.
 //!       `tests/rules.rs` checks this, and generates docs/developers/planted-bugs.md from these
 //!       tests.
+//!   I4  A bug counts as reached when its condition was true.
+
+/// The condition, or false while the bug with this name is planted.
+macro_rules! sound {
+    ($condition:expr, $bug:literal) => {
+        $condition && !$crate::base::planted::is_on($bug)
+    };
+}
+pub(crate) use sound;
 
 /// Returns whether the bug with this name is planted in this thread.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
-pub fn is_on(_name: &'static str) -> bool {
+pub(crate) fn is_on(_name: &'static str) -> bool {
     false
 }
 
 #[cfg(feature = "planted-bugs")]
-pub use with_feature::{is_on, plant, Planted};
+pub(crate) use with_feature::is_on;
+#[cfg(feature = "planted-bugs")]
+pub use with_feature::{plant, Planted};
 
 #[cfg(feature = "planted-bugs")]
 mod with_feature {
@@ -31,7 +45,7 @@ mod with_feature {
     }
 
     /// Returns whether the bug with this name is planted in this thread.
-    pub fn is_on(name: &'static str) -> bool {
+    pub(crate) fn is_on(name: &'static str) -> bool {
         PLANTED.with_borrow_mut(|planted| {
             let found = planted.iter_mut().find(|(planted, _)| *planted == name);
             found.map(|(_, reached_count)| *reached_count += 1).is_some()
@@ -74,12 +88,14 @@ mod tests {
 
     #[test]
     fn a_bug_is_on_in_its_thread_until_the_guard_goes() {
-        assert!(!is_on("test"));
+        let test = |condition: bool| sound!(condition, "test");
+        assert_eq!([true, false].map(test), [true, false]);
         let guard = plant("test");
-        assert!(is_on("test") && !is_on("other"));
+        assert_eq!([true, false].map(test), [false, false]);
         assert_eq!(guard.reached_count(), 1);
-        assert!(!std::thread::spawn(|| is_on("test")).join().unwrap());
+        assert!(sound!(true, "other"));
+        assert!(std::thread::spawn(move || test(true)).join().unwrap());
         drop(guard);
-        assert!(!is_on("test"));
+        assert!(test(true));
     }
 }

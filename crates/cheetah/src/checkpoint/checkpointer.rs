@@ -4,7 +4,7 @@ use super::due::{Changes, Quiet, Reason};
 use super::pace::{Pace, STEP_PAGES};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::{Operation, Reason as StallReason};
-use crate::base::{planted, statement_threads, Error, Health, Lsn, Result};
+use crate::base::{sound, statement_threads, Error, Health, Lsn, Result};
 use crate::format::state::State;
 use crate::leaves::{Leaves, Saving};
 use crate::log::Log;
@@ -127,7 +127,7 @@ impl Checkpointer {
     /// are no background threads, on which waiting writers would depend, or if the checkpoint must
     /// free memory or space.
     pub(crate) fn spread_checkpoint(&self, above: &dyn StateAtSwitch, why: Reason) -> Result<()> {
-        if why == Reason::Idle && !planted::is_on("checkpoint: leave waiting what waits at rest") {
+        if sound!(why == Reason::Idle, "checkpoint: leave waiting what waits at rest") {
             self.come_to_rest();
         }
         let is_urgent = why == Reason::Space || self.parts.pool.remembers_too_much();
@@ -258,7 +258,7 @@ impl Checkpointer {
     /// Makes the log durable up to the epoch switch (K2).
     fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
         match self.parts.log.get() {
-            Some(log) if !planted::is_on("checkpoint: commit ahead of the log") => log.sync_to(lsn),
+            Some(log) if sound!(true, "checkpoint: commit ahead of the log") => log.sync_to(lsn),
             _ => Ok(()),
         }
     }
@@ -266,9 +266,9 @@ impl Checkpointer {
     /// Recycles the log before the epoch (K3). Open transactions need none of the old log: the
     /// epoch has their changes and their undo records (H5).
     fn recycle_log(&self, state: &State) -> Result<()> {
-        let keeps = planted::is_on("checkpoint: keep the log of open transactions") && !state.txns.is_empty();
+        let goes = state.txns.is_empty() || sound!(true, "checkpoint: keep the log of open transactions");
         match self.parts.log.get() {
-            Some(log) if !keeps => log.recycle(state.lsn).map(drop),
+            Some(log) if goes => log.recycle(state.lsn).map(drop),
             _ => Ok(()),
         }
     }

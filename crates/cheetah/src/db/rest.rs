@@ -13,7 +13,7 @@
 //!       which calls are recorded. The cleaner sleeps elsewhere: a call also ends its next sleep.
 //! Locks     one mutex, taken last.
 
-use crate::base::{planted, Lsn};
+use crate::base::{sound, Lsn};
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
@@ -116,8 +116,7 @@ impl Rest {
         state.looked_ns = now_ns;
         let (signs, rested) = (read(), state.is_quiet(now_ns));
         let is_changed = std::mem::replace(&mut state.seen, signs) != signs;
-        let missed = planted::is_on("background: rest whatever happens");
-        if missed || !is_changed && signs.in_progress == 0 {
+        if !sound!(is_changed || signs.in_progress > 0, "background: rest whatever happens") {
             return false;
         }
         state.active_ns = now_ns;

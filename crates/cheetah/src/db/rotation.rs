@@ -6,7 +6,7 @@
 //! would need: those used by no image, no listed change file and no log file (E14). A pass runs
 //! after a crash and at each startup of an encrypted database.
 
-use crate::base::{planted, reach, Epoch, Error, Result};
+use crate::base::{reach, sound, Epoch, Error, Result};
 use crate::format::encryption::KeyName;
 use crate::pool::Rotated;
 use crate::table::shared::keys_in_use::use_newest_versions;
@@ -98,7 +98,7 @@ impl KeyRotation {
             Rotated::Nothing => Ok(false),
             Rotated::Some => Ok(true),
             Rotated::PassEnded { left: 0, seen } => {
-                if !planted::is_on("encryption: forget keys before the checkpoint") {
+                if sound!(true, "encryption: forget keys before the checkpoint") {
                     core.checkpoint()?;
                 }
                 self.state.lock().end_pass(seen);
@@ -206,8 +206,7 @@ impl State {
     /// Returns the keys of images if keys may be forgotten: once after each checkpoint, until all
     /// unneeded keys are forgotten.
     fn take_to_forget(&mut self, changes: u64, epoch: Epoch) -> Option<BTreeSet<KeyName>> {
-        let served_meanwhile = planted::is_on("encryption: forget keys that served meanwhile");
-        if changes != self.began_with && !served_meanwhile {
+        if sound!(changes != self.began_with, "encryption: forget keys that served meanwhile") {
             // The pass does not know the keys added since it began. The next pass will.
             self.to_forget = None;
         }

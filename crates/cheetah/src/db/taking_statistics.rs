@@ -14,7 +14,7 @@
 //!   I4  No statistics are taken once the database is shutting down.
 
 use super::{statistics_table, Transaction};
-use crate::base::{planted, reach, Error, Result, TableId};
+use crate::base::{reach, sound, Error, Result, TableId};
 use crate::format::statistics::IndexStatistics;
 use crate::table::analyze::{analyze_index, GoOn};
 use crate::table::shared::parts::Core;
@@ -64,9 +64,9 @@ fn take_by_themselves(core: &Arc<Core>, table: &Arc<Table>, ends: &AtomicBool) -
     let mut txn = Transaction::new(Arc::clone(core));
     txn.set_lock_wait(0);
     write(core, &mut txn, table, &found)?;
-    match planted::is_on("statistics: sync the log for them") {
-        true => txn.commit()?,
-        false => txn.commit_lazily()?,
+    match sound!(true, "statistics: sync the log for them") {
+        true => txn.commit_lazily()?,
+        false => txn.commit()?,
     }
     // The table may have been dropped before its rows could be removed.
     if core.catalog.by_id(table.id()).is_none() {

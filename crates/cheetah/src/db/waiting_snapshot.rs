@@ -1,7 +1,7 @@
 //! The snapshot that is pinned and waits to be written (Z8).
 
 use crate::backup::Snapshot;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::table::shared::parts::Core;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -51,7 +51,7 @@ impl WaitingSnapshot {
     /// Abandons the waiting snapshot if it is too old. Abandons all pinned snapshots if the disk is
     /// so full that statements are refused, and pins hold space.
     pub(in crate::db) fn step(&self, core: &Core) {
-        if !planted::is_on("backup: keep a forgotten pin") {
+        if sound!(true, "backup: keep a forgotten pin") {
             self.give_up_old(core);
             self.give_up_on_full_disk(core);
         }
@@ -92,8 +92,8 @@ impl WaitingSnapshot {
         let mut place = self.place.lock();
         let Place::Taken(waiting) = &*place else { return };
         let waits_on = match waiting.snapshot.check() {
-            Ok(()) => !planted::is_on("backup: give up what was pinned since"),
-            Err(_) => planted::is_on("backup: wait with what was given up"),
+            Ok(()) => sound!(true, "backup: give up what was pinned since"),
+            Err(_) => !sound!(true, "backup: wait with what was given up"),
         };
         if waits_on {
             return;

@@ -8,7 +8,7 @@
 //! Locks     `named`, never across I/O.
 
 use super::Durable;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use cheetah_io::Disk;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashSet};
@@ -41,8 +41,9 @@ impl Named {
     /// Takes out the held files that no pin names any more; with the planted bug, all that `ended`
     /// named.
     fn take_free(&mut self, ended: &HashSet<String>) -> Vec<String> {
-        let takes_all = planted::is_on("backup: release what another pin names");
-        let is_free = |path: &String| !self.has(path) || takes_all && ended.contains(path);
+        let is_free = |path: &String| {
+            !self.has(path) || ended.contains(path) && !sound!(true, "backup: release what another pin names")
+        };
         let free: Vec<String> = self.held.keys().filter(|path| is_free(path)).cloned().collect();
         for path in &free {
             self.held.remove(path);
@@ -54,7 +55,7 @@ impl Named {
 impl Pins {
     /// See [`Durable::let_go`].
     pub(super) fn let_go(&self, disk: &dyn Disk, path: &str) -> io::Result<bool> {
-        if !self.names(path) || planted::is_on("backup: unlink what is pinned") {
+        if !sound!(self.names(path), "backup: unlink what is pinned") {
             return disk.unlink(path).map(|()| true);
         }
         let bytes = disk.open(path)?.len()?;
@@ -91,7 +92,7 @@ impl Pins {
             named.take_free(&paths)
         };
         // After the engine has stopped, the next startup removes the files.
-        if durable.health().check().is_err() || planted::is_on("backup: keep what was released") {
+        if !sound!(durable.health().check().is_ok(), "backup: keep what was released") {
             return;
         }
         // If this fails, the next startup removes the files.

@@ -15,7 +15,7 @@
 //! Locks     `naming`, then `ring`. `ring`, `requests` and `change_files` are held only briefly,
 //!           never while the service is called.
 
-use crate::base::{planted, Epoch, Error, KeySource, Result};
+use crate::base::{sound, Epoch, Error, KeySource, Result};
 use crate::format::encryption::{Key, KeyName, NONCE_BYTES};
 use cheetah_io::Clock;
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -294,7 +294,7 @@ impl Keys {
     /// Returns a random nonce for one encrypted block or log file (E1). Fails with `Io` if the
     /// system has no random bytes (E2).
     pub fn nonce(&self) -> Result<[u8; NONCE_BYTES]> {
-        if planted::is_on("encryption: take the time for a nonce") {
+        if !sound!(true, "encryption: take the time for a nonce") {
             return Ok(u128::from(self.clock.now_ns()).to_le_bytes());
         }
         self.clock.random().map_err(|error| Error::io("ask for random bytes", "the operating system", error))

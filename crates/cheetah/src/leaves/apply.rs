@@ -2,7 +2,7 @@
 //! Invariants B1, B4 and B5 are at the head of `leaves`.
 
 use super::{ColdLeaves, Leaves};
-use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
+use crate::base::{reach, sound, Epoch, Error, PageId, Result, TreeId};
 use crate::format::page::buffered_keys;
 use crate::format::ImageRef;
 use crate::memory::MemoryUse;
@@ -30,7 +30,7 @@ impl ColdLeaves {
         image: &ImageRef,
     ) -> Result<Merged<'p>> {
         let pid = image.pid;
-        if planted::is_on("buffering: leave to the next epoch what waits for the ended one") {
+        if !sound!(true, "buffering: leave to the next epoch what waits for the ended one") {
             self.carry_over_pending(pool, pid, Epoch(pool.epoch().0 - 1));
         }
         if let (Some(ended), Some(_)) = self.pending.epochs(pid) {
@@ -84,10 +84,9 @@ impl ColdLeaves {
 
     /// Notes that a pending removal found no entry (B8).
     pub(super) fn note_missing(&self, pool: &Pool, tree: TreeId) {
-        if planted::is_on("buffering: say nothing of what is missing") {
-            return;
+        if sound!(true, "buffering: say nothing of what is missing") {
+            note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");
         }
-        note_damaged_index(pool, tree, "the entry of a row is missing; run CHECK TABLE");
     }
 
     /// Removes the changes of the oldest epoch, which are in an image or a frame now.
@@ -174,7 +173,7 @@ impl ColdLeaves {
         let Some(ended) = pool.epoch_in_writing() else { return true };
         let has =
             || pool.known_entry(pid).is_some_and(|entry| entry.has_pending() && self.pending.has(pid, ended));
-        if !has() || planted::is_on("buffering: free a page that a checkpoint needs") {
+        if !sound!(has(), "buffering: free a page that a checkpoint needs") {
             return true;
         }
         match self.read_to_merge(pool, pid, ended) {
@@ -216,7 +215,7 @@ impl ColdLeaves {
     /// be damaged (B9).
     fn has_waited_long(&self, pool: &Pool) -> bool {
         let before = Epoch(pool.epoch().0.saturating_sub(EPOCHS_MAX));
-        self.pending.waits_since_before(before) && !planted::is_on("buffering: let changes wait for ever")
+        sound!(self.pending.waits_since_before(before), "buffering: let changes wait for ever")
     }
 
     /// Applies the changes of the older epoch of a page to its leaf, and writes the leaf.

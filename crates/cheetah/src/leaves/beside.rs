@@ -1,7 +1,7 @@
 //! The pool's calls into `leaves`. [`BesideFrames`] describes the locks of each call.
 
 use super::ColdLeaves;
-use crate::base::{planted, Epoch, PageId, Result};
+use crate::base::{sound, Epoch, PageId, Result};
 use crate::format::{ImageRef, Location};
 use crate::pool::{BesideFrames, EntryGuard, Frame, Merged, PageEntry, Pool};
 use std::sync::Arc;
@@ -25,9 +25,9 @@ impl BesideFrames for ColdLeaves {
     }
 
     fn on_evict(&self, _: &Pool, entry: &mut PageEntry, frame: &Frame) {
-        entry.set_room(match planted::is_on("pool: forget the room of a leaf that leaves memory") {
-            true => None,
-            false => frame.leaf_free_bytes(),
+        entry.set_room(match sound!(true, "pool: forget the room of a leaf that leaves memory") {
+            true => frame.leaf_free_bytes(),
+            false => None,
         });
         if let Some(location) = entry.location().filter(|_| self.may_be_pending_for(entry)) {
             self.filter_frame(frame, location);
@@ -35,7 +35,7 @@ impl BesideFrames for ColdLeaves {
     }
 
     fn on_install(&self, pid: PageId) {
-        if !planted::is_on("saving: count for an image that has moved") {
+        if sound!(true, "saving: count for an image that has moved") {
             self.pending.forget_saved(pid);
         }
     }
@@ -50,8 +50,8 @@ impl BesideFrames for ColdLeaves {
 
     fn may_move(&self, pid: PageId, epoch: Epoch) -> bool {
         let (older, newer) = self.pending.epochs(pid);
-        older.into_iter().chain(newer).all(|of| of == epoch)
-            || planted::is_on("buffering: move an image under entries of an ended epoch")
+        let mut epochs = older.into_iter().chain(newer);
+        !sound!(epochs.any(|of| of != epoch), "buffering: move an image under entries of an ended epoch")
     }
 
     fn on_move(&self, image: &ImageRef, to: Location) {
@@ -79,9 +79,9 @@ impl BesideFrames for ColdLeaves {
     }
 
     fn pages_count(&self) -> usize {
-        match planted::is_on("buffering: count no page for what waits") {
-            true => 0,
-            false => self.pending.pages_count(),
+        match sound!(true, "buffering: count no page for what waits") {
+            true => self.pending.pages_count(),
+            false => 0,
         }
     }
 

@@ -4,7 +4,7 @@
 //! they would fragment the memory of the process (docs/developers/decisions/0021). Cells are in
 //! blocks, and a block is returned to the system when its last cell is freed.
 
-use crate::base::planted;
+use crate::base::sound;
 use crate::format::page::PageBuf;
 use cheetah_io::Blocks;
 use std::sync::Arc;
@@ -148,8 +148,8 @@ impl<const CELL_BYTES: usize> Cells<CELL_BYTES> {
     /// Takes a free cell.
     fn take(&mut self) -> u32 {
         loop {
-            let wastes = planted::is_on("cells: take a block for each cell");
-            let room = self.with_room.last().copied().filter(|_| !wastes);
+            let room =
+                self.with_room.last().copied().filter(|_| sound!(true, "cells: take a block for each cell"));
             let at = room.unwrap_or_else(|| self.add_block());
             let block = &mut self.blocks[at];
             let cell = block.used.trailing_ones() as usize;

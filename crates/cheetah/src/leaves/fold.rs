@@ -5,10 +5,10 @@
 //! meanwhile; otherwise it is discarded (B16).
 
 use super::ColdLeaves;
-use crate::base::{planted, reach, Epoch, PageId, Result};
+use crate::base::{reach, sound, Epoch, PageId, Result};
 use crate::format::page::{apply_buffered, Applied, PageView};
 use crate::format::{ImageRef, Location};
-use crate::pool::{Frame, PageEntry, Pool, Residence};
+use crate::pool::{Frame, Pool, Residence};
 use std::sync::Arc;
 
 /// A leaf with less than 1/`SMALL_PARTS` of it in use should be merged with a neighbor.
@@ -48,8 +48,8 @@ impl ColdLeaves {
         let is_done = self.end_fold(pool, folding, &frame, location);
         match is_done {
             true => {
-                if planted::is_on("fold: keep the image it has written") {
-                    pool.keep_image(image.pid);
+                if !sound!(true, "fold: keep the image it has written") {
+                    drop(pool.copy_image(&ImageRef { location, ..image }, &mut Vec::new()));
                 }
                 self.note_applied(pool, &frame, applied);
                 self.filter_frame(&frame, location);
@@ -70,11 +70,14 @@ impl ColdLeaves {
         let Folding { image, epoch, changes } = folding;
         let mut entry = pool.page_entry(image.pid);
         let is_same = entry.residence() == Residence::Stored
-            && (!entry.is_reserved() || planted::is_on("fold: take the place of a reserved image"))
+            && !sound!(entry.is_reserved(), "fold: take the place of a reserved image")
             && entry.location() == Some(image.location)
             && self.pending.epochs(image.pid).0 == Some(*epoch)
-            && self.pending.oldest_length(image.pid) == changes.len();
-        if !is_same && !self.is_same_but_longer(&entry, folding) {
+            && !sound!(
+                self.pending.oldest_length(image.pid) != changes.len(),
+                "fold: forget what came meanwhile"
+            );
+        if !is_same {
             reach::mark("fold in vain");
             return false;
         }
@@ -85,18 +88,6 @@ impl ColdLeaves {
         self.pending.merges.one();
         reach::mark("page folded");
         true
-    }
-
-    /// For a planted bug: only further changes were added meanwhile.
-    fn is_same_but_longer(&self, entry: &PageEntry, folding: &Folding) -> bool {
-        let forgets = planted::is_on("fold: forget what came meanwhile")
-            && entry.residence() == Residence::Stored
-            && entry.location() == Some(folding.image.location)
-            && self.pending.epochs(folding.image.pid).0 == Some(folding.epoch);
-        if forgets {
-            reach::mark("fold forgot what came meanwhile");
-        }
-        forgets
     }
 
     /// Applies changes to a frame that no other thread has seen.
@@ -115,7 +106,7 @@ impl ColdLeaves {
         if applied.missing > 0 {
             self.note_missing(pool, frame.tree);
         }
-        if applied.removed > 0 && !planted::is_on("buffering: forget a leaf that becomes small") {
+        if sound!(applied.removed > 0, "buffering: forget a leaf that becomes small") {
             frame.with_private_bytes(|bytes| {
                 let leaf = PageView::new(bytes);
                 if leaf.used_bytes() * SMALL_PARTS < bytes.len() {

@@ -1,7 +1,7 @@
 //! Peeking: reading one record of a leaf without a frame, from its image and its pending changes.
 
 use super::{KeyPart, Leaves};
-use crate::base::{planted, reach, PageId, Result};
+use crate::base::{reach, sound, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::RecordCopy;
@@ -57,7 +57,7 @@ impl Leaves {
         look: impl FnOnce(&LeafImage<'_>) -> std::result::Result<InImage, Defect>,
     ) -> Result<Fetched> {
         let image = match self.pool.look_up(pid, Reuse::Likely)? {
-            Lookup::Resident(_) if planted::is_on("pool: look into the image of a page in memory") => {
+            Lookup::Resident(_) if !sound!(true, "pool: look into the image of a page in memory") => {
                 self.pool.newest_image(pid)
             }
             Lookup::Resident(page) => {
@@ -119,8 +119,10 @@ impl Leaves {
     pub fn is_unloaded(&self, leaf: &Unloaded) -> bool {
         let Some(entry) = self.pool.known_entry(leaf.image.pid) else { return false };
         self.pool.is_newest(&entry, &leaf.image)
-            && (self.bytes_waiting(&entry, leaf.image.pid) == leaf.bytes_waiting
-                || planted::is_on("cursor: take a copy for current though more waits"))
+            && !sound!(
+                self.bytes_waiting(&entry, leaf.image.pid) != leaf.bytes_waiting,
+                "cursor: take a copy for current though more waits"
+            )
     }
 
     /// The record as it is now: the pending one, or that of the image. `None` when the image is not
@@ -128,13 +130,11 @@ impl Leaves {
     fn newest_stored(&self, mut stored: Stored, key: &[u8]) -> Result<Option<Stored>> {
         let Unloaded { image, bytes_waiting } = &mut stored.place;
         let mut entry = self.pool.page_entry(image.pid);
-        if !self.pool.is_newest(&entry, image)
-            && !planted::is_on("pool: look into the image of a page in memory")
-        {
+        if sound!(!self.pool.is_newest(&entry, image), "pool: look into the image of a page in memory") {
             return Ok(None);
         }
         *bytes_waiting = self.bytes_waiting(&entry, image.pid);
-        if *bytes_waiting > 0 && !planted::is_on("buffering: look past what waits") {
+        if sound!(*bytes_waiting > 0, "buffering: look past what waits") {
             let mut pending = RecordCopy::default();
             match self.cold.pending.find(image.pid, key, &mut pending)? {
                 Waiting::Nothing => {}

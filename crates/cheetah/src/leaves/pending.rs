@@ -2,7 +2,7 @@
 
 use super::cells::{Cells, Chain};
 use crate::base::hash::{map_bytes, shrink_map, FastMap, FastSet};
-use crate::base::{planted, Config, Epoch, PageId, Result, TreeId};
+use crate::base::{sound, Config, Epoch, PageId, Result, TreeId};
 use crate::format::page::{buffered_keys, encode_buffered, find_buffered, BufferedChange, RecordCopy};
 use crate::memory::{MemoryBudget, MemoryUse};
 use crate::pool::{Counter, Shards, TakesMemory};
@@ -118,9 +118,9 @@ impl Shard {
     }
 
     fn fits(&self, pid: PageId, bytes: usize, room: usize) -> bool {
-        let reserved = match planted::is_on("buffering: ask for the room of each change alone") {
-            true => 0,
-            false => self.reserved.get(&pid.0).map_or(0, |reserved| reserved.bytes as usize),
+        let reserved = match sound!(true, "buffering: ask for the room of each change alone") {
+            true => self.reserved.get(&pid.0).map_or(0, |reserved| reserved.bytes as usize),
+            false => 0,
         };
         self.growth_bytes(pid) + reserved + bytes <= room && self.chain_bytes(pid) < CHAIN_BYTES_MAX
     }

@@ -3,7 +3,7 @@
 
 use super::pending::{Size, Waiting};
 use super::{ColdLeaves, Leaves};
-use crate::base::{planted, PageId, Result};
+use crate::base::{sound, PageId, Result};
 use crate::format::page::{BufferedChange, RecordCopy, RecordRef};
 use crate::format::{ImageRef, Location};
 use crate::memory::MemoryUse;
@@ -99,8 +99,7 @@ impl Leaves {
         f: impl FnOnce(Option<RecordRef<'_>>, Size) -> R,
     ) -> Result<Option<R>> {
         let entry = self.pool.page_entry(ticket.pid);
-        let is_past = planted::is_on("buffering: look past what waits");
-        if !is_good(&entry, ticket) || !entry.has_pending() || is_past {
+        if !is_good(&entry, ticket) || !sound!(entry.has_pending(), "buffering: look past what waits") {
             return Ok(None);
         }
         let mut waiting = RecordCopy::default();
@@ -130,7 +129,7 @@ impl Leaves {
     ) -> Option<Reservation> {
         let pid = ticket.pid;
         let mut entry = self.pool.page_entry(pid);
-        let is_wanted = entry.is_wanted() && !planted::is_on("leaves: reserve what somebody wants");
+        let is_wanted = sound!(entry.is_wanted(), "leaves: reserve what somebody wants");
         if !is_good(&entry, ticket) || is_wanted || !self.cold.waiting_has_memory(&self.pool) {
             return None;
         }
@@ -194,13 +193,13 @@ impl Leaves {
         }
         entry.set_reserved(false);
         let is_wanted = entry.is_wanted();
-        if is_wanted && planted::is_on("leaves: wake readers under the lock of the entry") {
+        if is_wanted && !sound!(true, "leaves: wake readers under the lock of the entry") {
             self.pool.wake_readers(pid);
             return;
         }
         // A waiter holds the other lock, and takes the lock of the entry (B20).
         drop(entry);
-        if is_wanted && !planted::is_on("leaves: wake nobody who waits for a reserved leaf") {
+        if sound!(is_wanted, "leaves: wake nobody who waits for a reserved leaf") {
             self.pool.wake_readers(pid);
         }
     }
@@ -220,7 +219,7 @@ impl Leaves {
             return Ok(None);
         }
         let mut waiting = RecordCopy::default();
-        let found = match entry.has_pending() && !planted::is_on("buffering: look past what waits") {
+        let found = match sound!(entry.has_pending(), "buffering: look past what waits") {
             true => self.cold.pending.find(ticket.pid, key, &mut waiting)?,
             false => Waiting::Nothing,
         };
@@ -253,8 +252,8 @@ impl ColdLeaves {
     /// Returns whether pending changes are below their memory limit.
     fn waiting_has_memory(&self, pool: &Pool) -> bool {
         let memory = pool.memory();
-        memory.used(MemoryUse::Buffered) < memory.buffered_limit()
-            || planted::is_on("buffering: let more wait than memory may hold")
+        let is_full = memory.used(MemoryUse::Buffered) >= memory.buffered_limit();
+        !sound!(is_full, "buffering: let more wait than memory may hold")
     }
 
     /// Returns whether the disk has room for all pages that are dirty or have pending changes
@@ -266,9 +265,9 @@ impl ColdLeaves {
 }
 
 fn is_good(entry: &PageEntry, ticket: &Ticket) -> bool {
-    let is_same = entry.location() == Some(ticket.location);
+    let is_other = entry.location() != Some(ticket.location);
     // If its room is unknown, not even a removal may be pending: the page may be damaged.
     entry.residence() == Residence::Stored
         && entry.room().is_some()
-        && (is_same || planted::is_on("buffering: do not ask whether the image is the same"))
+        && !sound!(is_other, "buffering: do not ask whether the image is the same")
 }

@@ -4,7 +4,7 @@
 
 use super::{change_file, ColdLeaves, Leaves};
 use crate::base::hash::hash_number;
-use crate::base::{planted, reach, Error, ErrorKind, PageId, Result, TreeId};
+use crate::base::{reach, sound, Error, ErrorKind, PageId, Result, TreeId};
 use crate::format::change_file::SavedChanges;
 use crate::format::page::buffered_keys;
 use crate::format::state::ListedFile;
@@ -37,7 +37,7 @@ impl Leaves {
             damaged.push((given_up, Error::corrupt("saved changes", detail)));
         }
         let mut files = self.cold.files.lock();
-        if !planted::is_on("saving: begin a list anew after a startup") {
+        if sound!(true, "saving: begin a list anew after a startup") {
             files.listed = listed.to_vec();
         }
         files.next_has_all = !damaged.is_empty();
@@ -125,7 +125,7 @@ impl Restoring<'_> {
         }
         let Some(mut entry) = pool.known_entry(pid) else { return Ok(()) };
         let is_named = entry.image(pid) == Some(saved.image);
-        if !is_named && !planted::is_on("saving: restore what the map does not name") {
+        if sound!(!is_named, "saving: restore what the map does not name") {
             return Ok(());
         }
         let damaged = |detail| Error::corrupt(format!("saved changes of page {pid}"), detail);

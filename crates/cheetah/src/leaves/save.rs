@@ -28,7 +28,7 @@
 use super::change_file::{self, Reading, Writer};
 use super::pending::Unsaved;
 use super::{ColdLeaves, Leaves};
-use crate::base::{planted, reach, Epoch, Error, PageId, Result, TreeId};
+use crate::base::{reach, sound, Epoch, Error, PageId, Result, TreeId};
 use crate::format::change_file::SavedChanges;
 use crate::format::encryption::KeyName;
 use crate::format::state::ListedFile;
@@ -110,14 +110,13 @@ impl Leaves {
         let pending = &self.cold.pending;
         let mut files = self.cold.files.lock();
         let was_full = std::mem::take(&mut files.is_disk_full);
-        let reads = planted::is_on("checkpoint: read the leaves that something waits for");
-        if was_full || reads || !pending.is_on() {
+        if was_full || !sound!(pending.is_on(), "checkpoint: read the leaves that something waits for") {
             return Extent::Nothing;
         }
         files.in_writing = Some(epoch);
         let listed_bytes = files.listed.iter().map(|file| file.bytes).sum::<u64>();
         let pending_bytes = self.pool.memory().used(MemoryUse::Buffered) as u64;
-        let is_damaged = !files.damaged.is_empty() && !planted::is_on("saving: go on from what is damaged");
+        let is_damaged = sound!(!files.damaged.is_empty(), "saving: go on from what is damaged");
         let has_all = files.next_has_all
             || is_damaged
             || files.listed.len() >= LISTED_MAX
@@ -136,7 +135,7 @@ impl Leaves {
         let files = self.cold.files.lock();
         let in_writing = files
             .in_writing
-            .filter(|_| !planted::is_on("encryption: forget the key of a change file that is being written"));
+            .filter(|_| sound!(true, "encryption: forget the key of a change file that is being written"));
         let listed = files.listed.iter().map(|file| file.epoch);
         let all: Vec<_> = listed.chain(files.orphans.iter().copied()).chain(in_writing).collect();
         self.pool.keys().of_change_files(&all)
@@ -203,7 +202,7 @@ impl Saving<'_> {
         // Unknown room is written as 0. So a leaf without room has unknown room after a startup.
         let room = entry.room().unwrap_or(0);
         drop(entry);
-        if self.changes.is_empty() || planted::is_on("saving: forget what waits") {
+        if !sound!(!self.changes.is_empty(), "saving: forget what waits") {
             return Ok(());
         }
         reach::mark("changes saved");
@@ -237,7 +236,7 @@ impl Saving<'_> {
             pool.note_space_taken((change_file::bytes_on_disk(&file) - before) as usize);
             self.listed.push(file);
         }
-        if planted::is_on("saving: unlink before the commit") {
+        if !sound!(true, "saving: unlink before the commit") {
             let files = cold.files.lock();
             let gone = files.listed.iter().filter(|file| !self.listed.contains(file));
             gone.for_each(|file| drop(change_file::remove(pool.segments().durable(), file.epoch)));
@@ -292,9 +291,9 @@ impl ColdLeaves {
     /// Abandons the change file of an epoch. `may_be_durable`: CONTROL may name the epoch (V7).
     fn give_up_saving(&self, pool: &Pool, epoch: Epoch, may_be_durable: bool) {
         let mut files = self.files.lock();
-        files.next_has_all = !planted::is_on("saving: count what was given up as saved");
+        files.next_has_all = sound!(true, "saving: count what was given up as saved");
         files.in_writing = None;
-        if may_be_durable && !planted::is_on("saving: unlink what may be durable") {
+        if sound!(may_be_durable, "saving: unlink what may be durable") {
             files.orphans.push(epoch);
             return;
         }
@@ -316,9 +315,8 @@ impl ColdLeaves {
         file: &ListedFile,
         read: Result<Option<Error>>,
     ) -> Option<Error> {
-        let is_listed =
-            self.files.lock().listed.contains(file) || planted::is_on("saving: tell of a file that has gone");
-        if matches!(read, Ok(None)) || !is_listed {
+        let is_listed = self.files.lock().listed.contains(file);
+        if matches!(read, Ok(None)) || sound!(!is_listed, "saving: tell of a file that has gone") {
             return None;
         }
         match read {

@@ -13,7 +13,7 @@
 //!       has taken stays, even if files should have another length by now: there are frames for it.
 
 use super::tail::Opening;
-use crate::base::{planted, reach, Error, Lsn, Result};
+use crate::base::{reach, sound, Error, Lsn, Result};
 use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::encryption::KeyName;
@@ -152,9 +152,7 @@ impl Files {
     /// Returns whether a file that may have unencrypted frames must be removed: its rows would
     /// remain after the end of an encrypted file, or in the reserve (E6).
     fn must_go(&self, may_be_plain: bool) -> bool {
-        may_be_plain
-            && self.keys.of_log().is_some()
-            && !planted::is_on("encryption: recycle a plain log file")
+        sound!(may_be_plain && self.keys.of_log().is_some(), "encryption: recycle a plain log file")
     }
 
     /// The keys of the files in use.
@@ -184,12 +182,6 @@ impl Files {
     fn remove(&self, path: &str) -> Result<()> {
         self.durable.space().freed();
         self.disk().unlink(path).map_err(|e| Error::io("unlink", path, e))
-    }
-
-    /// The last of the files in use.
-    #[cfg(feature = "planted-bugs")]
-    pub(super) fn last(&self) -> Option<LiveFile> {
-        self.live.back().copied()
     }
 
     /// The number of files in use, and of ready and reserve files.
@@ -294,7 +286,7 @@ impl Files {
         self.durable.log_barrier(&*file, &reserve.path)?;
         let path = path_of(header.sequence);
         self.disk().rename(&reserve.path, &path).map_err(|e| Error::io("rename", &reserve.path, e))?;
-        if !planted::is_on("log: skip the directory sync of a new file") {
+        if sound!(true, "log: skip the directory sync of a new file") {
             self.durable.directory_barrier(DIR)?;
         }
         self.live.push_back(LiveFile::of(header));
@@ -342,7 +334,7 @@ impl Files {
 
     /// Renames a file into the reserve, or removes it. If a snapshot needs it, it is held.
     fn retire(&mut self, path: &str, may_be_plain: bool) -> Result<()> {
-        if self.durable.is_pinned(path) && !planted::is_on("backup: recycle a pinned log file") {
+        if sound!(self.durable.is_pinned(path), "backup: recycle a pinned log file") {
             return self.durable.let_go(path).map(drop).map_err(|e| Error::io("unlink", path, e));
         }
         let bytes = self.disk().open(path).and_then(|f| f.len()).map_err(|e| Error::io("open", path, e))?;
@@ -360,10 +352,10 @@ impl Files {
 /// Overwrites a file with zeros. It keeps its blocks: on a full disk it might not get new ones
 /// (I3).
 fn empty(file: &dyn File, bytes: u64) -> std::io::Result<()> {
-    if planted::is_on("encryption: recycle a plain log file") {
+    if !sound!(true, "encryption: recycle a plain log file") {
         return Ok(());
     }
-    if planted::is_on("encryption: give up the blocks of a plain log file") {
+    if !sound!(true, "encryption: give up the blocks of a plain log file") {
         file.set_len(0)?;
         return file.allocate(bytes);
     }

@@ -12,7 +12,7 @@
 //! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
 use super::sync::{AtomicU64, Condvar, Mutex, Ordering};
-use crate::base::{planted, Lsn, Result};
+use crate::base::{sound, Lsn, Result};
 
 /// See the module.
 pub(super) struct Group {
@@ -27,12 +27,12 @@ struct Leadership<'a>(&'a Group);
 
 impl Drop for Leadership<'_> {
     fn drop(&mut self) {
-        let wakes_early = planted::is_on("log: wake the group before the leadership ends");
-        if wakes_early {
+        let wakes_late = sound!(true, "log: wake the group before the leadership ends");
+        if !wakes_late {
             self.0.done.notify_all();
         }
         *self.0.led.lock() = false;
-        if !wakes_early {
+        if wakes_late {
             self.0.done.notify_all();
         }
     }

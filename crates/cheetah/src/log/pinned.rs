@@ -4,7 +4,7 @@
 use super::files::{path_of, read_header, LiveFile};
 use super::frames::{Frame, FrameReader};
 use super::writer::Log;
-use crate::base::{planted, Error, Lsn, Result};
+use crate::base::{sound, Error, Lsn, Result};
 use crate::format::encryption::KeyName;
 use crate::format::log_frame::{is_closed, put_frame, HEADER_BYTES, KIND_SYNC_MARK};
 use crate::keys::Keys;
@@ -47,8 +47,8 @@ impl Log {
     /// exist now; a reader has to pin them before the next epoch commits (Z2). Waits for files that
     /// are being created, and does no I/O itself.
     pub fn durable_since(&self, from: Lsn) -> PinnedLog {
-        let is_cut = planted::is_on("backup: cut the log at the checkpoint");
-        let end = if is_cut { from } else { self.durable_end() };
+        let end =
+            if sound!(true, "backup: cut the log at the checkpoint") { self.durable_end() } else { from };
         let files = self.files.lock().with_range(from, end);
         PinnedLog { from, end, files: files.into_iter().map(PinnedFile::new).collect() }
     }

@@ -1,7 +1,7 @@
 //! Shorter files when less is logged ([`FileSizes`](super::file_sizes::FileSizes)).
 
 use super::writer::Log;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::durable::space::Reserve;
 use std::sync::atomic::Ordering;
 
@@ -44,9 +44,9 @@ impl Log {
         }
         self.write_out()?;
         // The last checkpoint could not retire the file that was in use until now.
-        let needed = match planted::is_on("log: let go of what no checkpoint covers") {
-            true => self.end(),
-            false => self.oldest_needed(),
+        let needed = match sound!(true, "log: let go of what no checkpoint covers") {
+            true => self.oldest_needed(),
+            false => self.end(),
         };
         self.files.lock().recycle(needed)?;
         self.prepare_reserve()

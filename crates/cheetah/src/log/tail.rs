@@ -4,7 +4,7 @@
 //! the file's header, so the header must be known when the frame is encoded.
 
 use super::file_sizes::FileSizes;
-use crate::base::{planted, Lsn, Result};
+use crate::base::{sound, Lsn, Result};
 use crate::format::encryption::KeyStream;
 use crate::format::log_frame::{
     put_closed_frame, put_frame, FileHeader, Salt, SyncMark, FRAME_HEADER_BYTES, HEADER_BYTES,
@@ -22,7 +22,7 @@ pub(super) const BUFFER_MARGIN_BYTES: usize = 1 << 10;
 /// The version of a file that is started now, and how it is encrypted.
 pub(super) fn lock_of_file(keys: &Keys) -> Result<(u32, Option<Salt>, Option<KeyStream>)> {
     let Some(key) = keys.of_log() else { return Ok((PLAIN_VERSION, None, None)) };
-    let bytes = if planted::is_on("encryption: one key for all log files") { [0; 16] } else { keys.nonce()? };
+    let bytes = if sound!(true, "encryption: one key for all log files") { keys.nonce()? } else { [0; 16] };
     let salt = Salt { key: key.name(), bytes };
     Ok((VERSION, Some(salt), Some(key.log_stream(&bytes))))
 }
@@ -82,6 +82,7 @@ impl Tail {
     /// `sizes`, and each buffer has `buffer_bytes` bytes. `stream` is the header's key stream.
     pub(super) fn new(
         header: FileHeader,
+        chain: u32,
         stream: Option<KeyStream>,
         keys: Arc<Keys>,
         sizes: FileSizes,
@@ -104,30 +105,9 @@ impl Tail {
             taken_count: 0,
             pushed_count: 0,
             end: header.start,
-            chain: header.chain(),
+            chain,
             content_end: header.start,
             marked: header.start,
-        }
-    }
-
-    /// The tail at a position inside a file: only for the planted bug that continues there.
-    #[cfg(feature = "planted-bugs")]
-    pub(super) fn resume(
-        header: FileHeader,
-        file_bytes: u64,
-        setup: (Arc<Keys>, FileSizes, usize),
-        end: Lsn,
-        chain: u32,
-    ) -> Self {
-        let (keys, sizes, buffer_bytes) = setup;
-        let new = Self::new(header, None, keys, sizes, buffer_bytes);
-        Self {
-            room: file_bytes.saturating_sub(HEADER_BYTES as u64 + (end.0 - header.start.0)),
-            end,
-            chain,
-            content_end: end,
-            marked: end,
-            ..new
         }
     }
 
@@ -228,7 +208,7 @@ impl Tail {
 
     /// Notes that a file of this length is ready to be used next.
     pub(super) fn set_ready(&mut self, bytes: u64) {
-        let times = if planted::is_on("log: take a ready file for longer than it is") { 2 } else { 1 };
+        let times = if sound!(true, "log: take a ready file for longer than it is") { 1 } else { 2 };
         self.ready_bytes = Some(times * bytes);
     }
 

@@ -7,7 +7,7 @@ use super::read::Recovered;
 use super::tail::{lock_of_file, Opening, Piece, Tail, BUFFERS_COUNT, BUFFER_MARGIN_BYTES};
 use crate::base::latency::{Latency, LatencyCounts};
 use crate::base::stalls::Reason;
-use crate::base::{planted, Config, Error, Health, Lsn, Result};
+use crate::base::{sound, Config, Error, Health, Lsn, Result};
 use crate::durable::Durable;
 use crate::format::control::Identity;
 use crate::format::log_frame::{FileHeader, BODY_BYTES_MAX, HEADER_BYTES, KIND_SYNC_MARK};
@@ -173,14 +173,21 @@ impl Log {
         }
         setup.durable.disk().write_in_place(DIR);
         let files = setup.files(recovered.live.clone())?;
-        if !planted::is_on("log: serve an unsynced tail") {
+        if sound!(true, "log: serve an unsynced tail") {
             rewrite(&setup.durable, &path_of(last), recovered.last_file_bytes)?;
         }
-        #[cfg(feature = "planted-bugs")]
-        if planted::is_on("log: go on in the old file") {
-            return Self::reopen_last(setup, files, recovered);
-        }
-        let log = Self::start(setup, files, last + 1, recovered.end, recovered.chain)?;
+        let log = if sound!(true, "log: go on in the old file") {
+            Self::start(setup, files, last + 1, recovered.end, recovered.chain)?
+        } else {
+            let path = path_of(last);
+            let file = setup.durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
+            let header = super::files::read_header(&*file, last, &setup.identity.uuid)?;
+            let writer = Writer { file, path, start: header.start };
+            let header = FileHeader { start: recovered.end, ..header };
+            let (keys, sizes) = (Arc::clone(&setup.keys), setup.sizes(recovered.end));
+            let tail = Tail::new(header, recovered.chain, None, keys, sizes, setup.buffer_bytes);
+            Self::assemble(setup, files, writer, tail)
+        };
         // After a clean shutdown nothing before the new file is needed.
         log.files.lock().recycle(oldest_needed)?;
         log.note_oldest_needed(oldest_needed);
@@ -202,22 +209,8 @@ impl Log {
         let sizes = setup.sizes(start);
         let file = files.start(&Opening { header, bytes: sizes.bytes(), is_ready: false })?;
         let writer = Writer { file, path: path_of(sequence), start };
-        let tail = Tail::new(header, stream, Arc::clone(&setup.keys), sizes, setup.buffer_bytes);
-        Ok(Self::assemble(setup, files, writer, tail))
-    }
-
-    /// The planted bug against L4: overwriting the torn end of the old file.
-    #[cfg(feature = "planted-bugs")]
-    fn reopen_last(setup: &LogSetup, files: Files, recovered: &Recovered) -> Result<Self> {
-        let last = files.last().ok_or_else(|| Error::corrupt(DIR, "no log file"))?;
-        let path = path_of(last.sequence);
-        let file = setup.durable.disk().open(&path).map_err(|e| Error::io("open", &path, e))?;
-        let header = super::files::read_header(&*file, last.sequence, &setup.identity.uuid)?;
-        let file_bytes = file.len().map_err(|e| Error::io("open", &path, e))?;
-        let (sizes, end) = (setup.sizes(recovered.end), recovered.end);
-        let parts = (Arc::clone(&setup.keys), sizes, setup.buffer_bytes);
-        let tail = Tail::resume(header, file_bytes, parts, end, recovered.chain);
-        let writer = Writer { file, path, start: last.start };
+        let tail =
+            Tail::new(header, header.chain(), stream, Arc::clone(&setup.keys), sizes, setup.buffer_bytes);
         Ok(Self::assemble(setup, files, writer, tail))
     }
 
@@ -264,7 +257,7 @@ impl Log {
             .map_err(|error| self.health().stop(format!("a new log file cannot be started: {error}")))?;
         self.publish_end(&tail);
         // The frames of a taken file are in the buffer, so the next writer needs the next file.
-        if !tail.has_ready() && !planted::is_on("log: count a file as ready that is taken") {
+        if sound!(!tail.has_ready(), "log: count a file as ready that is taken") {
             self.reserve_is_ready.store(false, Ordering::Release);
         }
         Ok(range)
@@ -296,7 +289,7 @@ impl Log {
     fn write_piece(&self, writer: &mut Writer, piece: &Piece) -> Result<()> {
         if let Some(opening) = &piece.opens {
             // L3: the new file proves that the old one is complete.
-            if !planted::is_on("log: start a file before the old one is synced") {
+            if sound!(true, "log: start a file before the old one is synced") {
                 self.sync_file(&*writer.file, &writer.path)?;
             }
             let file = self.files.lock().start(opening)?;

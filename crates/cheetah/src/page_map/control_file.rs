@@ -5,7 +5,7 @@
 //! begins with the copy that is not valid, if only one is: if the good copy were overwritten first,
 //! it could tear and leave none.
 
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Refusal, COPIES_COUNT, COPY_BYTES};
 use cheetah_io::File;
@@ -72,7 +72,7 @@ impl ControlFile {
         block.sequence = self.sequence;
         let (first, second) = (1 - self.good_copy, self.good_copy);
         write_copy(&*self.file, first, block)?;
-        if !planted::is_on("control: write both copies under one barrier") {
+        if sound!(true, "control: write both copies under one barrier") {
             durable.control_barrier(&*self.file, PATH)?;
         }
         self.good_copy = first;

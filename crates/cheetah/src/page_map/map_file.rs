@@ -1,6 +1,6 @@
 //! Reading and writing the blocks of a map file and of its copy.
 
-use crate::base::{planted, Epoch, Error, Health, PageId, Result};
+use crate::base::{sound, Epoch, Error, Health, PageId, Result};
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, MapPart};
 use crate::format::map_block::{
@@ -88,8 +88,7 @@ impl MapFile {
     pub(super) fn create(durable: &Durable, header: &FileHeader) -> Result<(Self, u32)> {
         let path = path(header.number, header.kind);
         let mut file = Self { number: header.number, pair: Vec::new() };
-        let is_alone = planted::is_on("map: write one file");
-        let copy = (!is_alone).then(|| copy_path(&path));
+        let copy = sound!(true, "map: write one file").then(|| copy_path(&path));
         let created = iter::once(path).chain(copy).try_for_each(|path| {
             let created = durable.disk().create(&path).map_err(|e| Error::io("create", &path, e))?;
             file.pair.push(OneFile { path, file: created });
@@ -106,7 +105,7 @@ impl MapFile {
 
     /// Makes the written bytes durable, but not the names of the files.
     pub(super) fn sync(&self, durable: &Durable) -> Result<()> {
-        let count = if planted::is_on("map: sync one file") { 1 } else { self.pair.len() };
+        let count = if sound!(true, "map: sync one file") { self.pair.len() } else { 1 };
         self.pair.iter().take(count).try_for_each(|one| durable.map_barrier(&*one.file, &one.path))
     }
 
@@ -341,7 +340,7 @@ impl PartReader {
     /// Compares the two files; the first must have been read to the end of the part. A difference
     /// is damage to the copy.
     pub(super) fn compare_files(&mut self) {
-        if self.is_damaged || planted::is_on("map: do not compare") {
+        if !sound!(!self.is_damaged, "map: do not compare") {
             return;
         }
         if let Err(damage) = self.compare() {
@@ -371,13 +370,12 @@ impl PartReader {
     /// was written.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let at_end = self.at >= self.part.end;
-        let goes_on = at_end && planted::is_on("map: apply an orphan block");
-        if at_end && !goes_on {
+        if sound!(at_end, "map: apply an orphan block") {
             self.check_end().map_err(|defect| self.corrupt(&defect))?;
             return Ok(None);
         }
         let header = match self.read_chunk() {
-            Err(_) if goes_on => return Ok(None),
+            Err(_) if at_end => return Ok(None),
             read => read?,
         };
         self.take_chunk(&header).map_err(|defect| self.corrupt(&defect))?;

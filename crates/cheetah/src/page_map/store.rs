@@ -5,7 +5,7 @@
 use super::control_file::ControlFile;
 use super::map_file::{self, BlockWriter, MapFile, PLACE};
 use super::{load, merge, Change, Identity, Loaded, MapEntry};
-use crate::base::{planted, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
+use crate::base::{sound, Config, Epoch, Error, Lsn, PageId, Result, SegmentId};
 use crate::durable::space::Reserve;
 use crate::durable::Durable;
 use crate::format::control::{ControlBlock, Features, MapPart, KEYS_MAX, PARTS_MAX};
@@ -248,7 +248,7 @@ impl MapStore {
         // never overwritten (P3).
         inner.may_be_named = commit.epoch;
         inner.write_control(&self.durable, control)?;
-        if planted::is_on("control: write it before the map is synced") {
+        if !sound!(true, "control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         inner.log = Some(log);
@@ -300,7 +300,7 @@ impl MapStore {
         writer.entries(commit.changes)?;
         writer.state(commit.state)?;
         let (end, crc) = writer.finish()?;
-        if !planted::is_on("control: write it before the map is synced") {
+        if sound!(true, "control: write it before the map is synced") {
             log.file.sync(&self.durable)?;
         }
         let part = MapPart { file: log.file.number, start: log.end, end, start_crc: log.crc, end_crc: crc };
@@ -354,7 +354,7 @@ impl MapStore {
         inner.remove_unused(&self.durable, &before);
         inner.forget_copies_of_removed_files();
         // Damage found meanwhile may be after the merged part; then the next base is due.
-        if inner.findings_count == findings_count || planted::is_on("map: forget what a scrub finds") {
+        if !sound!(inner.findings_count != findings_count, "map: forget what a scrub finds") {
             inner.is_damaged = false;
             self.durable.health().background_errors().clear(PLACE);
         }
@@ -379,7 +379,7 @@ impl MapStore {
         let base_bytes = control.base.as_ref().map_or(0, MapPart::bytes);
         let allowed = base_bytes * LOG_PERCENT_MAX / 100;
         let allowed = allowed.max(self.log_bytes_min).max(inner.state_bytes * LOG_STATES_MAX);
-        let is_flawed = inner.is_flawed() && !planted::is_on("map: leave a file without its copy");
+        let is_flawed = sound!(inner.is_flawed(), "map: leave a file without its copy");
         is_flawed || log_bytes > allowed || control.logs.len() > LOG_FILES_MAX
     }
 }

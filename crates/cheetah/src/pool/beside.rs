@@ -183,17 +183,6 @@ impl Pool {
         self.in_writing.fail(error);
     }
 
-    /// For a planted bug: puts an image that was just written into the image cache, although no
-    /// reader requested it.
-    pub(crate) fn keep_image(&self, pid: PageId) {
-        let Some(image) = self.newest_image(pid) else { return };
-        self.scratch.with_buffer(|bytes| {
-            if self.segments.read_unchecked(&image, bytes).is_ok() {
-                self.image_cache.put(&image, bytes);
-            }
-        });
-    }
-
     /// Wakes threads that wait to give a page a frame. The caller must not hold the lock of its
     /// entry.
     pub(crate) fn wake_readers(&self, pid: PageId) {

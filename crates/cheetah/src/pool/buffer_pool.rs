@@ -12,7 +12,7 @@ use super::statistics::CacheCurve;
 use super::trees::{TreeBytes, TreeDef, Trees};
 use super::writing::{Cleaner, EpochInWriting};
 use crate::base::latency::{Latency, LatencyCounts};
-use crate::base::{planted, Config, Epoch, Health, PageId, TreeId};
+use crate::base::{sound, Config, Epoch, Health, PageId, TreeId};
 use crate::format::MapEntry;
 use crate::keys::Keys;
 use crate::memory::{MemoryBudget, MemoryUse};
@@ -240,8 +240,10 @@ impl Pool {
     /// Returns whether the current epoch remembers so many moved pages that a checkpoint should end
     /// it to free the memory.
     pub fn remembers_too_much(&self) -> bool {
-        self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max()
-            && !planted::is_on("pool: remember moves without end")
+        sound!(
+            self.changes_of(self.epoch()).moved_bytes() > self.memory.shares().moves_bytes_max(),
+            "pool: remember moves without end"
+        )
     }
 
     /// Updates the memory counts of the page table and of the epochs' changes.

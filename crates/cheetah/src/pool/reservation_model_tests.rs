@@ -3,7 +3,7 @@
 //! own source; the page entry here has only the relevant fields.
 
 use crate::base::model as sync;
-use crate::base::planted;
+use crate::base::sound;
 use crate::base::PageId;
 use std::sync::Arc;
 use sync::{check, finds, Mutex};
@@ -59,10 +59,10 @@ impl World {
         }
         entry.reserved -= 1;
         let wakes = entry.reserved == 0 && entry.is_wanted;
-        if planted::is_on("leaves: wake nobody who waits for a reserved leaf") {
+        if !sound!(true, "leaves: wake nobody who waits for a reserved leaf") {
             return true;
         }
-        if planted::is_on("leaves: wake readers under the lock of the entry") {
+        if !sound!(true, "leaves: wake readers under the lock of the entry") {
             self.reads.finished(PAGE);
             return true;
         }
@@ -84,9 +84,7 @@ impl World {
                     self.reads.wait_while(PAGE, || self.entry.lock().residence == Residence::BeingRead);
                 }
                 Residence::Stored
-                    if entry.reserved > 0
-                        && !is_inside
-                        && !planted::is_on("leaves: give a reserved leaf a frame") =>
+                    if sound!(entry.reserved > 0 && !is_inside, "leaves: give a reserved leaf a frame") =>
                 {
                     entry.is_wanted = true;
                     drop(entry);

@@ -15,7 +15,7 @@ use super::open::{load_epoch, restore_changes, Parts};
 use super::outcomes::Outcomes;
 use super::redo;
 use crate::backup;
-use crate::base::{planted, Config, Epoch, Error, Health, Result};
+use crate::base::{sound, Config, Epoch, Error, Health, Result};
 use crate::durable::Durable;
 use crate::format::state::State;
 use crate::leaves::change_file;
@@ -74,7 +74,7 @@ impl Parts {
         core.leaves.take_unread_for_damaged();
         change_file::replace_missing(&durable, &state.change_files)?;
         restore_changes(&core, &state)?;
-        if extent == Extent::WithLog && !planted::is_on("salvage: pass by the log") {
+        if sound!(extent == Extent::WithLog, "salvage: pass by the log") {
             redo_undamaged(&core, &setup, &state)?;
         }
         note_promised(&core);

@@ -5,7 +5,7 @@
 use super::applier::Txn;
 use super::workers::{Batch, Job, JobId, Task, Workers, BATCHES_MAX, BATCH_BYTES};
 use crate::base::hash::{hash_key, shard_index, FastMap};
-use crate::base::{planted, Result, TableId};
+use crate::base::{sound, Result, TableId};
 use crate::format::log_record::Front;
 use crate::memory::{MemoryUse, Reservation};
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl<'l> Dispatcher<'l> {
             let touched = self.keys.get_mut(at).expect("one for each hash value");
             *after = std::mem::replace(touched, job);
         }
-        if planted::is_on("redo: forget the order of a key's changes") {
+        if !sound!(true, "redo: forget the order of a key's changes") {
             after = [last, JobId::default(), JobId::default()];
         }
         // For its own operations a worker keeps the order anyway.

@@ -30,7 +30,7 @@ use super::dispatcher::Dispatcher;
 use super::outcomes::Outcomes;
 use super::sorted::SortedChanges;
 use super::workers::{JobId, Workers};
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr, Xid};
+use crate::base::{reach, sound, Error, Result, TableId, TxnId, UndoPtr, Xid};
 use crate::format::catalog::TableDef;
 use crate::format::log_record::{Front, LogRecord};
 use crate::format::undo_record::{decode_body, UndoBody, HEAD_BYTES};
@@ -139,7 +139,7 @@ impl<'l> Redo<'l> {
                 // No changes of a rolling-back transaction's rows have been sorted since it locked
                 // them.
                 let keeps_sorted = matches!(record, LogRecord::Undo(..) | LogRecord::AutoIncrement(..));
-                if !keeps_sorted && !planted::is_on("redo: change the catalog before what is sorted") {
+                if sound!(!keeps_sorted, "redo: change the catalog before what is sorted") {
                     self.apply_sorted()?;
                 }
                 self.drain()?;
@@ -181,7 +181,7 @@ impl<'l> Redo<'l> {
     /// Applies all sorted changes, after all dispatched operations.
     fn apply_sorted(&mut self) -> Result<()> {
         let Self { core, dispatcher, applier, sorted, .. } = self;
-        if !planted::is_on("redo: apply what is sorted before what was handed out") {
+        if sound!(true, "redo: apply what is sorted before what was handed out") {
             dispatcher.as_mut().map_or(Ok(()), Dispatcher::drain)?;
         }
         let Some(mut pieces) = sorted.take()? else { return Ok(()) };
@@ -362,7 +362,7 @@ pub(super) fn finish(core: &Core) -> Result<()> {
 
 /// Returns whether a coordinator decides how the transaction ends.
 fn is_promised(slot: &Slot) -> bool {
-    slot.state().xid.is_some() && !planted::is_on("recovery: roll prepared transactions back")
+    sound!(slot.state().xid.is_some(), "recovery: roll prepared transactions back")
 }
 
 /// The large values that the newest undo records of a transaction name and to which no row refers

@@ -21,7 +21,7 @@
 //!       Runs may use the reserve, as pages may during redo.
 
 use crate::base::hash::{hash_key, shard_index};
-use crate::base::{planted, reach, Result, TableId};
+use crate::base::{reach, sound, Result, TableId};
 use crate::format::bytes::{put_prefixed, Defect, Reader};
 use crate::memory::{MemoryUse, Reservation};
 use crate::sort::{Merge, Sorter};
@@ -125,8 +125,10 @@ impl<'l> SortedChanges<'l> {
     /// Returns whether one of these rows may have sorted changes (I1).
     pub(super) fn may_have(&self, table: TableId, keys: RowKeys<'_>) -> bool {
         let Some(begun) = &self.begun else { return false };
-        keys.iter().flatten().any(|key| begun.keys.may_have(table, key))
-            && !planted::is_on("redo: apply an operation before what is sorted of its row")
+        sound!(
+            keys.iter().flatten().any(|key| begun.keys.may_have(table, key)),
+            "redo: apply an operation before what is sorted of its row"
+        )
     }
 
     /// Notes that these rows have sorted changes; returns `false` if the memory is too small to
@@ -216,7 +218,7 @@ impl Pieces {
                     break;
                 }
                 let is_last = number_of(value) > number_of(&self.last);
-                if is_last != planted::is_on("redo: keep the first of a record's changes") {
+                if is_last == sound!(true, "redo: keep the first of a record's changes") {
                     self.last.clear();
                     self.last.extend_from_slice(value);
                 }

@@ -10,7 +10,7 @@
 
 use super::rows::{each_row, TakeRow};
 use super::TableReport;
-use crate::base::{planted, Error, PageId, Result};
+use crate::base::{sound, Error, PageId, Result};
 use crate::db::{Db, Transaction};
 use crate::format::catalog::TableDef;
 use crate::format::removed_words::{put_key, REMOVED_WORDS};
@@ -84,7 +84,7 @@ impl Removals {
 
     /// Returns whether the row of a posting table is a posting of a deleted row.
     fn have(&self, postings: &Table, key: &[u8], row: &[u8]) -> bool {
-        if self.keys.is_empty() || planted::is_on("salvage: copy words of removed rows") {
+        if !sound!(!self.keys.is_empty(), "salvage: copy words of removed rows") {
             return false;
         }
         let mut removal = Vec::new();

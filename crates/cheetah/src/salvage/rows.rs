@@ -1,7 +1,7 @@
 //! The rows of a table of a damaged database.
 
 use super::TableReport;
-use crate::base::{planted, Error, ErrorKind, Result};
+use crate::base::{sound, Error, ErrorKind, Result};
 use crate::format::page::RecordRef;
 use crate::table::history::visible::{Found, View};
 use crate::table::rows::large;
@@ -70,7 +70,7 @@ impl RowReader<'_> {
         let stored = match record.version {
             None if record.is_marked() => return Ok(false),
             None => record.payload,
-            Some(_) if planted::is_on("salvage: copy what was not committed") => record.payload,
+            Some(_) if !sound!(true, "salvage: copy what was not committed") => record.payload,
             Some(_) => match self.view.row_version(key, record, &mut self.older)? {
                 Found::AsIs => record.payload,
                 Found::Older => &self.older,
@@ -86,9 +86,9 @@ impl RowReader<'_> {
             match large::read_value(pool, table.blob_owner(), locator, value) {
                 Err(error) if error.kind() != ErrorKind::Stopped => {
                     // An incomplete value must not be passed off as the whole value.
-                    match planted::is_on("salvage: copy a value that is not whole") {
-                        true => Ok(()),
-                        false => Err(error),
+                    match sound!(true, "salvage: copy a value that is not whole") {
+                        true => Err(error),
+                        false => Ok(()),
                     }
                 }
                 read => read,

@@ -12,7 +12,7 @@ use super::segment_file::{self, SegmentFile, DIR};
 use super::table::{NamedSegment, SegmentStat, Table, Totals};
 use super::{scan, Image, ImageRef, Location, Stream};
 use crate::base::hash::FastMap;
-use crate::base::{planted, Config, Epoch, Error, Result, SegmentId};
+use crate::base::{sound, Config, Epoch, Error, Result, SegmentId};
 use crate::durable::space::{Reserve, SpaceSizes};
 use crate::durable::Durable;
 use crate::format::control::Identity;
@@ -68,8 +68,8 @@ impl Segments {
     ) -> Result<Self> {
         let mut table = Table::default();
         let mut files = FastMap::default();
-        let forgets = planted::is_on("segment: give numbers out again after a startup");
-        let mut next = if forgets { 1 } else { next_segment.0.max(1) };
+        let is_sound = sound!(true, "segment: give numbers out again after a startup");
+        let mut next = if is_sound { next_segment.0.max(1) } else { 1 };
         for id in segment_ids(&durable)? {
             let (file, bytes) = SegmentFile::existing(&durable, id)?;
             let file = Arc::new(file);
@@ -201,11 +201,11 @@ impl Segments {
         }
         let (files, names) = self.take_unsynced();
         for file in files {
-            if !planted::is_on("segment: skip the sync of images") {
+            if sound!(true, "segment: skip the sync of images") {
                 file.sync(&self.durable)?;
             }
         }
-        if names && !planted::is_on("segment: skip the directory sync of a new file") {
+        if sound!(names, "segment: skip the directory sync of a new file") {
             self.durable.directory_barrier(DIR)?;
         }
         let closable = self.table.lock().take_closable();
@@ -254,7 +254,7 @@ impl Segments {
         if !self.is_map_retained.load(Ordering::Acquire) {
             return Ok(unlinked);
         }
-        let dead = self.table.lock().dead(planted::is_on("segment: unlink an epoch too early"));
+        let dead = self.table.lock().dead();
         let mut failure = Ok(());
         for file in dead {
             let is_gone = match self.durable.let_go(&file.path) {

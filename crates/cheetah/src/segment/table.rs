@@ -4,7 +4,7 @@
 
 use super::segment_file::SegmentFile;
 use super::Location;
-use crate::base::{planted, Epoch, SegmentId};
+use crate::base::{sound, Epoch, SegmentId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -223,8 +223,9 @@ impl Table {
     }
 
     /// Segments that no map needs (S3).
-    pub(super) fn dead(&self, early: bool) -> Vec<Arc<SegmentFile>> {
-        let committed = Epoch(self.committed.0 + u64::from(early));
+    pub(super) fn dead(&self) -> Vec<Arc<SegmentFile>> {
+        let early = u64::from(!sound!(true, "segment: unlink an epoch too early"));
+        let committed = Epoch(self.committed.0 + early);
         let is_dead = |row: &&Row| !row.open && row.live_bytes == 0 && row.dead_since <= committed;
         self.rows.values().filter(is_dead).map(|row| row.file.clone()).collect()
     }
@@ -253,10 +254,11 @@ impl Table {
     /// The segment whose collection gains most for its cost, if any gains anything. If space is
     /// short, there is space for `room_bytes` copied bytes, and only the immediate gain counts.
     pub(super) fn victim(&self, segment_bytes: u64, room_bytes: Option<u64>) -> Option<SegmentId> {
-        let takes_any = planted::is_on("segment: collect what was sealed a moment ago");
         let candidate = |row: &&Row| {
-            let is_old = row.victim_from <= self.commits_count || takes_any;
-            is_old && row.is_collectable() && room_bytes.is_none_or(|room| row.live_bytes <= room)
+            let is_new = row.victim_from > self.commits_count;
+            !sound!(is_new, "segment: collect what was sealed a moment ago")
+                && row.is_collectable()
+                && room_bytes.is_none_or(|room| row.live_bytes <= room)
         };
         let rows = || self.rows.values().filter(candidate);
         let small = |row: &Row| row.end < segment_bytes.min(FULL_BYTES_MIN) / SMALL_PART;

@@ -16,7 +16,7 @@
 //! `interleaving_tests.rs` compiles this file again with loom's primitives.
 
 use super::sync::{Condvar, Mutex};
-use crate::base::{planted, Result};
+use crate::base::{sound, Result};
 use cheetah_io::AlignedBytes;
 use std::sync::Arc;
 
@@ -176,7 +176,7 @@ impl<F: TailFile> Tail<F> {
                 return Put::Done(None);
             }
             let is_writing = halves.is_being_written;
-            if is_writing && !planted::is_on("segment: fill the half that is being written") {
+            if sound!(is_writing, "segment: fill the half that is being written") {
                 self.write_ended.wait(&mut halves);
                 continue;
             }
@@ -233,7 +233,7 @@ impl<F: TailFile> Tail<F> {
                 }
                 return Some(self.begin_write(&mut halves));
             }
-            if planted::is_on("segment: sync without the half that is being written") {
+            if !sound!(true, "segment: sync without the half that is being written") {
                 break;
             }
             self.write_ended.wait(&mut halves);
@@ -246,9 +246,9 @@ impl<F: TailFile> Tail<F> {
     pub(super) fn copy(&self, file: &F, offset: u32, len: usize, image: &mut Vec<u8>) -> bool {
         let halves = self.halves.lock();
         let filling = halves.filling.part(file, offset, len);
-        let full = || match planted::is_on("segment: read past the full half") {
-            true => None,
-            false => halves.full.part(file, offset, len),
+        let full = || match sound!(true, "segment: read past the full half") {
+            true => halves.full.part(file, offset, len),
+            false => None,
         };
         let found = filling.or_else(full);
         found.inspect(|bytes| image.extend_from_slice(bytes));
@@ -284,24 +284,18 @@ impl<F: TailFile> Write<'_, F> {
     /// Calls `write` with the file, the position in it and the bytes; `write` also notes the file
     /// for the next sync (T3). Returns the file if its segment is to be sealed now (T6).
     pub(super) fn run(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
-        if planted::is_on("segment: count a half as written before it is") {
-            return self.run_counting_early(write);
+        if !sound!(true, "segment: count a half as written before it is") {
+            let (bytes, is_last) = (self.bytes().to_vec(), self.finish(true));
+            return write(&self.file, self.start, &bytes).map(|()| is_last.then(|| self.file.clone()));
         }
-        let is_under_lock = planted::is_on("segment: write a half under the lock of readers");
-        let lock = is_under_lock.then(|| self.tail.halves.lock());
+        let is_free = sound!(true, "segment: write a half under the lock of readers");
+        let lock = (!is_free).then(|| self.tail.halves.lock());
         let result = write(&self.file, self.start, self.bytes());
         drop(lock);
-        if !planted::is_on("segment: take a failed write for done") {
+        if sound!(true, "segment: take a failed write for done") {
             result?;
         }
         Ok(self.finish(true).then(|| self.file.clone()))
-    }
-
-    fn run_counting_early(mut self, write: impl FnOnce(&F, u32, &[u8]) -> Result<()>) -> Result<Option<F>> {
-        let bytes = self.bytes().to_vec();
-        let is_last = self.finish(true);
-        write(&self.file, self.start, &bytes)?;
-        Ok(is_last.then(|| self.file.clone()))
     }
 
     fn bytes(&self) -> &[u8] {

@@ -16,7 +16,7 @@
 //!       exists only in memory. Each block, even after a failed write, has a new number as its
 //!       nonce (E3).
 
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::durable::Durable;
 use crate::format::encryption::{KeyStream, NONCE_BYTES};
 use crate::format::varint;
@@ -148,7 +148,7 @@ impl RunFile {
     /// key by now (E3).
     pub(super) fn may_go_on(&self) -> bool {
         let is_left = self.is_plain() && self.files.keys.system().is_some();
-        !is_left || planted::is_on("encryption: go on with a plain file of runs")
+        !sound!(is_left, "encryption: go on with a plain file of runs")
     }
 
     /// Returns whether its runs are unencrypted.
@@ -192,7 +192,7 @@ impl RunFile {
             body.get_mut(..stored).expect("the buffer has space for more").copy_from_slice(&self.block);
         }
         let (number, body) = (self.next_block, body.get_mut(..stored).unwrap_or_default());
-        if !planted::is_on("encryption: keep the number of a block that failed") {
+        if sound!(true, "encryption: keep the number of a block that failed") {
             self.next_block += 1;
         }
         if let Some(stream) = &self.stream {

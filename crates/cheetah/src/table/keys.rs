@@ -18,7 +18,7 @@
 //!   docs/developers/durability.md, "Disabled indexes", describes the steps and the state that a
 //!   crash after each step leaves.
 
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::table::definitions::ddl::{self, Ddl};
 use crate::table::definitions::foreign_keys;
@@ -59,8 +59,8 @@ pub(crate) fn disable(core: &Core, table: &Arc<Table>, which: &[usize]) -> Resul
 /// that wait for purge count as rows. May do I/O.
 pub(crate) fn has_no_rows(table: &Table) -> Result<bool> {
     let _usage = table.use_it()?;
-    let counts = planted::is_on("keys: count the rows to see whether there are any");
-    Ok(table.row_count() == 0 && (counts || !table.clustered().cursor().seek(SeekMode::First, b"")?))
+    let has_record = || table.clustered().cursor().seek(SeekMode::First, b"");
+    Ok(table.row_count() == 0 && !sound!(has_record()?, "keys: count the rows to see whether there are any"))
 }
 
 /// Builds the disabled indexes of a table that the caller has locked exclusively, and enables them.
@@ -78,11 +78,11 @@ pub(crate) fn enable(
     }
     core.make_room(Need::New, table.indexes().len())?;
     let built = core.catalog.create_trees_for_load(&core.pool.enter(), table)?;
-    let early = planted::is_on("keys: enable them before they are built");
-    if !early {
+    let is_first = sound!(true, "keys: enable them before they are built");
+    if is_first {
         build_and_write(core, table, &built, &disabled, entries_of, watch)?;
     }
-    if !planted::is_on("keys: enable them before a checkpoint") {
+    if sound!(true, "keys: enable them before a checkpoint") {
         core.checkpoint()?;
     }
     let enabled = {
@@ -96,7 +96,7 @@ pub(crate) fn enable(
         }
         alter(core, table, def)?
     };
-    if early {
+    if !is_first {
         build_and_write(core, table, &built, &disabled, entries_of, watch)?;
     }
     Ok(enabled)

@@ -11,7 +11,7 @@
 
 use super::descend::Target;
 use super::Tree;
-use crate::base::{planted, reach, PageId, Result};
+use crate::base::{reach, sound, PageId, Result};
 use crate::pool::REQUEST_PAGES_MAX;
 use std::collections::VecDeque;
 
@@ -57,9 +57,10 @@ impl Ahead {
 
     /// Whether the cursor has crossed a few leaves in a row.
     pub(super) fn is_scan(&self) -> bool {
-        self.direction.is_some()
-            && self.crossed >= CROSSED_MIN
-            && !planted::is_on("cursor: copy leaves however far it goes")
+        sound!(
+            self.direction.is_some() && self.crossed >= CROSSED_MIN,
+            "cursor: copy leaves however far it goes"
+        )
     }
 
     /// The cursor wants nothing from `limit` on, until it goes elsewhere.

@@ -11,7 +11,7 @@
 //! Locks     One page latch at a time, while the page is copied.
 
 use super::Tree;
-use crate::base::{planted, reach, ErrorKind, PageId, Result};
+use crate::base::{reach, sound, ErrorKind, PageId, Result};
 use crate::format::page::{compare_keys, PageView, RecordRef};
 
 /// Problems that a report lists; more are only counted.
@@ -152,7 +152,7 @@ impl Walk<'_> {
             if !look.problems.is_empty() {
                 looks += 1;
                 let looks_max = if look.is_unreadable { 2 } else { LOOKS_MAX };
-                if looks < looks_max && !planted::is_on("tree: take what a split moves for damage") {
+                if sound!(looks < looks_max, "tree: take what a split moves for damage") {
                     reach::mark("check looks again");
                     self.above.clear();
                     continue;

@@ -11,7 +11,7 @@
 use super::descend::{Above, Landing, Target};
 use super::path::{Basis, KeyTicket};
 use super::{Path, Tree};
-use crate::base::{planted, reach, PageId, Result};
+use crate::base::{reach, sound, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::{cell_bytes, PageView, RecordRef};
@@ -170,11 +170,10 @@ impl Tree {
                 true => page.key_into(slot + 1, &mut next),
                 false => next.extend_from_slice(page.high().unwrap_or_default()),
             }
-            // One leaf covers all keys with this beginning.
-            let is_whole = !next.starts_with(beginning);
-            match is_whole || planted::is_on("filters: ask one leaf of two") {
-                true => self.leaves.lacks_beginning(page.child(slot), beginning),
-                false => Ok(false),
+            match sound!(next.starts_with(beginning), "filters: ask one leaf of two") {
+                true => Ok(false),
+                // One leaf covers all keys with this beginning.
+                false => self.leaves.lacks_beginning(page.child(slot), beginning),
             }
         })?
     }
@@ -200,7 +199,7 @@ impl Tree {
                 seen = Some(f(record_of(page, key)));
             }
             let leaf = above.child()?;
-            if planted::is_on("tree: read a leaf under its parent's latch") {
+            if !sound!(true, "tree: read a leaf under its parent's latch") {
                 drop(self.pool.fetch(leaf));
             }
             Some((leaf, self.leaves.known(leaf, key)))

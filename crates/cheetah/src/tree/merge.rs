@@ -13,7 +13,7 @@
 
 use super::stats::add;
 use super::{Path, Tree};
-use crate::base::{planted, reach, PageId, Result};
+use crate::base::{reach, sound, PageId, Result};
 use crate::format::page::{merge_into, merged_bytes, PageMut, PageView};
 use crate::pool::{MiniTransaction, PageRef};
 
@@ -51,8 +51,8 @@ impl Tree {
         for _ in 0..STEPS_MAX {
             self.prepare(key, path)?;
             let _neighbours = self.neighbours(path, key)?;
-            let is_latched = planted::is_on("tree: enter the gate with a latch held");
-            let latched = path.leaf().filter(|_| is_latched).cloned();
+            let is_free = sound!(true, "tree: enter the gate with a latch held");
+            let latched = path.leaf().filter(|_| !is_free).cloned();
             let _latch = latched.as_ref().map(PageRef::read);
             let mtr = self.pool.enter();
             let _structure = self.structure.lock();

@@ -6,7 +6,7 @@
 //! pinned until it is filled for another key or released, so that the next operation on the same
 //! leaf needs no descent. The pinned pages may be out of date: every use checks them.
 
-use crate::base::{planted, TreeId};
+use crate::base::{sound, TreeId};
 use crate::format::page::{cell_bytes, RecordCopy, RecordRef};
 use crate::leaves::{Expect, Reservation, Ticket};
 use crate::pool::PageRef;
@@ -69,16 +69,16 @@ impl KeyTicket {
     }
 
     pub(super) fn for_key(&self, key: &[u8]) -> Option<&Ticket> {
-        let is_same = self.key == key || planted::is_on("tree: take a ticket for another key");
-        self.ticket.as_ref().filter(|_| is_same)
+        let is_other = sound!(self.key != key, "tree: take a ticket for another key");
+        self.ticket.as_ref().filter(|_| !is_other)
     }
 
     /// An upper bound of the bytes by which the leaf grows when the key gets `record`, or loses its
     /// record.
     pub(super) fn growth_bytes(&self, record: Option<RecordRef<'_>>) -> usize {
-        let found_bytes = match planted::is_on("buffering: count no room for a longer record") {
-            true => usize::MAX,
-            false => self.cell_bytes,
+        let found_bytes = match sound!(true, "buffering: count no room for a longer record") {
+            true => self.cell_bytes,
+            false => usize::MAX,
         };
         record.map_or(0, |record| cell_bytes(self.key.len(), &record).saturating_sub(found_bytes))
     }

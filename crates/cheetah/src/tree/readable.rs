@@ -7,7 +7,7 @@
 //!   I2  Leaves that are not visited lie in a gap of the answer.
 
 use super::Tree;
-use crate::base::{planted, ErrorKind, PageId, Result};
+use crate::base::{sound, ErrorKind, PageId, Result};
 use crate::format::page::PageView;
 
 /// Leaves whose fences are remembered to tell the gaps between them.
@@ -44,7 +44,7 @@ impl Tree {
         let mut walk = Walk { tree: self, on_leaf, gaps: Vec::new(), inner_gaps: Vec::new() };
         walk.visit(self.def.root, None, b"", None)?;
         let inner_gaps = std::mem::take(&mut walk.inner_gaps);
-        if !inner_gaps.is_empty() && !planted::is_on("salvage: pass by what hangs on a damaged page") {
+        if sound!(!inner_gaps.is_empty(), "salvage: pass by what hangs on a damaged page") {
             walk.look_at_all(&inner_gaps)?;
         }
         walk.gaps.sort_by(|a, b| a.low.cmp(&b.low));

@@ -18,7 +18,7 @@ use super::handle::Fences;
 use super::modify::{Changed, Write};
 use super::stats::add;
 use super::{Path, Tree};
-use crate::base::{planted, reach, Result};
+use crate::base::{reach, sound, Result};
 use crate::format::page::{
     plan_split, split_into, PageMut, PageView, RecordRef, Side, SplitPlan, HEADER_BYTES,
 };
@@ -178,11 +178,11 @@ impl Tree {
         let old = PageView::new(root);
         let level = old.level();
         split_into(old, plan, right.pid(), &mut left.write(mtr), &mut right.write(mtr));
-        if planted::is_on("tree: let the root move") {
+        if sound!(true, "tree: let the root move") {
+            self.fill_root(root, level + 1, [&left, &right], &plan.separator);
+        } else {
             let moved = self.pool.allocate(mtr, self.def.id, self.def.class);
             self.fill_root(&mut moved.write(mtr), level + 1, [&left, &right], &plan.separator);
-        } else {
-            self.fill_root(root, level + 1, [&left, &right], &plan.separator);
         }
         (left, right)
     }

@@ -1,7 +1,7 @@
 //! The view of one transaction: its own changes, and those of other transactions in its snapshot.
 
 use super::versions::{Reader, Versions};
-use crate::base::{planted, TableId, TxnId};
+use crate::base::{sound, TableId, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// See the module documentation. Shared by a transaction and its cursors.
@@ -53,7 +53,7 @@ impl ReadView {
     pub fn end(&self) {
         self.own.store(0, Relaxed);
         self.temporary.store(0, Relaxed);
-        if !planted::is_on("snapshot: keep it for the next transaction") {
+        if sound!(true, "snapshot: keep it for the next transaction") {
             self.reader.close();
         }
     }

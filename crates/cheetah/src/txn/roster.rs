@@ -17,7 +17,7 @@
 
 use super::locks::Owner;
 use super::read_view::ReadView;
-use crate::base::{planted, SessionId, TxnId};
+use crate::base::{sound, SessionId, TxnId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
@@ -247,7 +247,7 @@ impl Roster {
     pub fn with_session(&self, owner: Owner, turn: u64, f: impl FnOnce(SessionId)) {
         let shard = shard(&self.0, owner).lock();
         let is_at_turn = shard.get(&owner.0).is_some_and(|entry| entry.turn() == turn);
-        if !is_at_turn && !planted::is_on("roster: tell the session of an ended transaction") {
+        if sound!(!is_at_turn, "roster: tell the session of an ended transaction") {
             return;
         }
         if let Some(session) = session(&shard, owner) {

@@ -23,7 +23,7 @@
 //! Locks     one mutex over the directory and the positions, taken inside mini-transactions or for
 //!           a lookup; page latches are taken after it.
 
-use crate::base::{planted, reach, Error, PageId, Result, TreeId, TxnId, UndoPtr};
+use crate::base::{reach, sound, Error, PageId, Result, TreeId, TxnId, UndoPtr};
 use crate::format::page::{build_content, content_capacity, PageKind, PageMut, PageView};
 use crate::format::state::{PurgeState, TxnState, UndoPage};
 use crate::format::undo_record::{
@@ -148,7 +148,7 @@ impl UndoLog {
         state.head = at;
         state.undo_no += 1;
         let is_again =
-            state.undo_no == 1 && planted::is_on("undo: count a transaction that starts over again");
+            state.undo_no == 1 && !sound!(true, "undo: count a transaction that starts over again");
         if state.first == UndoPtr(0) || is_again {
             state.first = at;
             stream.live += 1;
@@ -447,8 +447,7 @@ impl Stream {
     /// Returns whether the first page may be freed (I3).
     fn has_free_page(&self, page_capacity: u64) -> bool {
         let ends_at = (self.first_page + 1) * page_capacity;
-        let is_needed =
-            |page: &UndoPage| page.live > 0 && !planted::is_on("undo: free pages that transactions need");
+        let is_needed = |page: &UndoPage| sound!(page.live > 0, "undo: free pages that transactions need");
         ends_at <= self.purge.at.0 && self.pages.front().is_some_and(|page| !is_needed(page))
     }
 }

@@ -3,7 +3,7 @@
 use super::removed::{Passed, Removals};
 use super::words::WordPlace;
 use super::WordList;
-use crate::base::{planted, Error, Result, TableId};
+use crate::base::{sound, Error, Result, TableId};
 use crate::db::reading::HowToRead;
 use crate::db::{Cursor, Isolation, OnLocked, Read, SeekEnd, Transaction};
 use crate::format::row::{build_row, RowView, VarValue};
@@ -117,7 +117,7 @@ impl Transaction {
         // No snapshot sees postings of an emptied table.
         reader.how_to_read(table)?;
         let may_differ = of_snapshot && reader.txn.may_have_changed(table);
-        if may_differ && !planted::is_on("full text: look for its own rows in the snapshot") {
+        if sound!(may_differ, "full text: look for its own rows in the snapshot") {
             reader.newest = Some(reader.txn.new_view());
         }
         Ok(reader)

@@ -1,7 +1,7 @@
 //! Finding the rows that match, and reading them.
 
 use super::Texts;
-use crate::base::{planted, Result};
+use crate::base::{sound, Result};
 use crate::db::{Isolation, OnLocked, Read, Transaction};
 use crate::fulltext::{self, Matches, Mode};
 use crate::table::Table;
@@ -65,10 +65,12 @@ impl Transaction {
     ) -> Result<Found> {
         self.core.health.check()?;
         // Under SERIALIZABLE the search locks what it reads.
-        let is_newest = search.read != Read::Consistent && self.isolation != Isolation::Serializable
-            || planted::is_on("full text: look for rows of a snapshot among the newest");
-        let is_stale = planted::is_on("full text: look for rows to lock in the snapshot");
-        let view = (is_newest && !is_stale).then(|| self.new_view());
+        let of_snapshot = sound!(
+            search.read == Read::Consistent || self.isolation == Isolation::Serializable,
+            "full text: look for rows of a snapshot among the newest"
+        );
+        let is_newest = sound!(!of_snapshot, "full text: look for rows to lock in the snapshot");
+        let view = is_newest.then(|| self.new_view());
         let mut reader = self.reader(table, search.index_no, (search.end, view.clone()), texts)?;
         let matches = fulltext::search(search.text, search.mode, &mut reader, search.limit_bytes)?;
         Ok(Found { matches, view, newer: None, read_count: 0, last_key: Vec::new() })
@@ -123,7 +125,7 @@ impl Transaction {
     }
 
     fn may_match_otherwise(&self, table: &Arc<Table>, key: &[u8], found: &Found) -> Result<bool> {
-        let view = found.view.as_ref().filter(|_| !planted::is_on("full text: lock what has changed"));
+        let view = found.view.as_ref().filter(|_| sound!(true, "full text: lock what has changed"));
         view.map_or(Ok(false), |view| self.has_changed_since(table, key, view))
     }
 }

@@ -1,6 +1,6 @@
 //! CHECK TABLE in a transaction.
 
-use crate::base::{planted, Result};
+use crate::base::{sound, Result};
 use crate::check::{self, CheckReport, Checker, ExpectedEntries};
 use crate::db::Transaction;
 use crate::table::Table;
@@ -34,9 +34,9 @@ impl Transaction {
         let view = self.new_view();
         let own = self.slot_of(table).and_then(|slot| slot.rows_of(table.id()));
         let stamp = view.stamp();
-        let counted = stamp.and_then(|stamp| match planted::is_on("check: count what is newest") {
-            true => Some(table.row_count()),
-            false => table.counts().count(stamp, own),
+        let counted = stamp.and_then(|stamp| match sound!(true, "check: count what is newest") {
+            true => table.counts().count(stamp, own),
+            false => Some(table.row_count()),
         });
         let checker = Checker { locker: &self.locker, table, view: &view, counted };
         check::check_table(checker, extended, expected)

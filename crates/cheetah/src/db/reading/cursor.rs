@@ -13,7 +13,7 @@
 
 use super::locking_scan::{parts, LockingScan, SeekEnd};
 use super::scan_step::Locking;
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::page::RecordRef;
 use crate::format::varint;
 use crate::table::history::visible::{read_row, EntryFound, EntryVersion, Found, View};
@@ -124,7 +124,7 @@ impl Cursor {
             let found = scan.next()?;
             return self.land(found);
         }
-        if let Some(view) = self.view.as_deref().filter(|_| planted::is_on("snapshot: take one for each row"))
+        if let Some(view) = self.view.as_deref().filter(|_| !sound!(true, "snapshot: take one for each row"))
         {
             view.reader().open();
         }
@@ -161,7 +161,7 @@ impl Cursor {
             Some(true) if rows < rows_max => hand_out(&mut rows, prefix, suffix, record.payload),
             Some(false) => Offered::Pass,
             Some(true) => Offered::Stop,
-            None if planted::is_on("cursor: do not look back within a leaf") && !record.is_marked() => {
+            None if !record.is_marked() && !sound!(true, "cursor: do not look back within a leaf") => {
                 hand_out(&mut rows, prefix, suffix, record.payload)
             }
             None => {
@@ -380,8 +380,7 @@ impl Cursor {
         if self.is_older {
             return self.table.put_current(&self.older.row, row);
         }
-        let view =
-            self.view.as_deref().filter(|_| !planted::is_on("cursor: take the newest row of an entry"));
+        let view = self.view.as_deref().filter(|_| sound!(true, "cursor: take the newest row of an entry"));
         if read_row(&self.locker.core, &self.table, self.clustered_key(), view, row)? {
             return self.table.make_current(row);
         }

@@ -27,7 +27,7 @@
 //!       a cycle that closes after deadlock detection has run: the deadlock would go undetected.
 
 use super::scan_step::{Asking, Copied, Locking, Met, ScanStep};
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::varint;
@@ -264,8 +264,10 @@ impl LockingScan {
 
     fn step_forward(&mut self, after: bool, crossed: bool) -> Result<ScanStep> {
         let may_stay_out = || {
-            self.walk.tree().leaves().has_tickets()
-                && !planted::is_on("scan: read the leaf of a row that is sought by its key")
+            sound!(
+                self.walk.tree().leaves().has_tickets(),
+                "scan: read the leaf of a row that is sought by its key"
+            )
         };
         if self.is_point && !after && !crossed && may_stay_out() {
             if let Some(step) = self.step_to_point()? {
@@ -297,7 +299,7 @@ impl LockingScan {
             };
             next.clear();
             next.extend_from_slice(end.unwrap_or_default());
-            if !planted::is_on("scan: leave the gap behind the last record") {
+            if sound!(true, "scan: leave the gap behind the last record") {
                 let high = end.map_or(Bound::Unbounded, Bound::Excluded);
                 let passed = passed.map(|last| [(low, Bound::Included(last)), (Bound::Excluded(last), high)]);
                 asking.lock_rest((low, high), &step, passed)?;

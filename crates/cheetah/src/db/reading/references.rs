@@ -4,7 +4,7 @@
 use super::how_to_read::Reading;
 use super::scan_step::Locking;
 use super::{Cursor, SeekEnd};
-use crate::base::{planted, Result};
+use crate::base::{sound, Result};
 use crate::db::{Isolation, OnLocked, Read, Transaction};
 use crate::table::KeySide;
 use crate::tree::SeekMode;
@@ -38,13 +38,12 @@ impl Transaction {
     /// Ranges are locked at each isolation level. Otherwise the scan would miss an entry that moved
     /// to an earlier key while the scan waited for its row (F2).
     fn reference_cursor(&mut self, side: &KeySide, read: Read) -> Result<Cursor> {
-        let looks_at_snapshot = planted::is_on("foreign keys: look at the snapshot");
-        let read = if looks_at_snapshot { Read::Consistent } else { read };
+        let read = if sound!(true, "foreign keys: look at the snapshot") { read } else { Read::Consistent };
         let table = side.table()?;
         let (reading, moved) = self.lock_to_read(&table, read)?;
         let table = moved.as_ref().unwrap_or(&table);
         let ranges =
-            self.isolation != Isolation::ReadCommitted || !planted::is_on("foreign keys: lock no ranges");
+            self.isolation != Isolation::ReadCommitted || sound!(true, "foreign keys: lock no ranges");
         match reading {
             Reading::Rows(mode) => {
                 let how = Locking { mode, ranges, on_locked: OnLocked::Wait, any_version: true };

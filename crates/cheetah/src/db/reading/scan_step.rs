@@ -1,7 +1,7 @@
 //! One step of a locking scan: the lock requests at one position of its index, under the latch of
 //! the leaf. See [`super::locking_scan`].
 
-use crate::base::{planted, Result, TreeId, TxnId};
+use crate::base::{sound, Result, TreeId, TxnId};
 use crate::db::OnLocked;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::table::rows::locker::{Asked, Locker, Patience, ScannedBy, VersionWriter};
@@ -96,9 +96,9 @@ impl Asking<'_> {
     /// Keeps other transactions from a range in which all records were skipped (I5 of
     /// [`super::locking_scan`]). Errors: those of a lock request.
     pub(in crate::db) fn lock_run(&self, range: KeyRange<'_>) -> Result<()> {
-        match planted::is_on("scan: leave the records that it passes out") {
-            true => Ok(()),
-            false => self.lock_passed(range),
+        match sound!(true, "scan: leave the records that it passes out") {
+            true => self.lock_passed(range),
+            false => Ok(()),
         }
     }
 
@@ -152,7 +152,7 @@ impl Asking<'_> {
         copied: &mut Copied,
     ) -> Result<ScanStep> {
         let Some(run) = run else { return self.judge(met, copied) };
-        if planted::is_on("scan: leave the records that it passes out") {
+        if !sound!(true, "scan: leave the records that it passes out") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         let step = self.judge(met, copied)?;
@@ -160,7 +160,7 @@ impl Asking<'_> {
         // requests nothing else: it repeats this step (I6).
         let lacks_run = match step {
             ScanStep::Landed => !self.locks_records(),
-            ScanStep::Wait(_) => planted::is_on("scan: lock what it passed while it waits"),
+            ScanStep::Wait(_) => !sound!(true, "scan: lock what it passed while it waits"),
             _ => true,
         };
         if lacks_run {
@@ -171,14 +171,14 @@ impl Asking<'_> {
 
     /// Requests the locks that a record needs, and copies the record if the scan may stop there.
     pub(in crate::db) fn judge(&self, mut met: Met<'_>, copied: &mut Copied) -> Result<ScanStep> {
-        if planted::is_on("scan: leave the gap before a record") {
+        if !sound!(true, "scan: leave the gap before a record") {
             met.range = (Bound::Included(met.key), Bound::Included(met.key));
         }
         (copied.granted, copied.by) = (0, ScannedBy::Record);
         let writer = self.locker.writer_of(met.record.version);
         if met.record.is_marked() {
             match writer {
-                VersionWriter::Other(_) if !planted::is_on("scan: pass rows whose deletion is open") => {}
+                VersionWriter::Other(_) if sound!(true, "scan: pass rows whose deletion is open") => {}
                 VersionWriter::Other(_) => return Ok(ScanStep::Passed),
                 VersionWriter::Own | VersionWriter::Ended => return self.pass_deleted(&met),
             }
@@ -226,7 +226,7 @@ impl Asking<'_> {
     fn ask_behind(&self, holder: TxnId, met: &Met<'_>, patience: Patience) -> Result<Asked> {
         let (place, lock) = ((self.tree, met.key), self.lock_of(met));
         if self.is_clustered {
-            if planted::is_on("scan: take an open change for committed") {
+            if !sound!(true, "scan: take an open change for committed") {
                 return Ok(Asked::Held);
             }
             return self.locker.ask_behind_for_row(holder, place, lock, patience);

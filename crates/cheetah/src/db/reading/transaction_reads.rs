@@ -3,7 +3,7 @@
 
 use super::how_to_read::{HowToRead, Reading};
 use super::scan_step::Locking;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::db::{Cursor, Isolation, OnLocked, Read, Transaction};
 use crate::format::page::RecordRef;
 use crate::table::history::visible;
@@ -136,8 +136,7 @@ impl Transaction {
             Reading::View(view) => Cursor::new(&self.locker, table, index_no, Some(view)),
             Reading::Newest => Cursor::new(&self.locker, table, index_no, None),
             Reading::Rows(mode) => {
-                let ranges =
-                    self.isolation != Isolation::ReadCommitted && !planted::is_on("locks: lock no ranges");
+                let ranges = sound!(self.isolation != Isolation::ReadCommitted, "locks: lock no ranges");
                 let how = Locking { mode, ranges, on_locked, any_version: false };
                 Cursor::locking(&self.locker, table, index_no, how)
             }
@@ -229,7 +228,7 @@ impl Transaction {
         self.catch_up()?;
         self.core.health.check()?;
         let is_blind =
-            planted::is_on("serializable: read without locks") && self.isolation == Isolation::Serializable;
+            self.isolation == Isolation::Serializable && !sound!(true, "serializable: read without locks");
         let (mode, intention) = match (read, self.isolation) {
             (Read::Consistent, _) if is_blind => {
                 self.view.open();

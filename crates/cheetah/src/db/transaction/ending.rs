@@ -2,7 +2,7 @@
 //! [`super::handle`]).
 
 use crate::base::stages::Stage;
-use crate::base::{planted, Error, Result, SessionId, TableId};
+use crate::base::{sound, Error, Result, SessionId, TableId};
 use crate::db::{Savepoint, Transaction};
 use crate::table::history::prepared;
 use crate::table::history::unfinished::unfinished_error;
@@ -58,7 +58,7 @@ impl Transaction {
             let is_ordered = ordered.is_some();
             let log = || {
                 self.writer.release();
-                if planted::is_on("commit: lose the last change") {
+                if !sound!(true, "commit: lose the last change") {
                     let logged = slot.undo_no().saturating_sub(1);
                     self.roll_back_to(Savepoint { logged, temporary: u64::MAX })?;
                 }
@@ -102,7 +102,7 @@ impl Transaction {
     /// Makes the tables that it created and filled known (K1 of `known_since.rs`).
     fn show_filled_tables(&mut self) {
         let filled = std::mem::take(&mut self.filled);
-        if planted::is_on("create: show a table before all its rows") {
+        if !sound!(true, "create: show a table before all its rows") {
             return;
         }
         for table in filled.into_iter().filter_map(|id| self.core.catalog.by_id(id)) {
@@ -223,7 +223,7 @@ impl Transaction {
             return Err(self.hand_over(slot, error));
         }
         let (listed, _) = self.give_up_locks();
-        if planted::is_on("rollback: leave it without its locks") {
+        if !sound!(true, "rollback: leave it without its locks") {
             self.core.locks.release_all(listed.owner());
         }
         self.core.unfinished.add(&self.core, slot, listed);

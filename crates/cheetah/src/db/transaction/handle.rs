@@ -31,7 +31,7 @@
 
 use super::Isolation;
 use crate::base::stages::Stage;
-use crate::base::{planted, Error, Lsn, Result, SessionId, TableId, TxnId};
+use crate::base::{sound, Error, Lsn, Result, SessionId, TableId, TxnId};
 use crate::db::fulltext::{PostingRoom, RemovalRoom};
 use crate::table::history::rollback;
 use crate::table::history::unfinished::unfinished_error;
@@ -244,12 +244,12 @@ impl Transaction {
     pub fn end_statement(&mut self) {
         self.writer.release();
         self.end_bulk_inserts();
-        let closes = self.isolation == Isolation::ReadCommitted
-            && !planted::is_on("snapshot: keep it for the next statement");
-        if closes || planted::is_on("snapshot: take one for each statement") {
+        let closes =
+            sound!(self.isolation == Isolation::ReadCommitted, "snapshot: keep it for the next statement");
+        if !sound!(!closes, "snapshot: take one for each statement") {
             self.view.close();
         }
-        if planted::is_on("locks: free them with the statement") {
+        if !sound!(true, "locks: free them with the statement") {
             self.core.locks.release_all(self.locker.owner);
             self.locks.clear();
         }
@@ -309,8 +309,10 @@ impl Transaction {
     }
 
     fn is_being_put_in_place(&self, table: &Table) -> bool {
-        table.replaces_after(self.core.transactions.versions.published())
-            && !planted::is_on("load: give the table before its commit is published")
+        sound!(
+            table.replaces_after(self.core.transactions.versions.published()),
+            "load: give the table before its commit is published"
+        )
     }
 
     fn note_lock(&mut self, table: TableId, mode: TableMode) {
@@ -545,7 +547,7 @@ impl Transaction {
         done?;
         self.changed.forget_since(point.logged);
         self.back_to = None;
-        if !planted::is_on("deadlock: count what was rolled back") {
+        if sound!(true, "deadlock: count what was rolled back") {
             let here = self.here();
             self.locker.note_undo_records(here.logged + here.temporary);
         }
@@ -555,8 +557,8 @@ impl Transaction {
     fn roll_back_slots(&mut self, point: Savepoint) -> Result<()> {
         let whole = self.locks.iter().filter(|lock| lock.1.gives(TableMode::Exclusive)).map(|lock| lock.0);
         let whole = whole.collect::<Vec<_>>();
-        let keeps = planted::is_on("temporary: come back to no savepoint");
-        let temporary = self.temporary.clone().filter(|_| !keeps);
+        let temporary =
+            self.temporary.clone().filter(|_| sound!(true, "temporary: come back to no savepoint"));
         for (slot, undo_no) in [(self.slot.clone(), point.logged), (temporary, point.temporary)] {
             let Some(slot) = slot else { continue };
             rollback::roll_back_to(&self.core, &slot, undo_no, &whole, &mut self.writer)
@@ -604,8 +606,8 @@ impl Transaction {
     /// Rolls back all changes since the savepoint. Keeps the locks. After `RollbackUnfinished` the
     /// transaction continues this rollback before it does anything else (I4).
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let too_few = u64::from(planted::is_on("savepoint: leave the first change"));
-        let too_many = u64::from(planted::is_on("savepoint: roll back one change more"));
+        let too_few = u64::from(!sound!(true, "savepoint: leave the first change"));
+        let too_many = u64::from(!sound!(true, "savepoint: roll back one change more"));
         let logged = (savepoint.logged + too_few).saturating_sub(too_many);
         self.roll_back_to(Savepoint { logged, ..savepoint })
     }

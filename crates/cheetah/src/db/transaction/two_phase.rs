@@ -14,7 +14,7 @@
 //! stays prepared and keeps its locks, and so does a prepared transaction that a startup finds:
 //! [`Db::commit_prepared`] and [`Db::rollback_prepared`] end it.
 
-use crate::base::{planted, Error, Result, Xid};
+use crate::base::{sound, Error, Result, Xid};
 use crate::db::{Db, Transaction};
 use crate::table::history::end;
 use crate::table::history::prepared;
@@ -34,9 +34,9 @@ impl Transaction {
             None => Ok(()),
             Some(slot) => {
                 let end = prepared::prepare(&self.core, &slot, xid)?;
-                match planted::is_on("two-phase: return before PREPARE is durable") {
-                    true => Ok(()),
-                    false => self.core.journal.flush_at_commit(end),
+                match sound!(true, "two-phase: return before PREPARE is durable") {
+                    true => self.core.journal.flush_at_commit(end),
+                    false => Ok(()),
                 }
             }
         }

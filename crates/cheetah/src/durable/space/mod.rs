@@ -15,7 +15,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use cheetah_io::{Disk, File};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
@@ -152,7 +152,7 @@ impl Known {
             Reserve::Whole => self.reserve_bytes,
             Reserve::Half => self.reserve_bytes / 2,
             Reserve::Quarter | Reserve::Eighth | Reserve::Last
-                if planted::is_on("space: give purge what a checkpoint needs") =>
+                if !sound!(true, "space: give purge what a checkpoint needs") =>
             {
                 0
             }
@@ -189,10 +189,9 @@ impl Space {
         let file_bytes = allocated_bytes(file.as_deref())?;
         let mut known = self.known.lock();
         *known = Known { reserve_bytes, is_starting: true, file, file_bytes, ..Known::default() };
-        if planted::is_on("space: begin a startup behind the reserve") {
-            return Ok(());
+        if sound!(true, "space: begin a startup behind the reserve") {
+            self.resize(&mut known, 0);
         }
-        self.resize(&mut known, 0);
         Ok(())
     }
 
@@ -209,17 +208,16 @@ impl Space {
 
     /// Notes bytes that were appended in memory (O2).
     pub fn appended(&self, bytes: u64) {
-        if planted::is_on("space: count what is appended when it is written") {
-            return;
+        if sound!(true, "space: count what is appended when it is written") {
+            self.owed_bytes.fetch_add(bytes as i64, Relaxed);
+            self.wrote(bytes);
         }
-        self.owed_bytes.fetch_add(bytes as i64, Relaxed);
-        self.wrote(bytes);
     }
 
     /// Notes that `bytes` of the appended bytes are in their file. This may come before the call
     /// that notes the append.
     pub fn landed(&self, bytes: u64) {
-        if !planted::is_on("space: count what is appended when it is written") {
+        if sound!(true, "space: count what is appended when it is written") {
             self.owed_bytes.fetch_sub(bytes as i64, Relaxed);
         }
     }
@@ -414,7 +412,7 @@ impl Space {
         if left_bytes >= enough && !known.has_lied || known.cannot_allocate {
             return 0;
         }
-        if planted::is_on("space: let the file of the reserve be") && known.file_bytes > 0 {
+        if known.file_bytes > 0 && !sound!(true, "space: let the file of the reserve be") {
             return known.file_bytes;
         }
         let margin = reserve_bytes / MARGIN_PART;

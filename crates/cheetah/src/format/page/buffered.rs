@@ -4,7 +4,7 @@
 use super::layout::{RecordFlags, RecordRef};
 use super::view::PageView;
 use super::write::PageMut;
-use crate::base::{planted, TxnId, UndoPtr};
+use crate::base::{sound, TxnId, UndoPtr};
 use crate::format::bytes::{ensure, put_prefixed, u48_bytes, Defect, Reader};
 
 const HAS_VERSION: u8 = 2;
@@ -72,9 +72,9 @@ fn decode_next<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], BufferedChange<
     if bits == IS_REMOVAL {
         return Ok((key, BufferedChange::Remove));
     }
-    let own = match planted::is_on("buffering: take a change's own bits for the record's") {
-        true => HAS_VERSION,
-        false => HAS_VERSION | IS_NEW | IS_MARK,
+    let own = match sound!(true, "buffering: take a change's own bits for the record's") {
+        true => HAS_VERSION | IS_NEW | IS_MARK,
+        false => HAS_VERSION,
     };
     let flags = RecordFlags::from_bits(bits & !own);
     let flags = flags.ok_or(Defect::new("unknown flags of a buffered change"))?;
@@ -96,8 +96,7 @@ pub fn find_buffered<'a>(bytes: &'a [u8], key: &[u8]) -> Result<Option<BufferedC
     let (mut reader, mut found) = (Reader::new(bytes), None);
     while !reader.is_empty() {
         let (of, change) = decode_next(&mut reader)?;
-        let is_later = found.is_some() && planted::is_on("buffering: find the first change of a key");
-        if of == key && !is_later {
+        if of == key && (found.is_none() || sound!(true, "buffering: find the first change of a key")) {
             found = Some(change);
         }
     }
@@ -135,7 +134,7 @@ pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> 
                 PageMut::new(page).replace(slot, &RecordRef { payload: &payload, ..record })
             }
             (Ok(_), BufferedChange::New(_))
-                if !is_live && planted::is_on("buffering: leave a mark where an entry comes") =>
+                if !is_live && !sound!(true, "buffering: leave a mark where an entry comes") =>
             {
                 Ok(())
             }
@@ -147,7 +146,7 @@ pub fn apply_buffered(bytes: &[u8], page: &mut [u8]) -> Result<Applied, Defect> 
             (Err(slot), BufferedChange::New(record) | BufferedChange::Put(record)) => {
                 PageMut::new(page).insert(slot, key, &record)
             }
-            (Ok(slot), BufferedChange::Remove) if !planted::is_on("buffering: forget a removal") => {
+            (Ok(slot), BufferedChange::Remove) if sound!(true, "buffering: forget a removal") => {
                 PageMut::new(page).remove(slot);
                 applied.removed += 1;
                 Ok(())

@@ -14,7 +14,7 @@
 //!       accepts only bytes with the checksums of the file.
 //! Errors    `DiskFull` and `Io` while a file is written: no epoch lists it. Fatal if a sync fails.
 
-use crate::base::{planted, Epoch, Error, Result, TreeId};
+use crate::base::{sound, Epoch, Error, Result, TreeId};
 use crate::durable::Durable;
 use crate::format::change_file::{chain_of, encode_block, encode_header, SavedChanges, BLOCK_BYTES_MAX};
 use crate::format::encryption::Key;
@@ -131,7 +131,7 @@ impl Writer {
     fn append_block(&mut self) -> Result<()> {
         self.write(self.end, &self.block)?;
         self.file.start_writeback(self.end, self.block.len() as u64);
-        if !planted::is_on("change files: forget parity") {
+        if sound!(true, "change files: forget parity") {
             self.parity.add(self.end, &self.block);
         }
         self.end += self.block.len() as u64;
@@ -148,7 +148,7 @@ impl Writer {
             self.write_block()?;
         }
         self.write(parity_at(self.end), self.parity.bytes())?;
-        if !planted::is_on("saving: list a file that is not durable") {
+        if sound!(true, "saving: list a file that is not durable") {
             self.durable.change_file_barrier(&*self.file, &self.path)?;
             self.durable.directory_barrier(DIRECTORY)?;
         }

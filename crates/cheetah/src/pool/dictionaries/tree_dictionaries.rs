@@ -2,7 +2,7 @@
 //! of background work. Invariants D1 to D5 are at the head of `dictionaries`.
 
 use super::registry::{Due, GROWTH};
-use crate::base::{planted, Epoch, ErrorKind, PageId, Result, TreeId};
+use crate::base::{sound, Epoch, ErrorKind, PageId, Result, TreeId};
 use crate::format::image::{Dictionary, Primer};
 use crate::format::page::{build_content, content_capacity, PageKind};
 use crate::pool::trees::{TreeState, Version};
@@ -33,8 +33,8 @@ impl Pool {
         state: &TreeState,
         epoch: Epoch,
     ) -> Option<Arc<Primer>> {
-        let is_planted = planted::is_on("pool: name a dictionary of the next epoch");
-        let page = state.dictionary_in(if is_planted { Epoch(u64::MAX) } else { epoch })?;
+        let is_sound = sound!(true, "pool: name a dictionary of the next epoch");
+        let page = state.dictionary_in(if is_sound { epoch } else { Epoch(u64::MAX) })?;
         let compression = state.def().map(|def| def.compression).filter(|wanted| Primer::suits(*wanted))?;
         let found = self.dictionaries.to_write.get(tree, page);
         let found = found.filter(|primer| primer.compression() == compression);

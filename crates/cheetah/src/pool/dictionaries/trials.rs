@@ -12,7 +12,7 @@
 
 use super::payoff::{split_sample, Payoff, TrialDictionary, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 use super::registry::{Due, Lent, GROWTH};
-use crate::base::{planted, ErrorKind, Result, TreeId, TxnId};
+use crate::base::{sound, ErrorKind, Result, TreeId, TxnId};
 use crate::format::image::{Compression, Primer};
 use crate::format::page::{is_built, PageView};
 use crate::pool::trees::{TreeDef, TreeState, PAGES_MIN};
@@ -65,7 +65,7 @@ impl LentTree {
 
 impl Drop for LentTree {
     fn drop(&mut self) {
-        if planted::is_on("pool: keep a tree that was taken back") {
+        if !sound!(true, "pool: keep a tree that was taken back") {
             return;
         }
         let kept = self.lent.lock().take();

@@ -3,7 +3,7 @@
 use super::s3_fifo::Candidate;
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::durable::space::{Reserve, Space};
 use crate::pool::mtr;
 use crate::pool::{PageClass, Pool};
@@ -81,7 +81,7 @@ impl Pool {
 
     /// The maximum bytes to be written for all changes in memory, and for the map.
     pub fn promised_bytes(&self) -> u64 {
-        if planted::is_on("space: promise changed pages nothing") {
+        if !sound!(true, "space: promise changed pages nothing") {
             return 0;
         }
         (self.dirty_bytes() + self.pending_page_bytes() + self.map_bytes()) as u64 + CHECKPOINT_BYTES
@@ -232,7 +232,7 @@ impl Pool {
         if frame.dirty().is_some() {
             return Fate::Dirty;
         }
-        if planted::is_on("pool: wait for a latch under the lock of an entry") {
+        if !sound!(true, "pool: wait for a latch under the lock of an entry") {
             drop(frame.latch_to_write_out());
         }
         self.beside.on_evict(self, &mut entry, frame);

@@ -6,7 +6,7 @@
 //!       belongs to the same tree in the map and in the log written after it; and a reader with an
 //!       outdated number finds the page freed.
 
-use crate::base::{planted, Epoch, PageId};
+use crate::base::{sound, Epoch, PageId};
 
 /// Free page numbers. The free list is derived from the map at open and never stored.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl FreePageNumbers {
     }
 
     pub(in crate::pool) fn put(&mut self, pid: PageId, epoch: Epoch) {
-        if planted::is_on("pool: reuse a page number at once") {
+        if !sound!(true, "pool: reuse a page number at once") {
             return self.free.push(pid);
         }
         match self.waiting.last_mut() {

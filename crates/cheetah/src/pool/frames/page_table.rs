@@ -6,7 +6,7 @@
 
 use super::frame::Frame;
 use super::latch_count::EntryToken;
-use crate::base::{planted, PageId, SegmentId, TreeId};
+use crate::base::{sound, PageId, SegmentId, TreeId};
 use crate::format::{ImageRef, Location, MapEntry};
 use crate::pool::PageClass;
 use parking_lot::{Mutex, MutexGuard};
@@ -26,8 +26,6 @@ const _: () =
 const ROOM_STEP: usize = 16;
 const ROOM_STEPS: usize = 128;
 const LARGE_ROOM_STEP: usize = 128;
-/// For a planted bug: less room than this is treated as unknown.
-const LITTLE_ROOM: usize = 64;
 
 /// The time at which a page was evicted, or read without a frame, in eighths of a turnover of the
 /// pool (see `eviction`); 0 if neither has happened.
@@ -200,7 +198,7 @@ impl PageEntry {
     /// Notes the free bytes of a leaf that is about to be evicted; `None` if unknown.
     pub(crate) fn set_room(&mut self, bytes: Option<usize>) {
         let is_known = |bytes: &usize| {
-            *bytes >= LITTLE_ROOM || !planted::is_on("buffering: take little room for room that is not known")
+            *bytes >= 64 || sound!(true, "buffering: take little room for room that is not known")
         };
         let steps_of = |bytes: usize| {
             let steps = (bytes / ROOM_STEP).min(ROOM_STEPS);

@@ -6,7 +6,7 @@
 
 use super::sync::{AtomicUsize, Mutex, Ordering::Relaxed};
 use crate::base::hash::{FastMap, FastSet};
-use crate::base::{planted, PageId};
+use crate::base::{sound, PageId};
 use crate::format::MapEntry;
 
 /// Many shards keep the tables small, so that each growth leaves only a small hole in the memory of
@@ -64,18 +64,18 @@ impl EpochChanges {
     pub(in crate::pool) fn unmark_dirty(&self, pid: PageId, bytes: usize) {
         let uncount = || {
             self.dirty_count.fetch_sub(1, Relaxed);
-            if !planted::is_on("pool: keep the bytes of a page that is written") {
+            if sound!(true, "pool: keep the bytes of a page that is written") {
                 self.dirty_bytes.fetch_sub(bytes, Relaxed);
             }
         };
-        let counts_late = planted::is_on("pool: count a page that is dirty no more");
+        let counts_first = sound!(true, "pool: count a page that is dirty no more");
         let was = self.with(pid, |shard| {
-            if !counts_late {
+            if counts_first {
                 uncount();
             }
             shard.dirty.remove(&pid)
         });
-        if counts_late {
+        if !counts_first {
             uncount();
         }
         debug_assert!(was, "E1: page {pid} was dirty without being known as such");

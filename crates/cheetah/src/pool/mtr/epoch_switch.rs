@@ -5,7 +5,7 @@
 //! with loom.
 
 use super::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard};
-use crate::base::{planted, Epoch};
+use crate::base::{sound, Epoch};
 
 /// Each shard has its own cache line, so that threads in different shards do not contend.
 #[repr(align(128))]
@@ -44,7 +44,7 @@ impl<const COUNT: usize> EpochSwitch<COUNT> {
             **shard = Epoch(ended.0 + 1);
         }
         self.epoch.store(ended.0 + 1, Ordering::Release);
-        if planted::is_on("pool: let mini-transactions in before the epoch switch") {
+        if !sound!(true, "pool: let mini-transactions in before the epoch switch") {
             closed.clear();
         }
         at_switch(ended)

@@ -1,6 +1,6 @@
 //! Allocating and freeing pages.
 
-use crate::base::{planted, Epoch, PageId, TreeId};
+use crate::base::{sound, Epoch, PageId, TreeId};
 use crate::format::page::PageBuf;
 use crate::pool::frames::{EvictionTime, Frame, Residence};
 use crate::pool::writing::HandOver;
@@ -56,7 +56,7 @@ impl Pool {
         let frame = self.table.entry(pid).frame().cloned();
         let latch = frame.as_ref().map(|frame| frame.latch_to_write_out());
         if let (Some(frame), Some(bytes)) = (&frame, &latch) {
-            if !planted::is_on("pool: skip flush before free") {
+            if sound!(true, "pool: skip flush before free") {
                 self.flush_before_modify(frame, bytes, epoch);
             }
         }

@@ -1,7 +1,7 @@
 //! Fetching pages from memory or disk. Invariants L1 to L3 are at the head of `reading`.
 
 use super::page_read::stored_image;
-use crate::base::{page_work, planted, reach, Error, ErrorKind, PageId, Result};
+use crate::base::{page_work, reach, sound, Error, ErrorKind, PageId, Result};
 use crate::format::ImageRef;
 use crate::pool::beside::Merged;
 use crate::pool::frames::EvictionTime;
@@ -225,7 +225,7 @@ fn is_being_read(entry: &PageEntry) -> bool {
 /// become pending (B20). Inside a mini-transaction no thread waits: two threads with reservations
 /// could wait for each other.
 fn must_wait_for(entry: &PageEntry) -> bool {
-    entry.is_reserved() && !mtr::is_inside() && !planted::is_on("leaves: give a reserved leaf a frame")
+    sound!(entry.is_reserved() && !mtr::is_inside(), "leaves: give a reserved leaf a frame")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! makes a frame.
 
 use super::page_read::ImageRead;
-use crate::base::{planted, reach, Error, ErrorKind, PageId, Result};
+use crate::base::{reach, sound, Error, ErrorKind, PageId, Result};
 use crate::format::bytes::Defect;
 use crate::format::image::LeafImage;
 use crate::format::page::PageBuf;
@@ -18,8 +18,10 @@ impl Pool {
     /// The image to take a record from instead of loading the page. `None` if the page should be
     /// loaded: frames are free, or the page was used recently.
     pub(crate) fn image_to_peek(&self, pid: PageId, entry: &PageEntry) -> Option<ImageRef> {
-        let should_load = (!self.is_nearly_full() || self.queues.is_soon(entry.evicted))
-            && !planted::is_on("pool: make no frame of a leaf that is read");
+        let should_load = sound!(
+            !self.is_nearly_full() || self.queues.is_soon(entry.evicted),
+            "pool: make no frame of a leaf that is read"
+        );
         entry.image(pid).filter(|_| !should_load)
     }
 

@@ -1,6 +1,6 @@
 //! Replacing an image by its copy. Invariant C1 is at the head of `upkeep`.
 
-use crate::base::{planted, Epoch, Result};
+use crate::base::{sound, Epoch, Result};
 use crate::format::{ImageRef, Location};
 use crate::pool::frames::PageEntry;
 use crate::pool::Pool;
@@ -31,10 +31,10 @@ impl Pool {
 
     /// Returns whether an image may move in `epoch`: see C1 in `upkeep`.
     pub(super) fn is_movable(&self, entry: &PageEntry, image: &ImageRef, epoch: Epoch) -> bool {
-        let unchanged = entry.frame().is_none_or(|frame| frame.dirty().is_none());
-        let passes_by = planted::is_on("pool: pass by what something waits for");
+        let is_changed = entry.frame().is_some_and(|frame| frame.dirty().is_some());
+        let may_move = || self.beside.may_move(image.pid, epoch);
         entry.location() == Some(image.location)
-            && (unchanged || planted::is_on("pool: move a page with unwritten changes"))
-            && (!entry.has_pending() || !passes_by && self.beside.may_move(image.pid, epoch))
+            && !sound!(is_changed, "pool: move a page with unwritten changes")
+            && (!entry.has_pending() || sound!(may_move(), "pool: pass by what something waits for"))
     }
 }

@@ -3,7 +3,7 @@
 use super::pace::Pace;
 use super::walk::Walk;
 use super::Upkeep;
-use crate::base::{planted, reach, Error, PageId, Result};
+use crate::base::{reach, sound, Error, PageId, Result};
 use crate::durable::space::Reserve;
 use crate::format::encryption::{Key, KeyName};
 use crate::format::image::{reclose, ImageHeader};
@@ -109,7 +109,7 @@ impl Upkeep {
         if !state.pace.is_due(now_ns) {
             return Ok(Rotated::Nothing);
         }
-        if state.pass.is_some() && !planted::is_on("encryption: rotate into the reserve") {
+        if sound!(state.pass.is_some(), "encryption: rotate into the reserve") {
             pool.check_space(Reserve::Whole)?;
         }
         let Some(mut pass) = state.pass.take() else { return Ok(Rotated::Nothing) };
@@ -151,7 +151,7 @@ impl Upkeep {
                 }
                 Err(error) => {
                     let may_succeed_later = matches!(error, Error::Io { .. } | Error::DiskFull(_));
-                    if may_succeed_later && !planted::is_on("encryption: pass by what could not be read") {
+                    if sound!(may_succeed_later, "encryption: pass by what could not be read") {
                         pass.left += 1;
                     } else {
                         // It stays as it is, and any key may be the one that it needs.

@@ -5,7 +5,7 @@ use super::pace::Pace;
 use super::walk::Walk;
 use super::Upkeep;
 use crate::base::hash::hash_number;
-use crate::base::{planted, Error, PageId, Result, TreeId};
+use crate::base::{sound, Error, PageId, Result, TreeId};
 use crate::format::ImageRef;
 use crate::pool::counters::Counter;
 use crate::pool::images::codec;
@@ -127,7 +127,7 @@ impl Upkeep {
     /// Checks the next block of the change files. Returns the number of bytes read, or `None` after
     /// the last block.
     fn scrub_beside(&self, pass: &mut Pass) -> Option<u64> {
-        if planted::is_on("scrubbing: leave change files unread") {
+        if !sound!(true, "scrubbing: leave change files unread") {
             return None;
         }
         let restart = !std::mem::replace(&mut pass.is_beside, true);
@@ -141,11 +141,10 @@ impl Upkeep {
             self.pool.segments.read_unchecked(image, bytes)?;
             codec::check(bytes, image, self.pool.page_bytes).map(drop)
         });
-        let is_newest = self.pool.newest_image(image.pid) == Some(*image)
-            || planted::is_on("scrubbing: take what was replaced for damaged");
-        match is_newest {
-            true => read,
-            false => Ok(()),
+        let is_replaced = self.pool.newest_image(image.pid) != Some(*image);
+        match sound!(is_replaced, "scrubbing: take what was replaced for damaged") {
+            true => Ok(()),
+            false => read,
         }
     }
 }

@@ -17,7 +17,7 @@
 //! failed sync is fatal (durable.rs).
 
 use super::hand_over::HandOver;
-use crate::base::{planted, Epoch, Lsn, PageId, Result};
+use crate::base::{sound, Epoch, Lsn, PageId, Result};
 use crate::format::MapEntry;
 use crate::page_map::{Commit, MapStore};
 use crate::pool::Pool;
@@ -239,7 +239,7 @@ impl Pool {
         // B5 requires this order.
         old.pending_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
         old.dirty_pids().into_iter().for_each(|pid| self.carry_over_page(pid, epoch));
-        if !planted::is_on("pool: forget the moves of an abandoned checkpoint") {
+        if sound!(true, "pool: forget the moves of an abandoned checkpoint") {
             new.absorb(old.all_moved());
         }
         old.clear();

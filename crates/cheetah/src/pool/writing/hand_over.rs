@@ -5,7 +5,7 @@
 //! again with loom and a pool of one page.
 
 use super::epoch_in_writing::EpochInWriting;
-use crate::base::{planted, Epoch, Result};
+use crate::base::{sound, Epoch, Result};
 
 /// The types and operations that the steps use, and the steps.
 pub(in crate::pool) trait HandOver {
@@ -51,7 +51,7 @@ pub(in crate::pool) trait HandOver {
         if self.dirty(page) == Some(epoch) {
             return;
         }
-        if !planted::is_on("pool: skip flush before modify") {
+        if sound!(true, "pool: skip flush before modify") {
             self.flush_before_modify(page, content, epoch);
         }
         let entry = self.entry(page);
@@ -82,7 +82,7 @@ pub(in crate::pool) trait HandOver {
         // If the checkpoint was abandoned meanwhile, the page was moved to the next epoch with the
         // same content.
         let now = self.dirty(page).unwrap_or(before);
-        let epoch = if planted::is_on("pool: do not look again whose an image is") { before } else { now };
+        let epoch = if sound!(true, "pool: do not look again whose an image is") { now } else { before };
         self.locate(&mut entry, page, location, epoch);
         self.set_dirty(&entry, page, None);
         Ok(())

@@ -5,7 +5,7 @@
 
 use super::epoch_in_writing::EpochInWriting;
 use super::hand_over::HandOver;
-use crate::base::{planted, Epoch, PageId, Result};
+use crate::base::{sound, Epoch, PageId, Result};
 use crate::format::image::Primer;
 use crate::format::page::{is_built, PageView};
 use crate::format::{Location, MapEntry};
@@ -79,8 +79,8 @@ impl Pool {
     pub(crate) fn append_image(&self, frame: &Frame, bytes: &[u8], epoch: Epoch) -> Result<Location> {
         let tree = self.trees.get(frame.tree);
         let def = tree.def();
-        let is_planted = planted::is_on("pool: freeze what only the next epoch may");
-        let freeze_below = self.freeze_below(if is_planted { self.epoch() } else { epoch });
+        let is_sound = sound!(true, "pool: freeze what only the next epoch may");
+        let freeze_below = self.freeze_below(if is_sound { epoch } else { self.epoch() });
         let dictionary = match Primer::serves(PageView::new(bytes).kind()) {
             true => self.primer_for(frame.tree, &tree, epoch),
             false => None,

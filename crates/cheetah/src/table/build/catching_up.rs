@@ -4,7 +4,7 @@
 //! Blocking  Reads the undo log and rows, and writes pages. Checks regularly for an interrupt.
 
 use super::{open_view, push, shares, unknown, Build, BuiltEntries, EntriesOf, Since};
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::log_record::RowOp;
 use crate::format::page::RecordRef;
 use crate::format::undo_record::{decode_body, UndoBody};
@@ -50,8 +50,8 @@ impl Build {
         view: &ReadView,
         questions: &mut Questions<'_, '_>,
     ) -> Result<Sorter> {
-        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one share was requested"));
-        if planted::is_on("build: do not look at what has changed") {
+        let mut keys = core.sorting.sorter(shares(core, 1)?.pop().expect("one was asked for"));
+        if !sound!(true, "build: do not look at what has changed") {
             return Ok(keys);
         }
         let id = self.table.id();

@@ -30,7 +30,7 @@
 
 mod catching_up;
 
-use crate::base::{planted, Error, Result, TxnId, UndoPtr};
+use crate::base::{sound, Error, Result, TxnId, UndoPtr};
 use crate::format::varint;
 use crate::sort::{Filling, Share, Sorter};
 use crate::table::definitions::alter::BuiltIndexes;
@@ -254,7 +254,7 @@ impl Build {
 
     /// Makes the current state of the trees durable.
     pub(crate) fn make_durable(&mut self, core: &Core) -> Result<()> {
-        if !self.is_durable && !planted::is_on("build: return before the checkpoint") {
+        if sound!(!self.is_durable, "build: return before the checkpoint") {
             core.checkpoint()?;
         }
         self.is_durable = true;
@@ -289,13 +289,11 @@ impl Since {
     /// The address from which on the undo log has all records of the transactions that `view` sees
     /// and `base` does not. Of the transactions in `open`, those that have ended since count.
     fn read_from(&self, base: &ReadView, view: &ReadView) -> UndoPtr {
-        if planted::is_on("build: forget who was open") {
+        if !sound!(true, "build: forget who was open") {
             return self.end;
         }
         // A transaction that has ended stays listed briefly, and may already be purged.
-        let is_seen = |txn| {
-            base.reader().is_decided(txn, None) && !planted::is_on("build: take who had ended for open")
-        };
+        let is_seen = |txn| sound!(base.reader().is_decided(txn, None), "build: take who had ended for open");
         let ended = self.open.iter().filter(|(txn, _)| view.reader().sees(*txn, None) && !is_seen(*txn));
         ended.map(|(_, first)| *first).fold(self.end, UndoPtr::min)
     }

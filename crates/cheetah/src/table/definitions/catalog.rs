@@ -32,7 +32,7 @@ use super::handle::{class_of, open_trees, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::IndexSpec;
 use super::tables::{dropped_trees, fences, Dropped, Followed, Tables};
-use crate::base::{planted, Error, PageId, Result, TableId, TreeId, TxnId};
+use crate::base::{sound, Error, PageId, Result, TableId, TreeId, TxnId};
 use crate::format::catalog::{piece_key, Encryption, IndexDef, TableDef, TableEncryption};
 use crate::format::row_format_versions::marked_format;
 use crate::format::state::{QuarantinedTable, State, TableState};
@@ -282,7 +282,7 @@ impl Catalog {
         state.catalog_root = self.tree.def().root;
         state.next_table = tables.next_table;
         state.next_tree = tables.next_tree;
-        if planted::is_on("temporary: forget their numbers") {
+        if !sound!(true, "temporary: forget their numbers") {
             let last = tables.by_id.keys().filter(|id| !id.is_temporary()).max();
             state.next_table = last.map_or(TableId(1), |last| TableId(last.0 + 1));
         }
@@ -294,7 +294,7 @@ impl Catalog {
             .map(|(table, reason)| QuarantinedTable { table: table.id(), reason: reason.into() })
             .collect();
         let dropped = tables.dropped.iter().map(|dropped| dropped.tree);
-        let temporary = temporary.iter().filter(|_| !planted::is_on("temporary: forget their trees"));
+        let temporary = temporary.iter().filter(|_| sound!(true, "temporary: forget their trees"));
         let temporary = temporary.flat_map(|table| table.indexes()).map(|index| index.tree);
         state.dropped_trees = dropped.chain(temporary).collect();
     }
@@ -368,7 +368,7 @@ impl Catalog {
         }
         let trees = self.create_trees(mtr, &mut def)?;
         let loaded = Arc::new(Table::new(def, trees, TableState::default()));
-        if !planted::is_on("load: forget the trees that are being built") {
+        if sound!(true, "load: forget the trees that are being built") {
             self.tables.write().dropped.extend(dropped_trees(&loaded));
         }
         Ok(loaded)
@@ -412,7 +412,7 @@ impl Catalog {
         }
         register(&self.leaves, &def);
         let built = Arc::new(Table::new(def, trees, TableState::default()));
-        if !planted::is_on("build: forget the trees that are being built") {
+        if sound!(true, "build: forget the trees that are being built") {
             self.tables.write().dropped.extend(dropped_trees(&built).skip(1));
         }
         Ok(built)
@@ -622,7 +622,7 @@ impl Catalog {
         // New posting tables have no older versions (M2).
         let is_known = |name: &str| table.fulltext().iter().any(|known| known.postings == name);
         for index in def.fulltext.iter().filter(|index| !is_known(&index.postings)) {
-            if !planted::is_on("full text: show words to older snapshots") {
+            if sound!(true, "full text: show words to older snapshots") {
                 self.by_name(&index.postings)?.set_known_since(stamp);
             }
         }

@@ -23,7 +23,7 @@ use super::fulltext;
 use super::handle::{class_of, stored_key_bytes_max, StillTable, Table};
 use super::shadow_name;
 use super::spec::{IndexSpec, TableSpec};
-use crate::base::{planted, reach, Error, Lsn, PageId, Result, TableId, TreeId};
+use crate::base::{reach, sound, Error, Lsn, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{IndexDef, TableDef, INDEXES_MAX};
 use crate::format::foreign_key::Description;
 use crate::format::log_record::LogRecord;
@@ -63,8 +63,10 @@ impl Ddl {
     /// ensure that no thread uses these tables.
     fn leave_out_formats_of_no_row(&mut self) {
         let Ddl::Alter(tables, _) = self else { return };
-        let forgets = planted::is_on("row-format version: leave out those of tables with rows");
-        for (_, def) in tables.iter_mut().filter(|(table, _)| forgets || table.is_untouched()) {
+        let has_rows = |table: &Table| {
+            sound!(!table.is_untouched(), "row-format version: leave out those of tables with rows")
+        };
+        for (_, def) in tables.iter_mut().filter(|(table, _)| !has_rows(table)) {
             def.older_formats.clear();
         }
     }
@@ -77,8 +79,8 @@ pub(crate) fn create_table(core: &Core, spec: &TableSpec, constraints: &Constrai
     let mut def = TableDef { description, foreign_keys: list, copy_of, ..definition(core, spec)? };
     refuse_existing(&core.catalog, &spec.name)?;
     // Before the lock: the key service may be slow, and all other DDL would wait (E11).
-    let is_late = planted::is_on("encryption: ask for a key while definitions wait");
-    let held = is_late.then(|| core.catalog.lock_ddl());
+    let is_early = sound!(true, "encryption: ask for a key while definitions wait");
+    let held = (!is_early).then(|| core.catalog.lock_ddl());
     core.use_keys_of(&def)?;
     drop(held);
     let _ddl = core.catalog.lock_ddl();
@@ -159,7 +161,7 @@ pub(crate) fn rename_table_again(core: &Core, from: &str, to: &str) -> Result<()
 pub(crate) fn note_remainders(core: &Core, prefix: &str) {
     let _ddl = core.catalog.lock_ddl();
     let stamp = core.transactions.versions.take_stamp();
-    if !planted::is_on("partitions: show what is left to older snapshots") {
+    if sound!(true, "partitions: show what is left to older snapshots") {
         core.catalog.by_prefix(prefix).iter().for_each(|table| table.set_known_since(stamp));
     }
 }
@@ -178,7 +180,7 @@ pub(crate) fn truncate_table(core: &Core, name: &str, referenced: Referenced) ->
     def.indexes.iter_mut().for_each(|index| index.root = PageId::NONE);
     let before = std::mem::take(&mut def.fulltext);
     def.fulltext = fulltext::create(core, &def, &fulltext::specs_of(core, &table)?)?;
-    if planted::is_on("full text: keep the postings of an emptied table") {
+    if !sound!(true, "full text: keep the postings of an emptied table") {
         def.fulltext.clone_from(&before);
     }
     let postings = def.fulltext.clone();
@@ -228,7 +230,7 @@ pub(crate) fn install_loaded(core: &Core, table: &Arc<Table>, loaded: &Arc<Table
         loaded.set_known_since(core.transactions.versions.take_stamp());
         core.health.must("the end of a load", core.catalog.replace_trees(&mtr, &mut path, table, loaded))?;
     }
-    if planted::is_on("load: return before the checkpoint") {
+    if !sound!(true, "load: return before the checkpoint") {
         return Ok(());
     }
     core.checkpoint().inspect_err(|_| loaded.mark_dropped())
@@ -281,7 +283,7 @@ pub(crate) fn change(core: &Core, mut ddl: Ddl) -> Result<()> {
     if let Some(table) = &gone {
         core.forget_statistics(table);
     }
-    if is_temporary || planted::is_on("ddl: return before the log is durable") {
+    if !sound!(!is_temporary, "ddl: return before the log is durable") {
         return Ok(());
     }
     core.journal.sync(end)
@@ -323,8 +325,8 @@ fn apply(core: &Core, mtr: &MiniTransaction<'_>, paths: &mut [Path], ddl: Ddl) -
     match ddl {
         Ddl::Alter(..) | Ddl::Rename(..) => {}
         Ddl::Create(def) => {
-            let is_shown = planted::is_on("create: show the table to older snapshots");
-            let known_since = if is_shown { 0 } else { stamp };
+            let is_sound = sound!(true, "create: show the table to older snapshots");
+            let known_since = if is_sound { stamp } else { 0 };
             core.catalog.create_table(mtr, path, def, known_since)?;
         }
         Ddl::Drop(table) => core.catalog.drop_table(mtr, path, &table)?,
@@ -348,8 +350,8 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
         Ddl::Rename(name, changed) => encode_rename(name, changed, record),
         Ddl::Alter(tables, following) => {
             let of_altered = |(table, def): &(Arc<Table>, TableDef)| {
-                let forgets = planted::is_on("row-format version: log a definition without its older ones");
-                let older_formats = if forgets { Vec::new() } else { def.older_formats.clone() };
+                let is_sound = sound!(true, "row-format version: log a definition without its older ones");
+                let older_formats = if is_sound { def.older_formats.clone() } else { Vec::new() };
                 (table.id(), bytes(&TableDef { older_formats, ..def.clone() }))
             };
             let of_following =
@@ -365,9 +367,9 @@ fn encode(ddl: &Ddl, record: &mut Vec<u8>) {
 /// Redo cannot compute which foreign keys change: that depends on state in memory, such as the
 /// foreign keys that have followed a copy.
 fn encode_rename(name: &str, changed: &[Constrained], record: &mut Vec<u8>) {
-    let forgets = planted::is_on("foreign keys: log a rename without the constraints that follow");
     let only_name = matches!(changed, [(_, constraints)] if constraints.is_empty());
-    if let (Some((table, _)), true) = (changed.first(), only_name || forgets) {
+    let more = sound!(!only_name, "foreign keys: log a rename without the constraints that follow");
+    if let (Some((table, _)), false) = (changed.first(), more) {
         return LogRecord::RenameTable(table.id(), name).encode(record);
     }
     let encoded = |(no, (table, list)): (usize, &Constrained)| {

@@ -1,7 +1,7 @@
 //! Definitions of tables in the catalog tree. Each is stored in pieces, as it may be longer than a
 //! record. A key is the ID of the table and the number of the piece.
 
-use crate::base::{planted, Error, Result, TableId, TreeId};
+use crate::base::{sound, Error, Result, TableId, TreeId};
 use crate::format::catalog::{parse_piece_key, piece_key, TableDef};
 use crate::format::page::{max_payload_bytes, RecordRef};
 use crate::format::state::State;
@@ -34,7 +34,7 @@ pub(super) fn put_definition(
     path: &mut Path,
     def: &TableDef,
 ) -> Result<()> {
-    if def.id.is_temporary() && !planted::is_on("temporary: write their definitions") {
+    if sound!(def.id.is_temporary(), "temporary: write their definitions") {
         return Ok(());
     }
     let mut bytes = Vec::new();

@@ -11,7 +11,7 @@
 use super::catalog::Catalog;
 use super::handle::Table;
 use super::tables::{Followed, Tables};
-use crate::base::{planted, ConstraintProblem, Error, Result, TableId};
+use crate::base::{sound, ConstraintProblem, Error, Result, TableId};
 use crate::format::catalog::TableDef;
 use crate::format::foreign_key::{ColumnDef, Description, ForeignKeyAction, ForeignKeyDef};
 use std::sync::{Arc, Weak};
@@ -177,7 +177,7 @@ fn resolve(tables: &Tables, child: &Arc<Table>, def: ForeignKeyDef) -> ForeignKe
 /// The table's own foreign keys, by name. Never those of a half-changed definition: a caller that
 /// read the number of changes before may cache the result until that number grows (F14).
 pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
-    let before = planted::is_on("foreign keys: look while definitions change").then(|| table.foreign_keys());
+    let before = (!sound!(true, "foreign keys: look while definitions change")).then(|| table.foreign_keys());
     let mut list: Vec<_> = catalog.look(|tables| {
         let constraints = before.unwrap_or_else(|| table.foreign_keys());
         constraints.iter().map(|def| resolve(tables, table, def.clone())).collect()
@@ -190,7 +190,7 @@ pub(crate) fn of_child(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey>
 /// parent's index, the database of the child, and name. Like [`of_child`], never those of a
 /// half-changed definition.
 pub(crate) fn of_parent(catalog: &Catalog, table: &Arc<Table>) -> Vec<ForeignKey> {
-    let before = planted::is_on("foreign keys: look while definitions change").then(|| table.name());
+    let before = (!sound!(true, "foreign keys: look while definitions change")).then(|| table.name());
     let mut list = Vec::new();
     catalog.look(|tables| {
         let name = before.unwrap_or_else(|| table.name());
@@ -234,8 +234,7 @@ pub(in crate::table) fn after_columns(
     constraints: &Constraints,
 ) -> Vec<Constrained> {
     let name = table.name();
-    let planted = planted::is_on("foreign keys: children keep old names of columns");
-    if constraints.renamed.is_empty() || planted {
+    if !sound!(!constraints.renamed.is_empty(), "foreign keys: children keep old names of columns") {
         return Vec::new();
     }
     let children = catalog.children_of(&name).into_iter().filter(|child| child.id() != table.id());

@@ -16,7 +16,7 @@ use super::ddl::{self, Ddl};
 use super::handle::{class_of, stored_key_bytes_max, Table};
 use super::shadow_name;
 use super::spec::FulltextSpec;
-use crate::base::{planted, reach, PageId, Result, TableId, TreeId};
+use crate::base::{reach, sound, PageId, Result, TableId, TreeId};
 use crate::format::catalog::{FulltextDef, IndexDef, TableDef};
 use crate::format::foreign_key::Description;
 use crate::format::row::{RowFormatVersion, RowView};
@@ -132,7 +132,7 @@ pub(super) fn drop_behind(
     indexes: &[FulltextDef],
     change: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    if planted::is_on("full text: drop postings before the definition") {
+    if !sound!(true, "full text: drop postings before the definition") {
         drop_postings(core, indexes);
         return change();
     }
@@ -171,7 +171,7 @@ pub(crate) fn drop_unnamed(core: &Core, postings: &Table) {
 
 /// Drops the posting tables found at startup that no definition names (X2). The log is open.
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
-    if planted::is_on("full text: keep postings that nobody names") {
+    if !sound!(true, "full text: keep postings that nobody names") {
         return Ok(());
     }
     let used = names_in_use(core);

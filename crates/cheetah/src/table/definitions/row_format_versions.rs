@@ -3,7 +3,7 @@
 //! to the caller, it is converted to the newest row-format version.
 
 use super::handle::Table;
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::catalog::TableDef;
 use crate::format::page::max_payload_bytes;
 use crate::format::row::{RowFormatVersion, LOCATOR_BYTES};
@@ -51,7 +51,7 @@ impl Table {
             return Ok(stored);
         }
         room.clear();
-        if planted::is_on("row-format version: hand out rows of older ones") {
+        if !sound!(true, "row-format version: hand out rows of older ones") {
             return self.format_and_row(stored).map(|(_, row)| row);
         }
         let found = put_in_newest(self.older_formats(), self.row_format(), stored, room);
@@ -78,8 +78,7 @@ impl Table {
         row: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let Some(older) =
-            older.filter(|_| !planted::is_on("row-format version: hand out rows of older ones"))
+        let Some(older) = older.filter(|_| sound!(true, "row-format version: hand out rows of older ones"))
         else {
             out.extend_from_slice(row);
             return Ok(());
@@ -119,9 +118,11 @@ impl Table {
             values.push(kept.unwrap_or(Value { at: 0..0, external: false, moves: false }));
         }
         let gone = left.into_iter().flatten().filter(|value| value.external);
-        values.extend(gone.filter(|_| {
-            !planted::is_on("row-format version: forget large values of columns that have gone")
-        }));
+        values.extend(
+            gone.filter(|_| {
+                sound!(true, "row-format version: forget large values of columns that have gone")
+            }),
+        );
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use super::ddl::{self, Ddl, PAGES_OF_CHANGE};
 use super::foreign_keys::Referenced;
 use super::handle::Table;
 use super::shadow_name::name_of;
-use crate::base::{planted, reach, Error, PageId, Result, TableId, TxnId};
+use crate::base::{reach, sound, Error, PageId, Result, TableId, TxnId};
 use crate::format::catalog::TableDef;
 use crate::pool::MiniTransaction;
 use crate::table::shared::parts::Core;
@@ -108,7 +108,7 @@ impl<'c> Places<'c> {
     /// Prepares the replacements of the transaction; usually there are none. Outside
     /// mini-transactions; may do I/O.
     pub(in crate::table) fn prepare(core: &'c Core, txn: TxnId) -> Result<Option<Self>> {
-        if core.catalog.shadow_of(txn).is_empty() || planted::is_on("load: forget it at the commit") {
+        if !sound!(!core.catalog.shadow_of(txn).is_empty(), "load: forget it at the commit") {
             return Ok(None);
         }
         reach::mark("a load takes its place");
@@ -167,10 +167,8 @@ pub(in crate::table) fn drop_of(core: &Core, txn: TxnId) {
 pub(crate) fn drop_lost(core: &Core) -> Result<()> {
     let is_promised =
         |txn: &TxnId| core.transactions.active.get(*txn).is_some_and(|slot| slot.state().xid.is_some());
-    for txn in core.catalog.shadow_txns().into_iter().filter(|txn| !is_promised(txn)) {
-        if planted::is_on("load: keep what a startup finds of one") {
-            continue;
-        }
+    let is_lost = |txn: &TxnId| sound!(!is_promised(txn), "load: keep what a startup finds of one");
+    for txn in core.catalog.shadow_txns().into_iter().filter(is_lost) {
         reach::mark("a lost load is dropped at open");
         for (table, _) in core.catalog.shadow_of(txn) {
             ddl::drop_table(core, &table.name(), Referenced::Ignored)?;

@@ -6,7 +6,7 @@
 //!       COMMIT or ABORT to the log, a finish record to the undo log, and the row counts. Only then
 //!       is the end published (M1). So an epoch has all of the end or nothing.
 
-use crate::base::{planted, Lsn, Result, TxnId, UndoPtr};
+use crate::base::{sound, Lsn, Result, TxnId, UndoPtr};
 use crate::format::log_record::LogRecord;
 use crate::format::state::TxnState;
 use crate::format::undo_record::{UndoFinish, FINISH_BYTES_MAX};
@@ -55,9 +55,8 @@ pub(crate) fn commit_temporary(core: &Core, slot: &Slot) -> Result<()> {
 /// counts as a change.
 pub(crate) fn is_unchanged(core: &Core, slot: &Slot) -> bool {
     let state = *slot.state();
-    let has_records = state.undo_no > 0 && !planted::is_on("commit: take changes for none");
-    let is_load = !core.catalog.shadow_of(slot.txn()).is_empty()
-        && !planted::is_on("commit: take a load for no change");
+    let has_records = sound!(state.undo_no > 0, "commit: take changes for none");
+    let is_load = sound!(!core.catalog.shadow_of(slot.txn()).is_empty(), "commit: take a load for no change");
     !has_records && state.xid.is_none() && !is_load
 }
 
@@ -69,7 +68,7 @@ pub(crate) fn is_unlogged(core: &Core, slot: &Slot) -> bool {
 /// Ends a transaction that [is unchanged](is_unchanged). The end is logged only if the log has
 /// records of the transaction. Errors: those of [`end`].
 pub(crate) fn end_unchanged(core: &Core, slot: &Slot) -> Result<()> {
-    if !is_unlogged(core, slot) && !planted::is_on("commit: leave what was taken back unended") {
+    if sound!(!is_unlogged(core, slot), "commit: leave what was taken back unended") {
         return end(core, slot, Outcome::Aborted).map(drop);
     }
     let _mtr = core.pool.enter();
@@ -127,7 +126,7 @@ fn append_finish(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, stamp: u64
     let TxnState { txn, head, first, undo_no, .. } = *slot.state();
     let committed = outcome == Outcome::Committed;
     let leaves_garbage =
-        committed && slot.leaves_garbage() && !planted::is_on("txn: forget the large values left behind");
+        sound!(committed && slot.leaves_garbage(), "txn: forget the large values left behind");
     let (head, undo_no) = if leaves_garbage { (head, undo_no) } else { (UndoPtr(0), 0) };
     if first != UndoPtr(0) {
         core.transactions.undo.append_finish(

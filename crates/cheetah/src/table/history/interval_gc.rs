@@ -51,7 +51,7 @@
 use super::interval_state::{IntervalGc, Sight, Stretch, Under, UndoPosition};
 use super::purge::{marks_entry, marks_row, remove_marked};
 use super::purge_state::Budget;
-use crate::base::{planted, reach, Error, Result, TableId, UndoPtr};
+use crate::base::{reach, sound, Error, Result, TableId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{decode_body, UndoBody, UndoRow, HEAD_BYTES};
 use crate::pool::Reserve;
@@ -233,7 +233,7 @@ fn remove_unseen_of(
     let by = Some((under.by, under.head));
     // I1.
     let is_dead = |marked: bool, version: Version| {
-        marked && (version == by || planted::is_on("purge: take a later mark for its own"))
+        marked && !sound!(version != by, "purge: take a later mark for its own")
     };
     let removed = remove_marked(core, table, row, writer, |index| unseen.contains(&index), is_dead)?;
     drop(latch);
@@ -300,7 +300,7 @@ impl Sight {
         // be updated.
         let horizon = core.purge.horizon();
         self.live.retain(|&stamp| stamp >= horizon);
-        if planted::is_on("purge: overlook snapshots in the middle") && self.live.len() > 2 {
+        if self.live.len() > 2 && !sound!(true, "purge: overlook snapshots in the middle") {
             self.live.drain(1..self.live.len() - 1);
         }
         let passed = core.transactions.undo.searched_to();
@@ -416,7 +416,7 @@ impl Sight {
             }
             // The version that the oldest snapshot sees hides all older versions from all
             // snapshots.
-            let goes_on = first > 0 && !planted::is_on("purge: look under the mark at one version only");
+            let goes_on = sound!(first > 0, "purge: look under the mark at one version only");
             let Some((txn, at)) = version.filter(|(_, at)| goes_on && *at != UndoPtr(0)) else {
                 return Ok(Seen::ByNobody);
             };

@@ -19,7 +19,7 @@ use super::adopt;
 use super::prepared_list::Waiting;
 use super::unfinished::unfinished_error;
 use super::{end, rollback};
-use crate::base::{planted, Lsn, Result, Xid};
+use crate::base::{sound, Lsn, Result, Xid};
 use crate::format::log_record::LogRecord;
 use crate::pool::MiniTransaction;
 use crate::table::definitions::shadow;
@@ -44,7 +44,7 @@ pub(crate) fn prepare(core: &Core, slot: &Slot, xid: Xid) -> Result<Lsn> {
 /// Withdraws the promise of a transaction that is to be rolled back. Does nothing if it has made
 /// none (P2). Outside mini-transactions; blocks as a commit does.
 pub(crate) fn withdraw(core: &Core, slot: &Slot) -> Result<()> {
-    if slot.state().xid.is_none() || planted::is_on("two-phase: roll back what is still promised") {
+    if !sound!(slot.state().xid.is_some(), "two-phase: roll back what is still promised") {
         return Ok(());
     }
     core.make_room(Need::Back, 0)?;

@@ -24,7 +24,7 @@
 
 use super::interval_gc;
 use super::purge_state::{Budget, Buffers, Purge};
-use crate::base::{planted, reach, Result, TxnId, UndoPtr};
+use crate::base::{reach, sound, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::row::LOCATOR_BYTES;
 use crate::format::state::PurgeState;
@@ -128,7 +128,7 @@ fn purge_up_to(core: &Core, horizon: u64, budget: &mut Budget, buffers: &mut Buf
         let Some((next, head, end)) = core.transactions.undo.next_finish(&mut buffers.record)? else {
             return Ok(done || core.transactions.undo.has_more_to_search());
         };
-        if end.stamp > horizon && !planted::is_on("purge: do not look at snapshots") {
+        if sound!(end.stamp > horizon, "purge: do not look at snapshots") {
             reach::mark("purge held up by a snapshot");
             return Ok(done);
         }
@@ -205,9 +205,8 @@ fn purge_row_of(
         };
         let is_dead = |marked: bool, version: Version| {
             let is_its_mark = marked
-                && version
-                    .is_none_or(|(by, _)| by == ended.txn || planted::is_on("purge: remove others' marks"));
-            is_its_mark || planted::is_on("purge: remove what lives again")
+                && version.is_none_or(|(by, _)| !sound!(by != ended.txn, "purge: remove others' marks"));
+            !sound!(!is_its_mark, "purge: remove what lives again")
         };
         if remove_marked(core, table, row, writer, |_| true, is_dead)? > 0 {
             reach::mark("marked records purged");
@@ -331,7 +330,7 @@ fn free_of_record(
         let mtr = core.pool.enter();
         let from = (at.freed_pages as usize).min(data.len());
         let to = (from + FREED_PER_STEP).min(data.len());
-        if planted::is_on("txn: free large values before noting it") {
+        if !sound!(true, "txn: free large values before noting it") {
             data.iter().chain(&index).for_each(|&page| core.pool.free(&mtr, page));
             drop(mtr);
             core.checkpoint()?;

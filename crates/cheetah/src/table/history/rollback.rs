@@ -21,7 +21,7 @@
 
 use super::end::{append, end};
 use super::prepared;
-use crate::base::{planted, reach, Error, PageId, Result, TableId, UndoPtr};
+use crate::base::{reach, sound, Error, PageId, Result, TableId, UndoPtr};
 use crate::format::log_record::{LogRecord, RowOp};
 use crate::format::state::TxnState;
 use crate::format::undo_record::{decode_body, Before, UndoBody, UndoHead, UndoRow, HEAD_BYTES};
@@ -78,7 +78,7 @@ fn undo_down_to(
 /// Rolls back the whole transaction. After an error it stays listed, with fewer records (I1): the
 /// caller keeps its locks and tries again.
 pub(crate) fn roll_back(core: &Core, slot: &Arc<Slot>, writer: &mut Writer) -> Result<()> {
-    if planted::is_on("txn: log ABORT before the UNDOs") {
+    if !sound!(true, "txn: log ABORT before the UNDOs") {
         core.make_room(Need::Back, 0)?;
         append(core, &core.pool.enter(), &LogRecord::Abort(slot.txn()))?;
     }
@@ -97,7 +97,7 @@ pub(crate) fn roll_back_some(
     prepared::withdraw(core, slot)?;
     let undo_no = slot.undo_no();
     let keep = undo_no.saturating_sub(records as u64);
-    let left = u64::from(planted::is_on("rollback: leave the first change"));
+    let left = u64::from(!sound!(true, "rollback: leave the first change"));
     undo_down_to(core, slot, keep.max(left), Rows::AreFree, writer)?;
     if keep > 0 {
         return Ok(false);
@@ -220,10 +220,10 @@ fn roll_back_row_of(
     drop(latch);
     if let Some((owner, tree)) = locks {
         let is_own = row.marked.as_ref().is_some_and(is_by_own);
-        let are_free = rows == Rows::AreFree || planted::is_on("savepoint: let go of what is rolled back");
+        let are_free = !sound!(rows != Rows::AreFree, "savepoint: let go of what is rolled back");
         let freed = old.filter(|_| are_free).into_iter().chain(new.filter(|_| are_free || !is_own));
         freed.for_each(|key| core.locks.release_row(owner, tree, key));
-        if !planted::is_on("rollback: keep the locks of entries") {
+        if sound!(true, "rollback: keep the locks of entries") {
             for (index_no, key) in writer.change.freed_entries(slot.txn(), are_free) {
                 core.locks.release_row(owner, table.tree(index_no)?.def().id, key);
             }
@@ -243,15 +243,15 @@ fn apply_backward(
     writer: &mut Writer,
 ) -> Result<()> {
     let mtr = change::enter(&core.pool, table, &writer.change, &mut writer.paths)?;
-    let logs_late = planted::is_on("rollback: log when the row is free already");
-    if !logs_late {
+    let logs_first = sound!(true, "rollback: log when the row is free already");
+    if logs_first {
         log_undo(core, &mtr, slot, &writer.buffers)?;
     }
     let own = (head.txn, UndoPtr(0));
     let applied = change::apply(&mtr, table, &writer.change, &mut writer.paths, Some(own));
     core.health.must("a rollback", applied)?;
     slot.count_rows(table.id(), writer.change.rows());
-    if logs_late {
+    if !logs_first {
         std::thread::yield_now();
         log_undo(core, &mtr, slot, &writer.buffers)?;
     }
@@ -302,7 +302,7 @@ fn leave_record(core: &Core, slot: &Slot, head: &UndoHead, buffers: &Buffers) ->
 
 /// Logs that the newest record is rolled back (I1), if the transaction is logged.
 fn log_undo(core: &Core, mtr: &MiniTransaction<'_>, slot: &Slot, buffers: &Buffers) -> Result<()> {
-    if slot.is_logged() && !planted::is_on("txn: roll back without logging it") {
+    if sound!(slot.is_logged(), "txn: roll back without logging it") {
         core.journal.append(mtr, &buffers.log)?;
     }
     Ok(())

@@ -39,7 +39,7 @@
 //!   I3  A row whose key changes is deleted at one key and inserted at another. Each key has its
 //!       own chain, as an entry's key contains the clustered key.
 
-use crate::base::{page_work, planted, reach, Error, Result, TxnId, UndoPtr};
+use crate::base::{page_work, reach, sound, Error, Result, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordCopy, RecordRef};
 use crate::format::undo_record::{decode_body, Before, UndoBody, UndoRow, HEAD_BYTES};
@@ -117,7 +117,7 @@ impl View<'_> {
         record: RecordRef<'_>,
         out: &mut EntryVersion,
     ) -> Result<EntryFound> {
-        if self.is_decided(record.version) || planted::is_on("visible: do not ask the row of an entry") {
+        if !sound!(!self.is_decided(record.version), "visible: do not ask the row of an entry") {
             return Ok(if record.is_marked() { EntryFound::Gone } else { EntryFound::AsIs });
         }
         reach::mark("entry asks its row");
@@ -159,7 +159,7 @@ impl View<'_> {
         let number = self.table.number_of(index_no);
         let found = self.walk(key, newest.as_ref(), row, |operation| {
             let is_told = matches!(told, Told::Entry(..));
-            if is_told && planted::is_on("visible: ask the newest operation on an index") {
+            if is_told && !sound!(true, "visible: ask the newest operation on an index") {
                 return;
             }
             if let Some(entry) = operation.entries.iter().find(|entry| entry.index == number) {
@@ -184,7 +184,7 @@ impl View<'_> {
         mut unseen: impl FnMut(&UndoRow<'_>),
     ) -> Result<Found> {
         let Some(mut version) = self.unseen(record.version) else {
-            let is_gone = record.is_marked() && !planted::is_on("visible: do not look at delete marks");
+            let is_gone = sound!(record.is_marked(), "visible: do not look at delete marks");
             return Ok(if is_gone { Found::Absent } else { Found::AsIs });
         };
         let mut bytes = Vec::new();
@@ -203,11 +203,11 @@ impl View<'_> {
                 None => return Ok(Found::Absent),
             };
             unseen(row);
-            let goes_on = !planted::is_on("visible: go back one version only");
+            let goes_on = sound!(true, "visible: go back one version only");
             match self.unseen(before.version).filter(|_| goes_on) {
                 Some((_, older)) if older >= at => return Err(not_of(at, "it leads to a newer version")),
                 Some(older) => version = older,
-                None if is_live || planted::is_on("visible: take a deleted version for a row") => {
+                None if !sound!(!is_live, "visible: take a deleted version for a row") => {
                     out.clear();
                     out.extend_from_slice(before.payload);
                     return Ok(Found::Older);

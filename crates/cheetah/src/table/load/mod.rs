@@ -26,7 +26,7 @@ mod finishing;
 mod index_trees;
 mod kept;
 
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::sort::{Merge, Share};
 use crate::table::definitions::ddl;
 use crate::table::definitions::handle::Table;
@@ -236,12 +236,12 @@ impl Load {
             }
         };
         let (old, new) = (Arc::clone(&self.into), building.table());
-        let is_early = planted::is_on("load: show the trees before they are whole");
-        if is_early {
+        let is_last = sound!(true, "load: show the trees before they are whole");
+        if !is_last {
             ddl::install_loaded(core, &old, &new, building.rows())?;
         }
         let rows = building.finish(core, &mut self.refused, watch)?;
-        if !is_early {
+        if is_last {
             ddl::install_loaded(core, &old, &new, rows)?;
         }
         Counters::add(&core.counters.loads);

@@ -18,7 +18,7 @@
 //!       removes them once no reader sees them. Only redo removes them at once, if it knows that
 //!       the transaction commits: there are no readers until redo is done.
 
-use crate::base::{planted, reach, Error, Result, TableId, TxnId, UndoPtr};
+use crate::base::{reach, sound, Error, Result, TableId, TxnId, UndoPtr};
 use crate::format::log_record::RowOp;
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::undo_record::Before;
@@ -558,8 +558,8 @@ fn reserve(mtr: &MiniTransaction<'_>, table: &Table, change: &Change, paths: &mu
             break;
         }
     }
-    let keeps = planted::is_on("leaves: keep what was reserved when another place is refused");
-    if !matches!(are_reserved, Ok(true)) && !keeps {
+    let is_refused = !matches!(are_reserved, Ok(true));
+    if sound!(is_refused, "leaves: keep what was reserved when another place is refused") {
         release(table, paths);
     }
     are_reserved

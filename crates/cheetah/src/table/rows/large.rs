@@ -19,7 +19,7 @@
 
 use super::request::Target;
 use super::writer::{Buffers, Unclaimed};
-use crate::base::{planted, Error, PageId, Result, TableId, TreeId};
+use crate::base::{sound, Error, PageId, Result, TableId, TreeId};
 use crate::format::log_record::LogRecord;
 use crate::format::page::{build_content, content_capacity, PageKind, PageView};
 use crate::format::row::{Locator, LOCATOR_BYTES};
@@ -139,7 +139,7 @@ pub(crate) fn write_step(
     undo_record::put_blob(&mut buffers.undo, &blob);
     undo_record::finish(&mut buffers.undo);
     core.transactions.undo.append(&mtr, &mut state, &buffers.undo);
-    if slot.is_logged() && !planted::is_on("large: keep the pieces out of the log") {
+    if sound!(slot.is_logged(), "large: keep the pieces out of the log") {
         core.journal.append(&mtr, &buffers.log)?;
     }
     // The background threads compress and write the pages while transactions wait for the log. The

@@ -19,7 +19,7 @@
 
 use super::change::Version;
 use crate::base::stages::Stage;
-use crate::base::{planted, Error, Result, SessionId, TableId, TreeId, TxnId};
+use crate::base::{sound, Error, Result, SessionId, TableId, TreeId, TxnId};
 use crate::format::page::RecordRef;
 use crate::table::definitions::handle::Table;
 use crate::table::shared::counters::Counters;
@@ -226,7 +226,7 @@ impl Locker {
 
     /// Forgets the scanned row, because row locks may be released (I4).
     pub(crate) fn forget_scanned(&self) {
-        if !planted::is_on("locks: keep a scanned row that was given back") {
+        if sound!(true, "locks: keep a scanned row that was given back") {
             let mut scanned = self.scanned.lock();
             (scanned.tree, scanned.peeked) = (None, None);
         }
@@ -280,9 +280,11 @@ impl Locker {
     /// row, and such rows are refused.
     pub(crate) fn check_unchanged(&self, version: Version) -> Result<()> {
         let Some((txn, _)) = version.filter(|_| self.refuses_changed.load(Relaxed)) else { return Ok(()) };
+        let sees = || self.view.reader().sees(txn, self.view.own_if(txn));
         match self.view.stamp() {
-            _ if planted::is_on("snapshot isolation: do not look for changes") => Ok(()),
-            Some(_) if !self.view.reader().sees(txn, self.view.own_if(txn)) => Err(Error::RecordChanged),
+            Some(_) if sound!(!sees(), "snapshot isolation: do not look for changes") => {
+                Err(Error::RecordChanged)
+            }
             _ => Ok(()),
         }
     }
@@ -292,20 +294,23 @@ impl Locker {
     }
 
     /// Requests a lock. Does not block. Errors: `Deadlock`, `LockTableFull`.
-    pub(crate) fn ask(&self, lock: Lock<'_>, patience: Patience) -> Result<Asked> {
+    pub(crate) fn ask(&self, mut lock: Lock<'_>, patience: Patience) -> Result<Asked> {
         let wait = if self.is_patient(patience) {
             Wait::Queue { undo_records_count: self.undo_records_count.load(Relaxed) }
         } else {
             Wait::Never
         };
-        let lock = planted_lock(lock);
+        if let Lock::Record { mode, .. } | Lock::NextKey { mode, .. } = &mut lock {
+            let is_sound = sound!(true, "locks: share what is asked for exclusively");
+            *mode = if is_sound { *mode } else { LockMode::Shared };
+        }
         let answer = self.core.locks.request(self.owner, lock, wait).inspect_err(|error| {
             if matches!(error, Error::Deadlock) {
                 self.core.note_deadlock();
             }
         })?;
         if let Lock::Record { tree, key, mode: LockMode::Shared } = lock {
-            if planted::is_on("locks: let go of shared ones at once") {
+            if !sound!(true, "locks: let go of shared ones at once") {
                 self.core.locks.unlock_row(self.owner, tree, key, LockMode::Shared);
             }
         }
@@ -504,7 +509,7 @@ impl Locker {
         mut see: impl FnMut(RecordRef<'_>) -> Result<()>,
     ) -> Result<Locked> {
         let mut waited_for = None;
-        let is_blind = planted::is_on("locks: do not look again after a wait");
+        let is_blind = !sound!(true, "locks: do not look again after a wait");
         let locked = loop {
             let look = self.look_at_row(table, key, path.as_deref_mut(), patience, &mode, &mut see)?;
             if let VersionWriter::Other(_) = look.writer {
@@ -543,7 +548,7 @@ impl Locker {
         mode: &impl Fn(Option<RecordRef<'_>>) -> LockMode,
         see: &mut impl FnMut(RecordRef<'_>) -> Result<()>,
     ) -> Result<Look> {
-        let is_blind = planted::is_on("locks: do not look again after a wait");
+        let is_blind = !sound!(true, "locks: do not look again after a wait");
         let _usage = table.use_it()?;
         let tree = table.clustered();
         let look = |record: Option<RecordRef<'_>>| {
@@ -568,21 +573,5 @@ impl Locker {
 
 /// Tells purge, through the snapshot, whether rows changed since the snapshot are refused.
 fn tell_watching(view: &ReadView, refuses: bool) {
-    view.reader().watch(refuses && !planted::is_on("purge: forget who watches for changes"));
-}
-
-/// The requested lock; shared instead of exclusive if that bug is planted.
-fn planted_lock(lock: Lock<'_>) -> Lock<'_> {
-    let mode = LockMode::Shared;
-    match lock {
-        Lock::Record { tree, key, .. } if planted::is_on("locks: share what is asked for exclusively") => {
-            Lock::Record { tree, key, mode }
-        }
-        Lock::NextKey { tree, range, key, .. }
-            if planted::is_on("locks: share what is asked for exclusively") =>
-        {
-            Lock::NextKey { tree, range, key, mode }
-        }
-        lock => lock,
-    }
+    view.reader().watch(sound!(refuses, "purge: forget who watches for changes"));
 }

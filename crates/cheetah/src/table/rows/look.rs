@@ -5,7 +5,7 @@
 use super::change::{BufferRange, Change, EntryChange, Found, FoundRecord, Payload, TreePaths};
 use super::request::RowRequest;
 use super::writer::Writer;
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::log_record::{LoggedEntry, RowOp};
 use crate::format::varint;
 use crate::leaves::Expect;
@@ -213,8 +213,10 @@ impl Seen<'_> {
             Seen::RedoneForGood => Some(Expect::Any),
             Seen::UnlessSettled(settled) => {
                 let is_settled = || {
-                    settled.core.is_settled(change.old.version)
-                        || planted::is_on("blind: mark what not everybody sees")
+                    !sound!(
+                        !settled.core.is_settled(change.old.version),
+                        "blind: mark what not everybody sees"
+                    )
                 };
                 (settled.may_wait && is_settled()).then_some(Expect::Live)
             }
@@ -232,7 +234,7 @@ impl Seen<'_> {
             }
             (Some(_), _) => false,
         };
-        is_first || planted::is_on("blind: put beside what not everybody sees")
+        !sound!(!is_first, "blind: put beside what not everybody sees")
     }
 }
 

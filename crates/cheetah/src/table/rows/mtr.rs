@@ -5,7 +5,7 @@ use super::change::{self, FoundRecord};
 use super::plan::Gone;
 use super::request::Target;
 use super::writer::Writer;
-use crate::base::{planted, reach, Result, TxnId};
+use crate::base::{reach, sound, Result, TxnId};
 use crate::format::log_record::{encode_row, LoggedEntry, LoggedRow, RowOp};
 use crate::format::undo_record::{self, RowParts, UndoEntry};
 use crate::format::varint;
@@ -60,9 +60,7 @@ impl Writer {
                 table.count_changed_row();
             }
             let auto_increment = table.take_auto_increment_to_log();
-            if (slot.is_logged() || planted::is_on("temporary: log their rows"))
-                && core.journal.log().is_some()
-            {
+            if !sound!(!slot.is_logged(), "temporary: log their rows") && core.journal.log().is_some() {
                 self.encode_log(slot.txn(), table, auto_increment);
                 core.journal.append(&mtr, &self.buffers.log)?;
             }
@@ -87,7 +85,8 @@ impl Writer {
             row: change.get(change.bare_row),
             auto_increment,
         };
-        let entries = change.entries.iter().map(|entry| {
+        let logged = sound!(true, "table: log no secondary keys").then_some(change.entries.as_slice());
+        let entries = logged.unwrap_or_default().iter().map(|entry| {
             let payload = change.get(entry.payload);
             let head = varint::get(payload).map_or(0, |(_, used)| used);
             LoggedEntry {
@@ -98,9 +97,6 @@ impl Writer {
             }
         });
         self.buffers.log.clear();
-        if planted::is_on("table: log no secondary keys") {
-            return encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, [].into_iter());
-        }
         encode_row(&mut self.buffers.log, change.op, txn, &row, &self.large, entries);
     }
 

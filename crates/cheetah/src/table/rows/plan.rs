@@ -4,7 +4,7 @@
 use super::change::{
     rows_of, BufferRange, Change, Found, FoundRecord, Paths, Payload, Side, Stamp, Version, Work,
 };
-use crate::base::{planted, Result};
+use crate::base::{sound, Result};
 use crate::format::log_record::RowOp;
 use crate::format::undo_record::{Before, UndoEntry, UndoRow};
 use crate::table::definitions::handle::Table;
@@ -51,7 +51,7 @@ impl Change {
                 // Redo found no such entry.
                 Found::Nothing => None,
             };
-            let work = work.filter(|_| !planted::is_on("index: leave the entry that goes"));
+            let work = work.filter(|_| sound!(true, "index: leave the entry that goes"));
             if let (Some((key, _)), Some(work)) = (entry.old_key, work) {
                 self.step(entry.index_no, Side::Old, key, work);
             }
@@ -116,8 +116,8 @@ impl Change {
 
     /// Removes the new record, or restores the delete-marked record it replaced.
     fn take_out(&mut self, marked: Option<&Before<'_>>, is_settled: &dyn Fn(Version) -> bool) -> Work {
-        let forgets = planted::is_on("rollback: forget the mark that was there");
-        match marked.filter(|before| !is_settled(before.version) && !forgets) {
+        let is_needed = |version| sound!(!is_settled(version), "rollback: forget the mark that was there");
+        match marked.filter(|before| is_needed(before.version)) {
             None => Work::Remove,
             Some(before) => self.put_back(before, true),
         }

@@ -15,7 +15,7 @@ use super::large;
 use super::look::Seen;
 use super::request::Target;
 use super::writer::Writer;
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::format::log_record::{LargeSource, LoggedEntry, LoggedRow, RowOp};
 use crate::format::page::{RecordFlags, RecordRef};
 use crate::format::row::LOCATOR_BYTES;
@@ -66,8 +66,8 @@ impl Writer {
         }
         self.collect_freed(table)?;
         let is_for_good = commits && self.leaves_nothing();
-        let is_planted = planted::is_on("redo: leave entries unseen of what may be rolled back");
-        let seen = if is_for_good || is_planted { Seen::RedoneForGood } else { Seen::All };
+        let may_go = sound!(!is_for_good, "redo: leave entries unseen of what may be rolled back");
+        let seen = if may_go { Seen::All } else { Seen::RedoneForGood };
         let new_len = self.change.get(self.change.new_key).len();
         // When a damaged database is copied, the secondary indexes of the copy are rebuilt.
         let entries = if on.core.losses.is_some() { &[] } else { entries };

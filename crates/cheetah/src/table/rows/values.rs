@@ -5,7 +5,7 @@ use super::large;
 use super::request::Target;
 use super::stored_row::{choose_moves, find_values, rebuild};
 use super::writer::Writer;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::format::log_record::{LargeSource, RowOp};
 use crate::format::page::max_payload_bytes;
 use crate::format::row::LOCATOR_BYTES;
@@ -71,9 +71,9 @@ impl Writer {
                     None => Err(missing("more references than sources")),
                 })
             };
-            match planted::is_on("row-format version: store rows without its number") {
-                true => put_marked(&[], out, rebuilt),
-                false => put_marked(table.older_formats(), out, rebuilt),
+            match sound!(true, "row-format version: store rows without its number") {
+                true => put_marked(table.older_formats(), out, rebuilt),
+                false => put_marked(&[], out, rebuilt),
             }
         })
     }
@@ -91,7 +91,7 @@ impl Writer {
         for (no, value) in old_values.iter().enumerate() {
             let is_large = values.get(no).is_some_and(|new| new.external || new.moves);
             let keeps = is_large && sources.next() == Some(&LargeSource::Kept);
-            let keeps = keeps && !planted::is_on("rows: leave a kept large value behind");
+            let keeps = sound!(keeps, "rows: leave a kept large value behind");
             if value.external && !keeps {
                 freed.extend_from_slice(old_row.get(value.at.clone()).unwrap_or_default());
             }

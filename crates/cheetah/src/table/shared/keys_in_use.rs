@@ -1,7 +1,7 @@
 //! Brings encryption keys into use, by table.
 
 use super::parts::Core;
-use crate::base::{planted, Error, Result};
+use crate::base::{sound, Error, Result};
 use crate::format::catalog::{Encryption, TableDef};
 use crate::format::control::KEYS_MAX;
 use crate::format::encryption::{Key, KeyName};
@@ -37,9 +37,9 @@ pub(crate) fn use_newest_versions(keys: &Keys, map: &MapStore) -> Result<()> {
     let named_count = keys.names().len();
     // At least one key if no version can be forgotten: naming it returns `Limit`.
     let least_count = usize::from(named_count <= serving.len());
-    let most_count = match planted::is_on("encryption: name all new versions at once") {
-        true => serving.len(),
-        false => KEYS_MAX.saturating_sub(named_count).max(least_count),
+    let most_count = match sound!(true, "encryption: name all new versions at once") {
+        true => KEYS_MAX.saturating_sub(named_count).max(least_count),
+        false => serving.len(),
     };
     let new = serving.iter().filter_map(newer).take(most_count).collect();
     name_and_serve(keys, map, new)
@@ -101,8 +101,8 @@ impl Core {
     /// system key. A missing key does not keep the other keys from becoming current; the first such
     /// error is returned.
     pub(crate) fn use_keys_by_default(&self) -> Result<()> {
-        let is_off = !self.pool.keys().closes_tables();
-        if is_off || planted::is_on("encryption: leave tables to the system's key") {
+        let closes_tables = self.pool.keys().closes_tables();
+        if !sound!(closes_tables, "encryption: leave tables to the system's key") {
             return Ok(());
         }
         let used = self.keys_by_default().into_iter().map(|id| self.use_keys(&[id]));

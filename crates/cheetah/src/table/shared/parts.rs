@@ -11,7 +11,7 @@ use super::unique_keys::UniqueKeys;
 use super::{Dropping, Journal, Losses, Pace, Sorting, Startup, StatisticsWork, Transactions};
 use crate::base::stages::Stage;
 use crate::base::stalls::Stall;
-use crate::base::{planted, reach, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
+use crate::base::{reach, sound, Config, Error, ErrorKind, Health, Result, TableId, UndoPtr};
 use crate::checkpoint::{Checkpointer, StateAtSwitch};
 use crate::format::state::State;
 use crate::leaves::Leaves;
@@ -114,7 +114,7 @@ impl Core {
             losses.note_change(table, &error);
             return Ok(());
         }
-        let is_left_over = is_left_over && !planted::is_on("recovery: quarantine nothing once it serves");
+        let is_left_over = sound!(is_left_over, "recovery: quarantine nothing once it serves");
         let is_startup = is_left_over || !self.startup.is_over();
         let is_damage = matches!(error, Error::Corruption { .. }) && is_startup;
         match self.catalog.by_id(table).filter(|_| is_damage) {
@@ -129,10 +129,10 @@ impl Core {
 
     /// Has the statistics of a dropped table removed.
     pub(crate) fn forget_statistics(&self, table: &Table) {
-        if table.has_had_statistics()
-            && !table.id().is_temporary()
-            && !planted::is_on("statistics: keep those of a dropped table")
-        {
+        if sound!(
+            table.has_had_statistics() && !table.id().is_temporary(),
+            "statistics: keep those of a dropped table"
+        ) {
             self.statistics.forget(table.id());
         }
     }
@@ -148,8 +148,8 @@ impl Core {
     /// latch of the row held.
     pub(crate) fn is_settled(&self, version: Version) -> bool {
         let Some((txn, _)) = version else { return true };
-        let waits = planted::is_on("blind: wait for all older transactions");
-        let horizon = if waits { 0 } else { self.purge.horizon() };
+        let is_sound = sound!(true, "blind: wait for all older transactions");
+        let horizon = if is_sound { self.purge.horizon() } else { 0 };
         self.transactions.versions.is_committed_for_all(txn, horizon)
     }
 
@@ -189,19 +189,19 @@ impl StateAtSwitch for Core {
             ..State::default()
         };
         self.catalog.snapshot(&mut state);
-        if !planted::is_on("checkpoint: forget the dictionaries") {
+        if sound!(true, "checkpoint: forget the dictionaries") {
             state.dictionaries = self.pool.dictionaries();
         }
-        if planted::is_on("checkpoint: forget open transactions") {
+        if !sound!(true, "checkpoint: forget open transactions") {
             state.txns.clear();
         }
-        if planted::is_on("checkpoint: forget the XIDs") {
+        if !sound!(true, "checkpoint: forget the XIDs") {
             state.txns.iter_mut().for_each(|txn| txn.xid = None);
         }
-        if planted::is_on("recovery: forget the quarantine") {
+        if !sound!(true, "recovery: forget the quarantine") {
             state.quarantined.clear();
         }
-        if planted::is_on("checkpoint: forget the row counters") {
+        if !sound!(true, "checkpoint: forget the row counters") {
             state.tables.iter_mut().for_each(|table| table.row_count = 0);
         }
         state

@@ -15,7 +15,7 @@
 //!           use, locks, and latches of unique keys.
 
 use crate::base::hash::{hash_key, shard_index};
-use crate::base::{planted, TableId};
+use crate::base::{sound, TableId};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A power of two.
@@ -41,9 +41,9 @@ impl PurgeLatches {
     /// The purge latch of the rows of a table with these keys. Waits until purge has finished with
     /// them.
     pub(crate) fn of_rows(&self, table: TableId, one: Option<&[u8]>, other: Option<&[u8]>) -> PurgeLatch<'_> {
-        let keys = match planted::is_on("rows: look without the purge latch") {
-            true => [None; 2],
-            false => [one, other.filter(|_| one != other)],
+        let keys = match sound!(true, "rows: look without the purge latch") {
+            true => [one, other.filter(|_| one != other)],
+            false => [None; 2],
         };
         // Recursive: both may be in one shard.
         PurgeLatch(keys.map(|key| key.map(|key| self.latch(table, key).read_recursive())))

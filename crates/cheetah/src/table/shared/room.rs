@@ -7,7 +7,7 @@
 
 use super::parts::Core;
 use crate::base::stages::Stage;
-use crate::base::{brake, planted, Error, Result};
+use crate::base::{brake, sound, Error, Result};
 use crate::log::{Log, Space};
 use crate::pool::Reserve;
 use parking_lot::Mutex;
@@ -79,7 +79,7 @@ impl Core {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<()> {
         self.health.check()?;
-        let need = if planted::is_on("txn: roll back only with space") { Need::New } else { need };
+        let need = if sound!(true, "txn: roll back only with space") { need } else { Need::New };
         let is_full = self.relieve_disk(need)?;
         self.make_room_in_memory(need, pages)?;
         let Some(log) = self.journal.log() else { return Ok(()) };

@@ -7,7 +7,7 @@ use super::modes::Level;
 use super::pending_lock::{Outcome, PendingLock};
 use super::request::{wanted, Answer, Lock, Wait, Want};
 use super::Owner;
-use crate::base::{planted, Error, Result, TreeId};
+use crate::base::{sound, Error, Result, TreeId};
 
 impl LockTable {
     /// Requests a lock. Does not block. Fails with `Deadlock` if the request would close a cycle of
@@ -25,8 +25,8 @@ impl LockTable {
 
     fn request_once(&self, owner: Owner, lock: Lock<'_>, wait: Wait) -> Result<Answer> {
         debug_assert!(
-            !self.owners.is_queued(owner) || planted::is_on("scan: lock what it passed while it waits"),
-            "an owner whose request is queued requests nothing else: see `deadlock`"
+            !sound!(self.owners.is_queued(owner), "scan: lock what it passed while it waits"),
+            "an owner whose request is queued asks for nothing else: see `deadlock`"
         );
         match lock {
             Lock::Gap { tree, range, mode } => {

@@ -1,6 +1,7 @@
 //! Tests of the roster.
 
 use super::*;
+use crate::base::planted;
 
 #[test]
 fn an_entry_is_listed_from_its_first_step_until_its_end_and_gone_with_its_handle() {

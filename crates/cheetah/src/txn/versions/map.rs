@@ -25,7 +25,7 @@
 use super::number::Number;
 use super::shards::{shard_no, CHUNK_TXNS, SHARDS_COUNT};
 use super::sync::{AtomicU64, Mutex, Ordering, RwLock};
-use crate::base::{planted, reach, TxnId};
+use crate::base::{reach, sound, TxnId};
 use std::sync::Arc;
 
 /// How a transaction ended.
@@ -168,7 +168,7 @@ impl<N: Number> Chunk<N> {
         match (self.state(txn), &self.words) {
             (State::Frozen, _) => true,
             (State::Committed(_), Words::Alike { oldest_stamp, .. })
-                if !planted::is_on("versions: take an alike end for the last one") =>
+                if sound!(true, "versions: take an alike end for the last one") =>
             {
                 *oldest_stamp <= horizon
             }
@@ -198,7 +198,7 @@ impl<N: Number> Chunk<N> {
             }
         }
         let next_live = live.get(live.partition_point(|&stamp| stamp < oldest)).copied()?;
-        let is_split = next_live < newest && !planted::is_on("versions: merge ends across a snapshot");
+        let is_split = sound!(next_live < newest, "versions: merge ends across a snapshot");
         let words = Words::Alike { aborted: aborted.into(), oldest_stamp: oldest };
         let (active_count, newest_stamp) = (N::new(0), N::new(newest));
         (!is_split).then(|| Self { no: self.no, words, active_count, newest_stamp })
@@ -244,8 +244,8 @@ impl<N: Number> Chunk<N> {
         // In this order: a reader that sees that the last transaction has ended also sees its
         // stamp.
         let have_all_ended = self.active_count.get() == 0;
-        let is_seen_by_all = self.newest_stamp.get() <= horizon;
-        have_all_ended && (is_seen_by_all || planted::is_on("versions: forget what a snapshot may ask for"))
+        let may_be_asked = self.newest_stamp.get() > horizon;
+        have_all_ended && !sound!(may_be_asked, "versions: forget what a snapshot may ask for")
     }
 }
 
@@ -443,7 +443,7 @@ impl Map {
 
     fn show(&self, directory: &mut Directory, chunks: Vec<Arc<Chunk>>) {
         *directory = Arc::new(chunks);
-        if planted::is_on("versions: give numbers out before all shards show them") {
+        if !sound!(true, "versions: give numbers out before all shards show them") {
             self.shown_no.store(newest_no(directory), Ordering::Release);
         }
         for shard in &self.shards {

@@ -4,7 +4,7 @@ use super::map::State;
 use super::number::Number;
 use super::order::Shared;
 use super::snapshots::{register, SnapshotSlot, CLOSED};
-use crate::base::{planted, reach, TxnId};
+use crate::base::{reach, sound, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -35,10 +35,10 @@ impl Reader {
     pub fn open(&self) -> u64 {
         let stamp = register(&self.shared.published.0, &self.slot.slot.stamp);
         self.visible_below.store(self.shared.map.visible_below(), Relaxed);
-        if planted::is_on("snapshot: take what has begun for decided") {
+        if !sound!(true, "snapshot: take what has begun for decided") {
             self.visible_below.store(self.shared.next_txn.0.load(Relaxed), Relaxed);
         }
-        if !planted::is_on("snapshot: keep the answers of the one before") {
+        if sound!(true, "snapshot: keep the answers of the one before") {
             self.last.store(0, Relaxed);
         }
         stamp
@@ -87,8 +87,14 @@ impl Reader {
             return 0;
         };
         let state = self.shared.map.state(txn);
-        let wrong = is_planted(state);
-        let stamp = planted_stamp(stamp);
+        let wrong = match state {
+            State::Active => !sound!(true, "visible: see open transactions"),
+            State::Committed(_) => !sound!(true, "visible: see later commits"),
+            _ => false,
+        };
+        let more = u64::from(!sound!(true, "snapshot: see one commit too many"));
+        let less = u64::from(!sound!(true, "snapshot: see one commit too few"));
+        let stamp = (stamp + more).saturating_sub(less);
         let sees = u64::from(wrong || state.is_seen_at(stamp)) * SEES;
         let decided = u64::from(wrong || state.has_ended_at(stamp)) * DECIDED;
         let answer = txn.0 << ANSWER_BITS | sees | decided;
@@ -98,23 +104,7 @@ impl Reader {
 }
 
 fn is_own(txn: TxnId, own: Option<TxnId>) -> bool {
-    own == Some(txn) && !planted::is_on("visible: forget the own transaction")
-}
-
-/// Returns whether a planted bug makes the reader see what it must not see.
-fn is_planted(state: State) -> bool {
-    match state {
-        State::Active => planted::is_on("visible: see open transactions"),
-        State::Committed(_) => planted::is_on("visible: see later commits"),
-        _ => false,
-    }
-}
-
-/// Returns the stamp up to which a reader sees; planted bugs make it one too large or too small.
-fn planted_stamp(stamp: u64) -> u64 {
-    let more = u64::from(planted::is_on("snapshot: see one commit too many"));
-    let less = u64::from(planted::is_on("snapshot: see one commit too few"));
-    (stamp + more).saturating_sub(less)
+    sound!(own == Some(txn), "visible: forget the own transaction")
 }
 
 impl Drop for Reader {

@@ -11,7 +11,7 @@
 
 use super::number::Number;
 use super::shards::{shard_no, SHARDS_COUNT};
-use crate::base::{planted, reach};
+use crate::base::{reach, sound};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -26,7 +26,7 @@ pub(super) fn register<N: Number>(published: &N, slot: &N) -> u64 {
         let stamp = published.get();
         slot.set(stamp);
         N::fence();
-        if published.get() == stamp || planted::is_on("versions: open a snapshot without looking again") {
+        if !sound!(published.get() != stamp, "versions: open a snapshot without looking again") {
             return stamp;
         }
         reach::mark("snapshot opened again");

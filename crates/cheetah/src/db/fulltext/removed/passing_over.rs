@@ -2,7 +2,7 @@
 
 use super::table::{existing, existing_or_new};
 use crate::base::hash::HashSum;
-use crate::base::{planted, Result, TableId};
+use crate::base::{sound, Result, TableId};
 use crate::db::reading::{HowToRead, Reading};
 use crate::db::{Cursor, OnLocked, SeekMode, Transaction};
 use crate::format::removed_words::{each_word, key_prefix, parse_key};
@@ -48,7 +48,7 @@ impl Removals {
     ) -> Result<Self> {
         let key = key_prefix(postings).to_vec();
         let source = match reading {
-            _ if planted::is_on("full text: find the words of removed rows") => Source::Nowhere,
+            _ if !sound!(true, "full text: find the words of removed rows") => Source::Nowhere,
             Reading::View(view) => match seen_by(txn, view) {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::View(Arc::clone(view)), &key)?),
                 None => Source::Nowhere,
@@ -58,7 +58,7 @@ impl Removals {
                 Some(table) => Source::Seen(Seen::begin(txn, &table, Reading::Newest, &key)?),
                 None => Source::Nowhere,
             },
-            Reading::Rows(_) if planted::is_on("full text: lock postings without their removals") => {
+            Reading::Rows(_) if !sound!(true, "full text: lock postings without their removals") => {
                 Source::Nowhere
             }
             Reading::Rows(mode) => {

@@ -1,7 +1,7 @@
 //! Writing removals, and taking them back.
 
 use super::table::{existing, existing_or_new};
-use crate::base::{planted, reach, Error, Result};
+use crate::base::{reach, sound, Error, Result};
 use crate::db::fulltext::RowWords;
 use crate::db::Transaction;
 use crate::format::catalog::{Encryption, TableEncryption};
@@ -52,7 +52,7 @@ impl Transaction {
     ) -> Result<()> {
         let Some(removed) = existing(&self.core) else { return Ok(()) };
         self.catch_up()?;
-        if planted::is_on("full text: bring a row back without looking for its removal") {
+        if !sound!(true, "full text: bring a row back without looking for its removal") {
             return Ok(());
         }
         let mut key = Vec::new();
@@ -86,9 +86,9 @@ impl Transaction {
             Locked::Live(_) => {
                 reach::mark("removal taken back");
                 self.delete_removed_words(postings, (removed, &row), row_key)?;
-                match planted::is_on("full text: keep the removal of a row that comes again") {
-                    true => Ok(()),
-                    false => self.delete(removed, key, &[]),
+                match sound!(true, "full text: keep the removal of a row that comes again") {
+                    true => self.delete(removed, key, &[]),
+                    false => Ok(()),
                 }
             }
             Locked::Gone(Some(mode)) => {

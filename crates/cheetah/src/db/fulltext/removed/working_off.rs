@@ -6,7 +6,7 @@
 //! transaction is rolled back, and the next startup continues.
 
 use super::table::existing;
-use crate::base::{planted, reach, Error, Result, TableId};
+use crate::base::{reach, sound, Error, Result, TableId};
 use crate::db::reading::Reading;
 use crate::db::{Cursor, OnLocked, Read, SeekMode, Transaction};
 use crate::format::removed_words::{key_prefix, parse_key};
@@ -148,7 +148,7 @@ impl Step<'_> {
         if !txn.get_unless_locked(removed, key, Read::Exclusive, &mut row)? {
             return Ok(Worked::Passed);
         }
-        if !planted::is_on("full text: work a removal off without its words") {
+        if sound!(true, "full text: work a removal off without its words") {
             txn.delete_removed_words(&postings, (removed, &row), row_key)?;
         }
         txn.delete(removed, key, &[]).map(|()| Worked::Off)

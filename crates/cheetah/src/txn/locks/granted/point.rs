@@ -1,6 +1,6 @@
 //! The locks of one record.
 
-use crate::base::{planted, TreeId};
+use crate::base::{sound, TreeId};
 use crate::txn::locks::key::KeyBytes;
 use crate::txn::locks::modes::LockMode;
 use crate::txn::locks::Owner;
@@ -112,9 +112,9 @@ impl Point {
     pub(crate) fn withdraw(&mut self, owner: Owner, mode: LockMode) -> bool {
         let Some(hold) = self.hold_mut(owner) else { return false };
         let before = hold.mode();
-        match planted::is_on("locks: give back all requests for a row") {
-            true => (hold.shared_count, hold.exclusive_count) = (0, 0),
-            false => hold.uncount(mode),
+        match sound!(true, "locks: give back all requests for a row") {
+            true => hold.uncount(mode),
+            false => (hold.shared_count, hold.exclusive_count) = (0, 0),
         }
         let after = hold.mode();
         if after.is_none() {
