@@ -19,8 +19,8 @@ TYPELIB list_of(const char *(&names)[count]) {
   return list;
 }
 
-// Parse the value given to SET as a boolean, or as the number of a word in `words`. Return false for
-// any other value.
+// Parse the value given to SET as a boolean, or as the number of a word in `words`. Return false
+// for any other value.
 bool boolean_of(st_mysql_value *value, bool *result);
 bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result);
 
