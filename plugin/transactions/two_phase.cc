@@ -96,8 +96,8 @@ void warn_of_untold_prepared() {
   if (!mysqld_server_started) return;
   unsigned count = cheetah_recover(engine.db, ~0U, ignore_xid, nullptr);
   if (count == 0) return;
-  sql_print_warning("CHEETAH: %u prepared transactions keep the rows that they have changed locked, and the server "
-                    "looks for them only while it starts: load the plugin in its configuration and start it again, then end them (XA RECOVER)",
+  sql_print_warning("CHEETAH: %u prepared transactions hold locks on the rows they changed, and the server finds such transactions "
+                    "only while it starts: load the plugin in the server's configuration, restart the server, then end them (XA RECOVER)",
                     count);
 }
 
