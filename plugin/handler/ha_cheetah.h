@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0-only The handler: one open instance of a table. Most methods
-// convert their arguments, call the engine once, convert the result, and map the error. They are
-// defined in ha_cheetah.cc (open, flags), writes.cc, reads.cc, fulltext.cc, locking.cc, loads.cc,
-// keys.cc, numbering.cc, statistics.cc and checking.cc, in ddl.cc and alter.cc of ../ddl, in
-// foreign_keys.cc, told_server.cc and actions.cc of ../constraints, and in cluster.cc of
-// ../transactions.
+// SPDX-License-Identifier: GPL-2.0-only
+// The handler: one open instance of a table. Most methods convert their arguments, call the engine
+// once, convert the result, and map the error. They are defined in ha_cheetah.cc (open, flags),
+// writes.cc, reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and
+// checking.cc, in ddl.cc and alter.cc of ../ddl, in foreign_keys.cc, told_server.cc and actions.cc
+// of ../constraints, and in cluster.cc of ../transactions.
 #pragma once
 
 #include "server.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only Begins statements: chooses the handler's transaction, its
-// read mode, and whether it locks the whole table.
+// SPDX-License-Identifier: GPL-2.0-only
+// Begins statements: chooses the handler's transaction, its read mode, and whether it locks the
+// whole table.
 //
 // The read mode follows from the command and the server's kind of lock, by InnoDB's rules;
 // docs/developers/mariadb.md, "What a statement locks", lists them in a table.

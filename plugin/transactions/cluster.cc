@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: GPL-2.0-only Nodes of a Galera cluster (wsrep). The server replicates
-// table definitions for all engines, but rows only for engines that report each row to the cluster,
-// which this engine does not. A written row would exist on this node only, and users would not
-// notice until they miss it. So writing a row is an error, unless a variable allows it. Definitions
-// change on all nodes, so statements that change rows through the definition (ALTER TABLE,
-// TRUNCATE) are allowed.
+// SPDX-License-Identifier: GPL-2.0-only
+// Nodes of a Galera cluster (wsrep). The server replicates table definitions for all engines, but
+// rows only for engines that report each row to the cluster, which this engine does not. A written
+// row would exist on this node only, and users would not notice until they miss it. So writing a
+// row is an error, unless a variable allows it. Definitions change on all nodes, so statements that
+// change rows through the definition (ALTER TABLE, TRUNCATE) are allowed.
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 #include "settings.h"

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-2.0-only information_schema.CHEETAH_TRX, CHEETAH_LOCKS and
-// CHEETAH_LOCK_WAITS have the columns of the INNODB_ views of the same names, and CHEETAH_TRX has
-// three more at its end. A column is NULL if it has no meaning here, or if it describes the
-// connection and the transaction has none. docs/developers/transactions.md, "Views", lists the
-// columns.
+// SPDX-License-Identifier: GPL-2.0-only
+// information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS have the columns of the
+// INNODB_ views of the same names, and CHEETAH_TRX has three more at its end. A column is NULL if
+// it has no meaning here, or if it describes the connection and the transaction has none.
+// docs/developers/transactions.md, "Views", lists the columns.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
