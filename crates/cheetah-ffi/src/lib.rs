@@ -1,6 +1,6 @@
 //! The C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
-//! There is one file for each group of calls in `plugin/cheetah.h`. Each file can be read alone;
+//! Many files: one for each group of calls in `plugin/cheetah.h`. Each file can be read alone;
 //! `barrier`, `codes` and `types` are shared by all files.
 //!
 //! Invariants
