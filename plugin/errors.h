@@ -14,7 +14,7 @@ enum OwnError {
   own_error_unsupported,
   own_error_stopped,
   own_error_io,
-  own_error_reported,  // the message has been given already
+  own_error_reported,  // my_error was already called
   own_error_rollback,
   own_error_last = own_error_rollback
 };

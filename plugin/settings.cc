@@ -170,8 +170,8 @@ static MYSQL_SYSVAR_UINT(scrub_rate, scrub_rate, PLUGIN_VAR_RQCMDARG,
                          nullptr, set_scrub_rate, 1, 0, 100000, 0);
 
 static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
-                         "1: the log is on disk before a commit returns; 2: it is written to the file and synced "
-                         "once a second; 0: it is written and synced once a second",
+                         "1: the log is written and synced before a commit returns; 2: it is written before a commit "
+                         "returns, and synced once per second; 0: it is written and synced once per second",
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
 static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG,

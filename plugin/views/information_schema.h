@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES
 // (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
-// (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
+// (transaction_views.cc), the CHEETAH_CMP views (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
 // and CHEETAH_CACHE_CURVE (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc),
 // CHEETAH_FOREIGN_KEYS (constraint_view.cc), CHEETAH_LATENCY and CHEETAH_STALLS
 // (wait_views.cc), CHEETAH_TABLESPACES_ENCRYPTION (encryption_view.cc).

@@ -7,7 +7,7 @@ use cheetah::{Error, Read, Result};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code {
-    /// It succeeded.
+    /// The call succeeded.
     Ok = 0,
     /// There is no further entry.
     End = 1,

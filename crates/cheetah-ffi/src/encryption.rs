@@ -28,7 +28,7 @@ pub type CheetahNewestKeyVersion = unsafe extern "C" fn(id: u32) -> u32;
 pub type CheetahKeyBytes =
     unsafe extern "C" fn(id: u32, version: u32, buffer: *mut u8, buffer_bytes: usize) -> usize;
 
-/// Whether a table is encrypted, and how.
+/// The encryption of a table.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheetahEncryption {

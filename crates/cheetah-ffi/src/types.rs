@@ -167,7 +167,7 @@ pub struct CheetahTableSpec {
     pub hidden_key: u8,
     /// Whether it is dropped when the process ends.
     pub is_temporary: u8,
-    /// Whether it is encrypted, and how.
+    /// Its encryption.
     pub encryption: crate::CheetahEncryption,
 }
 
