@@ -63,7 +63,7 @@ static int constraint_refused(THD *thd, int error) {
   return error;
 }
 
-// Like InnoDB, whose message does not name the constraint that protects the table.
+// Like InnoDB's, the message does not name the constraint that protects the table.
 static int is_referenced(THD *thd) {
   Session *session = thd != nullptr ? Session::existing(thd) : nullptr;
   if (session != nullptr) session->set_constraint_text({});

@@ -55,7 +55,8 @@ static void log_deadlock(void *, CheetahBytes text) {
   for (std::string line; std::getline(lines, line);) sql_print_information("CHEETAH: %s", line.c_str());
 }
 
-// The plugin would corrupt the memory of a server whose classes have a different layout.
+// Returns whether the server's classes have a different layout than in the headers: then the plugin
+// would corrupt the server's memory.
 static bool is_refused(const handlerton *hton) {
   const char *difference = layout_difference(hton);
   if (difference == nullptr) return false;

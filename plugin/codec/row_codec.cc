@@ -11,7 +11,7 @@ namespace cheetah {
 // width, as their values mostly fill them.
 static constexpr uint fixed_char_bytes_max = 8;
 static constexpr uint fixed_binary_bytes_max = 32;
-// If an update writes the same value again, an old external value longer than this is reused.
+// If an update writes an unchanged value longer than this, the old external value is reused.
 // Shorter values are cheaper to write than to compare.
 static constexpr uint kept_value_bytes_min = 255;
 static constexpr uint length_bytes_max = 3;  // of a value shorter than a MiB

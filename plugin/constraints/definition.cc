@@ -18,8 +18,8 @@ std::string engine_name(const char *database, const char *table) {
 
 Definition::Definition(THD *thd, TABLE *form, const TableCodec &codec, const Alter_info *alter_info)
     : thd_(thd), form_(form), alter_info_(alter_info) {
-  // A versioned table keeps old rows as history, to which no child may refer. So sequences and
-  // versioned tables take no part in constraints.
+  // Sequences and versioned tables take no part in constraints. A versioned table keeps old rows as
+  // history, to which no child may refer.
   if (form->s->table_type == TABLE_TYPE_SEQUENCE || form->versioned()) return;
   describe_columns();
   describe_keys(codec);

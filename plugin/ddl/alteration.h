@@ -110,7 +110,7 @@ class Alteration {
   // new one. Returns `no_index` if the index must be built.
   unsigned old_fulltext(WordCodec *index) const;
 
-  // Returns the number of the old key that the key with this name was; `no_index` if it is added.
+  // Returns the old number of the key that now has this name; `no_index` if the key is added.
   unsigned old_index_named(const char *name) const;
 
   const ha_cheetah *handler_;

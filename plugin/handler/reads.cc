@@ -429,8 +429,8 @@ int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   }
 }
 
-// Takes no condition if a key part is only a prefix of a column: the condition may need the column,
-// which cannot be decoded from an entry.
+// Does not take the condition if a key part is only a prefix of a column: the condition may need
+// the column, which cannot be decoded from an entry.
 Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   if (key_no == table->s->primary_key) return condition;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {

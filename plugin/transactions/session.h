@@ -19,7 +19,7 @@ void *later_session(void *first, void *second);
 
 class Session {
  public:
-  // Returns the session of `thd`, created by the first call; nullptr if the engine has no memory.
+  // Returns the session of `thd`, created by the first call; nullptr if memory is exhausted.
   static Session *of(THD *thd);
   // Returns the session of `thd`, or nullptr if it has none.
   static Session *existing(THD *thd);

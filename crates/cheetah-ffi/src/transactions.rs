@@ -149,8 +149,8 @@ pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) 
     })
 }
 
-/// Sets whether the transaction may not lock or change rows that have changed since its snapshot.
-/// Must be called before the first read or write, like `cheetah_set_isolation`.
+/// Sets whether locking or changing a row that has changed since the transaction's snapshot is an
+/// error. Must be called before the first read or write, like `cheetah_set_isolation`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_snapshot_isolation(txn: *mut CheetahTxn, is_on: u8) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
