@@ -316,7 +316,7 @@ CheetahConfig open_config() {
   return config;
 }
 
-// The last argument makes an unknown name no error (1193), despite the argument's name.
+// With the last argument true, an unknown name is no error (1193), despite the argument's name.
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
 // InnoDB's variable has the same effect, as users may already have set it.

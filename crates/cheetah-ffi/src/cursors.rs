@@ -145,8 +145,8 @@ pub unsafe extern "C" fn cheetah_seek(
     })
 }
 
-/// Returns whether the current row is its last committed version, which is not locked because
-/// another transaction has locked the row.
+/// Returns whether the current row was read without a lock, in its last committed version, because
+/// another transaction has locked it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.

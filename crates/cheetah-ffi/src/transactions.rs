@@ -46,7 +46,7 @@ pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *co
     value((), || txn.0.fill_new_table(&table.table));
 }
 
-/// The function to call with a session that this session waits for, and this session.
+/// The function that reports waits (`cheetah_report_waits`), and the session that waits.
 struct Report(CheetahWaitReport, *mut c_void);
 
 // SAFETY: only the thread that currently uses the transaction calls the function.

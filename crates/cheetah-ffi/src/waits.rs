@@ -105,8 +105,7 @@ pub unsafe extern "C" fn cheetah_list_stalls(
     })
 }
 
-/// Sets the duration from which on stalls are reported; 0: no reports. See
-/// `Db::set_stall_warning_ns`.
+/// Sets the minimum duration of reported stalls; 0: no reports. See `Db::set_stall_warning_ns`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_ns: u64) {
     // SAFETY: by the contract of the crate the handle is open.
