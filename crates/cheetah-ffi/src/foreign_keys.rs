@@ -522,8 +522,8 @@ pub unsafe extern "C" fn cheetah_open_parents(
     })
 }
 
-/// Opens a cursor over the child's index of a constraint whose parent the table is. The cursor takes
-/// exclusive locks on the rows that it reads.
+/// Opens a cursor over the child's index of a constraint whose parent the table is. The cursor
+/// takes exclusive locks on the rows that it reads.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_children(
     txn: *mut CheetahTxn,
