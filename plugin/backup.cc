@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // mariadb-backup blocks commits, notes the position of the binary log, and ends BACKUP STAGE. The
-// server calls end_backup before it releases commits: the state pinned then fits that position.
+// server calls end_backup before it releases commits, so the pinned state matches that position.
 //
-// Programs that copy only the engines that they know would say that all is well, without our
-// tables. So the first stage is an error, unless somebody has said that the engine is taken care
-// of. cheetah-backup says so in a session of its own, as it cannot do so in that of mariadb-backup;
-// others set a variable.
+// A program that copies only the engines it knows would report success without our tables. So the
+// first stage fails, unless the backup was announced as one that handles this engine.
+// cheetah-backup announces it in a separate session, as it cannot use the session of
+// mariadb-backup; other programs set a variable.
 #include "backup.h"
 
 #include "ddl/orphans.h"
@@ -22,7 +22,7 @@
 
 namespace cheetah {
 
-// For the manifest of a snapshot: a word, and the text behind it.
+// Lines for the manifest of a snapshot: a word and its text.
 using Notes = std::vector<std::pair<std::string, std::string>>;
 
 static std::vector<CheetahNote> told(const Notes &notes) {
@@ -43,7 +43,7 @@ static Notes notes_of(const char *by) {
   return {{"server", server_version}, {"pinned", time_now()}, {"by", by}};
 }
 
-// To be called while commits are blocked.
+// Must be called while commits are blocked.
 static void note_position(Notes *notes) {
   if (!mysql_bin_log.is_open()) return;
   LOG_INFO end;
@@ -54,7 +54,8 @@ static void note_position(Notes *notes) {
   if (!mysql_bin_log.append_state_pos(&gtid)) notes->emplace_back("gtid", std::string(gtid.ptr(), gtid.length()));
 }
 
-// Not so when the stages end early, or because the connection is lost.
+// Returns whether the backup still blocks commits: not if its stages end early, or because the
+// connection was lost.
 static bool blocks_commits(THD *thd) {
   return thd != nullptr && !thd_killed(thd) &&
          thd->mdl_context.is_lock_owner(MDL_key::BACKUP, "", "", MDL_BACKUP_WAIT_COMMIT);
@@ -69,8 +70,8 @@ static void end_backup() {
   int32_t code = cheetah_pin_snapshot(engine.db, list.data(), list.size());
   if (code == CHEETAH_CODE_END) return;
   if (code == CHEETAH_CODE_OK) {
-    sql_print_information("CHEETAH: a backup has ended its stages: the state of this moment is pinned for %u s. "
-                          "SET GLOBAL cheetah_create_snapshot = '/new/directory' writes it; cheetah-backup does so",
+    sql_print_information("CHEETAH: a backup has ended its stages: the current state is pinned for %u s. "
+                          "SET GLOBAL cheetah_create_snapshot = '/new/directory' writes it, as cheetah-backup does",
                           snapshot_max_age());
     return;
   }
@@ -88,10 +89,10 @@ static bool has_lasting_tables() {
   return false;
 }
 
-// The session that holds this lock announces that the next backup takes care of the engine. The
-// lock goes with the session, however that ends. It counts for one backup: another one, which has
-// waited for the first to end its stages, was not announced. The server lets only one begin at a
-// time.
+// Returns whether a session holds the user lock that announces that the next backup handles this
+// engine. The server releases the lock when the session ends for any reason. An announcement is
+// valid for one backup only: a second backup, which waited until the first ended its stages, was
+// not announced. The server runs the stages of one backup at a time.
 static bool is_announced(THD *thd) {
   MDL_key lock(MDL_key::USER_LOCK, "cheetah_backup_stages", "");
   unsigned long session = thd->mdl_context.get_lock_owner(&lock);
@@ -100,18 +101,18 @@ static bool is_announced(THD *thd) {
   return true;
 }
 
-// The server offers no way to refuse the stage: it begins, but the statement is an error.
+// The server has no way to refuse the stage: the stage begins, but the statement fails.
 static void prepare_for_backup() {
   THD *thd = current_thd;
   if (thd == nullptr || is_announced(thd) || !has_lasting_tables()) return;
   if (allows_foreign_backup(thd)) {
-    sql_print_warning("CHEETAH: a backup starts, as cheetah_allow_foreign_backup is ON. Programs that copy files engine by "
-                      "engine, as mariadb-backup does, leave all CHEETAH tables out (#cheetah)");
+    sql_print_warning("CHEETAH: a backup starts, as cheetah_allow_foreign_backup is ON. Programs that copy the files of known "
+                      "engines, like mariadb-backup, leave out all CHEETAH tables (#cheetah)");
     return;
   }
-  static const char *refusal = "CHEETAH: mariadb-backup and its like leave the data of all CHEETAH tables out: use "
-                               "cheetah-backup, which calls it and does the rest, or mariadb-dump. For snapshots of the "
-                               "file system, which have them, SET cheetah_allow_foreign_backup = ON (GLOBAL for programs)";
+  static const char *refusal = "CHEETAH: mariadb-backup and similar programs leave out the data of all CHEETAH tables: use "
+                               "cheetah-backup, which calls mariadb-backup and adds these tables, or mariadb-dump. For file "
+                               "system snapshots, which contain them, SET cheetah_allow_foreign_backup = ON (GLOBAL for programs)";
   sql_print_error("%s", refusal);
   my_printf_error(ER_BACKUP_STAGE_FAILED, "%s. (The stage has begun: BACKUP STAGE END ends it)", MYF(0), refusal);
 }
@@ -143,7 +144,7 @@ bool create_snapshot(THD *thd, const std::string &path) {
     return true;
   }
   String message = last_message();
-  my_printf_error(ER_CANT_CREATE_FILE, "CHEETAH: no snapshot: %s", MYF(0), message.c_ptr_safe());
+  my_printf_error(ER_CANT_CREATE_FILE, "CHEETAH: cannot create the snapshot: %s", MYF(0), message.c_ptr_safe());
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Backups: the state that is pinned when BACKUP STAGE ends, and writing it.
+// Backups: pins the state when BACKUP STAGE ends, and writes it as a snapshot.
 #pragma once
 
 #include "server.h"
@@ -8,11 +8,11 @@
 
 namespace cheetah {
 
-// Fills in the functions of the handlerton that a backup calls.
+// Sets the functions of the handlerton that a backup calls.
 void set_backup(handlerton *hton);
 
-// Writes the snapshot that is pinned, or one of now, into the directory `path`. True, with an error
-// in `thd`, when it could not.
+// Writes a snapshot of the pinned state, or of the current state if none is pinned, into the
+// directory `path`. Returns true, with an error in `thd`, on failure.
 bool create_snapshot(THD *thd, const std::string &path);
 
 }  // namespace cheetah

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Growable bytes that keep their memory from row to row.
+// A growable byte buffer that keeps its memory from row to row.
 #pragma once
 
 #include <cstdlib>
@@ -27,7 +27,8 @@ class Buffer {
   CheetahBytes bytes() const { return CheetahBytes{data_, size_}; }
   CheetahBytes bytes(size_t from, size_t to) const { return CheetahBytes{data_ + from, to - from}; }
 
-  // Room for `count` more bytes; the place where they go. They count only after `advance`.
+  // Makes room for `count` more bytes and returns where to write them. `advance` adds them to the
+  // size.
   unsigned char *reserve(size_t count) {
     if (size_ + count > capacity_) grow(size_ + count);
     return data_ + size_;
@@ -49,7 +50,7 @@ class Buffer {
     std::memset(reserve(count), 0, count);
     size_ += count;
   }
-  // Seven bits a byte, lowest first.
+  // Seven bits per byte, lowest bits first.
   void append_varint(unsigned long long value) {
     unsigned char *place = reserve(10);
     size_t used = 0;
@@ -79,7 +80,8 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
-// Reads the varint at `*at`; false when it does not end before `end`.
+// Reads the varint at `*at` and advances `*at` past it. Returns false if it does not end before
+// `end`.
 inline bool read_varint(const unsigned char **at, const unsigned char *end, unsigned long long *value) {
   unsigned long long result = 0;
   for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {

@@ -13,8 +13,8 @@ namespace cheetah {
 struct Engine {
   handlerton *hton = nullptr;
   CheetahDb *db = nullptr;
-  unsigned long announcer = 0;  // the last session that has announced a backup, and was let begin it
-  bool ddl_recovered = false;  // the server has dealt with the statements that a crash has interrupted
+  unsigned long announcer = 0;  // the last session whose announcement of a backup was accepted
+  bool ddl_recovered = false;  // the server has completed or rolled back statements that a crash interrupted
 };
 extern Engine engine;
 

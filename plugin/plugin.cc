@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The plugin: opening and closing the engine, and the declarations that the server reads.
+// Opens and closes the engine, and declares the plugins to the server.
 #include "codec/key_text.h"
 #include "transactions/connections.h"
 #include "constraints/foreign_keys.h"
@@ -23,21 +23,21 @@ void ignore_db_dirs_append(const char *directory);
 
 using namespace cheetah;
 
-// SHOW DATABASES would list the engine's directory otherwise. The server folds this list into its
-// own after it has initialised the plugins of its command line.
+// Hides the engine's directory from SHOW DATABASES. The server reads this list after it has
+// initialised the plugins of its command line.
 static void hide_directory() { ignore_db_dirs_append(reinterpret_cast<const char *>(open_config().directory.data)); }
 
-// Called from threads of the engine too.
+// Also called from the engine's threads.
 static void log_background_error(void *, CheetahBytes text) {
   sql_print_error("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
-// Called from threads of the engine too.
+// Also called from the engine's threads.
 static void log_stall(void *, CheetahBytes text) {
   sql_print_warning("CHEETAH: %.*s", static_cast<int>(text.len), reinterpret_cast<const char *>(text.data));
 }
 
-// In the server's time zone, as the error log.
+// In the server's time zone, like the error log.
 static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
   time_t seconds = time(nullptr);
   tm parts;
@@ -47,7 +47,7 @@ static void tell_time(void *, CheetahTextSink sink, void *sink_context) {
   sink(sink_context, CheetahBytes{reinterpret_cast<const uint8_t *>(text), length});
 }
 
-// Line by line: the server cuts off long messages.
+// Logs line by line, as the server truncates long messages.
 static void log_deadlock(void *, CheetahBytes text) {
   if (!prints_all_deadlocks()) return;
   sql_print_information("CHEETAH: Transactions deadlock detected, dumping detailed information.");
@@ -55,11 +55,12 @@ static void log_deadlock(void *, CheetahBytes text) {
   for (std::string line; std::getline(lines, line);) sql_print_information("CHEETAH: %s", line.c_str());
 }
 
-// A server of another layout would have its memory corrupted.
+// Returns whether the server's classes have a different layout than in the headers: then the plugin
+// would corrupt the server's memory.
 static bool is_refused(const handlerton *hton) {
   const char *difference = layout_difference(hton);
   if (difference == nullptr) return false;
-  sql_print_error("CHEETAH: the plugin was built for another server than this one, with the headers of %s: %s differs. "
+  sql_print_error("CHEETAH: the plugin was built for a different server, with the headers of %s: %s differs. "
                   "Nothing was opened or changed. Install the plugin for this server, see docs/users/upgrades.md",
                   MYSQL_SERVER_VERSION, difference);
   return true;
@@ -116,8 +117,8 @@ maria_declare_plugin(cheetah){
     status_variables,
     cheetah::system_variables,
     version_text,
-    // The least that a stable server loads: its one setting for this holds for all plugins, so a
-    // lower one here would have to be a lower one for others, too.
+    // The lowest maturity that a stable server loads. The server has one such setting for all
+    // plugins, so a lower maturity here would make users lower it for all of them.
     MariaDB_PLUGIN_MATURITY_GAMMA,
 },
     information_schema_tables, information_schema_indexes, information_schema_trx, information_schema_locks,

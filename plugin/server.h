@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The server's headers, with the macro that gives a plugin the server's own view of them. Include
-// this first.
+// The server's headers, with the macro that makes their server-internal parts visible to a plugin.
+// Include this first.
 #pragma once
 
 #define MYSQL_SERVER 1

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where the releases of the server differ: all that depends on one is here. Comes with server.h.
+// All code that depends on the release of the server. Included by server.h.
 #pragma once
 
 #include <string>
 
 namespace cheetah {
 
-// A copy of a table begins, ends, or is given up: ALTER TABLE, and CREATE TABLE .. SELECT.
+// The server's calls when a copy of a table begins, ends, or is abandoned: for ALTER TABLE and
+// CREATE TABLE .. SELECT.
 #if MYSQL_VERSION_ID >= 110800 && MYSQL_VERSION_ID < 110808
 constexpr ha_extra_function begin_copy = HA_EXTRA_BEGIN_ALTER_COPY;
 constexpr ha_extra_function end_copy = HA_EXTRA_END_ALTER_COPY;
@@ -19,12 +20,12 @@ constexpr ha_extra_function abort_copy = HA_EXTRA_ABORT_COPY;
 
 #if MYSQL_VERSION_ID >= 110800
 
-// The functions of the handlerton that concern transactions: as they are.
+// Transaction functions of the handlerton need no wrapper in these releases.
 template <auto function>
 constexpr auto of_transaction = function;
 
-// The costs that the optimizer is told: those that it works out itself. Milliseconds that a row or
-// a key takes, as measured for InnoDB, so that plans should be the same.
+// Sets the optimizer's costs: milliseconds per row or key, as measured for InnoDB, so that plans
+// are the same. The optimizer computes the other costs from these.
 inline void set_costs(handlerton *hton) {
   hton->update_optimizer_costs = [](OPTIMIZER_COSTS *costs) {
     costs->row_next_find_cost = 0.00007013;
@@ -39,12 +40,12 @@ class CostedHandler : public handler {
  public:
   using handler::handler;
 
-  // The server asks with the answer of records(), whatever that is.
+  // The server passes the result of records(), even if that is HA_POS_ERROR.
   IO_AND_CPU_COST keyread_time(uint key_no, ulong ranges, ha_rows rows, ulonglong blocks) override {
     return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows, blocks);
   }
 
-  // Tells the optimizer how the server would read many ranges.
+  // Returns to the optimizer the server's way and cost of reading many ranges.
   ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
                                       uint *mode, ha_rows wanted, Cost_estimate *cost) override {
     prepare_ranges(mode);
@@ -52,24 +53,24 @@ class CostedHandler : public handler {
   }
 
  protected:
-  // Pages of the clustered index, at least one; 0 if not known.
+  // Returns the pages of the clustered index, at least one; 0 if unknown.
   virtual double clustered_pages() const = 0;
 
-  // Makes `ranges_` ready before the server plans how to read many ranges; forbids in `mode` what
-  // must not be.
+  // Prepares `ranges_` before the server plans how to read many ranges, and restricts `mode` to
+  // what is allowed.
   virtual void prepare_ranges(uint *mode) = 0;
 
-  // The server's way to read many ranges in the order of rows or keys.
+  // The server's implementation of reading many ranges in row or key order.
   DsMrr_impl ranges_;
 };
 
 // The default of cheetah_snapshot_isolation is that of innodb_snapshot_isolation.
 constexpr bool snapshot_isolation_default = true;
 
-// The engine locks the source of a copy, so that it stays as it is: nobody writes to it meanwhile.
+// The engine locks the source of a copy against writes, so an online copy is not possible.
 constexpr handler::Table_flags copies_offline = HA_NO_ONLINE_ALTER;
 
-// Whether two columns have the same name.
+// Returns whether two column names are equal.
 inline bool is_same_column(const char *name, const char *other) {
   return Lex_ident_column::streq({name, strlen(name)}, {other, strlen(other)});
 }
@@ -83,12 +84,13 @@ inline std::string lower_case(const std::string &name) {
 inline bool is_fulltext(const KEY &key) { return key.algorithm == HA_KEY_ALG_FULLTEXT; }
 inline bool is_spatial(const KEY &key) { return key.algorithm == HA_KEY_ALG_RTREE; }
 
-// Whether the server keeps a table beside it, for a vector index, and changes that for each row.
+// Returns whether the table has a vector index. The server stores it in a separate table, which it
+// updates with each row.
 inline bool has_vector_index(TABLE_SHARE *share) { return share->hlindexes() != 0; }
 
 #else
 
-// The functions of the handlerton that concern transactions get the handlerton, too.
+// In these releases transaction functions of the handlerton also get the handlerton as an argument.
 template <auto function>
 struct OfTransaction;
 template <typename Result, typename... Arguments, Result (*function)(Arguments...)>
@@ -98,7 +100,7 @@ struct OfTransaction<function> {
 template <auto function>
 constexpr auto of_transaction = OfTransaction<function>::call;
 
-// The costs that the optimizer is told: pages, with InnoDB's numbers.
+// Sets nothing: the optimizer's costs are in pages, as for InnoDB (`CostedHandler`).
 inline void set_costs(handlerton *) {}
 
 class CostedHandler : public handler {
@@ -110,7 +112,7 @@ class CostedHandler : public handler {
     return pages == 0 ? handler::scan_time() : pages;
   }
 
-  // The server asks with the answer of records(), whatever that is.
+  // The server passes the result of records(), even if that is HA_POS_ERROR.
   double keyread_time(uint key_no, uint ranges, ha_rows rows) override {
     return handler::keyread_time(key_no, ranges, rows == HA_POS_ERROR ? stats.records : rows);
   }
@@ -122,7 +124,7 @@ class CostedHandler : public handler {
     return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan_time();
   }
 
-  // Tells the optimizer how the server would read many ranges.
+  // Returns to the optimizer the server's way and cost of reading many ranges.
   ha_rows multi_range_read_info_const(uint key_no, RANGE_SEQ_IF *ranges, void *context, uint count, uint *bytes,
                                       uint *mode, Cost_estimate *cost) override {
     prepare_ranges(mode);
@@ -130,20 +132,20 @@ class CostedHandler : public handler {
   }
 
  protected:
-  // Pages of the clustered index, at least one; 0 if not known.
+  // Returns the pages of the clustered index, at least one; 0 if unknown.
   virtual double clustered_pages() const = 0;
 
-  // Makes `ranges_` ready before the server plans how to read many ranges; forbids in `mode` what
-  // must not be.
+  // Prepares `ranges_` before the server plans how to read many ranges, and restricts `mode` to
+  // what is allowed.
   virtual void prepare_ranges(uint *mode) = 0;
 
-  // The server's way to read many ranges in the order of rows or keys.
+  // The server's implementation of reading many ranges in row or key order.
   DsMrr_impl ranges_;
 };
 
 constexpr bool snapshot_isolation_default = false;
 
-constexpr handler::Table_flags copies_offline = 0;  // as all copies
+constexpr handler::Table_flags copies_offline = 0;  // these releases have no online copies
 
 inline bool is_same_column(const char *name, const char *other) {
   return my_strcasecmp(system_charset_info, name, other) == 0;

@@ -25,7 +25,7 @@ static double stall_warning;
 static my_bool data_file_buffering, checkpoint_now, stats_auto_recalc, print_all_deadlocks;
 const char *compression_names[] = {"none", "lz4", "zstd", NullS};
 static TYPELIB compression_type = list_of(compression_names);
-// As the flag that the engine gets: 0 or 1.
+// In the order of the flag that the engine gets: 0 or 1.
 static const char *change_buffering_names[] = {"none", "all", NullS};
 static TYPELIB change_buffering_type = list_of(change_buffering_names);
 
@@ -76,7 +76,7 @@ static void set_stall_warning(THD *, st_mysql_sys_var *, void *place, const void
   tell_stall_warning();
 }
 
-// As the server takes a word, or its number.
+// Parses a word or its number like the server does.
 bool word_of(st_mysql_value *value, const TYPELIB *words, ulong *result) {
   char buffer[16];
   int length = sizeof(buffer);
@@ -109,18 +109,18 @@ bool boolean_of(st_mysql_value *value, bool *result) {
   return number == 0 || number == 1;
 }
 
-// The check does the work: its failure is that of the statement.
+// The check function makes the checkpoint: its failure fails the statement.
 static int make_checkpoint(THD *, st_mysql_sys_var *, void *save, st_mysql_value *value) {
   bool is_asked = false;
   *static_cast<my_bool *>(save) = false;
   if (!boolean_of(value, &is_asked)) return 1;
   if (!is_asked || cheetah_checkpoint(engine.db) == CHEETAH_CODE_OK) return 0;
   String message = last_message();
-  my_printf_error(ER_ERROR_DURING_CHECKPOINT, "CHEETAH: no checkpoint: %s", MYF(0), message.c_ptr_safe());
+  my_printf_error(ER_ERROR_DURING_CHECKPOINT, "CHEETAH: checkpoint failed: %s", MYF(0), message.c_ptr_safe());
   return 1;
 }
 
-// As above. The variable itself stays empty.
+// The check function writes the snapshot, like `make_checkpoint`. The variable itself stays empty.
 static int write_snapshot(THD *thd, st_mysql_sys_var *, void *save, st_mysql_value *value) {
   char buffer[FN_REFLEN];
   int length = sizeof(buffer);
@@ -132,25 +132,25 @@ static int write_snapshot(THD *thd, st_mysql_sys_var *, void *save, st_mysql_val
 static void leave_empty(THD *, st_mysql_sys_var *, void *, const void *) {}
 
 static MYSQL_SYSVAR_STR(create_snapshot, snapshot_path, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_NOCMDOPT,
-                        "Absolute path of a new directory: writes a snapshot of all tables of the engine there: the state of "
-                        "the last BACKUP STAGE END if it is still pinned, otherwise the present state",
+                        "Writes a snapshot of all CHEETAH tables into a new directory with this absolute path: the state of "
+                        "the last BACKUP STAGE END if it is still pinned, otherwise the current state",
                         write_snapshot, leave_empty, "");
 
 static MYSQL_SYSVAR_UINT(snapshot_max_age, pin_seconds_max, PLUGIN_VAR_RQCMDARG,
-                         "Seconds for which the state of the last BACKUP STAGE END stays pinned, unless it is written; 0: it "
-                         "is not pinned",
+                         "Seconds for which the state of the last BACKUP STAGE END stays pinned unless it is written "
+                         "earlier; 0: it is not pinned",
                          nullptr, set_snapshot_max_age, 3600, 0, 31536000, 0);
 
 static MYSQL_SYSVAR_BOOL(checkpoint_now, checkpoint_now, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_NOCMDOPT,
-                         "ON: makes a checkpoint; no earlier commit needs the log after it",
+                         "ON: makes a checkpoint; recovery then needs no log of earlier commits",
                          make_checkpoint, nullptr, false);
 
 static MYSQL_SYSVAR_ULONGLONG(buffer_pool_size, buffer_pool_size, PLUGIN_VAR_RQCMDARG,
-                              "Memory for pages, write buffers and the log buffer together", nullptr,
+                              "Total memory for pages, write buffers and the log buffer", nullptr,
                               set_buffer_pool_size, 128 * mib, 8 * mib, 64 * tib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                              "Largest size of a file of the redo log", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
+                              "Maximum size of a redo log file", nullptr, nullptr, 64 * mib, mib, 1024 * mib, mib);
 
 static MYSQL_SYSVAR_ULONGLONG(log_size_max, log_size_max, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
                               "Size of the redo log: a checkpoint starts when a quarter of it is used", nullptr, nullptr,
@@ -161,60 +161,60 @@ static MYSQL_SYSVAR_BOOL(data_file_buffering, data_file_buffering, PLUGIN_VAR_OP
                          false);
 
 static MYSQL_SYSVAR_UINT(io_capacity, io_capacity, PLUGIN_VAR_RQCMDARG,
-                         "I/O operations a second that background work may use", nullptr, set_io_capacity, 2000, 10,
+                         "I/O operations per second that background work may use", nullptr, set_io_capacity, 2000, 10,
                          4000000, 0);
 
 static MYSQL_SYSVAR_UINT(scrub_rate, scrub_rate, PLUGIN_VAR_RQCMDARG,
-                         "MiB a second that are read in the background, of all pages in turn, to find damage; 0: none. "
-                         "Setting it begins a new pass",
+                         "MiB per second that the background check of all pages for damage reads; 0: no check. "
+                         "Setting it starts a new pass",
                          nullptr, set_scrub_rate, 1, 0, 100000, 0);
 
 static MYSQL_SYSVAR_UINT(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_RQCMDARG,
-                         "1: the log is on disk before a commit returns; 2: it is written to the file and synced "
-                         "once a second; 0: it is written and synced once a second",
+                         "1: the log is written and synced before a commit returns; 2: it is written before a commit "
+                         "returns, and synced once per second; 0: it is written and synced once per second",
                          nullptr, set_flush_log, 1, 0, 2, 0);
 
 static MYSQL_SYSVAR_ENUM(change_buffering, change_buffering, PLUGIN_VAR_RQCMDARG,
-                         "Whether changes of rows and index entries may wait in memory for a leaf that is not in "
+                         "Whether changes to rows and index entries may be buffered while their leaf is not in "
                          "memory: none or all",
                          nullptr, set_change_buffering, 1, &change_buffering_type);
 
 static MYSQL_SYSVAR_UINT(ft_min_token_size, ft_min_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                         "Characters of the shortest word that a new FULLTEXT index has", nullptr,
+                         "Minimum length in characters of a word in a new FULLTEXT index", nullptr,
                          nullptr, 3, 0, 16, 0);
 
 static MYSQL_SYSVAR_UINT(ft_max_token_size, ft_max_token_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
-                         "Characters of the longest word that a new FULLTEXT index has", nullptr,
+                         "Maximum length in characters of a word in a new FULLTEXT index", nullptr,
                          nullptr, 84, 10, 84, 0);
 
 static MYSQL_SYSVAR_ULONGLONG(ft_result_cache_limit, result_cache_limit, PLUGIN_VAR_RQCMDARG,
-                              "Bytes that the result of one FULLTEXT search may take", nullptr, nullptr, 2000000000,
+                              "Maximum size in bytes of the result of one FULLTEXT search", nullptr, nullptr, 2000000000,
                               1000000, 32ULL << 30, 0);
 
 static MYSQL_THDVAR_BOOL(ft_enable_stopword, PLUGIN_VAR_OPCMDARG,
-                         "Whether new FULLTEXT indexes leave out stop words", nullptr, nullptr,
+                         "Whether new FULLTEXT indexes omit stop words", nullptr, nullptr,
                          true);
 
 static MYSQL_SYSVAR_UINT(stats_persistent_sample_pages, sample_pages, PLUGIN_VAR_RQCMDARG,
-                         "Number of places of an index that are read for statistics, unless the table's STATS_SAMPLE_PAGES sets "
-                         "another",
+                         "Number of places in an index that are sampled for statistics; a table's STATS_SAMPLE_PAGES "
+                         "overrides it",
                          nullptr, set_sample_pages, 20, 1, 1000000, 0);
 
 static MYSQL_SYSVAR_BOOL(stats_auto_recalc, stats_auto_recalc, PLUGIN_VAR_OPCMDARG,
-                         "Whether statistics are taken in the background: of tables that have none, and when a tenth of the "
-                         "rows has changed; unless the table's STATS_AUTO_RECALC says otherwise",
+                         "Whether statistics are collected in the background when a table has none or a tenth of its rows "
+                         "has changed; a table's STATS_AUTO_RECALC overrides it",
                          nullptr, set_auto_recalc, true);
 
 static MYSQL_SYSVAR_DOUBLE(stall_warning, stall_warning, PLUGIN_VAR_RQCMDARG,
-                           "Seconds after which a wait for room in the log or in memory, for the disk or for a checkpoint, or a "
-                           "wait of many threads for locks, is written to the error log; 0: none is",
+                           "Seconds after which a wait for log space, memory, the disk or a checkpoint, or a wait of many "
+                           "threads for locks, is reported in the error log; 0: no reports",
                            nullptr, set_stall_warning, 5, 0, 31536000, 0);
 
 static constexpr ulonglong default_lock_wait_seconds = 50;
 
 static MYSQL_THDVAR_ULONGLONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
-                              "Seconds to wait for a lock of a row or a table; at its default "
-                              "innodb_lock_wait_timeout decides",
+                              "Seconds to wait for a row or table lock; at the default value, "
+                              "innodb_lock_wait_timeout applies instead",
                               nullptr, nullptr, default_lock_wait_seconds, 0, 100000000, 0);
 
 static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
@@ -223,34 +223,34 @@ static MYSQL_THDVAR_BOOL(snapshot_isolation, PLUGIN_VAR_OPCMDARG,
                          nullptr, nullptr, snapshot_isolation_default);
 
 static MYSQL_THDVAR_BOOL(strict_mode, PLUGIN_VAR_OPCMDARG,
-                         "Refuse a KEY_BLOCK_SIZE or ROW_FORMAT that InnoDB does not have (error 1005); OFF: warn of it and "
-                         "ignore it",
+                         "Refuse a KEY_BLOCK_SIZE or ROW_FORMAT that InnoDB does not have (error 1005); OFF: ignore it with "
+                         "a warning",
                          nullptr, nullptr, true);
 
 static MYSQL_SYSVAR_BOOL(print_all_deadlocks, print_all_deadlocks, PLUGIN_VAR_OPCMDARG,
-                         "Whether every deadlock is written to the error log, as it also is if innodb_print_all_deadlocks is ON",
+                         "Whether every deadlock is written to the error log; innodb_print_all_deadlocks=ON has the same effect",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(allow_foreign_backup, PLUGIN_VAR_OPCMDARG,
-                         "Whether programs that may leave CHEETAH tables out may use BACKUP STAGE START: for snapshots of the "
-                         "file system, which contain them, and for backups that can do without them",
+                         "Whether programs that may leave out CHEETAH tables may use BACKUP STAGE START: for file system "
+                         "snapshots, which contain the tables, and for backups that do not need them",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(wsrep_local_writes, PLUGIN_VAR_OPCMDARG,
-                         "Whether rows of CHEETAH tables may be written while wsrep is on. They are not replicated: they stay on "
-                         "this node",
+                         "Whether rows of CHEETAH tables may be written while wsrep is on. The rows stay on this node: they are "
+                         "not replicated",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_BOOL(disable_keys, PLUGIN_VAR_OPCMDARG,
-                         "Whether ALTER TABLE .. DISABLE KEYS counts for tables that have rows, too; OFF: only for empty ones",
+                         "Whether ALTER TABLE .. DISABLE KEYS also works on tables that have rows; OFF: only on empty tables",
                          nullptr, nullptr, false);
 
 static MYSQL_THDVAR_ENUM(default_compression, PLUGIN_VAR_RQCMDARG,
-                         "Compression of tables whose definition does not ask for one", nullptr, nullptr,
+                         "Compression of tables whose definition does not name one", nullptr, nullptr,
                          CHEETAH_COMPRESSION_ZSTD, &compression_type);
 
 static MYSQL_THDVAR_INT(default_compression_level, PLUGIN_VAR_RQCMDARG,
-                        "Level of compression of tables whose definition does not ask for one; 0: the codec's default",
+                        "Compression level of tables whose definition does not name one; 0: the codec's default",
                         nullptr, nullptr, 0, 0, 22, 0);
 
 st_mysql_sys_var *system_variables[] = {MYSQL_SYSVAR(buffer_pool_size),
@@ -316,10 +316,10 @@ CheetahConfig open_config() {
   return config;
 }
 
-// Despite its name the last argument says that a name which is not there is no error (1193).
+// With the last argument true, an unknown name is no error (1193), despite the argument's name.
 static sys_var *find_variable(THD *thd, const char *name) { return find_sys_var(thd, name, strlen(name), true); }
 
-// InnoDB's variable counts, too, as users have set that.
+// InnoDB's variable has the same effect, as users may already have set it.
 bool prints_all_deadlocks() {
   THD *thd = current_thd;
   if (print_all_deadlocks || thd == nullptr) return print_all_deadlocks;
@@ -328,15 +328,15 @@ bool prints_all_deadlocks() {
   return variable != nullptr && variable->val_int(&is_null, thd, OPT_GLOBAL, &null_clex_str) != 0;
 }
 
-// The session's setting for InnoDB, as programs set it; ours where there is no InnoDB.
+// Returns the session's innodb_lock_wait_timeout, which programs set; without InnoDB, our default.
 static ulonglong innodb_lock_wait_seconds(THD *thd) {
   static const sys_var *const variable = find_variable(thd, "innodb_lock_wait_timeout");
   if (variable == nullptr || variable->show_type() != SHOW_UINT) return default_lock_wait_seconds;
   return *reinterpret_cast<const uint *>(variable->value_ptr(thd, OPT_SESSION, &null_clex_str));
 }
 
-// The server knows InnoDB's variable for NOWAIT and WAIT n, not ours; it sets its own one too, for
-// the statement.
+// For NOWAIT and WAIT n the server sets InnoDB's variable, but not ours. For the statement it also
+// sets its own lock_wait_timeout, so that is used.
 uint64_t lock_wait_timeout_ns(THD *thd) {
   ulonglong seconds = THDVAR(thd, lock_wait_timeout);
   if (seconds == default_lock_wait_seconds) seconds = innodb_lock_wait_seconds(thd);

@@ -9,7 +9,7 @@
 
 namespace cheetah {
 
-// The server reads names and values after the function has returned, in the same thread.
+// The server reads the names and values after `show_counters` has returned, in the same thread.
 struct Counters {
   std::deque<std::string> names;
   std::deque<ulonglong> values;

@@ -9,8 +9,7 @@ bool is_char(const Field *field) {
 
 bool is_varchar(const Field *field) { return field->real_type() == MYSQL_TYPE_VARCHAR || field->real_type() == MYSQL_TYPE_VARCHAR_COMPRESSED; }
 
-// The fixed-width types of type plugins say MYSQL_TYPE_STRING too, and are neither CHAR nor ENUM
-// nor SET.
+// Fixed-width types of type plugins also report MYSQL_TYPE_STRING, but are not CHAR, ENUM or SET.
 bool is_fixed_binary(const Field *field) {
   return field->real_type() == MYSQL_TYPE_STRING && !is_char(field) && field->cmp_type() == STRING_RESULT &&
          !(field->flags & BLOB_FLAG);

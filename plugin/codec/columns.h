@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The kind of column that a Field is, and the place of its bytes.
+// The kinds of columns, and access to their bytes in records.
 #pragma once
 
 #include "server.h"
@@ -9,27 +9,26 @@ namespace cheetah {
 
 // CHAR(n) and BINARY(n): padded to their full width in the record.
 bool is_char(const Field *field);
-// VARCHAR and VARBINARY, COMPRESSED ones too.
+// VARCHAR and VARBINARY, including COMPRESSED ones.
 bool is_varchar(const Field *field);
 // INET4, INET6, UUID: fixed-width bytes that compare as they are.
 bool is_fixed_binary(const Field *field);
-// Whether the engine keeps the column at all: everything but virtual columns.
+// Returns whether the engine stores the column: all columns but virtual ones.
 bool is_stored(const Field *field);
 
-// The bytes of a CHAR, VARCHAR or BLOB whose place in the record is `place`, without padding or
-// length.
+// Returns the bytes of a CHAR, VARCHAR or BLOB at `place` in the record, without padding or length.
 CheetahBytes column_bytes(const Field *field, const uchar *place);
-// Puts such bytes back; a BLOB refers to `value` from then on.
+// Writes the bytes of such a column. A BLOB points to `value` afterwards.
 void set_column_bytes(const Field *field, uchar *place, CheetahBytes value);
 
-// A CHAR, VARCHAR or BLOB as it is in records: the facts that `set_column_bytes` would find out
-// again for every row.
+// A CHAR, VARCHAR or BLOB column. Caches the properties that `set_column_bytes` determines for
+// every row.
 class ColumnPlace {
  public:
   explicit ColumnPlace(const Field *field);
-  // As `set_column_bytes`; false when the value is longer than the column.
+  // Like `set_column_bytes`. Returns false if the value is longer than the column.
   bool set(uchar *place, CheetahBytes value) const;
-  // For a column that is not read: nothing, but that a BLOB refers to nothing.
+  // For a column that is not read: empties a BLOB, and leaves other columns unchanged.
   void leave(uchar *place) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace cheetah {
 
-// Types whose numbers are unsigned whatever their flags say.
+// Returns whether the type is unsigned regardless of its flags.
 static bool always_unsigned(const Field *field) {
   switch (field->real_type()) {
     case MYSQL_TYPE_YEAR:
@@ -89,7 +89,7 @@ void describe_kind(Field *field, Buffer *out) {
     out->append_varint(is_date ? field->real_type() : 0);
     return;
   }
-  // Bytes that mean the same: of a type, and with as many digits behind the point.
+  // The bytes have the same meaning if the types and the numbers of decimals are equal.
   out->append_varint(field->real_type());
   out->append_varint(field->decimals());
   const LEX_CSTRING &name = field->type_handler()->name().lex_cstring();
@@ -161,8 +161,8 @@ void KeyPart::invert_from(size_t start, uchar invert, Buffer *out) const {
   for (uchar *at = out->data() + start; at < out->data() + out->size(); at++) *at ^= 0xff;
 }
 
-// A CHAR is cut to the key part before its padding goes: behind the part a record need not hold
-// anything sensible.
+// A CHAR is cut to the key part before its padding is removed: the record's bytes after the part
+// may be undefined.
 CheetahBytes KeyPart::text_of(const uchar *place) const {
   if (!is_char(field_)) return column_bytes(field_, place);
   CHARSET_INFO *cs = field_->charset();
@@ -265,7 +265,7 @@ void KeyPart::describe(Buffer *out) const {
   for (uint word : words) out->append_varint(word);
 }
 
-// A text may become longer in its column: `max_bytes` says how much of it is in the key.
+// A text column may have become longer: `max_bytes` shows how much of the text is in the key.
 bool KeyPart::same_encoding(const KeyPart &other, const std::vector<uint> &was) const {
   bool text = kind_ == Kind::text;
   return was[field_->field_index] == other.field_->field_index && kind_ == other.kind_ && nullable_ == other.nullable_ &&

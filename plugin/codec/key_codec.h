@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Index keys as bytes whose memcmp order is the index's order.
+// Encodes index keys as bytes whose memcmp order is the index's order.
 #pragma once
 
 #include "server.h"
@@ -10,54 +10,58 @@
 
 namespace cheetah {
 
-// One part of an index key: [NULL flag: 0 NULL, 1 value; only when nullable][value]; all inverted
-// for DESC. The encoding of a part never is a proper prefix of another value's (T3), so parts
-// follow each other directly.
+// One part of an index key: [flag, only if nullable: 0 for NULL, 1 for a value][value]. For DESC
+// all bytes are inverted. The encoding of a value is never a proper prefix of another value's (T3),
+// so parts follow each other without separators.
 class KeyPart {
  public:
   void init(TABLE *table, const KEY_PART_INFO &part);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
-  // The same as a part of another index, whose column is of the same kind. Not of a NULL.
+  // Appends the value as a part of another index, whose column is of the same kind. The value must
+  // not be NULL.
   void append_as(const uchar *record, bool nullable, bool descending, Buffer *scratch, Buffer *out) const;
-  // The same from a key of this index, of which the part begins at `at`. Returns where the next
-  // part begins; nullptr where it is NULL, or the bytes are not such a key.
+  // Like `append_as`, but takes the value from a key of this index, in which the part begins at
+  // `at`. Returns where the next part begins; nullptr if the part is NULL or the key is invalid.
   const uchar *append_from_key(const uchar *at, const uchar *end, bool nullable, bool descending, Buffer *out) const;
-  // The same as `append` from the server's key image; the image's next part.
+  // Like `append`, but takes the value from the server's key image. Returns the image's next part.
   const uchar *append_image(const uchar *image, Buffer *scratch, Buffer *out) const;
-  // End of this part in an encoded key, or nullptr when the bytes are not such a key.
+  // Returns the end of this part in an encoded key, or nullptr if the key is invalid.
   const uchar *skip(const uchar *at, const uchar *end) const;
-  // For the engine, which finds the end of the part in the same way. `levels` gets those of a text.
+  // Describes the part to the engine, which must find its end like `skip`. Adds the levels of a
+  // text to `levels`.
   CheetahKeyPartEncoding encoding(std::vector<CheetahBytes> *levels) const;
-  // As `skip`; sets the column (and its NULL bit) in `record` as far as the key tells it.
+  // Like `skip`, but also sets the NULL bit of the column in `record`, and its value if the part is
+  // reversible.
   const uchar *decode(const uchar *at, const uchar *end, uchar *record, bool *is_null) const;
 
-  // The column's bytes in the record follow from the key alone.
+  // Returns whether the column's bytes in the record can be decoded from the key.
   bool reversible() const { return kind_ == Kind::integer || kind_ == Kind::raw; }
   bool descending() const { return invert_ != 0; }
   bool is_null(const uchar *record) const { return nullable_ && (record[null_offset_] & null_bit_); }
   bool whole_column() const { return whole_column_; }
-  // The column as it is in the record, without padding: the bytes that a key that is not reversible
-  // has lost.
+  // Returns the column's bytes in the record, without padding. A key that is not reversible does
+  // not preserve them.
   CheetahBytes stored_bytes(const uchar *record) const;
   void set_stored_bytes(uchar *record, CheetahBytes value) const;
-  // Give the column that value, or NULL, in the table's record[0]; false if it does not take it.
+  // Set the column to a value or to NULL in the table's record[0]. Return false if the column
+  // cannot hold it.
   bool set_value(uchar *record, CheetahBytes value) const;
   bool set_null(uchar *record) const;
   uint max_bytes() const;
   Field *field() const { return field_; }
-  // The text of the part in the table's fingerprint.
+  // Appends the description of the part in the table's fingerprint.
   void describe(Buffer *out) const;
-  // Whether the other definition of the part encodes columns alike.
-  // `was`: of each column of this definition its number in that of the other one.
+  // Returns whether the other definition of the part encodes values alike. `was`: for each column
+  // of this definition, its number in the other definition.
   bool same_encoding(const KeyPart &other, const std::vector<uint> &was) const;
 
  private:
   enum class Kind : uchar {
     integer,      // little-endian in the record, sign bit flipped
-    raw,          // the record's bytes compare as they are
-    sort_string,  // the column's own sort_string
-    text,         // through the collation
+    raw,          // the record's bytes, which compare by memcmp
+    sort_string,  // the result of Field::sort_string
+    text,         // encoded by the collation (TextOrder)
   };
 
   void append_value(const uchar *place, Buffer *out) const;
@@ -81,42 +85,45 @@ class KeyPart {
   uchar invert_ = 0;
   bool nullable_ = false;
   bool is_signed_ = false;
-  bool flips_sign_ = false;  // an integer whose sign bit is turned over in keys
+  bool flips_sign_ = false;  // an integer whose sign bit is inverted in keys
   bool whole_column_ = false;
   Kind kind_ = Kind::raw;
   TextOrder text_;
 };
 
-// Bytes that are equal for two columns exactly when equal values have equal keys, but for the flag
-// of NULL and the direction; none for one that has no whole keys.
+// Appends a description of the column's kind. Two columns have equal descriptions exactly if equal
+// values have equal keys, apart from the NULL flag and the direction. Appends nothing for a BLOB,
+// whose keys hold only a prefix.
 void describe_kind(Field *field, Buffer *out);
 
 // One index of a table. Stored keys of a secondary index are its parts followed by the clustered
 // key.
 class KeyCodec {
  public:
-  // `clustered`: of a secondary index of a table with a primary key, otherwise nullptr.
+  // `clustered`: the primary key, if this is a secondary index of a table with one; otherwise
+  // nullptr.
   void init(TABLE *table, const KEY &key, const KEY *clustered);
 
   void append(const uchar *record, Buffer *scratch, Buffer *out) const;
-  // The parts that `map` names (always a prefix of the key's) of a key image. An extended key goes
-  // on with parts of the clustered key that are not its own.
+  // Appends the parts of a key image that `map` selects (always the first parts). The image of an
+  // extended key continues with the parts of the clustered key whose columns are not in this key.
   void append_image(const uchar *image, key_part_map map, Buffer *scratch, Buffer *out) const;
-  // Fills the key's columns of `record`; false when the bytes are not such a key.
+  // Decodes the key into the columns of `record`. Returns false if the key is invalid.
   bool decode(CheetahBytes key, uchar *record) const;
   bool has_null(const uchar *record) const;
   bool has_column(const Field *field) const;
   bool unique() const { return unique_; }
   uint max_bytes() const;
   const std::vector<KeyPart> &parts() const { return parts_; }
-  // Whether keys of the other definition are encoded alike, and unique alike.
+  // Returns whether the other definition encodes keys alike, and both or neither are unique.
   bool same_encoding(const KeyCodec &other, const std::vector<uint> &was) const;
-  // Whether a column of the key is in `columns`.
+  // Returns whether a column of the key is in `columns`.
   bool touches(const MY_BITMAP *columns) const;
 
  private:
   std::vector<KeyPart> parts_;
-  // The clustered key's parts, and for each the part of this key with the same column, or none.
+  // The parts of the clustered key, and for each the part of this key with the same column, or
+  // `no_part`.
   static constexpr uint no_part = ~0U;
   std::vector<KeyPart> behind_;
   std::vector<uint> own_parts_;

@@ -13,8 +13,8 @@
 
 namespace cheetah {
 
-// `shown_as` is a number of three parts: the kind in the highest byte, a number that the kind needs
-// in the next byte, and another one in the lower two.
+// `shown_as` packs three numbers: the kind in the highest byte, and two parameters of the kind in
+// the next byte and the lower two bytes.
 enum class Shown : uint32_t { bytes, integer, natural, date, year, datetime, timestamp, time, decimal, real, text };
 
 static uint32_t pack(Shown kind, uint first = 0, uint second = 0) {
@@ -53,7 +53,7 @@ static ulonglong number_of(CheetahBytes value) {
   return number;
 }
 
-// The sign bit is turned over in the key.
+// The sign bit is inverted in the key.
 static std::string integer_text(CheetahBytes value) {
   ulonglong half = 1ULL << (value.len * 8 - 1);
   return std::to_string(static_cast<longlong>(number_of(value) - half));
@@ -84,7 +84,7 @@ static std::string time_text(CheetahBytes value, uint decimals) {
   return quoted(time, decimals);
 }
 
-// Moment 0 stands for '0000-00-00 00:00:00'.
+// Timestamp 0 means '0000-00-00 00:00:00'.
 static std::string timestamp_text(CheetahBytes value, uint decimals) {
   timeval moment;
   my_timestamp_from_binary(&moment, value.data, decimals);
@@ -110,8 +110,8 @@ static std::string decimal_text(CheetahBytes value, uint decimals, uint precisio
   return std::string(text, static_cast<size_t>(length));
 }
 
-// The key has the bits that the server sorts by: of a negative number all are turned over; of
-// another one the sign is, and its exponent is larger by one.
+// The key has the bits that the server sorts by: all bits of a negative number are inverted; other
+// numbers have their sign bit inverted and their exponent increased by one.
 static std::string real_text(CheetahBytes value) {
   ulonglong top = 1ULL << (value.len * 8 - 1), bits = number_of(value);
   ulonglong exponent_unit = 1ULL << (value.len == sizeof(float) ? 23 : 52);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Values of keys as people read them, from their encoded bytes alone: where a deadlock is reported
-// there is no table at hand.
+// Converts encoded key values to readable text. Works without an open table, as the report of a
+// deadlock has none.
 #pragma once
 
 #include "server.h"
@@ -8,12 +8,12 @@
 
 namespace cheetah {
 
-// The number by which `show_value` knows how values of a column are encoded.
+// Returns a number that describes the encoding of a column's values to `show_value`.
 uint32_t shown_as(const Field *field);
 
-// Tells the sink a value of such a column, which is as KeyPart has encoded it in ascending order,
-// without its byte for NULL. Tells nothing of binary values, and of texts of collations whose
-// weights do not lead back to characters. A CheetahShowValue.
+// Passes the text of a value to the sink. `value` is encoded as by KeyPart in ascending order,
+// without the NULL flag. The text is empty for binary values, and for strings whose weights cannot
+// be converted back to characters. A CheetahShowValue.
 void show_value(void *, uint32_t shown_as, CheetahBytes value, CheetahTextSink sink, void *sink_context);
 
 }  // namespace cheetah

@@ -7,13 +7,14 @@
 
 namespace cheetah {
 
-// Single-byte CHAR up to this width, and BINARY up to that, are mostly full: they stay fixed.
+// CHAR with single-byte characters and BINARY columns up to these widths are stored with a fixed
+// width, as their values mostly fill them.
 static constexpr uint fixed_char_bytes_max = 8;
 static constexpr uint fixed_binary_bytes_max = 32;
-// A value that is written as it was stays where it is if it is longer: shorter ones are cheaper to
-// write than to look for.
+// If an update writes an unchanged value longer than this, the old external value is reused.
+// Shorter values are cheaper to write than to compare.
 static constexpr uint kept_value_bytes_min = 255;
-static constexpr uint length_bytes_max = 3;  // of a value that has less than a MiB
+static constexpr uint length_bytes_max = 3;  // of a value shorter than a MiB
 static constexpr uint hidden_key_bytes = 8;
 
 static bool given_by_key(const Field *field, const KeyCodec *clustered) {
@@ -27,7 +28,8 @@ static bool given_by_key(const Field *field, const KeyCodec *clustered) {
 void RowCodec::init(TABLE *table, const KeyCodec *clustered) {
   clustered_ = clustered;
   null_bytes_ = table->s->null_bytes;
-  // The content of a NULL column is found by resetting columns of the record, which is not ours.
+  // `add` resets columns of the record to find the content of NULL columns. The record is not ours,
+  // so it is restored.
   std::vector<uchar> record(table->record[0], table->record[0] + table->s->reclength);
   for (Field **field = table->field; *field != nullptr; field++) {
     if (!is_stored(*field)) add_unstored(*field, table);
@@ -85,9 +87,9 @@ void RowCodec::add(Field *field, TABLE *table) {
   if (!var) add_fixed(Fixed{field, offset, field->pack_length_in_rec(), null_offset, null_bit});
 }
 
-// The server computes a virtual column when it is wanted, and leaves its bits as they are when it
-// is not: they are to be the same in all rows, as REPLACE compares whole rows, and CHECKSUM TABLE
-// takes all bits in.
+// The server computes a virtual column only on request, and otherwise does not set its bits. The
+// bits must be the same in all rows, as REPLACE compares whole rows, and CHECKSUM TABLE includes
+// all bits.
 void RowCodec::add_unstored(const Field *field, const TABLE *table) {
   auto add = [&](uint offset, uchar bit) {
     bool is_set = table->s->default_values[offset] & bit;
@@ -123,7 +125,7 @@ void RowCodec::add_fixed(const Fixed &column) {
   fixed_bytes_ += column.width;
 }
 
-// The odd bits of a BIT column lie among the NULL bits.
+// The odd bits of a BIT column are stored among the NULL bits.
 void RowCodec::add_null_bits(const Field_bit *field, const TABLE *table) {
   if (field->bit_ptr == nullptr || field->bit_len == 0) return;
   null_bits_.push_back(NullBits{static_cast<uint>(field->null_ptr - table->record[0]), field->null_bit,
@@ -187,13 +189,13 @@ bool RowCodec::needs_old_row(const uchar *record, const MY_BITMAP *write_set) co
   return false;
 }
 
-// A value that has not been fetched is empty in the old record, which an external value never is.
+// A value that was not fetched is empty in the old record. External values are never empty.
 static bool same_value(CheetahBytes value, CheetahBytes old) {
   return value.len > 0 && value.len == old.len && memcmp(value.data, old.data, value.len) == 0;
 }
 
 void RowCodec::append_nulls(const uchar *record, Buffer *out) const {
-  uchar *to = out->reserve(null_bytes_ + 1);  // clr_rec_bits may touch one byte more, with what it holds
+  uchar *to = out->reserve(null_bytes_ + 1);  // clr_rec_bits may rewrite one more byte, unchanged
   memcpy(to, record, null_bytes_);
   for (const NullBits &bits : null_bits_) {
     if (record[bits.null_offset] & bits.null_bit) clr_rec_bits(to + bits.offset, bits.first, bits.count);
@@ -236,7 +238,7 @@ bool RowCodec::encode(const uchar *record, const Old &old, const MY_BITMAP *writ
   return true;
 }
 
-// Finds the var columns of a stored row; false when it is not one of this table.
+// Finds the var columns of a stored row. Returns false if the row is invalid.
 bool RowCodec::locate(CheetahBytes row, std::vector<Value> *values) const {
   if (row.len < null_bytes_ + fixed_bytes_) return false;
   const uchar *end = row.data + row.len;
@@ -258,8 +260,8 @@ bool RowCodec::locate(CheetahBytes row, std::vector<Value> *values) const {
   return true;
 }
 
-// A change of the clustered key needs the keys of all indexes, and with them columns that the
-// server has not asked for.
+// Returns whether a large value is needed. A change of the clustered key needs the keys of all
+// indexes, and so columns that the server did not request.
 bool RowCodec::is_wanted(const Field *field, const TABLE *table) const {
   uint no = field->field_index;
   if (bitmap_is_set(table->read_set, no) || bitmap_is_set(table->write_set, no)) return true;

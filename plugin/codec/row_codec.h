@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Records of the server as stored rows, and back.
+// Converts records of the server to stored rows, and back. A stored row is:
 //
-//   [NULL bytes of the record][fixed-width columns in record format][varints: length << 1 |
-//   external][their bytes]
+//   [NULL bytes of the record][fixed-width columns in record format]
+//   [varint of each value: length << 1 | external][bytes of the values]
 //
 // Invariants
-//   R1  Virtual columns are not stored; columns that the clustered key gives back exactly are not
-//       stored either.
-//   R2  A fixed-width column that is NULL is stored as it is after `reset` (it compresses, and the
-//       server, which compares whole records, finds a row that it sets to NULL again unchanged).
-//   R3  CHAR is stored without its padding when that can save anything.
-//   R4  An external value (a locator that the engine put in place of a large value) is fetched only
-//       when its column is read, and put back as it is when its column is not written, or written
-//       with the same value.
+//   R1  Virtual columns are not stored, nor are columns that can be decoded exactly from the
+//       clustered key.
+//   R2  A NULL in a fixed-width column is stored with the bytes of the column after `reset`. The
+//       bytes compress well. Also, the server compares whole records: if it sets a NULL column to
+//       NULL again, the record is unchanged.
+//   R3  CHAR is stored without its padding if that can save space.
+//   R4  An external value (a locator that replaces a large value in the row) is fetched only if its
+//       column is read. The new row reuses it if its column is not written, or written with the
+//       same value.
 #pragma once
 
 #include "server.h"
@@ -24,12 +25,12 @@
 
 namespace cheetah {
 
-// Where large values come from. `slot` tells columns apart: a value stays valid until its slot is
-// fetched again.
+// Reads large values. Each column has its own `slot`: a value is valid until its slot is fetched
+// again.
 class LargeValues {
  public:
   virtual ~LargeValues() = default;
-  // 0 or an error of the handler.
+  // Returns 0 or a handler error.
   virtual int fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) = 0;
 };
 
@@ -38,44 +39,45 @@ class RowCodec {
   // `clustered`: nullptr for a table with a hidden key.
   void init(TABLE *table, const KeyCodec *clustered);
 
-  // The stored row of `record`. `old`: the row that it replaces, if any; columns outside
-  // `write_set`, and those whose value is the same, keep the external values they have there.
+  // Appends the stored row of `record`. `old`: the row that it replaces, if any. Columns outside
+  // `write_set`, and columns with the same value, keep their external values from the old row.
   struct Old {
     CheetahBytes row{nullptr, 0};
     const uchar *record = nullptr;
   };
   bool encode(const uchar *record, const Old &old, const MY_BITMAP *write_set, Buffer *out);
-  // How much of a row is wanted.
+  // The columns to decode.
   enum class Columns {
-    all,   // of large values only those that the statement reads, or compares with what it writes
-    read,  // those in the table's read set; what others hold afterwards says nothing, but is safe to touch
+    all,   // all columns; large values only if the statement reads them, or compares them with new values
+    read,  // columns in the table's read set; the content of other columns is undefined but valid
   };
-  // The record of a stored row, its key columns apart. 0, or an error of the handler.
+  // Decodes a stored row into the record, without the columns of the clustered key. Returns 0 or a
+  // handler error.
   int decode(CheetahBytes row, uchar *record, const TABLE *table, Columns columns, LargeValues *large) const;
 
-  // Whether `encode` needs the old row for an update to `record` that writes these columns.
+  // Returns whether `encode` needs the old row for an update to `record` that writes these columns.
   bool needs_old_row(const uchar *record, const MY_BITMAP *write_set) const;
-  // Whether the engine may have put a value of that column out of line: any of variable length, in
-  // a table whose rows can get too long.
+  // Returns whether the engine may store a value of the column out of line: possible for columns of
+  // variable length in a table whose rows can become too long.
   bool may_be_large(const Field *field) const { return may_have_large_ && is_var(field); }
-  // Rows of the table may have been stored with other columns than these: a value that would be in
-  // line now may be out of line there.
+  // Older rows may have been stored with different columns, so they may have out-of-line values
+  // where the present columns would not.
   void expect_large_if(bool has_older_rows) { may_have_large_ |= has_older_rows; }
   CheetahRowFormatVersion row_format() const;
-  // Whether the columns of the other definition are stored alike: values of variable length may
-  // become longer.
+  // Returns whether the other definition stores columns alike. Columns of variable length may have
+  // different maximum lengths.
   bool same_columns(const RowCodec &other) const;
-  // How rows of another definition become rows of this one, column by column; -1 for a column that
-  // has come.
+  // How rows of another definition become rows of this one, column by column. -1 for an added
+  // column.
   struct Moves {
     std::vector<CheetahBitRun> bits;
     std::vector<int32_t> fixed, vars;
   };
-  // `was`: of each column its number in the other definition, or `no_column`. False when one that
-  // stays is stored in another way.
+  // `was`: for each column, its number in the other definition, or `no_column`. Returns false if
+  // the stored format of a remaining column changes.
   bool moves_from(const RowCodec &other, const std::vector<uint> &was, Moves *moves) const;
   static constexpr uint no_column = ~0U;
-  // The text of the columns in the table's fingerprint.
+  // Appends the description of the columns in the table's fingerprint.
   void describe(Buffer *out) const;
 
  private:
@@ -94,25 +96,25 @@ class RowCodec {
              first == other.first && count == other.count;
     }
   };
-  // A bit of a virtual column that lies among the NULL bits.
+  // A bit of a virtual column that is stored among the NULL bits.
   struct UnstoredNull {
     uint offset;
     uchar bit;
     bool is_set;  // as in the defaults
   };
-  // A stored column, as far as it says how rows are stored.
+  // The stored format of a column.
   struct Stored {
-    uint no, type, width;  // no width: variable
+    uint no, type, width;  // width 0: variable
     uint null_offset;
     uchar null_bit;
-    int slot;  // among the columns with a width, or those without; -1: of no bytes
+    int slot;  // index among the columns of fixed or of variable width; -1: the column has no bytes
     uint odd_bit, odd_bits;  // of a BIT column, among the NULL bits
     bool operator==(const Stored &other) const {
       return no == other.no && type == other.type && width == other.width && null_offset == other.null_offset &&
              null_bit == other.null_bit;
     }
   };
-  // Neighbours in the record that are neighbours in the row too.
+  // Columns that are adjacent both in the record and in the row.
   struct Run {
     uint offset, width;
   };
@@ -139,9 +141,8 @@ class RowCodec {
 
   const KeyCodec *clustered_ = nullptr;
   std::vector<Fixed> nullable_fixed_;
-  std::vector<uint> nullable_places_;  // of nullable_fixed_, in the fixed part
-  // The content of their columns while NULL: the server compares whole records, and resets a column
-  // that it sets to NULL.
+  std::vector<uint> nullable_places_;  // the offsets of nullable_fixed_ in the fixed part
+  // The content of these columns while they are NULL (R2).
   std::vector<uchar> null_images_;
   std::vector<NullBits> null_bits_;
   std::vector<UnstoredNull> unstored_nulls_;
@@ -154,7 +155,7 @@ class RowCodec {
   bool may_have_large_ = false;
   uint fixed_bytes_ = 0;
 
-  // Of the row at hand, one for each var column.
+  // A value of the current row, one for each var column.
   struct Value {
     CheetahBytes bytes;
     bool external;

@@ -3,23 +3,24 @@
 
 namespace cheetah {
 
-// Weights that one character can have in the collations of MariaDB (U+FDFA has 18), each of two
-// bytes.
+// An upper bound on the bytes of weights of one character in MariaDB's collations: U+FDFA has 18
+// weights of two bytes.
 static constexpr size_t weight_bytes_per_char_max = 40;
 
-// Weights per character that a full column can have. (Collations give up to 18, to characters such
-// as U+FDFA; a key of many of those is refused as too long.)
+// The average number of weights per character that a full column may have. (Characters such as
+// U+FDFA have up to 18 weights. A key with many such characters is refused as too long.)
 static constexpr uint expansion_max = 3;
 
-// Whether memcmp of the values themselves is the collation's order, spaces at the end apart.
+// Returns whether memcmp of the values themselves gives the collation's order, apart from trailing
+// spaces.
 static bool bytes_are_weights(CHARSET_INFO *cs) {
   if (cs == &my_charset_bin) return true;
   if (!(cs->state & MY_CS_BINSORT)) return false;
   return cs->mbmaxlen == 1 || (cs->state & MY_CS_UNICODE && cs->mbminlen == 1);
 }
 
-// big5_chinese_ci compares characters by their codes, but its strnxfrm gives strokes, which many
-// characters share.
+// Returns whether the collation compares two-byte characters by their codes. For big5_chinese_ci
+// strnxfrm cannot be used: it returns stroke counts, which many characters share.
 static bool compares_by_codes(const CHARSET_INFO *cs) {
   return strcmp(cs->coll_name.str, "big5_chinese_ci") == 0 || strcmp(cs->coll_name.str, "big5_chinese_nopad_ci") == 0;
 }
@@ -38,8 +39,8 @@ static size_t append_codes(CHARSET_INFO *cs, const uchar *text, size_t length, u
   return length;
 }
 
-// With one weight per character, a CHAR of a NO PAD collation sorts as if it had PAD SPACE: its
-// width is always the same.
+// Returns whether trailing spaces are ignored. With one weight per character, a CHAR of a NO PAD
+// collation sorts like one of a PAD SPACE collation, as its width is always the same.
 static bool pads(const CHARSET_INFO *cs, bool fixed_width) {
   if (cs == &my_charset_bin) return false;
   return !(cs->state & MY_CS_NOPAD) || (fixed_width && cs->uca == nullptr);
@@ -162,8 +163,8 @@ static const uchar *find_weight(const uchar *at, const uchar *end, const uchar *
   return at;
 }
 
-// The first weight from `at` on that is the space's, or `end`. Most collations have weights of one
-// or two bytes, for which memcmp need not be called.
+// Returns the first weight from `at` on that equals the space's, or `end`. Most collations have
+// weights of one or two bytes, which need no call of memcmp.
 const uchar *TextOrder::find_space(const Level &level, const uchar *at, const uchar *end) {
   if (at == end) return end;
   if (level.unit == 1) {
@@ -235,7 +236,7 @@ const uchar *TextOrder::skip_unpadded(const uchar *at, const uchar *end, uchar i
   return nullptr;
 }
 
-// The weights of the only level, without the bytes that tell its end.
+// Returns the weights of the only level, without the bytes that mark its end.
 std::string TextOrder::weights_of(CheetahBytes encoding) const {
   const Level &level = levels_[0];
   std::string weights;
@@ -251,9 +252,9 @@ std::string TextOrder::weights_of(CheetahBytes encoding) const {
   return weights;
 }
 
-// Appends a character that has this weight, if one is found. In most collations without UCA a
-// weight is the code of a character, of the capital letter where case does not count. Weights of
-// one byte are looked up in the collation's table.
+// Appends a character with this weight, and returns whether one was found. In most collations
+// without UCA a weight is the code of a character (of the capital letter if case is ignored).
+// One-byte weights are looked up in the collation's table.
 bool TextOrder::add_character_of(const uchar *weight, std::string *text) const {
   uint unit = levels_[0].unit;
   if (unit == 1 && charset_->sort_order != nullptr) {
@@ -307,8 +308,8 @@ uint TextOrder::max_bytes() const {
   uint bytes = 0;
   for (uint i = 0; i < level_count_; i++) {
     const Level &level = levels_[i];
-    // A padded weight may be a space's, with its byte; in others zero bytes are doubled, of which
-    // two-byte weights have one.
+    // On a padded level each weight may be a space's, with one marker byte. On other levels a zero
+    // byte takes two bytes; a two-byte weight has at most one zero byte.
     uint weight_bytes = level.pads || level.unit <= 2 ? level.unit + 1 : level.unit * 2;
     bytes += (max_chars_ * expansion + 1) * weight_bytes;
   }

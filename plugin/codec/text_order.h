@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Strings as bytes whose memcmp order is the collation's.
+// Encodes strings as bytes whose memcmp order is the collation's order.
 #pragma once
 
 #include "server.h"
@@ -13,59 +13,59 @@ namespace cheetah {
 // Encodes values of one string key part. Invariants:
 //   T1  Two values are equal under the collation exactly when their encodings are equal.
 //   T2  memcmp of two encodings orders as the collation does.
-//   T3  No encoding is a proper prefix of another (so parts can be put one after the other).
+//   T3  No encoding is a proper prefix of another (so parts can be concatenated).
 //
-// A value becomes its collation weights, level by level, each level ended in one of two ways:
-//   PAD SPACE Behind the last weight that is not the space's, comparison goes on with spaces for
-//   ever. Each space
-//              weight inside is followed by one byte: 0 when the rest sorts before spaces, 2 when
-//              after; the end is a space weight followed by 1. (MyRocks does the same for fixed
-//              chunks; here only spaces cost a byte.)
-//   NO PAD A zero byte is written as 00 FF; the end is 00 00. The server does so for the first
-//   level only (so that
-//              letters that differ in nothing but accents are equal where accents do not count),
-//              but for a CHAR, whose spaces up to its full width belong to it, on every level.
-// Collations with weights that cannot be told apart that way are padded to the full width of the
-// column (`whole_`).
+// A value is encoded as its collation weights, level by level. A level is ended in one of two ways:
+//   PAD SPACE  Trailing space weights are dropped: the value compares as if followed by endless
+//              spaces. Each remaining space weight is followed by one byte: 0 if the rest sorts
+//              before spaces, 2 if it sorts after them. The end is a space weight followed by 1.
+//              (MyRocks does the same for fixed-size chunks; here only spaces cost a byte.)
+//   NO PAD     A zero byte is written as 00 FF, and the end is 00 00.
+// A PAD SPACE collation uses PAD SPACE on every level. A NO PAD collation uses NO PAD on the first
+// level, and PAD SPACE on the others, like the server. For a CHAR column, whose value includes the
+// spaces up to its full width, it uses NO PAD on every level.
+// Collations whose weights cannot be separated this way are padded to the full width of the column
+// (`whole_`).
 class TextOrder {
  public:
-  // `fixed_width`: a CHAR. `max_chars`: the characters that the key part holds; longer values are
+  // `fixed_width`: the column is a CHAR. `max_chars`: the length of the key part; longer values are
   // cut.
   void init(CHARSET_INFO *charset, bool fixed_width, uint max_chars);
 
-  // Whether a CHAR is to be given with all its spaces.
+  // Returns whether a CHAR must be passed with all its trailing spaces.
   bool counts_spaces() const { return !pads_; }
 
   void append(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
 
-  // Whether the collation compares on one level. Then an encoding is the weights of the text, and
-  // an end that is the same for all texts but those that end in spaces; the weights of the
-  // beginning of a text begin those of the text, as far as characters are compared one by one.
+  // Returns whether the collation compares on one level. Then an encoding consists of the weights
+  // of the text and an end that is the same for all texts (except texts that end in spaces). The
+  // weights of a prefix of a text are a prefix of its weights, if the collation compares character
+  // by character.
   static bool has_one_level(const CHARSET_INFO *charset);
-  // The two parts of `append`, where that is so.
+  // The two parts of `append`, for a collation with one level.
   void append_beginning(const uchar *text, size_t length, Buffer *scratch, Buffer *out) const;
   void append_end(Buffer *out) const;
-  // Bytes of the first `max_chars` characters.
+  // Returns the size in bytes of the first `max_chars` characters.
   size_t first_chars(const uchar *text, size_t length) const;
 
-  // The end of the encoding that starts at `at`, or nullptr when it does not end before `end`.
-  // `invert`: 0xff for a descending part, otherwise 0.
+  // Returns the end of the encoding that starts at `at`, or nullptr if it does not end before
+  // `end`. `invert`: 0xff for a descending part, otherwise 0.
   const uchar *skip(const uchar *at, const uchar *end, uchar invert) const;
 
-  // A text with that encoding, perhaps in other letters than the one that was encoded; false where
-  // the weights do not lead back to one.
+  // Finds a text with this encoding. It may differ from the original text, for example in case.
+  // Returns false if no text can be derived from the weights.
   bool find_text(CheetahBytes encoding, std::string *text) const;
 
-  // For the engine: of each level the weight of the space, or nothing where it is not padded; none
-  // where every encoding has `whole_bytes`.
+  // Describes the levels to the engine: the space's weight of each padded level, empty bytes for
+  // other levels. Adds no levels if every encoding has `whole_bytes`.
   void describe_levels(std::vector<CheetahBytes> *levels) const;
   uint whole_bytes() const { return whole_bytes_; }
 
-  // Bytes that are equal for two orders of a collation exactly when they encode values alike, as
-  // long as these fit both.
+  // Appends a description. Two orders of a collation have equal descriptions exactly if they encode
+  // all values that fit both alike.
   void describe(Buffer *out) const;
 
-  // Bytes that an encoding has at most, short of values with extraordinary expansions.
+  // Returns the maximum size of an encoding, except for values with extraordinarily many weights.
   uint max_bytes() const;
 
  private:
@@ -91,11 +91,11 @@ class TextOrder {
   static const uchar *skip_unpadded(const uchar *at, const uchar *end, uchar invert);
 
   CHARSET_INFO *charset_ = nullptr;
-  bool pads_ = false;  // trailing spaces do not count
+  bool pads_ = false;  // trailing spaces are ignored
   bool fixed_width_ = false;
   bool raw_ = false;    // the bytes are the weights
   bool whole_ = false;  // padded to `whole_bytes_`
-  bool by_codes_ = false;  // strnxfrm gives other weights than those that comparison goes by
+  bool by_codes_ = false;  // strnxfrm does not match the collation's comparison; use character codes
   uint max_chars_ = 0;
   uint whole_bytes_ = 0;
   uint level_count_ = 0;

@@ -5,7 +5,7 @@
 
 namespace cheetah {
 
-// Changes with every change of what follows it.
+// Must change whenever the bytes that follow it change.
 static constexpr uchar rules_version = 1;
 
 // InnoDB's list.
@@ -16,8 +16,8 @@ static const char *const stop_words[] = {
 
 static constexpr size_t stop_word_bytes_max = 5;
 
-// InnoDB compares the bytes as if they were latin1, whatever the index has: without case, also
-// where the collation is binary, and with all accents where letters have more than one byte.
+// Like InnoDB, which compares the bytes as latin1 regardless of the index's character set. So case
+// is ignored even if the collation is binary, and accents of multi-byte letters are significant.
 static uint64_t stop_word_key(CheetahBytes word) {
   uint64_t key = 0;
   for (size_t at = 0; at < word.len; at++) key = key << 8 | my_charset_latin1.sort_order[word.data[at]];
@@ -70,8 +70,8 @@ bool WordCodec::touches(const MY_BITMAP *columns) const {
   return false;
 }
 
-// Puts the word in lower case, with a byte of room behind it. As InnoDB: where letters have two
-// bytes and are no Unicode, these keep their case.
+// Writes the word in lower case to `place`. `room` must be one byte larger than the result. Like
+// InnoDB, keeps the case of multi-byte letters in multi-byte character sets that are not Unicode.
 static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t bytes, char *place, size_t room) {
   if (charset->mbminlen != 1 || charset->mbmaxlen == 1 || charset->casedn_multiply() != 1) {
     return charset->casedn(reinterpret_cast<const char *>(word), bytes, place, room);
@@ -85,8 +85,8 @@ static size_t put_in_lower_case(CHARSET_INFO *charset, const uchar *word, size_t
   return bytes;
 }
 
-// Leaves the weights of the word in `weights_`. Where the collation tells the two cases apart, but
-// is not a binary one, the word is in lower case, as InnoDB's are. Answers the word that has them.
+// Puts the weights of the word into `weights_`. Unless the collation is binary, the word is first
+// converted to lower case, like InnoDB's. Returns the word that has these weights.
 CheetahBytes WordCodec::encode(const uchar *word, size_t bytes, Length length) {
   lower_case_.clear();
   weights_.clear();
@@ -101,7 +101,7 @@ CheetahBytes WordCodec::encode(const uchar *word, size_t bytes, Length length) {
   return {place, lower_bytes};
 }
 
-// `order_` takes as many characters at a time as the longest word of the index has.
+// Encodes the word in pieces, as `order_` takes at most `max_chars` characters at a time.
 void WordCodec::append_weights(const uchar *word, size_t bytes, Length length) {
   size_t taken = 0;
   do {
@@ -112,7 +112,7 @@ void WordCodec::append_weights(const uchar *word, size_t bytes, Length length) {
   } while (length == Length::whole && taken > 0 && taken < bytes);
 }
 
-// Of the word in `weights_`.
+// Classifies the word whose weights are in `weights_`.
 uint8_t WordCodec::kind_of(uint chars, CheetahBytes word) const {
   if (chars < rules_.min_chars) return CHEETAH_WORD_KIND_TOO_SHORT;
   if (chars > rules_.max_chars || weights_.size() + end_.size() > cheetah_word_bytes_max()) return CHEETAH_WORD_KIND_TOO_LONG;
@@ -132,8 +132,8 @@ bool WordCodec::is_stop_word(CheetahBytes word) {
 
 static bool is_letter(int type, uchar first) { return (type & (_MY_U | _MY_L | _MY_NMR)) != 0 || first == '_'; }
 
-// Calls `each(kind)` for every word of a text, with its weights in `weights_`, until it answers
-// false. A single letter before an apostrophe is left out: "l'eau" is "eau".
+// Calls `each(kind)` for every word of a text, with the word's weights in `weights_`, until `each`
+// returns false. A single letter before an apostrophe is skipped: "l'eau" becomes "eau".
 template <typename Each>
 bool WordCodec::each_word(const uchar *text, size_t bytes_of_text, Length length, Each each) {
   const uchar *at = text, *end = text + bytes_of_text;

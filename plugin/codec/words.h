@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Words of texts, as a full-text index has them. The rules are InnoDB's (docs/users/fulltext.md).
+// Splits texts into the words of a full-text index, by InnoDB's rules (docs/users/fulltext.md).
 #pragma once
 
 #include "server.h"
@@ -10,44 +10,44 @@
 
 namespace cheetah {
 
-// Which words an index has. Kept with the index from its creation on.
+// The rules that select the words of an index. They are stored with the index when it is created.
 struct WordRules {
   uint min_chars = 3;
   uint max_chars = 84;
   bool has_stop_words = true;
 
-  // As an index keeps them; false when these are no such bytes.
+  // Write and read the stored form. `read` returns false if the bytes are invalid.
   void describe(Buffer *out) const;
   bool read(CheetahBytes kept);
 };
 
-// The texts of one full-text index. An encoded word is its weights and an end, which is the same
-// for all words of an index: so no word is the beginning of another one (T3).
+// Encodes the words of one full-text index. An encoded word consists of its weights and an end,
+// which is the same for all words of an index: so no encoded word is a prefix of another (T3).
 class WordCodec {
  public:
   void init(TABLE *table, const KEY &key, const WordRules &rules);
   const char *name() const { return name_; }
-  // Null if the engine can have the index.
+  // Returns why the engine does not support the index; null if it does.
   const char *why_not() const;
   const WordRules &rules() const { return rules_; }
-  // In place of those that it has; its words are as before until it is initialised again.
+  // Replaces the rules. Words are still encoded by the old rules until `init` is called again.
   void set_rules(const WordRules &rules) { rules_ = rules; }
   CHARSET_INFO *charset() const { return charset_; }
   const std::vector<Field *> &fields() const { return fields_; }
   CheetahBytes end() const { return end_.bytes(); }
 
-  // Puts the words of the record into the list that the index has.
+  // Puts the words of the record that belong into the index into the list.
   void collect(const uchar *record, CheetahWords *words);
-  // Tells all words of the record, in order: those that are too long for the index with all their
-  // weights, as a phrase compares them whole.
+  // Passes all words of the record to the sink, in order. Words that are too long for the index are
+  // passed with all their weights, as phrases compare them completely.
   int32_t tell_words(const uchar *record, CheetahWordSink *sink);
-  // Tells all words of a query's text.
+  // Passes all words of a query's text to the sink.
   int32_t split(CheetahBytes text, CheetahWordSink *sink);
-  // Whether a column of the index is in `columns`.
+  // Returns whether a column of the index is in `columns`.
   bool touches(const MY_BITMAP *columns) const;
 
  private:
-  // Of which part of a word that is too long for the index the weights are wanted.
+  // How much of a word to encode: up to the longest word of the index, or the whole word.
   enum class Length { of_index, whole };
 
   template <typename Each>
@@ -66,7 +66,7 @@ class WordCodec {
   std::vector<Field *> fields_;
   TextOrder order_;
   Buffer end_;
-  // Of the word at hand.
+  // Of the current word.
   Buffer lower_case_, scratch_, weights_;
 };
 

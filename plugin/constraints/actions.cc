@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Actions on the rows of a child, each with the child's own handler, by which its own constraints
-// are looked at in turn. Not by the functions of the server's class: the binary log has no rows of
-// actions, as the replica's engine repeats them, and triggers do not fire.
+// Actions on the rows of a child. Each action uses the child's own handler, which in turn checks
+// the child's own constraints. Actions do not call the server's ha_* functions: the binary log must
+// have no rows of actions, as the replica's engine repeats them, and triggers must not fire.
 //
-// One handler serves all levels of a chain in which its table comes again. So what it has in its
-// records is put back when a level ends, and nothing else that a level needs lies in the handler.
+// If a table appears more than once in a chain of actions, all its levels use the same handler. So
+// the handler's records are restored when a level ends, and a level keeps no other state in it.
 #include "constraints/actions.h"
 
 #include "constraints/foreign_keys.h"
@@ -43,7 +43,7 @@ ha_cheetah *open_child(THD *thd, const std::string &name) {
   return child != nullptr && child->file->ht == engine.hton ? static_cast<ha_cheetah *>(child->file) : nullptr;
 }
 
-// Puts back what the handler's records and sets of columns were.
+// Saves the records and the column sets of a handler's table, and restores them at the end.
 class KeptRecords {
  public:
   explicit KeptRecords(TABLE *table)
@@ -65,7 +65,7 @@ class KeptRecords {
   std::string records_[2];
 };
 
-// The step that the session is at, for as long as its rows are worked on.
+// Makes a step the current one of the session while its rows are processed.
 class CurrentStep {
  public:
   CurrentStep(Session *session, const CascadeStep *step) : session_(session), before_(session->cascade()) {
@@ -78,7 +78,7 @@ class CurrentStep {
   const CascadeStep *before_;
 };
 
-// As InnoDB: a table is not updated by an action that an update of it has caused.
+// Like InnoDB: an action must not update a table if an update of that table caused the action.
 static bool updates_above(const CascadeStep *step, const std::string &table) {
   for (; step != nullptr; step = step->cause) {
     if (step->is_update && *step->table == table) return true;
@@ -107,7 +107,7 @@ int ha_cheetah::follow(const Action &action, const CascadeStep *cause) {
   while (code == CHEETAH_CODE_OK && found.key.len >= action.key.len &&
          memcmp(found.key.data, action.key.data, action.key.len) == 0) {
     if (!action.deletes() && updates_above(cause, name_)) {
-      Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "an update of its table has led to this one"};
+      Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "an update of its table caused this update"};
       return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
     }
     if (step.depth >= depth_max) return too_deep(action.constraint);
@@ -123,11 +123,11 @@ int ha_cheetah::too_deep(const CheetahForeignKey &constraint) {
                       "CHEETAH: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
                       "of %u. Please drop extra constraints and try again",
                       depth_max);
-  Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "it has too many rows above it"};
+  Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, nullptr, "the chain of actions is too long"};
   return refuse_by(constraint, HA_ERR_FK_DEPTH_EXCEEDED, refusal);
 }
 
-// `row`: room for what the record refers to.
+// `row`: a buffer for bytes that the record points into.
 int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCursor *cursor, const CheetahFound &found,
                            CheetahBuffer *row) {
   if (interrupted(ha_thd())) return HA_ERR_ABORTED_BY_USER;
@@ -152,7 +152,7 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
     for (size_t i = 0; i < action.constraint.column_count; i++) fits &= parts[i].set_null(record);
   }
   if (!fits) {
-    Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, old_record, "its columns do not take the new value"};
+    Refusal refusal{CHEETAH_ROLE_CHILD, &codec_, old_record, "the new value does not fit its columns"};
     return refuse_by(action.constraint, HA_ERR_ROW_IS_REFERENCED, refusal);
   }
   if (table->vfield != nullptr) table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE);
@@ -167,7 +167,8 @@ int ha_cheetah::follow_row(const Action &action, uint32_t index_no, CheetahCurso
   return HA_ERR_FOREIGN_DUPLICATE_KEY;
 }
 
-// Only those columns change, unless others are computed.
+// Marks only the columns of the constraint as written. A table with generated columns keeps all
+// columns marked, as the server may compute others from them.
 void ha_cheetah::write_only(const std::vector<KeyPart> &parts, size_t count) {
   if (table->vfield != nullptr) return;
   bitmap_clear_all(&table->tmp_set);

@@ -13,13 +13,13 @@ class ha_cheetah;
 
 namespace cheetah {
 
-// A row that changes, and those because of which it does: an action of a constraint on its parent's
-// row, and so on up to the statement.
+// A change of rows in one table, linked through `cause` to the change that triggered it, up to the
+// row that the statement itself changes.
 struct CascadeStep {
   const CascadeStep *cause;  // nullptr for a row of the statement
   const std::string *table;
   bool is_update;
-  std::string constraint;  // whose action it is; empty for a row of the statement
+  std::string constraint;  // the constraint whose action this is; empty for a row of the statement
   unsigned depth;
 };
 
@@ -27,7 +27,7 @@ struct CascadeStep {
 class ParentValues {
  public:
   void take(const std::vector<KeyPart> &parts, size_t count, const uchar *record);
-  // Puts them into the child's record; false when one does not fit there.
+  // Copies them into the child's record. Returns false if a value does not fit.
   bool put(const std::vector<KeyPart> &parts, uchar *record) const;
 
  private:
@@ -40,18 +40,18 @@ class ParentValues {
 
 struct Action {
   const CheetahForeignKeys *list;
-  size_t no;  // in the list, as the parent's
+  size_t no;  // of the constraint, among those of the parent in the list
   const CheetahForeignKey &constraint;
   uint8_t what;      // a CheetahForeignKeyAction that changes the child
-  bool parent_goes;  // or else its columns change, to `values`
-  CheetahBytes key;  // of the rows in the child's index
+  bool parent_goes;  // the parent's row was deleted; otherwise its columns change to `values`
+  CheetahBytes key;  // prefix of the affected rows' keys in the child's index
   const ParentValues &values;
 
   bool deletes() const { return parent_goes && what == CHEETAH_FOREIGN_KEY_ACTION_CASCADE; }
 };
 
-// The handler with which the server has opened the child for actions of the statement; nullptr if
-// it has not.
+// Returns the handler of the child if the server opened the child for actions of the statement;
+// otherwise nullptr.
 ha_cheetah *open_child(THD *thd, const std::string &name);
 
 }  // namespace cheetah

@@ -18,7 +18,8 @@ std::string engine_name(const char *database, const char *table) {
 
 Definition::Definition(THD *thd, TABLE *form, const TableCodec &codec, const Alter_info *alter_info)
     : thd_(thd), form_(form), alter_info_(alter_info) {
-  // Rows that the server keeps as history are no rows that others refer to.
+  // Sequences and versioned tables take no part in constraints. A versioned table keeps old rows as
+  // history, to which no child may refer.
   if (form->s->table_type == TABLE_TYPE_SEQUENCE || form->versioned()) return;
   describe_columns();
   describe_keys(codec);
@@ -55,7 +56,7 @@ void Definition::find_renamed_columns() {
   }
 }
 
-// Constraints that the table has already name its columns as they were.
+// Existing constraints use the old names of columns.
 std::string Definition::new_column_name(const char *name) const {
   List_iterator_fast<Create_field> columns(const_cast<Alter_info *>(alter_info_)->create_list);
   while (const Create_field *column = columns++) {
@@ -66,7 +67,8 @@ std::string Definition::new_column_name(const char *name) const {
   return name;
 }
 
-// Whether a stored column is computed from that one: it would not follow an action.
+// Returns whether a stored generated column depends on column `name`. Actions do not recompute
+// stored columns.
 bool Definition::computes_stored_column_from(const char *name) const {
   if (form_->vfield == nullptr) return false;
   MY_BITMAP *read_set = form_->read_set;
@@ -85,7 +87,7 @@ bool Definition::computes_stored_column_from(const char *name) const {
   return found;
 }
 
-// InnoDB's way of naming: the table's name and a number above those that there are.
+// Names a constraint like InnoDB: the table's name, `_ibfk_`, and the next unused number.
 std::string Definition::next_name() {
   if (next_number_ == 0) next_number_ = last_generated_number(name_) + 1;
   return std::string(form_->s->table_name.str) + generated_name_infix + std::to_string(next_number_++);
@@ -113,8 +115,8 @@ static std::string lower(const char *name) {
 
 int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
   auto *fk = const_cast<Foreign_key *>(key);
-  if (is_temporary_) return refuse(thd_, "a temporary table has no constraints");
-  if (form_->versioned()) return refuse(thd_, "a system-versioned table has no constraints");
+  if (is_temporary_) return refuse(thd_, "temporary tables cannot have foreign keys");
+  if (form_->versioned()) return refuse(thd_, "system-versioned tables cannot have foreign keys");
   CheetahForeignKeyDef constraint = {};
   constraint.inherited = key->old && is_copy;
   constraint.on_delete = action_of(key->delete_opt);
@@ -130,7 +132,7 @@ int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
     std::string name = key->old ? new_column_name(column->field_name.str) : column->field_name.str;
     bool acts = changes_child(constraint.on_update) || constraint.on_delete == CHEETAH_FOREIGN_KEY_ACTION_SET_NULL;
     if (acts && computes_stored_column_from(name.c_str())) {
-      return refuse(thd_, "a stored column is computed from one that an action would change");
+      return refuse(thd_, "a stored generated column depends on a column that an action would change");
     }
     columns.push_back(keep(std::move(name)));
   }
@@ -139,7 +141,7 @@ int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
     bool may_have_changed = key->old && refers_to_itself;
     parent_columns.push_back(keep(may_have_changed ? new_column_name(column->field_name.str) : column->field_name.str));
   }
-  if (parent_columns.size() != columns.size()) return refuse(thd_, "it has other columns than its parent's side");
+  if (parent_columns.size() != columns.size()) return refuse(thd_, "the numbers of child and parent columns differ");
   constraint.columns = columns.data();
   constraint.parent_columns = parent_columns.data();
   constraint.column_count = columns.size();
@@ -148,7 +150,7 @@ int Definition::add_constraint(const Foreign_key *key, bool is_copy) {
   return 0;
 }
 
-// The definition of a copy has the name that it will get.
+// Returns the name of the table that a copy will replace.
 std::string Definition::copied_table() const {
   const TABLE_LIST *altered = thd_->lex->query_tables;
   if (thd_sql_command(thd_) == SQLCOM_ALTER_TABLE && altered != nullptr) {
@@ -157,8 +159,8 @@ std::string Definition::copied_table() const {
   return engine_name(form_->s->db.str, form_->s->table_name.str);
 }
 
-// CREATE TABLE .. LIKE shows those of the table that it likes, as a change would: as with InnoDB,
-// they are not taken over.
+// For CREATE TABLE .. LIKE the server lists the source table's constraints as old ones, as it does
+// for ALTER TABLE. Like InnoDB, the new table does not inherit them.
 int Definition::find(const std::string &own_name) {
   is_temporary_ = is_temporary_name(own_name);
   bool is_copy = !is_temporary_ && is_intermediate_name(own_name);

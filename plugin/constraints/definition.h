@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The description of a definition's columns, keys and constraints for the engine.
+// Describes the columns, keys and constraints of a table definition for the engine.
 #pragma once
 
 #include "server.h"
@@ -13,16 +13,16 @@
 
 namespace cheetah {
 
-// The engine's name of a table of the server.
+// Returns the engine's name for a table of the server.
 std::string engine_name(const char *database, const char *table);
 
 class Definition {
  public:
-  // `form`: the new definition, whose constraints `alter_info` has.
+  // `form`: the new definition. `alter_info` lists its constraints.
   Definition(THD *thd, TABLE *form, const TableCodec &codec, const Alter_info *alter_info);
 
-  // `own_name`: the table's, or that of the copy that ALTER TABLE fills. 0 or an error of the
-  // handler.
+  // Fills in the description. `own_name`: the name of the table, or of the copy that ALTER TABLE
+  // fills. Returns 0 or a handler error.
   int find(const std::string &own_name);
   const CheetahConstraints *for_engine() const { return &for_engine_; }
 
@@ -40,10 +40,10 @@ class Definition {
   THD *thd_;
   TABLE *form_;
   const Alter_info *alter_info_;
-  std::string name_;  // of the table that the server speaks of
+  std::string name_;  // of the table; for a copy, of the table that it will replace
   ulong next_number_ = 0;
   bool is_temporary_ = false;
-  // Texts that the engine is shown; a deque leaves them where they are.
+  // Strings and arrays that the description points to. A deque does not move its elements.
   std::deque<std::string> texts_;
   std::deque<Buffer> kinds_;
   std::deque<std::vector<CheetahBytes>> names_;

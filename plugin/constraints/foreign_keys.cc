@@ -73,10 +73,10 @@ ulong last_generated_number(const std::string &table_name) {
   return last;
 }
 
-// The objects of a constraint have changed meanwhile: it is to be asked for again. No error of the
-// server.
+// The definitions changed during the check, so the constraint must be looked up again. Never
+// returned to the server.
 static constexpr int ask_again = own_error_last + 1;
-// How often in a row that may happen to one row.
+// Maximum number of repeated checks of one row.
 static constexpr unsigned asked_max = 100;
 
 static int error_of_search(int32_t code, THD *thd) {
@@ -113,7 +113,7 @@ void ForeignKeys::refresh() {
   is_known_ = true;
 }
 
-// A table that a constraint speaks of has been altered, emptied or dropped just now.
+// Reloads the constraints after a table that one of them names was altered, truncated or dropped.
 int ForeignKeys::refresh_again() {
   if (interrupted(file_->ha_thd())) return HA_ERR_ABORTED_BY_USER;
   is_known_ = false;
@@ -171,14 +171,14 @@ int ForeignKeys::check_parents(const uchar *old_record, const uchar *record) {
 int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const uchar *record) {
   CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_CHILD, no);
   if (constraint.child_key.columns == nullptr) {
-    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "no index of its table serves the constraint");
+    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "its table has no index for the constraint");
   }
   if (constraint.parent_key.columns == nullptr) {
     const std::vector<KeyPart> &parts = file_->codec_.key_at(constraint.child_key.index_no).parts();
     for (size_t i = 0; i < constraint.column_count; i++) {
       if (parts[i].is_null(record)) return 0;
     }
-    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "the parent table is not there, or has no index that serves");
+    return refuse(constraint, CHEETAH_ROLE_CHILD, record, "the parent table does not exist or has no index for the constraint");
   }
   if (!encode_reference(file_->codec_, constraint, CHEETAH_ROLE_CHILD, record, &scratch_, &key_)) return 0;
   int32_t code = cheetah_find_reference(file_->txn_, list, CHEETAH_ROLE_CHILD, no, key_.bytes());
@@ -187,7 +187,8 @@ int ForeignKeys::check_parent(const CheetahForeignKeys *list, size_t no, const u
   return error_of_search(code, file_->ha_thd());
 }
 
-// Definitions that have changed meanwhile may be why a row was not found, or one was.
+// Refuses the row, unless definitions changed during the check: then the result of the search may
+// be wrong, and the check is repeated.
 int ForeignKeys::refuse(const CheetahForeignKey &constraint, uint8_t role, const uchar *record, const char *reason) {
   if (cheetah_definition_changes(engine.db) != as_of_) return ask_again;
   int error = role == CHEETAH_ROLE_CHILD ? HA_ERR_NO_REFERENCED_ROW : HA_ERR_ROW_IS_REFERENCED;
@@ -202,13 +203,14 @@ int ForeignKeys::act_on_children(const uchar *old_record, const uchar *record) {
     for (size_t no = 0; no < count && error == 0; no++) error = act(list.get(), no, old_record, record);
     if (error != ask_again) return error;
     if (asked == asked_max) return HA_ERR_NO_SUCH_TABLE;
-    // Changes of children so far need not be made again: none of these rows is left.
+    // Children changed so far no longer match the old key, so the next pass does not find them.
     error = refresh_again();
     if (error != 0) return error;
   }
 }
 
-// As InnoDB: a row that is its own child keeps itself, unless it goes with itself.
+// Returns whether the row is its own child. Like InnoDB, `act` refuses to update such a row, and to
+// delete it unless the action deletes or changes the child too.
 bool ForeignKeys::refers_to_itself(const CheetahForeignKey &constraint, const uchar *record) {
   if (!same_bytes(constraint.child, constraint.parent)) return false;
   own_key_.clear();
@@ -221,7 +223,7 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
   if (constraint.parent_key.columns == nullptr) return 0;
   if (record != nullptr && !changes(constraint, CHEETAH_ROLE_PARENT, old_record, record)) return 0;
   if (constraint.child_key.columns == nullptr) {
-    return refuse(constraint, CHEETAH_ROLE_PARENT, old_record, "no index of the child table serves the constraint");
+    return refuse(constraint, CHEETAH_ROLE_PARENT, old_record, "the child table has no index for the constraint");
   }
   if (!encode_reference(file_->codec_, constraint, CHEETAH_ROLE_PARENT, old_record, &scratch_, &key_)) return 0;
   THD *thd = file_->ha_thd();
@@ -251,7 +253,8 @@ int ForeignKeys::act(const CheetahForeignKeys *list, size_t no, const uchar *old
 
 using namespace cheetah;
 
-// Keeps the text for the client: the server asks the handler of the statement for it.
+// Stores the message for the client in the session. The server later requests it from the handler
+// of the statement.
 int ha_cheetah::refuse_by(const CheetahForeignKey &constraint, int error, const Refusal &refusal) {
   String text;
   append_table_and_constraint(ha_thd(), constraint, &text);

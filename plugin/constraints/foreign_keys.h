@@ -15,32 +15,34 @@ class ha_cheetah;
 
 namespace cheetah {
 
-// The text between the name of a table and a number in the name of a constraint without one.
+// The infix of a generated constraint name: <table><infix><number>.
 extern const char *const generated_name_infix;
-// The highest such number that a constraint of the table has; 0 if none has one.
+// Returns the highest number in generated constraint names of the table; 0 if there is none.
 ulong last_generated_number(const std::string &table_name);
 
-// Whether the server calls copies of tables so.
+// Returns whether the server uses such a name for the copy of a table.
 bool is_intermediate_name(const std::string &table_name);
-// The database and the table of the engine's name, as people write them.
+// Return the database and the table in an engine name, as users write them.
 std::string shown_database(const std::string &engine_name);
 std::string shown_table(const std::string &engine_name);
 
-// For the engine, which makes names of constraints of it.
+// Passes the table name in `name` to `sink` as users write it. The engine uses it in names of
+// constraints.
 void show_table_name(void *, CheetahBytes name, CheetahTextSink sink, void *context);
 
-// Which children keep a table from being dropped by the statement: a CheetahReferenced.
+// Returns which children prevent the statement from dropping their parent: a CheetahReferenced.
 uint8_t kept_by(THD *thd);
 
-// Tells the client, beside the error, why a constraint cannot be.
+// Adds a warning with the reason why a constraint is refused.
 void warn_of_constraint(THD *thd, int error, CheetahBytes reason);
 
 using ForeignKeyList = std::shared_ptr<CheetahForeignKeys>;
 ForeignKeyList owned(CheetahForeignKeys *list);
 CheetahForeignKey constraint_of(const CheetahForeignKeys *list, uint8_t role, size_t no);
 
-// The columns of a constraint, from a record of its table in that role, as they are in the index of
-// the other one. False when one is NULL: then they refer to nothing.
+// Encodes the constraint's columns in `record`, a record of the table with role `role`, as the
+// index of the other table encodes them. Returns false if a column is NULL: then the row refers to
+// nothing.
 bool encode_reference(const TableCodec &codec, const CheetahForeignKey &constraint, uint8_t role, const uchar *record,
                       Buffer *scratch, Buffer *key);
 
@@ -48,11 +50,12 @@ class ForeignKeys {
  public:
   explicit ForeignKeys(ha_cheetah *file) : file_(file) {}
 
-  // Finds out about the constraints of the table, if definitions have changed since.
+  // Loads the constraints of the table if definitions have changed since the last call.
   void refresh();
-  // The next look finds out anew.
+  // Makes the next `refresh` reload the constraints.
   void forget() { is_known_ = false; }
-  // Between statements: kept findings would keep tables that have been dropped on disk.
+  // Called between statements: releases outdated constraints, which would keep dropped tables on
+  // disk.
   void forget_if_old();
   size_t count(uint8_t role) const { return role == CHEETAH_ROLE_CHILD ? child_count_ : parent_count_; }
   bool exist() const { return list_ != nullptr; }
@@ -60,11 +63,12 @@ class ForeignKeys {
   bool refer_to_own_table() const;
   ForeignKeyList list() const { return list_; }
 
-  // After a row has been written; `old_record`: its former content, nullptr for a new one and for
-  // one that has got another place, which InnoDB takes for new. 0, or an error of the handler.
+  // Checks that a written row has its parents. `old_record`: the previous content; nullptr for a
+  // new row, and for a row whose clustered key changed, which InnoDB treats as new. Returns 0 or a
+  // handler error.
   int check_parents(const uchar *old_record, const uchar *record);
-  // After a row has been deleted (`record`: nullptr) or changed: keeps it for its children, or has
-  // these follow.
+  // Called after a row was deleted (`record` is nullptr) or changed: refuses the change if children
+  // refer to the row, or applies the constraints' actions to them.
   int act_on_children(const uchar *old_record, const uchar *record);
 
  private:
@@ -76,7 +80,7 @@ class ForeignKeys {
   int refuse(const CheetahForeignKey &constraint, uint8_t role, const uchar *record, const char *reason);
 
   ha_cheetah *file_;
-  // Of the row that is looked at; actions have keys of their own.
+  // Buffers for the row being checked. Actions have their own keys.
   Buffer scratch_, key_, own_key_;
   ForeignKeyList list_;
   size_t child_count_ = 0;
@@ -85,13 +89,13 @@ class ForeignKeys {
   bool is_known_ = false;
 };
 
-// The child and the constraint, as the server's messages have them.
+// Appends the child table and the constraint in the format of the server's messages.
 void append_table_and_constraint(THD *thd, const CheetahForeignKey &constraint, String *out);
 
-// How a CheetahForeignKeyAction is written.
+// Returns the SQL keywords of a CheetahForeignKeyAction.
 const char *action_words(uint8_t action);
 
-// ", CONSTRAINT .." as SHOW CREATE TABLE has it.
+// Appends ", CONSTRAINT ..", as in SHOW CREATE TABLE.
 void print_constraint(THD *thd, const CheetahForeignKey &constraint, String *out);
 
 }  // namespace cheetah

@@ -29,8 +29,8 @@ int32_t OrphanSearch::run(CheetahTxn *txn, const CheetahTable *child, Orphans *o
   return code == CHEETAH_CODE_END ? CHEETAH_CODE_OK : code;
 }
 
-// Puts the columns of a child's entry as the parent's index has them into `key_`. Returns where
-// they end in the entry; nullptr if one is NULL.
+// Encodes the constraint's columns of a child's entry into `key_`, in the form of the parent's
+// index. Returns where the columns end in the entry; nullptr if a column is NULL.
 const uchar *OrphanSearch::encode(CheetahBytes key) {
   const uchar *at = key.data, *end = key.data + key.len;
   key_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of a child that have no parent: `foreign_key_checks=0` lets them in, CHECK TABLE finds them.
+// Finds rows of a child that have no parent, for CHECK TABLE. `foreign_key_checks=0` allows them.
 #pragma once
 
 #include "server.h"
@@ -10,28 +10,28 @@
 
 namespace cheetah {
 
-// How many keys without a parent are told of a constraint.
+// Maximum number of keys without a parent that are listed for a constraint.
 constexpr unsigned keys_told_max = 10;
 
 struct Orphans {
   ulonglong rows = 0;
   unsigned keys = 0;
-  String keys_text;  // the first of them
+  String keys_text;  // the first `keys_told_max` keys
 
   Orphans() { keys_text.set_charset(&my_charset_utf8mb4_bin); }
 };
 
-// One look at the rows of one constraint, which has indexes on both sides. The child's index is
-// read in its order, and the parent's is searched once for each of its keys. Both are read as `txn`
-// sees them, and nothing is locked.
+// One check of the rows of a constraint that has indexes on both sides. The child's index is read
+// in order, and the parent's is searched once for each distinct key. Both are read in the snapshot
+// of `txn`, without locks.
 class OrphanSearch {
  public:
-  // `table`: the child, all of whose columns may be read into its record.
+  // `table`: the child. All columns are in its read set.
   OrphanSearch(TABLE *table, const TableCodec *codec, LargeValues *large, const CheetahForeignKeys *list, size_t no)
       : table_(table), codec_(codec), large_(large), list_(list), no_(no),
         constraint_(constraint_of(list, CHEETAH_ROLE_CHILD, no)) {}
 
-  // A CheetahCode; CHEETAH_CODE_INTERRUPTED when the connection was killed.
+  // Returns a CheetahCode; CHEETAH_CODE_INTERRUPTED if the connection was killed.
   int32_t run(CheetahTxn *txn, const CheetahTable *child, Orphans *orphans);
 
  private:
@@ -48,7 +48,7 @@ class OrphanSearch {
   size_t no_;
   CheetahForeignKey constraint_;
   CursorHandle children_, parents_;
-  // Columns of the constraint, in the row before: as the child's index has them, and the parent's.
+  // The constraint's columns in the previous row, as encoded in the child's and the parent's index.
   Buffer last_, key_;
   bool has_parent_ = true;
 };

@@ -8,7 +8,7 @@
 
 namespace cheetah {
 
-// Of the statement, and of each value of a key.
+// Limits on the length of the statement, and of each value of a key, in the status.
 static constexpr size_t query_bytes_max = 1024;
 static constexpr size_t value_chars_max = 100;
 
@@ -40,7 +40,7 @@ static void append_text(const String &value, String *out) {
   if (bytes < value.length()) out->append(STRING_WITH_LEN(".."));
 }
 
-// As the column shows it.
+// Appends the value in the format of the column.
 static void append_value(const KeyPart &part, const uchar *record, String *out) {
   if (part.is_null(record)) {
     out->append(STRING_WITH_LEN("NULL"));

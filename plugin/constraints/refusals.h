@@ -10,22 +10,22 @@
 
 namespace cheetah {
 
-// A row that a constraint has refused.
+// A row that a constraint refused.
 struct Refusal {
-  uint8_t role;             // its table is the constraint's child or its parent: a CheetahRole
+  uint8_t role;             // whether its table is the constraint's child or parent: a CheetahRole
   const TableCodec *codec;  // of that table
   const uchar *record;      // nullptr if the row was not read yet
-  const char *reason;       // goes on where the row has been told
+  const char *reason;       // follows the description of the row
 };
 
-// "(`a`, `b`) = (1, 'x')": the first columns of a key in a record of its table; long values are
-// cut.
+// Appends "(`a`, `b`) = (1, 'x')": the first columns of a key and their values in a record of its
+// table. Long values are cut.
 void append_key(THD *thd, const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
 
-// "(1, 'x')": only the values.
+// Appends "(1, 'x')": only the values.
 void append_values(const std::vector<KeyPart> &parts, size_t count, const uchar *record, String *out);
 
-// Keep it for the status of the engine.
+// Record the refusal for the status of the engine.
 void note_refused_row(THD *thd, const CheetahForeignKey &constraint, const Refusal &refusal);
 void note_refused_definition(THD *thd, CheetahBytes reason);
 

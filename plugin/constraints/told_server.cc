@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The server's questions about constraints: SHOW CREATE TABLE, information_schema, which tables a
-// statement has to open, and whether a change of a definition may be.
+// Answers the server's questions about constraints, for SHOW CREATE TABLE and information_schema,
+// for opening the tables that a statement needs, and for checking whether a definition may change.
 #include "constraints/foreign_keys.h"
 #include "engine.h"
 #include "handler/ha_cheetah.h"
@@ -20,7 +20,7 @@ static void append_columns(THD *thd, const CheetahBytes *columns, size_t count, 
   out->append(')');
 }
 
-// RESTRICT is what is meant where nothing is said.
+// RESTRICT is the default, and is not printed.
 static void append_action(const char *when, uint8_t action, String *out) {
   if (action == CHEETAH_FOREIGN_KEY_ACTION_RESTRICT) return;
   out->append(when, strlen(when));
@@ -30,8 +30,7 @@ static void append_action(const char *when, uint8_t action, String *out) {
 namespace cheetah {
 
 uint8_t kept_by(THD *thd) {
-  // The server repeats what a crash has interrupted, and takes back what has failed: neither may be
-  // refused.
+  // After a crash the server completes or rolls back interrupted statements. Neither may fail.
   if (!engine.ddl_recovered || thd == nullptr) return CHEETAH_REFERENCED_IGNORED;
   if (thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS)) return CHEETAH_REFERENCED_IGNORED;
   switch (thd_sql_command(thd)) {
@@ -112,8 +111,9 @@ static LEX_CSTRING *kept(THD *thd, CheetahBytes text) {
   return kept(thd, reinterpret_cast<const char *>(text.data), text.len);
 }
 
-// `strongest`: the server opens tables by what happens when a row is deleted, if the statement
-// deletes one. It does not know that further down an action may update.
+// `strongest`: report the stronger of both actions as both. When a statement deletes rows, the
+// server decides by the delete action which tables to open; it does not consider that an action may
+// update a table further down the chain.
 static FOREIGN_KEY_INFO *info_of(THD *thd, const CheetahForeignKey &constraint, bool strongest) {
   std::string child = text_of(constraint.child), parent = text_of(constraint.parent);
   FOREIGN_KEY_INFO info;
@@ -151,7 +151,7 @@ int ha_cheetah::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *li
   bool may_be_updated_by_action = constraints_.count(CHEETAH_ROLE_CHILD) != 0;
   for (size_t no = 0; no < constraints_.count(CHEETAH_ROLE_PARENT); no++) {
     CheetahForeignKey constraint = constraints_.get(CHEETAH_ROLE_PARENT, no);
-    // A child whose copy is about to take its name: the server could not open it.
+    // The copy of a child that is about to replace it: the server could not open the copy.
     if (is_intermediate_name(text_of(constraint.child))) continue;
     list->push_back(info_of(thd, constraint, may_be_updated_by_action));
   }

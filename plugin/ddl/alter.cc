@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE in place: the part of a new definition that the engine's rows and indexes fit as they
-// are, and the indexes it builds for it.
+// ALTER TABLE in place: changes of a definition that keep the table's rows and indexes, and the
+// indexes that the engine builds for the new definition.
 //
-// The server asks `check_if_supported_inplace_alter` first. Its answer decides about ALGORITHM= and
-// LOCK=. Then come `prepare_inplace_alter_table`, `inplace_alter_table` and, with nobody else at
-// the table, `commit_inplace_alter_table`: in that one the engine takes the new definition, of all
-// partitions at once, together with the number that the .frm file has. By that number the server's
-// ddl log finds out after a crash which .frm file belongs to the table (docs/developers/mariadb.md,
-// "DDL and crashes").
+// The server first calls `check_if_supported_inplace_alter`, whose result decides which ALGORITHM=
+// and LOCK= are possible. Then it calls `prepare_inplace_alter_table`, `inplace_alter_table` and,
+// while it has exclusive access to the table, `commit_inplace_alter_table`. In the last call the
+// engine takes over the new definition, of all partitions at once, together with the version of the
+// .frm file. After a crash the server's ddl log uses this version to find out which .frm file
+// belongs to the table (docs/developers/mariadb.md, "DDL and crashes").
 #include "ddl/alter.h"
 
 #include "constraints/refusals.h"
@@ -45,8 +45,8 @@ struct FreeBuild {
   void operator()(CheetahBuild *build) const { cheetah_free_build(build); }
 };
 
-// Computes the entries of rows in the new indexes. Rows come with their large values in them when
-// an entry needs those.
+// Computes the entries of rows in the new indexes. The rows contain their large values if an entry
+// needs one.
 class EntryBuilder final : private LargeValues {
  public:
   explicit EntryBuilder(const Alteration &alteration) : alteration_(alteration) {
@@ -67,9 +67,9 @@ class EntryBuilder final : private LargeValues {
     return static_cast<EntryBuilder *>(self)->add(key, row, entries);
   }
 
-  // Puts the columns of keys into the record.
+  // Decodes the key columns into the record.
   bool decode(CheetahBytes key, CheetahBytes row) { return decode_columns(key, row, columns_, this); }
-  // Puts those columns into it; `large` has values that are out of line.
+  // Decodes the selected columns into the record. `large` reads values that are stored out of line.
   bool decode_columns(CheetahBytes key, CheetahBytes row, const std::vector<bool> &columns, LargeValues *large) {
     TABLE *table = alteration_.altered();
     const TableCodec &codec = alteration_.codec();
@@ -118,7 +118,7 @@ class EntryBuilder final : private LargeValues {
   Buffer scratch_, entry_;
 };
 
-// An ALTER TABLE of one table, or of one partition.
+// The ALTER TABLE of one table or partition.
 class AlterContext final : public inplace_alter_handler_ctx {
  public:
   AlterContext(const ha_cheetah *handler, TABLE *altered, const Alter_inplace_info *change, CheetahTxn *txn,
@@ -171,8 +171,9 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return 0;
   }
 
-  // Full-text indexes that come get the words of all rows. Nobody writes the table meanwhile. The
-  // words are there, whatever becomes of the statement, in tables that nobody knows.
+  // Loads the words of all rows into new full-text indexes. No transaction writes to the table
+  // meanwhile. The words are committed even if the statement fails later, but then no definition
+  // refers to their tables.
   int build_fulltext(ha_cheetah *file) {
     for (size_t no = 0; no < fulltext_.size(); no++) {
       if (fulltext_[no].from != Alteration::no_index) continue;
@@ -186,8 +187,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return 0;
   }
 
-  // Takes over columns and constraints of the new definition, and keeps the parents of new ones as
-  // they are. 0 or an error of the handler.
+  // Describes the columns and constraints of the new definition, and locks the parents of new
+  // constraints against changes. Returns 0 or a handler error.
   int find_constraints() {
     int error = definition_.find(name_);
     if (error != 0) return error;
@@ -205,7 +206,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return handler_error(code, thd_);
   }
 
-  // Each row has its parents.
+  // Checks that each row has its parents.
   int check_rows(ha_cheetah *file) {
     if (!new_constraints_ || !alteration_.adds_checked_constraints()) return 0;
     CheetahCursor *opened = nullptr;
@@ -225,7 +226,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return code == CHEETAH_CODE_END ? 0 : handler_error(code, thd_);
   }
 
-  // Nobody may open the table for a while.
+  // Describes the keys now, as the table may not be opened again for a while.
   void describe_new_keys() const {
     CheetahTable *opened = nullptr;
     if (cheetah_open_table(engine.db, bytes_of(name_), &opened) != CHEETAH_CODE_OK) return;
@@ -246,8 +247,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
                              format_.compression_level, format_.compression, keeps_format_};
   }
 
-  // Tells the client of the failure. The key that comes twice is that of the row that the engine
-  // has refused.
+  // Reports the failure to the client. For a duplicate key, shows the key of the refused row.
   void report(handler *file, int32_t code) {
     if (code != CHEETAH_CODE_DUPLICATE_KEY) return file->print_error(handler_error(code, thd_), MYF(0));
     CheetahBytes existing, key, row;
@@ -260,8 +260,8 @@ class AlterContext final : public inplace_alter_handler_ctx {
   }
 
  private:
-  // Against other statements, as the server does for a copy, and against transactions without a
-  // connection. A parent that is not there is refused later.
+  // Locks the parent against other statements, as the server does for a copy, and against
+  // transactions without a connection. A missing parent is refused later.
   int lock_parent(const std::string &parent) {
     std::string database = shown_database(parent), table = shown_table(parent);
     MDL_request request;
@@ -273,8 +273,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     return handler_error(cheetah_lock_table(txn_, opened, false), thd_);
   }
 
-  // In a transaction of its own: the words that it writes are committed before the definition names
-  // them.
+  // Uses a separate transaction: the words must be committed before the definition refers to them.
   int load_words(ha_cheetah *file, WordCodec *index, const CheetahPostings *made) {
     TxnHandle txn(new_transaction());
     if (!txn) return HA_ERR_OUT_OF_MEM;
@@ -313,7 +312,7 @@ class AlterContext final : public inplace_alter_handler_ctx {
     for (size_t no = 0; no < cheetah_foreign_key_count(list, CHEETAH_ROLE_CHILD); no++) {
       CheetahForeignKey constraint = constraint_of(list, CHEETAH_ROLE_CHILD, no);
       const uchar *record = alteration_.altered()->record[0];
-      if (constraint.parent_key.columns == nullptr) return refuse(file, constraint, "the parent table has no index that serves");
+      if (constraint.parent_key.columns == nullptr) return refuse(file, constraint, "the parent table has no index for the constraint");
       bool refers = encode_reference(alteration_.codec(), constraint, CHEETAH_ROLE_CHILD, record, &scratch_, &reference_);
       if (!refers) continue;
       if (!last_.empty() && no == 0 && same(last_, reference_)) continue;
@@ -368,25 +367,25 @@ class AlterContext final : public inplace_alter_handler_ctx {
 
 }  // namespace cheetah
 
-// Values are stored without padding, so a longer column changes nothing in the rows.
+// Values are stored without padding, so the rows stay valid when a column becomes longer.
 bool ha_cheetah::can_convert_nocopy(const Field &field, const Column_definition &definition) const {
   return field.real_type() == MYSQL_TYPE_VARCHAR && definition.type_handler() == field.type_handler() &&
          definition.charset == field.charset() && definition.compression_method() == nullptr &&
          definition.length >= field.field_length;
 }
 
-// The reason why a change can be made by a copy only.
+// Returns why a change needs a copy of the table.
 static const char *why_server_copies(const TABLE *altered, const Alter_inplace_info *change, bool is_sequence) {
   alter_table_operations changes = change->handler_flags;
   if (is_sequence) return "a sequence is always copied";
   if (altered->versioned()) return "the table has system versioning";
-  if (change->error_if_not_empty) return "a column comes that needs a value, so the table must be empty";
+  if (change->error_if_not_empty) return "an added column needs a value, so the table must be empty";
   if (changes & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE)) return "a column changes its type";
-  if (changes & (ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE)) return "a column changes its NOT NULL";
+  if (changes & (ALTER_COLUMN_NULLABLE | ALTER_COLUMN_NOT_NULLABLE)) return "a column changes between NULL and NOT NULL";
   if (changes & ALTER_ADD_CHECK_CONSTRAINT) return "all rows are checked against the new constraint";
-  if (changes & ALTER_RECREATE_TABLE) return "FORCE asks for a copy";
-  if (change->create_info->used_fields & HA_CREATE_USED_AUTO) return "AUTO_INCREMENT is set by a copy, which looks for the highest number";
-  return "the server computes or checks all rows, by a copy";
+  if (changes & ALTER_RECREATE_TABLE) return "FORCE requests a copy";
+  if (change->create_info->used_fields & HA_CREATE_USED_AUTO) return "setting AUTO_INCREMENT needs a copy, which finds the highest number";
+  return "the server must compute or check all rows, which needs a copy";
 }
 
 enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *change) {
@@ -396,25 +395,25 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
       ALTER_DROP_NON_UNIQUE_NON_PRIM_INDEX | ALTER_DROP_UNIQUE_INDEX | ALTER_ADD_NON_UNIQUE_NON_PRIM_INDEX |
       ALTER_ADD_UNIQUE_INDEX | ALTER_ADD_PK_INDEX | ALTER_DROP_PK_INDEX | ALTER_OPTIONS | ALTER_PARTITIONED | ALTER_ADD_STORED_BASE_COLUMN | ALTER_DROP_STORED_COLUMN |
       ALTER_STORED_COLUMN_ORDER | ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
-  // The counter may not go below the numbers that there are.
+  // The counter must not become lower than a number in the table.
   bool sets_counter = change->create_info->used_fields & HA_CREATE_USED_AUTO;
   if ((change->handler_flags & ~in_place) || sets_counter || change->error_if_not_empty || altered->versioned() || is_sequence()) {
     change->unsupported_reason = why_server_copies(altered, change, is_sequence());
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   Alteration alteration(this, altered, change);
-  // The server says what is wrong with a change of columns that constraints need, when it copies.
+  // For a change of columns that constraints need, the copy makes the server report the error.
   if (alteration.changes_columns_of_constraints(&constraints_)) {
-    change->unsupported_reason = "a column of a foreign key goes or changes its type";
+    change->unsupported_reason = "a foreign key column is dropped or changes its type";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   bool checks_rows = alteration.adds_checked_constraints();
   if (checks_rows && alteration.adds_constraint_of_computed_column()) {
-    change->unsupported_reason = "the foreign key has a virtual column, which is computed for a copy";
+    change->unsupported_reason = "the foreign key has a virtual column, which only a copy computes";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (checks_rows && alteration.changes_columns()) {
-    change->unsupported_reason = "the statement also adds or drops columns; add the foreign key in one of its own";
+    change->unsupported_reason = "the statement also adds or drops columns; add the foreign key in a separate statement";
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (const char *why = alteration.why_copied()) {
@@ -422,12 +421,11 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (alteration.changes_format()) {
-    // A statement that does not name ALGORITHM=NOCOPY or INSTANT wants the present rows to have the
-    // new format.
+    // Only ALGORITHM=NOCOPY and INSTANT leave existing rows in the old format.
     auto algorithm = change->alter_info->algorithm(ha_thd());
     bool later_images_only = algorithm == Alter_info::ALTER_TABLE_ALGORITHM_NOCOPY || algorithm == Alter_info::ALTER_TABLE_ALGORITHM_INSTANT;
     if (!later_images_only) {
-      change->unsupported_reason = "the rows get their new format by a copy, or with ALGORITHM=INSTANT as they are written anew";
+      change->unsupported_reason = "a copy gives all rows the new format; with ALGORITHM=INSTANT rows get it when they are rewritten";
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
   }
@@ -437,7 +435,7 @@ enum_alter_inplace_result ha_cheetah::check_if_supported_inplace_alter(TABLE *al
 
 bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *change) {
   THD *thd = ha_thd();
-  // A transaction without a client may have a load that is to be waited for.
+  // A transaction without a client may have an unfinished load: wait for it.
   int error = begin_unlocked(false);
   if (error == 0) error = handler_error(cheetah_keep_loads_off(txn_, engine_table_.get()), thd);
   if (error == 0 && cheetah_is_dropped(engine_table_.get())) error = attach();
@@ -451,7 +449,7 @@ bool ha_cheetah::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info 
   if (error == 0) error = context->check_fulltext();
   if (error == 0) error = context->find_constraints();
   if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
-    // As for a copy, which InnoDB makes here.
+    // The same error as for a copy, which InnoDB makes here.
     my_error(ER_CANT_CREATE_TABLE, MYF(0), table_share->db.str, table_share->table_name.str, error);
     return true;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The parts of a new definition that the engine's rows and indexes fit as they are.
+// Finds the parts of a new definition that existing rows and indexes already fit.
 #include "ddl/alteration.h"
 
 #include "ddl/table_options.h"
@@ -36,18 +36,18 @@ bool Alteration::has_names() const {
 }
 
 const char *Alteration::why_copied() const {
-  if (changes_encryption()) return "ENCRYPTED or ENCRYPTION_KEY_ID changes, so all rows are written anew";
-  if (!keeps_primary_key()) return "the primary key comes, goes or changes";
+  if (changes_encryption()) return "ENCRYPTED or ENCRYPTION_KEY_ID changes, so all rows must be rewritten";
+  if (!keeps_primary_key()) return "the primary key is added, dropped or changed";
   if (changes_columns()) {
     if (const char *why = why_columns_are_copied()) return why;
   } else if (!keeps_rows()) {
-    return "a column is stored in another way";
+    return "the stored format of a column changes";
   }
   if (builds_fulltext() && (changes_columns() || builds())) {
-    return "a FULLTEXT key is built by a statement that does nothing else";
+    return "a FULLTEXT key must be added in a separate statement";
   }
   for (unsigned i = 1; i < from_.size(); i++) {
-    if (from_[i] == 0) return "a key that was the primary key becomes another one";
+    if (from_[i] == 0) return "the primary key becomes a secondary key";
     if (from_[i] != no_index) continue;
     if (const char *why = why_not_built(i)) return why;
   }
@@ -105,11 +105,11 @@ bool Alteration::changes_columns_of_constraints(ForeignKeys *constraints) const 
 const char *Alteration::why_columns_are_copied() const {
   if (new_rows_.why_unknown != nullptr) return new_rows_.why_unknown;
   if (builds()) {
-    return "columns change, and an index is built (one that is added, or that loses a column); change indexes in a "
-           "statement of their own";
+    return "the statement changes columns and builds an index (one that is added, or that loses a column); change "
+           "indexes in a separate statement";
   }
   if (cheetah_can_change_rows(handler_->engine_table_.get(), new_rows())) return nullptr;
-  return "too many columns have come and gone since the table was last copied, or its rows get too long";
+  return "too many columns were added and dropped since the table was last copied, or its rows become too long";
 }
 
 bool Alteration::keeps_rows() const {
@@ -149,13 +149,13 @@ bool Alteration::changes_sizes_of_keys() const {
 
 const char *Alteration::why_not_built(unsigned index) const {
   const KEY *added = key(index);
-  if (added->algorithm == HA_KEY_ALG_LONG_HASH) return "a key that is USING HASH is built by a copy";
-  if (added->without_overlaps) return "a key WITHOUT OVERLAPS is checked by a copy";
-  if (change_->ignore && (added->flags & HA_NOSAME)) return "with IGNORE a copy drops rows that are there twice";
+  if (added->algorithm == HA_KEY_ALG_LONG_HASH) return "only a copy builds a key USING HASH";
+  if (added->without_overlaps) return "only a copy checks a key WITHOUT OVERLAPS";
+  if (change_->ignore && (added->flags & HA_NOSAME)) return "IGNORE needs a copy, which drops duplicate rows";
   uint key_bytes = codec_.secondary_of(index).key().max_bytes();
   if (!cheetah_has_room_for_keys(handler_->engine_table_.get(), key_bytes)) return "the key leaves no room for the primary key";
   for (const KeyPart &part : codec_.secondary_of(index).key().parts()) {
-    if (!is_stored(part.field())) return "a key of a virtual column is built by a copy";
+    if (!is_stored(part.field())) return "only a copy builds a key on a virtual column";
   }
   return nullptr;
 }
@@ -173,8 +173,8 @@ void Alteration::find_columns() {
   was_.resize(altered_->s->fields);
   for (uint i = 0; i < was_.size(); i++) was_[i] = i;
   if (!changes_columns()) return;
-  // Generated columns are computed from others, and hash columns of long keys are the server's:
-  // none of these are to be moved.
+  // Generated columns are computed from other columns, and the server owns the hash columns of long
+  // keys: neither can be moved in place.
   if (altered_->vfield != nullptr || handler_->table->vfield != nullptr ||
       altered_->s->fields != change_->alter_info->create_list.elements) {
     new_rows_.why_unknown = "the table has generated columns or keys USING HASH";
@@ -183,11 +183,11 @@ void Alteration::find_columns() {
   bool have_defaults = find_defaults();
   RowCodec &row = codec_.row();
   if (!have_defaults || !row.encode(altered_->record[0], RowCodec::Old{}, altered_->write_set, &new_rows_.defaults)) {
-    new_rows_.why_unknown = "a column that comes is AUTO_INCREMENT, checked, or without one default for all rows";
+    new_rows_.why_unknown = "an added column is AUTO_INCREMENT, has a CHECK, or has no single default for all rows";
     return;
   }
   if (!row.moves_from(handler_->codec_.row(), was_, &new_rows_.moves)) {
-    new_rows_.why_unknown = "a column changes its type or NOT NULL, too";
+    new_rows_.why_unknown = "a column also changes its type or NOT NULL";
     return;
   }
   const RowCodec::Moves &moves = new_rows_.moves;
@@ -220,7 +220,7 @@ bool Alteration::set_default(Field *field) const {
 }
 
 unsigned Alteration::same_but_block_size(const KEY &added) const {
-  // By its definition a hash of one column is like that of another.
+  // Definitions of hash keys do not show which columns are hashed.
   if (added.algorithm == HA_KEY_ALG_LONG_HASH) return no_index;
   for (uint i = 0; i < change_->index_drop_count; i++) {
     const KEY *old = change_->index_drop_buffer[i];

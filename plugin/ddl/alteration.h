@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Both definitions of a table that ALTER TABLE changes in place, and which index of the new one is
-// which of the old one.
+// Compares both definitions of a table that ALTER TABLE changes in place, and maps the new indexes
+// to the old ones.
 #pragma once
 
 #include "codec/columns.h"
@@ -23,25 +23,25 @@ class Alteration {
   TABLE *altered() const { return altered_; }
   const TableCodec &codec() const { return codec_; }
   WordCodec &fulltext(size_t no) { return codec_.fulltext()[no]; }
-  // Of each index its place in the old definition, or none.
+  // For each index, its number in the old definition, or `no_index`.
   const std::vector<unsigned> &from() const { return from_; }
 
-  // Of each full-text index its place in the old definition, or none.
+  // For each full-text index, its number in the old definition, or `no_index`.
   const std::vector<unsigned> &fulltext_from() const { return fulltext_from_; }
   bool builds_fulltext() const;
 
-  // Whether columns come, go, or change their places.
+  // Returns whether columns are added, dropped, or reordered.
   bool changes_columns() const;
 
-  // Whether the engine is to know the columns by name from now on: once they have changed, for
-  // good.
+  // Returns whether the engine must store the names of columns: always, once columns were added,
+  // dropped or reordered.
   bool has_names() const;
 
-  // The change that the engine makes to the present rows; null if columns stay as they are.
+  // The change that the engine makes to the present rows; null if the columns stay the same.
   const CheetahNewRows *new_rows() const { return changes_columns() ? &new_rows_.for_engine : nullptr; }
 
-  // Why the table is copied; null if rows and clustered index are just what it has, or the engine
-  // can take them for it, and the indexes can be built.
+  // Returns why the table must be copied; null if the engine can keep or convert its rows, keep its
+  // clustered index, and build the new indexes.
   const char *why_copied() const;
 
   bool keeps_primary_key() const { return codec_.hidden_key() == handler_->codec_.hidden_key() && from_[0] == 0; }
@@ -54,20 +54,21 @@ class Alteration {
 
   const KEY *key(unsigned index) const;
 
-  // Whether constraints come whose rows are to be looked at.
+  // Returns whether constraints are added that the existing rows must be checked against.
   bool adds_checked_constraints() const;
 
-  // Whether a constraint that comes names a column that rows do not have: the server computes it,
-  // for a copy.
+  // Returns whether an added constraint names a virtual column, which rows do not contain: the
+  // server computes it for a copy.
   bool adds_constraint_of_computed_column() const;
 
-  // Whether a column goes, or changes its type or NOT NULL, that a constraint of the table names.
+  // Returns whether a column that a constraint of the table names is dropped, or changes its type
+  // or NOT NULL.
   bool changes_columns_of_constraints(ForeignKeys *constraints) const;
 
   std::string index_name(unsigned index) const { return key(index) == nullptr ? "(hidden)" : key(index)->name.str; }
 
  private:
-  // Null if the engine can take the new columns for the rows that there are.
+  // Returns why changed columns need a copy; null if the engine can convert the existing rows.
   const char *why_columns_are_copied() const;
 
   bool keeps_rows() const;
@@ -76,38 +77,40 @@ class Alteration {
 
   bool keeps_column(const std::string &name) const;
 
-  // Whether keys that the table has get other sizes of blocks: those count where the table has
-  // none.
+  // Returns whether existing keys change their KEY_BLOCK_SIZE, which is used if the table has none.
   bool changes_sizes_of_keys() const;
 
-  // Null if the engine can build the index. Virtual columns are the server's to compute, also those
-  // behind UNIQUE .. USING HASH; so is whether periods overlap. IGNORE drops rows.
+  // Returns why the engine cannot build the index; null if it can. Only the server can compute
+  // virtual columns, including those of UNIQUE .. USING HASH, and check whether periods overlap.
+  // IGNORE drops rows.
   const char *why_not_built(unsigned index) const;
 
   bool same_key(unsigned index, unsigned from) const;
 
-  // Finds which column was which, and the change of rows if columns come or go.
+  // Maps new columns to old ones, and finds how rows change if columns are added, dropped or
+  // reordered.
   void find_columns();
 
-  // Finds what each column was, and puts what new ones have into the record; false if one has
-  // nothing that is the same for all rows.
+  // Maps new columns to old ones, and puts the defaults of added columns into the record. Returns
+  // false if an added column does not have the same value in all rows.
   bool find_defaults();
 
-  // Puts what a column that comes has in the rows that there are into the record; false if that is
-  // not the same for all rows, or needs a look at each.
+  // Puts the value that an added column has in existing rows into the record. Returns false if the
+  // value is not the same for all rows, or if each row must be checked.
   bool set_default(Field *field) const;
 
-  // The server drops and adds every key without a KEY_BLOCK_SIZE of its own when that of the table
-  // changes, which says nothing of the key. Returns which old one it is, if one.
+  // When the table's KEY_BLOCK_SIZE changes, the server drops and adds every key without its own
+  // KEY_BLOCK_SIZE, though the key stays the same. Returns the old index that equals `added` apart
+  // from the block size, or `no_index`.
   unsigned same_but_block_size(const KEY &added) const;
 
   unsigned old_index(unsigned index) const;
 
-  // Which of the old full-text indexes has the same words as the new one, which takes its rules
-  // over; none if it is to be built.
+  // Returns the old full-text index with the same words as the new one, and copies its rules to the
+  // new one. Returns `no_index` if the index must be built.
   unsigned old_fulltext(WordCodec *index) const;
 
-  // The number of the key in the old definition that has become that one; none if it is added.
+  // Returns the old number of the key that now has this name; `no_index` if the key is added.
   unsigned old_index_named(const char *name) const;
 
   const ha_cheetah *handler_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tables come, go, and change their names.
+// Creates, drops and renames tables.
 //
-// The engine's catalog is transactional: each of these calls is done as a whole and durable, or not
-// at all. The server's .frm file is a second place. Its ddl log puts the two together again after a
-// crash; for that, dropping and renaming a table that is not there must answer "no such table" and
-// nothing else (docs/developers/mariadb.md, "DDL and crashes").
+// The engine's catalog is transactional: each of these calls takes effect completely and durably,
+// or not at all. The definition is also stored in the server's .frm file. After a crash the
+// server's ddl log makes both consistent again. For that, dropping or renaming a missing table must
+// return "no such table" and no other error (docs/developers/mariadb.md, "DDL and crashes").
 #include "constraints/definition.h"
 #include "engine.h"
 #include "errors.h"
@@ -62,7 +62,8 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   if (!info->tmp_table()) warn_of_unreplicated(thd, form->s->table_name.str);
   TableCodec codec;
   codec.init(form);
-  // The server makes the table of a vector index next, with a column for positions of this one.
+  // Next the server creates the table of a vector index, with a column for row positions of this
+  // table.
   ref_length = position_bytes(codec);
   std::string name = table_name_of_path(path);
   error = create_in_engine(thd, name, form, info, format, encryption, codec);
@@ -71,15 +72,16 @@ int ha_cheetah::create(const char *path, TABLE *form, HA_CREATE_INFO *info) {
   return error;
 }
 
-// DROP PARTITION and CONVERT PARTITION take rows out of a table without deleting them. All other
-// changes of partitions put others in the place of those that go.
+// Returns whether the statement is DROP PARTITION or CONVERT PARTITION, which remove rows from a
+// table without deleting them. All other changes replace the partitions they drop.
 static bool takes_partitions_out(THD *thd) {
   static constexpr ulonglong taking = ALTER_PARTITION_DROP | ALTER_PARTITION_CONVERT_OUT;
   bool alters = thd != nullptr && thd_sql_command(thd) == SQLCOM_ALTER_TABLE;
   return alters && (thd->lex->alter_info.partition_flags & taking) != 0;
 }
 
-// A partition has gone. Tells the engine if the statement has taken its rows out of the table.
+// Called after a partition was dropped or renamed. Tells the engine if the statement removed the
+// partition's rows from the table.
 static void note_partition_gone(THD *thd, const std::string &name) {
   std::string siblings = siblings_of_partition(name);
   if (!siblings.empty() && takes_partitions_out(thd)) cheetah_note_remainders(engine.db, bytes_of(siblings));
@@ -93,8 +95,8 @@ int ha_cheetah::delete_table(const char *path) {
   return error;
 }
 
-// After a crash the server repeats renames, those of partitioned tables from the first partition
-// on, or as if the table had no partitions.
+// After a crash the server repeats renames. For a partitioned table it starts again with the first
+// partition, or renames the table as if it had no partitions.
 int ha_cheetah::rename_table(const char *source, const char *target) {
   std::string from = table_name_of_path(source), to = table_name_of_path(target);
   bool again = !engine.ddl_recovered;
@@ -103,18 +105,18 @@ int ha_cheetah::rename_table(const char *source, const char *target) {
   return again && error == HA_ERR_NO_SUCH_TABLE ? rename_all_partitions(from, to) : error;
 }
 
-// SHOW CREATE TABLE and ALTER TABLE keep the counter.
+// Fills in the counter for SHOW CREATE TABLE and ALTER TABLE.
 void ha_cheetah::update_create_info(HA_CREATE_INFO *info) {
   if ((info->used_fields & HA_CREATE_USED_AUTO) || table->found_next_number_field == nullptr) return;
   info->auto_increment_value = cheetah_auto_increment(engine_table_.get());
 }
 
-// Asked by EXCHANGE PARTITION, which has compared the columns and indexes already. The rows stay
-// as they are written, so both definitions must ask for the same format and encryption.
+// Called by EXCHANGE PARTITION, which has already compared the columns and indexes. The rows are
+// not rewritten, so both definitions must have the same format and encryption.
 bool ha_cheetah::check_if_incompatible_data(HA_CREATE_INFO *theirs, uint changes) {
   const ha_table_option_struct *mine = table_share->option_struct;
   bool is_alike = changes == IS_EQUAL_YES && same_format_options(mine, theirs->option_struct) &&
                   same_encryption(mine, theirs->option_struct);
-  // The server does not ask which keys of a partition are disabled.
+  // The server does not check which keys of a partition are disabled.
   return is_alike && !has_disabled_ ? COMPATIBLE_DATA_YES : COMPATIBLE_DATA_NO;
 }

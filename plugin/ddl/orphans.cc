@@ -23,7 +23,7 @@ std::vector<std::string> table_names(const std::string &prefix) {
   return search.names;
 }
 
-// Where the mark of a partition begins, behind the name of its table.
+// Returns where the partition mark begins, after the name of the table.
 static size_t find_partition(const std::string &name) {
   size_t partition = name.find("#P#");
   return partition != std::string::npos ? partition : name.find("#p#");
@@ -51,7 +51,7 @@ void drop_or_warn(const std::string &name) {
 
 int rename_all_partitions(const std::string &source, const std::string &target) {
   std::vector<std::string> partitions = table_names(source + "#P#");
-  // All may have been renamed before the crash, but for the file.
+  // All partitions may have been renamed before the crash, but not the .par file.
   if (partitions.empty() && table_names(target + "#P#").empty()) return HA_ERR_NO_SUCH_TABLE;
   for (const std::string &partition : partitions) {
     std::string renamed = target + partition.substr(source.size());
@@ -72,7 +72,7 @@ void drop_intermediate_tables() {
     size_t slash = name.find(FN_LIBCHAR);
     bool intermediate = slash != std::string::npos && name.compare(slash + 1, 5, "#sql-") == 0;
     if (!intermediate || has_definition(name)) continue;
-    sql_print_information("CHEETAH: dropping '%s', left by a statement that was interrupted", name.c_str());
+    sql_print_information("CHEETAH: dropping '%s', left over from an interrupted statement", name.c_str());
     drop_or_warn(name);
   }
 }

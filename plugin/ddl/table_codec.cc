@@ -6,13 +6,12 @@
 
 namespace cheetah {
 
-// Longer payloads are left out: reading the row costs less than index pages that hold a handful of
-// entries.
+// Longer payloads are omitted: reading the row costs less than index pages with only a few entries.
 static constexpr size_t payload_bytes_max = 1500;
-// In a tree whose keys may be that long, a page has less room for what is not key.
+// With keys longer than this, a page has less space for payloads.
 static constexpr uint long_key_bytes = 7000;
 static constexpr size_t payload_bytes_max_of_long_keys = 500;
-// Changes with every change of an encoding.
+// Must change whenever an encoding changes.
 static constexpr uint encoding_version = 1;
 static constexpr uint hidden_key_bytes = 8;
 
@@ -174,7 +173,7 @@ void TableCodec::append_names(const TABLE *table, Buffer *out) {
   }
 }
 
-// As the server compares them: the case of a name may change without a word to the engine.
+// Compares names like the server: the case of a name may change without a call to the engine.
 static bool has_columns(const TABLE *table, const uchar *names, const uchar *end) {
   for (Field **field = table->field; *field != nullptr; field++) {
     ulonglong length;

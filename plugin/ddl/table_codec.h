@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How one table of the server lies in the engine: its row, its indexes, and which index is which.
+// Maps a table of the server to the engine: the encoding of rows and keys, and the index numbers.
 #pragma once
 
 #include "server.h"
@@ -13,20 +13,21 @@
 
 namespace cheetah {
 
-// A secondary index: its key, and the column values that reading only the index needs besides.
+// A secondary index: its key, and the payload, which holds the column values that an index-only
+// read cannot decode from the key.
 class SecondaryCodec {
  public:
   // `clustered`: nullptr for a table with a hidden key.
   void init(TABLE *table, const KEY &key, const KeyCodec *clustered, const KEY *clustered_key);
   const KeyCodec &key() const { return key_; }
 
-  // [1][value]..., a value being [varint length][bytes], one for each column that is not NULL;
-  // nothing at all when that would be longer than an index entry should be.
+  // Appends [1][value]..., with one value [varint length][bytes] for each column that is not NULL.
+  // Appends nothing if the payload would be too long.
   void append_payload(const uchar *record, Buffer *out) const;
-  // Fills the columns that the entry's keys do not tell. False when the payload has been left out,
-  // or when nothing in an entry tells a column whole: of those the key has the beginning.
+  // Fills in the columns that cannot be decoded from the entry's keys. Returns false if the payload
+  // was omitted, or if the index has a key part that is only a prefix of a column.
   bool decode_payload(CheetahBytes payload, uchar *record) const;
-  // Whether `columns` holds a column that is stored in key or payload.
+  // Returns whether `columns` contains a column of the key or payload.
   bool touches(const MY_BITMAP *columns) const { return key_.touches(columns); }
 
  private:
@@ -38,11 +39,11 @@ class SecondaryCodec {
   size_t payload_bytes_max_ = 0;
 };
 
-// How keys of indexes are encoded, for the engine: the parts of each, then those of the clustered
-// key behind it.
+// Describes the encoding of index keys to the engine: the parts of each key, followed by the parts
+// of the clustered key.
 class KeyEncodings {
  public:
-  // `behind`: nullptr for the clustered key, and for a table with a hidden one.
+  // `behind`: the clustered key; nullptr if `key` is the clustered key, or if that is hidden.
   void add(const KeyCodec *key, const KeyCodec *behind);
   const std::vector<CheetahKeyEncoding> &for_engine() const { return keys_; }
 
@@ -57,9 +58,10 @@ class KeyEncodings {
 class TableCodec {
  public:
   void init(TABLE *table);
-  // Full-text indexes as they are created now.
+  // Initialises the full-text indexes of a new table with the current rules.
   void init_fulltext(TABLE *table, const WordRules &rules);
-  // As the engine's table has them; false when it has others.
+  // Initialises the full-text indexes with the rules in the engine's table. Returns false if the
+  // indexes do not match.
   bool init_fulltext(TABLE *table, const CheetahTable *engine_table);
 
   bool hidden_key() const { return clustered_no_ == MAX_KEY; }
@@ -69,40 +71,41 @@ class TableCodec {
   const RowCodec &row() const { return row_; }
   const std::vector<SecondaryCodec> &secondaries() const { return secondaries_; }
 
-  // Index 0 of the engine is the clustered one; the others follow in the server's order, but for
-  // full-text indexes, which are not indexes of the engine.
+  // Index 0 of the engine is the clustered index. The secondary indexes follow in the server's
+  // order. Full-text indexes are counted separately.
   uint engine_index(uint key_no) const { return engine_indexes_[key_no]; }
   uint key_number(uint engine_index) const { return engine_index == 0 ? clustered_no_ : key_numbers_[engine_index - 1]; }
-  // Full-text indexes, which the engine counts from 0, in the server's order.
+  // Full-text indexes in the server's order. The engine numbers them from 0.
   std::vector<WordCodec> &fulltext() { return fulltext_; }
   const std::vector<WordCodec> &fulltext() const { return fulltext_; }
   size_t fulltext_index(uint key_no) const { return engine_indexes_[key_no]; }
   const SecondaryCodec &secondary_of(uint engine_index) const { return secondaries_[engine_index - 1]; }
   const KeyCodec &key_of(uint key_no) const;
-  // As `key_of`, by the engine's number.
+  // Like `key_of`, by the engine's index number.
   const KeyCodec &key_at(uint engine_index) const {
     return engine_index == 0 ? clustered_ : secondary_of(engine_index).key();
   }
 
-  // How the engine's indexes are encoded; the texts are those of the codec.
+  // Returns the encodings of the engine's indexes. They point into this codec.
   KeyEncodings key_encodings() const;
-  // Bytes of the clustered key, at most.
+  // Returns the maximum size of the clustered key.
   uint clustered_key_bytes_max() const;
-  // The indexes of the table, the clustered one first, for the engine. Their names are the table's.
+  // Describes the indexes to the engine, the clustered index first. Their names point into `table`.
   std::vector<CheetahIndexSpec> index_specs(const TABLE *table) const;
-  // Bytes that differ whenever rows or keys would be encoded differently.
+  // Appends the fingerprint: bytes that differ whenever rows or keys are encoded differently.
   void append_fingerprint(Buffer *out) const;
-  // The columns by name. A table whose columns have come, gone or moved in place has them behind
-  // its fingerprint, which may stay the same when columns change places.
+  // Appends the names of columns. If columns were added, dropped or reordered in place, the table
+  // stores the names after its fingerprint, as the fingerprint may not change when columns are
+  // reordered.
   static void append_names(const TABLE *table, Buffer *out);
-  // Whether the engine's table, which has kept these bytes, is that of the definition.
+  // Returns whether `kept`, the bytes stored with the engine's table, match the definition.
   bool describes(const TABLE *table, CheetahBytes kept) const;
-  // Whether there are names in them.
+  // Returns whether `kept` contains names of columns.
   bool has_names(CheetahBytes kept) const;
 
  private:
   uint clustered_no_ = MAX_KEY;
-  // By the server's number of the key: its place in the engine, among indexes or full-text indexes.
+  // By the server's key number: the number among the engine's indexes or full-text indexes.
   std::vector<uint> engine_indexes_;
   // The server's numbers of secondary indexes, and of full-text indexes.
   std::vector<uint> key_numbers_;
@@ -113,7 +116,7 @@ class TableCodec {
   RowCodec row_;
 };
 
-// The description of full-text indexes for the engine when they are created.
+// Describes full-text indexes to the engine when they are created.
 class FulltextSpecs {
  public:
   explicit FulltextSpecs(const TableCodec &codec);
@@ -126,7 +129,7 @@ class FulltextSpecs {
   std::vector<CheetahFulltextSpec> specs_;
 };
 
-// Tells the client why there can be no such key; the handler's error.
+// Reports to the client why the key is not supported, and returns the handler error.
 int refuse_fulltext(const char *index, const char *why);
 
 }  // namespace cheetah

@@ -10,14 +10,14 @@
 
 namespace cheetah {
 
-// The last four are those of InnoDB, so that its tables can be moved here as they are.
+// The last four are InnoDB's options, so that its tables can be converted without changes.
 ha_create_table_option table_option_list[] = {
     HA_TOPTION_ENUM("COMPRESSION", compression, "default,zstd,lz4,none", 0),
     HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 0, 0, 22, 1),
     HA_TOPTION_BOOL("PAGE_COMPRESSED", page_compressed, 0),
     HA_TOPTION_NUMBER("PAGE_COMPRESSION_LEVEL", page_compression_level, 0, 1, 9, 1),
     HA_TOPTION_ENUM("ENCRYPTED", encrypted, "DEFAULT,YES,NO", 0),
-    // As HA_TOPTION_SYSVAR, for a variable of another file.
+    // Like HA_TOPTION_SYSVAR, but for a variable of another file.
     {HA_OPTION_TYPE_SYSVAR, "ENCRYPTION_KEY_ID", sizeof("ENCRYPTION_KEY_ID") - 1,
      offsetof(ha_table_option_struct, encryption_key_id), 0, 0, 0, 0, 0, sysvar_default_encryption_key_id},
     HA_TOPTION_END};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Table options of the engine, and the treatment of those it does not honour.
+// The engine's table options, and warnings about options that it ignores.
 #pragma once
 
 #include "server.h"
 #include "cheetah.h"
 
-// The name is the server's: it looks for the definition of this struct under this name.
+// The server requires this name for the struct of table options.
 struct ha_table_option_struct {
   uint compression;
   ulonglong compression_level;
@@ -19,18 +19,20 @@ namespace cheetah {
 
 extern ha_create_table_option table_option_list[];
 
-// Encryption left out, which is the other's.
+// Returns whether both have the same compression options.
 bool same_format_options(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
+// Returns whether both have the same encryption options.
 bool same_encryption(const ha_table_option_struct *mine, const ha_table_option_struct *theirs);
 
-// The compression of a table with this definition; warns of words that make no sense or have no
-// effect, or refuses them. 0 or an error of the handler.
+// Chooses the compression of a table with this definition. Warns of options that are invalid or
+// have no effect, or refuses them. Returns 0 or a handler error.
 int choose_format(THD *thd, const TABLE *form, const HA_CREATE_INFO *info, CheetahFormat *format);
 
-// How a table with this definition is encrypted; as above.
+// Chooses the encryption of a table with this definition, with warnings and errors like
+// `choose_format`.
 int choose_encryption(THD *thd, const TABLE *form, CheetahEncryption *encryption);
 
-// Says by a warning of every other option that it has no effect.
+// Warns of each other option that it has no effect.
 void warn_of_ignored_options(THD *thd, const HA_CREATE_INFO *info);
 
 }  // namespace cheetah

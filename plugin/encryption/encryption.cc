@@ -21,7 +21,8 @@ enum EncryptTables { encrypt_off, encrypt_on, encrypt_force };
 static const char *encrypt_tables_names[] = {"OFF", "ON", "FORCE", NullS};
 static TYPELIB encrypt_tables_type = list_of(encrypt_tables_names);
 
-// Key plugins may use what the server keeps for each of its threads. The engine's have none of it.
+// Key plugins may use the server's per-thread state (my_thread_init), which the engine's own
+// threads lack. Creates that state for the lifetime of this object.
 class ServerThread {
  public:
   ServerThread() : is_begun(_my_thread_var() == nullptr && !my_thread_init()) {}
@@ -71,9 +72,9 @@ void set_encryption(CheetahConfig *config) {
   config->key_bytes = key_bytes;
 }
 
-// A setting that the engine may refuse. Asking for a key may take as long as a network does, and
-// the server's lock keeps all connections from being made: it is given back meanwhile. The variable
-// changes only if the engine has.
+// Changes a setting that the engine may refuse. Fetching a key may need a network request, and
+// LOCK_global_system_variables blocks new connections, so the lock is released meanwhile. The
+// variable changes only if the engine accepts the setting.
 template <typename Value>
 static void set_in_engine(void *place, const void *value, int32_t (*set)(CheetahDb *, uint8_t)) {
   static std::mutex one_at_a_time;
@@ -104,7 +105,7 @@ static void set_rotate_key_age(THD *, st_mysql_sys_var *, void *place, const voi
   tell_rotation();
 }
 
-// As InnoDB: without any key the variable is refused.
+// Like InnoDB: without a key the setting is refused.
 static int refuse_without_key(THD *thd) {
   if (newest_key_version(system_key) != 0) return 0;
   push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
@@ -125,7 +126,7 @@ static int check_encrypt_log(THD *thd, st_mysql_sys_var *, void *save, st_mysql_
   return wanted ? refuse_without_key(thd) : 0;
 }
 
-// As InnoDB: a key that is not there is only warned of.
+// Like InnoDB: a missing key only causes a warning.
 static void set_default_key(THD *thd, st_mysql_sys_var *, void *place, const void *value) {
   uint id = *static_cast<const uint *>(value);
   *static_cast<uint *>(place) = id;
@@ -135,21 +136,21 @@ static void set_default_key(THD *thd, st_mysql_sys_var *, void *place, const voi
 }
 
 static MYSQL_THDVAR_UINT(default_encryption_key_id, PLUGIN_VAR_RQCMDARG,
-                         "Key of tables whose definition does not name one with ENCRYPTION_KEY_ID", nullptr,
+                         "Key ID of tables whose definition has no ENCRYPTION_KEY_ID", nullptr,
                          set_default_key, system_key, 1, UINT_MAX32, 0);
 
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
-                         "Whether tables are encrypted whose definition does not say so: OFF, ON, or FORCE, "
-                         "which refuses ENCRYPTED=NO too. The log is encrypted by cheetah_encrypt_log alone",
+                         "Whether tables are encrypted if their definition has no ENCRYPTED: OFF, ON, or FORCE, "
+                         "which also refuses ENCRYPTED=NO. cheetah_encrypt_log controls encryption of the log",
                          check_encrypt_tables, set_encrypt_tables, encrypt_off, &encrypt_tables_type);
 
 static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
-                         "Whether the redo log is encrypted, from a new file on", check_encrypt_log,
+                         "Whether the redo log is encrypted, starting with a new log file", check_encrypt_log,
                          set_encrypt_log, false);
 
 static MYSQL_SYSVAR_UINT(encryption_rotate_key_age, rotate_key_age, PLUGIN_VAR_RQCMDARG,
-                         "How many versions the key of a page may be behind the newest one before the page is "
-                         "encrypted anew in the background; 0: no page is",
+                         "Number of versions by which the key of a page may be older than the newest version before "
+                         "the page is re-encrypted in the background; 0: pages are not re-encrypted",
                          nullptr, set_rotate_key_age, 1, 0, UINT_MAX32, 0);
 
 st_mysql_sys_var *const sysvar_default_encryption_key_id = MYSQL_SYSVAR(default_encryption_key_id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// CHECK, ANALYZE, OPTIMIZE, REPAIR.
+// CHECK, ANALYZE, OPTIMIZE and REPAIR TABLE.
 #include "constraints/orphan_rows.h"
 #include "engine.h"
 #include "errors.h"
@@ -36,10 +36,10 @@ static void report_finding(void *context, CheetahBytes text) {
   report(findings->thd, findings->table, "error", reinterpret_cast<const char *>(text.data), text.len);
 }
 
-// Names tables of the same database that the engine has and the server does not know.
+// Reports tables of the same database that exist in the engine but not in the server.
 static void report_orphans(THD *thd, const TABLE *table, const std::string &database) {
-  // Temporary tables of any session have none; the server's start drops what a crash leaves of
-  // them.
+  // Temporary tables have no .frm file here. The server's start drops those that remain after a
+  // crash.
   if (database == "#tmp/") return;
   for (const std::string &name : table_names(database)) {
     if (has_definition(name)) continue;
@@ -49,18 +49,19 @@ static void report_orphans(THD *thd, const TABLE *table, const std::string &data
   }
 }
 
-// How often in a row a table may be altered or emptied while rows of one constraint are looked at.
+// The number of times that a check starts again because a table of the constraint was altered or
+// truncated meanwhile.
 static constexpr unsigned searches_max = 100;
 
 static void report_unserved(THD *thd, const TABLE *table, const CheetahForeignKey &constraint) {
   String text;
   text.set_charset(system_charset_info);
-  text.append(STRING_WITH_LEN("Rows were not looked at for parents: the other table is not there, or an index. Table and constraint: "));
+  text.append(STRING_WITH_LEN("Rows were not checked for parents: the other table or an index is missing. Table and constraint: "));
   append_table_and_constraint(thd, constraint, &text);
   report(thd, table, "warning", text.ptr(), text.length());
 }
 
-// The server's word for the outcome of a check; other errors than damage are printed.
+// Returns the server's result code of a check. Reports errors other than damage.
 int ha_cheetah::result_of_check(THD *thd, int32_t code, unsigned findings) {
   if (findings > 0 || code == CHEETAH_CODE_CORRUPTION) return HA_ADMIN_CORRUPT;
   if (code == CHEETAH_CODE_OK) return HA_ADMIN_OK;
@@ -88,8 +89,8 @@ int ha_cheetah::quick_check(THD *thd) {
   return result_of_check(thd, code, findings.count);
 }
 
-// Reads what has been committed together, in a snapshot of its own: there no row is without its
-// parent, whatever others do meanwhile, if all were checked.
+// Reads in a new snapshot: if all changes were checked, each row in it has its parent, whatever
+// other transactions change meanwhile.
 int32_t ha_cheetah::search_orphans(size_t no, Orphans *orphans) {
   TxnHandle txn(new_transaction());
   if (!txn) return CHEETAH_CODE_FATAL;
@@ -112,8 +113,8 @@ static void report_orphan_rows(THD *thd, const TABLE *table, const CheetahForeig
   report(thd, table, "warning", text.ptr(), text.length());
 }
 
-// Rows without a parent, from a time with `foreign_key_checks=0`, are no damage. The constraints
-// are those of the table as it is open; a parent may be altered or emptied meanwhile.
+// Reports rows without a parent as warnings: they may result from `foreign_key_checks=0`, and are
+// not damage. A parent may be altered or truncated during the search, which is then repeated.
 int ha_cheetah::report_rows_without_parent(THD *thd) {
   constraints_.refresh();
   table->use_all_columns();
@@ -147,7 +148,7 @@ int ha_cheetah::full_check(THD *thd) {
   return error == 0 ? HA_ADMIN_OK : HA_ADMIN_FAILED;
 }
 
-// A table of this engine is always closed properly, which is all that FAST and CHANGED ask for.
+// FAST and CHANGED skip tables that were closed properly, as all tables of this engine are.
 int ha_cheetah::check(THD *thd, HA_CHECK_OPT *options) {
   if (options->flags & (T_FAST | T_CHECK_ONLY_CHANGED)) return HA_ADMIN_OK;
   int error = begin_unlocked(false);
@@ -162,7 +163,7 @@ int ha_cheetah::analyze(THD *thd, HA_CHECK_OPT *) {
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) != 0 : HA_ADMIN_FAILED;
 }
 
-// Rebuilding is the server's: it copies the table.
+// The server rebuilds the table by a copy.
 int ha_cheetah::optimize(THD *, HA_CHECK_OPT *) { return HA_ADMIN_TRY_ALTER; }
 
 int ha_cheetah::repair(THD *, HA_CHECK_OPT *) { return HA_ADMIN_NOT_IMPLEMENTED; }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Full-text indexes: words of rows that are written, and searches.
+// Full-text indexes: writes the words of rows, and searches them.
 //
-// The server begins a search when it plans the statement, by `ft_init_ext`. If it reads the table
-// by it, `ft_read` gives the rows in the order of their ranks; otherwise it asks for the rank of
-// each row that it has read in another way. One search may serve both.
+// The server begins a search by `ft_init_ext` when it plans the statement. If it reads the table by
+// this search, `ft_read` returns the rows in the order of their ranks. Otherwise the server
+// requests the rank of each row that it has read by other means. One search may be used for both.
 //
-// Where rows are read with locks, a search is for what is committed now, whatever the snapshot. A
-// row that has changed when its lock is there is looked at by a second search, so that no statement
-// takes a row for a match that is no match any more.
+// In a locking read, the search finds the latest committed rows, regardless of the snapshot. If a
+// row changed before it was locked, it is searched again, so that the statement gets no row that no
+// longer matches.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -30,7 +30,7 @@ using MatchesHandle = std::unique_ptr<CheetahMatches, FreeMatches>;
 
 namespace cheetah {
 
-// The server's handle of a search; it knows the first two members.
+// The server's handle of a search. The server uses the first two members.
 struct FulltextSearch {
   _ft_vft *please;
   _ft_vft_ext *could_you;
@@ -41,18 +41,19 @@ struct FulltextSearch {
   float rank = 0;  // of the match read last
 };
 
-// The texts that a search asks for.
+// Callbacks that split the texts of queries and rows into words for a search.
 class SearchTexts final {
  public:
   SearchTexts(ha_cheetah *handler, WordCodec *index) : handler_(handler), index_(index) {}
 
-  // A search for `text` as the engine is asked; it points to this.
+  // Returns a search for `text` for the engine. The search points to this object and to `text`.
   CheetahSearch ask(const String &text, uint8_t mode, uint8_t read) {
     CheetahBytes query{reinterpret_cast<const uint8_t *>(text.ptr()), text.length()};
     return CheetahSearch{query, index_->end(), ft_result_cache_limit(), split, words_of_row, this, mode, read};
   }
 
-  // Queries are cut at ASCII characters, which are single bytes in no charset of wider ones.
+  // Returns the charset of queries. The engine parses queries by single-byte ASCII characters. A
+  // charset whose characters all have several bytes has none, so utf8mb4 is used instead.
   static CHARSET_INFO *charset_of_queries(const WordCodec &index) {
     return index.charset()->mbminlen == 1 ? index.charset() : &my_charset_utf8mb4_bin;
   }
@@ -131,7 +132,7 @@ FT_INFO *ha_cheetah::ft_init_ext(uint flags, uint key_no, String *text) {
     my_error(ER_TABLE_HAS_NO_FT, MYF(0));
     return nullptr;
   }
-  // Ranks are asked for by the row's key.
+  // The rank of a row is looked up by its clustered key, so the key's columns must be read.
   for (const KeyPart &part : codec_.clustered().parts()) bitmap_set_bit(table->read_set, part.field()->field_index);
   auto search = std::make_unique<FulltextSearch>();
   search->please = &search_functions;
@@ -161,7 +162,7 @@ int ha_cheetah::search_words(const FulltextSearch &search, CheetahMatches **matc
   return handler_error(cheetah_search(txn_, engine_table_.get(), no, &asked, matches), ha_thd());
 }
 
-// Rank 0 if the row does not match.
+// Searches for one row. Sets `rank` to 0 if the row does not match.
 int ha_cheetah::rank_now(FulltextSearch *search, CheetahBytes key, float *rank) {
   int error = begin_unlocked(false);
   if (error != 0) return error;
@@ -212,7 +213,8 @@ float ha_cheetah::rank_of(FulltextSearch *search, const uchar *record) {
   return rank_of_key(search, key_.bytes());
 }
 
-// With partitions the server reads by another search than it says, if there are several.
+// With partitions and several searches, the server may pass a different search than the one that it
+// reads by.
 float ha_cheetah::rank_of_last(FulltextSearch *search) {
   return search == read_search_ ? search->rank : rank_of_key(search, read_key_.bytes());
 }
@@ -234,7 +236,8 @@ int32_t ha_cheetah::check_words(CheetahTextSink sink, void *context) {
   return code;
 }
 
-// The server does not know that all words of a row change with its key.
+// Adds the columns of full-text indexes to the read set if the clustered key may change, as then
+// all words of the row change.
 void ha_cheetah::column_bitmaps_signal() {
   handler::column_bitmaps_signal();
   if (codec_.fulltext().empty() || !writes_clustered_columns()) return;
@@ -243,7 +246,7 @@ void ha_cheetah::column_bitmaps_signal() {
   }
 }
 
-// Words of rows that are written. The key of the row is in `key_`, and the one of before in
+// Changes of words with their row. The key of the row is in `key_`, and the previous key in
 // `old_key_`.
 
 CheetahWords *ha_cheetah::words(WordList *list) {
@@ -288,7 +291,8 @@ int ha_cheetah::change_words(const uchar *old_record, const uchar *new_record) {
   return 0;
 }
 
-// Words of loaded rows are loaded, unless that cannot be for these.
+// Begins loads for the words of loaded rows. An index for which the engine returns no load gets its
+// words row by row.
 int ha_cheetah::begin_word_loads() {
   word_loads_.clear();
   for (size_t no = 0; no < codec_.fulltext().size(); no++) {

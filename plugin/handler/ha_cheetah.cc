@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The handler's description of itself, and opening and closing.
+// The properties of the handler, and opening and closing a table.
 #include "handler/ha_cheetah.h"
 
 #include "engine.h"
@@ -7,7 +7,7 @@
 
 namespace cheetah {
 
-// InnoDB's limits, so that its tables can be moved here as they are.
+// InnoDB's limits, so that its tables can be converted without changes.
 static constexpr uint key_bytes_max = 3500;
 static constexpr uint key_part_bytes_max = 3072;
 static constexpr uint ref_length_bytes = 2;
@@ -33,14 +33,14 @@ using namespace cheetah;
 
 ha_cheetah::ha_cheetah(handlerton *hton, TABLE_SHARE *share) : CostedHandler(hton, share) {}
 
-// The server asks again whenever a statement locks the table: a read that locks must meet the rows
-// that it counts. Where reads keep nobody from ranges, the server makes its own checks (UNIQUE ..
-// USING HASH, WITHOUT OVERLAPS) when the row is there already, so that one of two concurrent
-// writers finds the other's.
+// The server calls this again whenever a statement locks the table. A locking read must visit the
+// rows that it counts, so it has no HA_HAS_RECORDS. If reads do not lock ranges, the server makes
+// its own checks (UNIQUE .. USING HASH, WITHOUT OVERLAPS) after it has written the row, so that one
+// of two concurrent writers finds the other's row.
 handler::Table_flags ha_cheetah::table_flags() const {
   Table_flags counts = read_ == CHEETAH_READ_CONSISTENT || is_temporary() ? HA_HAS_RECORDS : 0;
-  // A statement repeats elsewhere what it did here only if the ranges that it has read stayed as
-  // they were: as InnoDB.
+  // Like InnoDB: statement-based replication has the same effect on the replica only if no other
+  // transaction changes the ranges that the statement reads.
   bool ranges_stay = thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED;
   Table_flags level = ranges_stay ? HA_BINLOG_STMT_CAPABLE : HA_CHECK_UNIQUE_AFTER_WRITE;
   return counts | level | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER |
@@ -55,7 +55,7 @@ const char *ha_cheetah::index_type(uint key_no) {
   return is_fulltext(table_share->key_info[key_no]) ? "FULLTEXT" : "BTREE";
 }
 
-// None of a full-text index: it is only searched.
+// A full-text index has no flags, as it is only searched.
 ulong ha_cheetah::index_flags(uint key_no, uint, bool) const {
   if (is_fulltext(table_share->key_info[key_no])) return 0;
   ulong flags = HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
@@ -67,7 +67,7 @@ uint ha_cheetah::max_supported_key_length() const { return key_bytes_max; }
 
 uint ha_cheetah::max_supported_key_part_length() const { return key_part_bytes_max; }
 
-// The row format that SHOW TABLE STATUS shows: the word of the definition.
+// Returns the row format that SHOW TABLE STATUS shows: the one named in the definition.
 enum row_type ha_cheetah::get_row_type() const {
   if (table_share == nullptr) return ROW_TYPE_DYNAMIC;
   return static_cast<enum row_type>(
@@ -88,14 +88,14 @@ bool ha_cheetah::get_error_message(int error, String *text) {
     return false;
   }
   if (error == HA_ERR_DECRYPTION_FAILED) {
-    text->append(STRING_WITH_LEN("Table encrypted but decryption failed: its key is not available, or is another one"));
+    text->append(STRING_WITH_LEN("Table encrypted but decryption failed: its key is not available or is a different key"));
     return false;
   }
   own_error_text(error, text);
   return error == own_error_reported;
 }
 
-// Takes hold of the engine's table, and refuses one that was made for another definition.
+// Opens the engine's table, and refuses it if it was created for a different definition.
 int ha_cheetah::attach() {
   CheetahTable *table_handle = nullptr;
   int error = handler_error(cheetah_open_table(engine.db, bytes_of(name_), &table_handle), ha_thd());
@@ -168,7 +168,7 @@ int ha_cheetah::extra(enum ha_extra_function operation) {
   return 0;
 }
 
-// LargeValues: one buffer for each column that has had a large value in this statement.
+// LargeValues: uses one buffer for each column that had a large value in this statement.
 int ha_cheetah::fetch(unsigned slot, CheetahBytes locator, CheetahBytes *value) {
   if (slot >= large_values_.size()) large_values_.resize(slot + 1);
   RowBuffer &buffer = large_values_[slot];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The handler: one open instance of a table. Each method unpacks, makes one call into the engine,
-// packs the answer, and maps the error. Its methods are in ha_cheetah.cc (open, flags), writes.cc,
-// reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc, checking.cc,
-// in ../ddl: ddl.cc and alter.cc, in ../constraints: told_server.cc and actions.cc, and in
-// ../transactions: cluster.cc.
+// The handler: one open instance of a table. Most methods convert their arguments, call the engine
+// once, convert the result, and map the error. They are defined in ha_cheetah.cc (open, flags),
+// writes.cc, reads.cc, fulltext.cc, locking.cc, loads.cc, keys.cc, numbering.cc, statistics.cc and
+// checking.cc, in ddl.cc and alter.cc of ../ddl, in foreign_keys.cc, told_server.cc and actions.cc
+// of ../constraints, and in cluster.cc of ../transactions.
 #pragma once
 
 #include "server.h"
@@ -26,15 +26,15 @@ struct FulltextSearch;
 struct Refusal;
 struct Orphans;
 
-// The engine's name of the table with that path ("./db/table" becomes "db/table").
+// Returns the engine's name of the table with this path ("./db/table" becomes "db/table").
 std::string table_name_of_path(const char *path);
-// Whether it is one that the server gives to temporary tables.
+// Returns whether the engine's name is that of a temporary table.
 bool is_temporary_name(const std::string &name);
-// Bytes of a row's position: `ref_length` of the handler.
+// Returns the size of a row's position: `ref_length` of the handler.
 uint position_bytes(const TableCodec &codec);
 
-// Tells the engine how keys of a table are encoded, and the statistics options of its definition:
-// from then on it takes some by itself.
+// Describes to the engine the encoding of a table's keys and the statistics options of its
+// definition. From then on the engine collects statistics by itself.
 void describe_keys(const CheetahTable *engine_table, const TableCodec &codec, const TABLE_SHARE *share,
                    bool is_temporary);
 
@@ -146,8 +146,8 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   FT_INFO *ft_init_ext(uint flags, uint key_no, String *text) override;
   int ft_read(uchar *record) override;
   void ft_end() override;
-  // The rank of the row in the record, and of the one that `ft_read` gave last; 0 if it does not
-  // match.
+  // Return the rank of the row in the record, and of the row that `ft_read` returned last; 0 if the
+  // row does not match.
   float rank_of(cheetah::FulltextSearch *search, const uchar *record);
   float rank_of_last(cheetah::FulltextSearch *search);
 
@@ -200,12 +200,12 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   bool is_temporary() const;
   void set_read(CheetahRead read);
   CheetahTxn *txn() const { return txn_; }
-  // Whether nobody will write the rows that are read: then only columns that are asked for need be
-  // there. The second handler that looks for duplicates of a row to be written has a read lock, but
-  // its table is one that is written.
+  // Returns whether the statement does not write the rows that it reads. Then only the requested
+  // columns are decoded. A second handler that searches for duplicates of a row to be written has a
+  // read lock, but the statement writes its table.
   bool reads_only() const { return get_lock_type() == F_RDLCK && table->reginfo.lock_type < TL_FIRST_WRITE; }
   int begin_statement(THD *thd, bool writes);
-  // Begins a statement if the server has not locked the table for one.
+  // Begins a statement if the server has not locked the table.
   int begin_unlocked(bool writes);
   void count_use(bool begins);
   bool locks_whole_table(THD *thd) const;
@@ -242,7 +242,8 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   friend class cheetah::ForeignKeys;
   int too_deep(const CheetahForeignKey &constraint);
   int refuse_by(const CheetahForeignKey &constraint, int error, const cheetah::Refusal &refusal);
-  // Does to the rows of this child what a constraint says; `cause`: the parent's row.
+  // Applies the action of a constraint to the rows of this child. `cause`: the change of the
+  // parent's row.
   int follow(const cheetah::Action &action, const cheetah::CascadeStep *cause);
   int follow_row(const cheetah::Action &action, uint32_t index_no, CheetahCursor *cursor, const CheetahFound &found,
                  CheetahBuffer *row);
@@ -331,7 +332,7 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   cheetah::TableHandle engine_table_;
   mutable cheetah::ForeignKeys constraints_{this};
   std::string name_, path_;
-  // Indexes of the engine whose entries are not wanted for now.
+  // For each index of the engine, whether it is disabled.
   std::vector<bool> disabled_;
   bool has_disabled_ = false;
   std::vector<const Field *> geometries_;  // stored columns
@@ -339,46 +340,45 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   // Of the current statement.
   cheetah::Session *session_ = nullptr;
   CheetahTxn *txn_ = nullptr;  // nullptr while the table is not locked
-  bool locks_when_scanned_ = false;  // a copy is read: as a whole, once a scan begins
-  bool is_counted_ = false;  // among the tables that the connection uses
+  bool locks_when_scanned_ = false;  // the source of a copy: locked as a whole when a scan begins
+  bool is_counted_ = false;  // counted among the tables that the connection uses
   CheetahRead read_ = CHEETAH_READ_CONSISTENT;
-  CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // what the server has locked the table for
+  CheetahRead locked_read_ = CHEETAH_READ_EXCLUSIVE;  // for the kind of lock that the server requested
   cheetah::TxnHandle private_txn_;
-  bool changes_duplicates_ = false;  // REPLACE and ON DUPLICATE KEY UPDATE: the row with a taken unique key is changed
+  bool changes_duplicates_ = false;  // REPLACE and ON DUPLICATE KEY UPDATE: a row with a duplicate key is changed
   bool skips_locked_ = false;           // SKIP LOCKED
-  bool tries_semi_consistent_ = false;  // rows that others have locked are looked at as they were committed last
-  bool read_unlocked_ = false;          // the row read last was such a one
-  bool in_range_read_ = false;       // `end_range` belongs to the search that is made
+  bool tries_semi_consistent_ = false;  // rows locked by others are read as they were committed last
+  bool read_unlocked_ = false;          // the last row was read this way
+  bool in_range_read_ = false;       // `end_range` belongs to the current search
   int numbering_error_ = 0;
-  ulonglong numbered_rows_left_ = 0;  // rows that the statement said it would insert
-  ulonglong reserved_up_to_ = 0;      // numbers below are the statement's
+  ulonglong numbered_rows_left_ = 0;  // remaining rows of the number that the statement announced
+  ulonglong reserved_up_to_ = 0;      // lower AUTO_INCREMENT numbers are reserved for the statement
 
-  // Rows of a new table, when the server copies into it, and of one that has none: asked for with
-  // the first one.
+  // A load of rows into a new table that the server copies into, or into an empty table. It begins
+  // with the first row.
   bool in_bulk_insert_ = false;
   bool copies_ = false;
   bool load_was_asked_ = false;
-  bool ignores_duplicates_ = false;  // IGNORE, REPLACE and ON DUPLICATE KEY UPDATE: the statement goes on after a duplicate
+  bool ignores_duplicates_ = false;  // IGNORE, REPLACE and ON DUPLICATE KEY UPDATE: the statement continues after a duplicate
   cheetah::LoadHandle load_;
-  std::vector<cheetah::LoadHandle> word_loads_;  // of each full-text index, if its words are loaded
+  std::vector<cheetah::LoadHandle> word_loads_;  // for each full-text index; null if its words are not loaded
 
   // Of the current scan.
   cheetah::CursorHandle cursor_;
   unsigned cursor_index_ = 0;
-  // `missed`: where the key of the last search would be. `behind`: behind all entries that start
-  // with it.
+  // `missed`: at the position that the key of the last search would have. `behind`: after all
+  // entries that start with that key.
   enum class Scan : uchar { none, fresh, on_entry, missed, behind, paused, past_last, past_first } scan_ = Scan::none;
-  bool seeks_prefix_ = false;  // the cursor ends behind the entries that start with the key of the last search
+  bool seeks_prefix_ = false;  // the cursor ends after the entries that start with the key of the last search
   CheetahFound found_ = {};
-  // Rows that the engine has found at once: the current one, and from `run_next_` on those that
-  // come next.
+  // Rows that the engine returned in one call. The next row is at `run_next_`.
   bool in_runs_ = false;
   std::vector<CheetahFound> run_;
   size_t run_next_ = 0;
   size_t run_count_ = 0;
   cheetah::Buffer saved_key_;    // stored key of the current entry of a paused scan
   cheetah::Buffer current_key_;  // clustered key of the row read last, in a table with a hidden key
-  cheetah::RowBuffer row_;       // row read by a key of its own
+  cheetah::RowBuffer row_;       // row that was looked up by key
   cheetah::Buffer search_key_;
   cheetah::Buffer end_key_;
 
@@ -394,15 +394,15 @@ class ha_cheetah final : public cheetah::CostedHandler, private cheetah::LargeVa
   std::vector<CheetahEntry> old_entries_;
   cheetah::RowBuffer old_row_;
   cheetah::WordList words_, old_words_;
-  const cheetah::FulltextSearch *read_search_ = nullptr;  // by which a row was read last
+  const cheetah::FulltextSearch *read_search_ = nullptr;  // that returned the last row
   cheetah::Buffer read_key_;                              // of that row
   std::vector<cheetah::RowBuffer> large_values_;
 
   static constexpr uint64_t no_version = ~0ULL;
 
-  // Sizes at the last look at them.
+  // Sizes at the last `refresh_sizes`.
   std::vector<CheetahIndexStats> sizes_;
   uint64_t fulltext_bytes_ = 0;
   ha_rows sized_rows_ = 0;
-  uint64_t statistics_version_ = no_version;  // of the cardinalities that the server was told
+  uint64_t statistics_version_ = no_version;  // of the cardinalities passed to the server
 };

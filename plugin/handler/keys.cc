@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has them around its rows, also one that
-// is to go into a table in use. So they count only where there are no rows, or the session says so.
+// ALTER TABLE .. DISABLE KEYS and ENABLE KEYS. Every dump has them around its rows, even if it is
+// loaded into a table in use. So DISABLE KEYS only works on empty tables, unless the session allows
+// it on others.
 //
-// The engine keeps disabled indexes no more, and builds them again from entries that are computed
-// here, row by row. The server is told by `keys_in_use` of the table's share, and then neither
-// reads such an index nor chooses it for a plan.
+// The engine stops maintaining disabled indexes. ENABLE KEYS rebuilds them from entries that are
+// computed here, row by row. Disabled indexes are removed from `keys_in_use` of the table's share,
+// so that the server does not use them.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -15,7 +16,8 @@
 
 using namespace cheetah;
 
-// Asked of the engine when the handler takes hold of the table.
+// Loads from the engine which indexes are disabled. Called when the handler opens the engine's
+// table.
 void ha_cheetah::look_for_disabled_indexes() {
   has_disabled_ = false;
   disabled_.assign(codec_.secondaries().size() + 1, false);
@@ -25,7 +27,7 @@ void ha_cheetah::look_for_disabled_indexes() {
   }
 }
 
-// As MyISAM does.
+// Sets `keys_in_use` of the table's share, like MyISAM.
 void ha_cheetah::tell_keys_in_use() {
   key_map in_use;
   in_use.init(0);
@@ -47,11 +49,13 @@ int ha_cheetah::indexes_changed(int32_t code) {
   return error == 0 ? info(HA_STATUS_CONST | HA_STATUS_VARIABLE) : error;
 }
 
-// Whether the statement says DISABLE KEYS; otherwise ALTER TABLE gives a copy what its table has.
+// Returns whether the statement is DISABLE KEYS. Otherwise ALTER TABLE disables the keys of a copy
+// that are disabled in its source table.
 static bool says_disable(THD *thd) { return thd->lex->alter_info.keys_onoff == Alter_info::DISABLE; }
 
-// Partitions would have to change together. The server finds rows of USING HASH through the index.
-// A copy has no rows yet, and does not tell whether its table has some.
+// Partitions are refused, as all partitions of a table would have to change together. Indexes of
+// USING HASH stay enabled, as the server finds rows through them. A copy is refused if only empty
+// tables are allowed: it has no rows yet, and does not know whether its source table has rows.
 int ha_cheetah::disable_indexes(key_map keep, bool persist) {
   if (!persist || is_partition() || is_temporary_name(name_)) return HA_ERR_WRONG_COMMAND;
   int error = begin_unlocked(true);
@@ -83,5 +87,5 @@ int ha_cheetah::enable_indexes(key_map, bool persist) {
   return indexes_changed(code);
 }
 
-// Partitions are tables of the engine, whose names say so.
+// Returns whether the table is a partition, by its name: each partition is a table of the engine.
 bool ha_cheetah::is_partition() const { return name_.find("#P#") != std::string::npos || name_.find("#p#") != std::string::npos; }

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Loads: the engine gets the rows of a statement together, and says at the end whether all is well.
+// Loads: the engine gets the rows of a statement together, and reports errors such as duplicates
+// only at the end.
 //
-// Copies into a new table: the server announces a copy, and asks at its end for an error, for ALTER
-// TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT (HA_EXTRA_BEGIN_COPY,
-// HA_EXTRA_END_COPY), as long as duplicates are errors. For partitions that ALTER TABLE adds it
-// announces one too, without a bulk insert, but does not look at the error: these get their rows
-// one by one.
+// Copies into a new table: for ALTER TABLE and OPTIMIZE by copy and for CREATE TABLE .. SELECT the
+// server announces a copy (HA_EXTRA_BEGIN_COPY), and checks for an error at its end
+// (HA_EXTRA_END_COPY), if duplicates are errors. For partitions that ALTER TABLE adds, the server
+// also announces a copy, but without a bulk insert, and ignores the error. So these partitions get
+// their rows one by one.
 //
-// Of a child, each row is checked when it is given to the load, and its parent is locked to the end
-// of the transaction; rows of a load are not found, so a table that refers to itself has none.
+// In a child table, each row is checked when it is added to the load, and its parent is locked
+// until the end of the transaction. Rows of a load cannot be found before its end, so a table that
+// refers to itself has no loads.
 //
 // LOAD DATA and INSERT .. SELECT: the server begins a bulk insert, unless triggers or functions may
-// read the table meanwhile, and looks at the error of its end. Their rows come with the commit, if
-// that is the statement's own and nothing in it reads the table, as RETURNING may. INSERT .. VALUES
-// brings its rows one by one: its length is known, and small beside what a load costs, and each of
-// its values may be computed behind the row before.
+// read the table meanwhile, and checks the error at its end. The rows become visible at the commit.
+// So a load is used only if the statement commits itself, and nothing in it (such as RETURNING)
+// reads the table. INSERT .. VALUES inserts its rows one by one: their number is known, and small
+// compared to the cost of a load, and each value may be computed after the previous row was
+// inserted.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -28,7 +31,8 @@ void ha_cheetah::start_bulk_insert(ha_rows, uint) {
   load_was_asked_ = false;
 }
 
-// A statement that has failed already is rolled back; one that is killed is to be.
+// Finishes the load, or abandons it if the statement has failed or was killed. A killed statement
+// must return an error, so that it is rolled back.
 int ha_cheetah::end_bulk_insert() {
   in_bulk_insert_ = false;
   if (!load_ || copies_) return 0;
@@ -45,15 +49,14 @@ int ha_cheetah::end_bulk_insert() {
   return error;
 }
 
-// Whether the statement is its own transaction, and ends at the first duplicate. A replica's is
-// never alone.
+// Returns whether the statement is its own transaction. Statements of a replica never are.
 static bool commits_its_rows(THD *thd) {
   int command = thd_sql_command(thd);
   bool inserts = command == SQLCOM_INSERT_SELECT || command == SQLCOM_LOAD;
   return inserts && !thd->slave_thread && !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
 }
 
-// Whether the statement uses the table in another place, too, under whatever name.
+// Returns whether the statement also uses the table elsewhere, under any alias.
 static bool is_used_twice(THD *thd, const TABLE *table) {
   for (const TABLE_LIST *used = thd->lex->query_tables; used != nullptr; used = used->next_global) {
     if (used->table != nullptr && used->table != table && used->table->s == table->s) return true;
@@ -61,9 +64,10 @@ static bool is_used_twice(THD *thd, const TABLE *table) {
   return false;
 }
 
-// Rows of a temporary table go with a rollback. A table with a unique key over periods is read by
-// the server for each row. The server changes the table of a vector index with each row, too, in
-// the same transaction.
+// Begins a load if one is possible. A temporary table has none, as a rollback must remove its rows.
+// A table with a unique key over periods has none, as the server reads the table for each row. A
+// table with a vector index has none, as the server also changes the table of the index with each
+// row, in the same transaction.
 int ha_cheetah::begin_load() {
   if (!in_bulk_insert_ || load_was_asked_) return 0;
   load_was_asked_ = true;
@@ -99,8 +103,8 @@ void ha_cheetah::abandon_load() {
   word_loads_.clear();
 }
 
-// Words of a row that is there already, as somebody else has written it since the load began: the
-// load of rows, which has kept more of them, finds out which.
+// A duplicate among loaded words means that another transaction has written the same row since the
+// load began. The load of rows then finds out which row it is.
 int ha_cheetah::words_failed(int32_t code) {
   if (code == CHEETAH_CODE_DUPLICATE_KEY && load_) {
     int32_t of_rows = cheetah_finish_load(txn_, load_.get(), report_progress, ha_thd());
@@ -109,7 +113,8 @@ int ha_cheetah::words_failed(int32_t code) {
   return handler_error(code, ha_thd());
 }
 
-// The server reads the key that it reports from its record, where there may be another row by now.
+// Puts the refused row into the server's record: the server reports the key from this record, which
+// may hold a different row by now.
 int ha_cheetah::load_failed(const CheetahLoad *load, int32_t code) {
   int error = write_failed(code);
   if (code == CHEETAH_CODE_DUPLICATE_KEY) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Statements begin here: which transaction the handler works in, how it reads, and whether it locks
-// the whole table.
+// Begins statements: chooses the handler's transaction, its read mode, and whether it locks the
+// whole table.
 //
-// How a handler reads follows from the command and the server's kind of lock, by InnoDB's rules;
-// docs/developers/mariadb.md, "What a statement locks", has them as a table.
+// The read mode follows from the command and the server's kind of lock, by InnoDB's rules;
+// docs/developers/mariadb.md, "What a statement locks", lists them in a table.
 //
-// A sequence is changed outside the connection's transaction, as its values must not come back with
-// a rollback: its handler has a transaction of its own, ended after each change and each statement.
+// A sequence is changed outside the connection's transaction, as a rollback must not restore its
+// old values. Its handler has a private transaction, which ends after each change and each
+// statement.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -15,9 +16,8 @@
 
 using namespace cheetah;
 
-// Statements that write what they read elsewhere. Where a transaction may see what others commit
-// meanwhile, they read a snapshot; otherwise what they have read must not change before they
-// commit.
+// Returns whether the statement writes data that it reads to another place. At READ COMMITTED it
+// reads a snapshot; at higher isolation levels the rows it reads must not change before it commits.
 static bool writes_what_it_reads(int command) {
   switch (command) {
     case SQLCOM_INSERT_SELECT:
@@ -43,8 +43,8 @@ static bool skips_locked(thr_lock_type lock_type) {
   return lock_type == TL_READ_SKIP_LOCKED || lock_type == TL_WRITE_SKIP_LOCKED;
 }
 
-// Commands that copy a table under a metadata lock, which transactions without a connection do not
-// hold: those that are prepared, and rollbacks that go on in the background.
+// Returns whether the command copies a table under a metadata lock. Transactions without a
+// connection (prepared transactions and rollbacks in the background) do not hold metadata locks.
 static bool copies_table(int command) {
   switch (command) {
     case SQLCOM_ALTER_TABLE:
@@ -55,8 +55,8 @@ static bool copies_table(int command) {
   }
 }
 
-// Seconds, for UPDATE_TIME; as InnoDB, a copy of a table, or a new one, is not changed by the rows
-// that it gets.
+// Returns the time in seconds for UPDATE_TIME. Like InnoDB, filling a copy or a new table does not
+// count as a change.
 static uint64_t time_of_changes(THD *thd) {
   int command = thd_sql_command(thd);
   return copies_table(command) || command == SQLCOM_CREATE_TABLE ? 0 : static_cast<uint64_t>(time(nullptr));
@@ -64,7 +64,7 @@ static uint64_t time_of_changes(THD *thd) {
 
 bool ha_cheetah::is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
 
-// The engine locks; the server's own table locks are not used (lock_count is 0).
+// The engine has its own locks and does not use the server's table locks (lock_count is 0).
 THR_LOCK_DATA **ha_cheetah::store_lock(THD *thd, THR_LOCK_DATA **to, enum thr_lock_type lock_type) {
   if (lock_type == TL_IGNORE) return to;
   locked_read_ = read_mode(thd, lock_type);
@@ -92,8 +92,8 @@ void ha_cheetah::count_use(bool begins) {
   session_->count_table(begins);
 }
 
-// Under LOCK TABLES and in stored functions, tables are locked already, maybe for more than this
-// statement does. A temporary table made since then is not.
+// Under LOCK TABLES and in stored functions, tables are already locked, possibly with a stronger
+// lock than this statement needs. A temporary table that was created since then is not locked.
 int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   bool writes = lock_type >= TL_FIRST_WRITE;
   bool plain_select = lock_type == TL_READ && thd_sql_command(thd) == SQLCOM_SELECT;
@@ -103,17 +103,17 @@ int ha_cheetah::start_stmt(THD *thd, thr_lock_type lock_type) {
   return begin_statement(thd, writes);
 }
 
-// A temporary table is the connection's alone, and may have been made, emptied or rebuilt since its
-// snapshot.
+// A temporary table belongs to one connection, and may have been created, truncated or rebuilt
+// since the connection's snapshot. So it is not read in the snapshot.
 bool ha_cheetah::is_temporary() const { return table_share->tmp_table != NO_TMP_TABLE; }
 
 void ha_cheetah::set_read(CheetahRead read) {
   read_ = read == CHEETAH_READ_CONSISTENT && is_temporary() ? CHEETAH_READ_SHARED : read;
 }
 
-// A second handler of the same statement reads as the first one; the server locks it without a kind
-// of lock. It opens the table of this handler: for a partition the server may give the name of the
-// whole table.
+// A second handler of the same statement uses the read mode of the first, as the server locks it
+// without a kind of lock. It opens the table of this handler: for a partition, the server may pass
+// the name of the whole table.
 handler *ha_cheetah::clone(const char *, MEM_ROOT *root) {
   auto *second = static_cast<ha_cheetah *>(handler::clone(path_.c_str(), root));
   if (second == nullptr) return nullptr;
@@ -127,13 +127,13 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   if (session_ == nullptr) return HA_ERR_OUT_OF_MEM;
   cursor_.reset();
   numbered_rows_left_ = reserved_up_to_ = 0;
-  // TRUNCATE by another handler has put a new table under the name.
+  // TRUNCATE by another handler has replaced the table by a new one with the same name.
   int error = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (error != 0) return error;
   if (is_sequence()) return use_private_transaction(thd, writes);
   if (writes && thd->transaction->xid_state.is_explicit_XA() && !takes_part_in_two_phase()) {
     // XA PREPARE would only warn, and XA COMMIT by another connection would find nothing.
-    my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction, until the server is started "
+    my_error(ER_NOT_SUPPORTED_YET, MYF(0), "changes of CHEETAH tables in an XA transaction before the server is restarted "
              "with the plugin");
     return own_error_reported;
   }
@@ -141,13 +141,13 @@ int ha_cheetah::begin_statement(THD *thd, bool writes) {
   if (writes) cheetah_set_time(txn_, time_of_changes(thd));
   if (writes && session_->fills_new_table(thd, name_)) cheetah_fill_new_table(txn_, engine_table_.get());
   error = session_->register_statement(thd);
-  // ALTER TABLE may do without a scan, and then others go on.
+  // ALTER TABLE may need no scan. Then it does not block other transactions.
   locks_when_scanned_ = !writes && copies_table(thd_sql_command(thd)) && !is_temporary();
   return error != 0 || locks_when_scanned_ ? error : lock_for_statement(thd, writes);
 }
 
-// The server uses some tables without a lock: it writes the row of a new temporary sequence so, and
-// those of a temporary table that ALTER TABLE fills.
+// The server uses some tables without locking them: it writes the row of a new temporary sequence
+// this way, and the rows of a temporary table that ALTER TABLE fills.
 int ha_cheetah::begin_unlocked(bool writes) { return txn_ != nullptr ? 0 : begin_statement(ha_thd(), writes); }
 
 int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
@@ -156,16 +156,18 @@ int ha_cheetah::lock_for_statement(THD *thd, bool writes) {
   return handler_error(cheetah_try_lock_table(txn_, engine_table_.get()), thd);
 }
 
-// A table that nobody else can see needs no locks of rows, nor does one that is copied as a whole.
-// LOCK TABLES locks to the end of the transaction, if that is longer than the statement.
+// Temporary tables, which only one connection sees, and tables that are copied are locked as a
+// whole instead of row by row. LOCK TABLES locks the table until the end of the transaction, unless
+// each statement is its own transaction.
 bool ha_cheetah::locks_whole_table(THD *thd) const {
   int command = thd_sql_command(thd);
   bool locks_tables = command == SQLCOM_LOCK_TABLES && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT);
   return is_temporary() || locks_tables || copies_table(command);
 }
 
-// After LOCK TABLES .. WRITE, as in a dump. Those without a connection may still have locks
-// (prepared transactions, rollbacks in the background), and are waited for row by row.
+// Returns whether the connection has locked the table by LOCK TABLES .. WRITE, as a dump does.
+// Transactions without a connection (prepared transactions, rollbacks in the background) may still
+// hold row locks, which are waited for row by row.
 bool ha_cheetah::is_kept_from_others() const {
   return table->mdl_ticket != nullptr && table->mdl_ticket->has_stronger_or_equal_type(MDL_SHARED_NO_READ_WRITE);
 }
@@ -181,7 +183,8 @@ int ha_cheetah::lock_to_scan() {
 }
 
 int ha_cheetah::use_private_transaction(THD *thd, bool writes) {
-  // Two handlers of one statement must not wait for each other, and the rows read are committed.
+  // Two handlers of one statement must not wait for each other. A consistent read takes no locks,
+  // and reads committed rows.
   if (!writes) read_ = CHEETAH_READ_CONSISTENT;
   int error = end_private_transaction();
   if (error != 0) return error;

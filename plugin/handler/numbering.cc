@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// AUTO_INCREMENT, with InnoDB's results: the same numbers, and the same gaps.
+// AUTO_INCREMENT with the same numbers and gaps as InnoDB.
 //
-// The engine's counter holds the next number to give out. A statement reserves as many numbers as
-// it says it will insert rows; numbers given by hand move the counter past them.
+// The engine's counter holds the next number to assign. A statement reserves one number for each
+// row that it announces to insert. Explicit numbers advance the counter past them.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
 
-// As InnoDB's innodb_autoinc_lock_mode = 1: the number of rows that these insert is not known
-// before, and they are to have numbers in a row.
+// Returns whether the statement must get consecutive numbers, though the number of its rows is not
+// known in advance. Like innodb_autoinc_lock_mode = 1.
 static bool inserts_in_bulk(THD *thd) {
   int command = thd_sql_command(thd);
   return command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_LOAD;
@@ -26,7 +26,8 @@ void ha_cheetah::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   if (*reserved != 0) reserved_up_to_ = numbers.next;
 }
 
-// Statements that go on after a duplicate have used up its number.
+// Returns whether the statement continues after a duplicate. Then the number of the duplicate is
+// used up.
 static bool goes_on_after_duplicates(THD *thd) {
   switch (thd_sql_command(thd)) {
     case SQLCOM_REPLACE:

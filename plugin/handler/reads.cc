@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Scans and lookups.
 //
-// A scan reads an index of the engine through one cursor. Entries of a secondary index carry what
-// is needed to fill the index's columns; the row is fetched only when the statement reads more than
-// those, and after the pushed index condition and the rowid filter have passed.
+// A scan reads an index of the engine through one cursor. The index's columns can be decoded from
+// the entries of a secondary index. The row is fetched only if the statement reads other columns,
+// and only after the pushed index condition and the rowid filter have passed.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -14,7 +14,7 @@
 using namespace cheetah;
 
 static constexpr CheetahBytes no_key{nullptr, 0};
-// Rows asked for at once: more than most leaves have.
+// Rows requested in one call: more than most leaves have.
 static constexpr size_t run_rows_max = 128;
 
 int ha_cheetah::open_cursor(unsigned engine_index) {
@@ -64,8 +64,8 @@ int ha_cheetah::move(bool forward) {
   return handler_error(code, ha_thd());
 }
 
-// Table scans of a snapshot go forward only, and nothing that happens meanwhile changes what they
-// find.
+// Rows can be read ahead, as table scans of a snapshot only move forward and are not affected by
+// concurrent changes.
 int32_t ha_cheetah::next_rows() {
   if (run_next_ == run_count_) {
     if (run_.empty()) run_.resize(run_rows_max);
@@ -79,8 +79,9 @@ int32_t ha_cheetah::next_rows() {
 
 void ha_cheetah::end_run() { run_next_ = run_count_ = 0; }
 
-// From a paused scan to its next entry; from where a key was missed, or behind what was found, to
-// its neighbour; from behind an end of the index back into it.
+// Continues a scan that is not at an entry: moves from a paused scan to its next entry, from the
+// position of a missing key or from the end of equal entries to the neighbour, and from an end of
+// the index back into it.
 int ha_cheetah::move_from_outside(bool forward) {
   int error = HA_ERR_END_OF_FILE;
   if (scan_ == Scan::none) return error;
@@ -93,7 +94,8 @@ int ha_cheetah::move_from_outside(bool forward) {
   return error;
 }
 
-// HANDLER goes on with a scan after its transaction has ended, and the cursor with it.
+// Saves the position of a scan, as HANDLER continues it after its transaction and the cursor have
+// ended.
 void ha_cheetah::pause_scan() {
   if (scan_ != Scan::on_entry) return;
   saved_key_.clear();
@@ -107,7 +109,7 @@ int ha_cheetah::step(bool forward, uchar *record) {
   return error != 0 ? error : deliver(record, forward);
 }
 
-// Fills `record` from the current entry, or from the next one that passes the pushed index
+// Fills `record` from the first entry, starting at the current one, that passes the pushed index
 // condition and the rowid filter.
 int ha_cheetah::deliver(uchar *record, bool forward) {
   if (cursor_index_ == 0) return deliver_clustered(record);
@@ -142,7 +144,7 @@ int ha_cheetah::deliver_secondary(uchar *record, bool *passed) {
   return error;
 }
 
-// Whether the columns of the index that are in the record pass.
+// Checks the pushed condition and the filter against the index columns in the record.
 int ha_cheetah::check_entry(bool conditional, bool filtered, bool *passed) {
   int error = conditional ? outcome_of(handler_index_cond_check(this), passed) : 0;
   if (error != 0 || !*passed || !filtered) return error;
@@ -159,8 +161,8 @@ int ha_cheetah::outcome_of(check_result_t result, bool *passed) {
   }
 }
 
-// Fills the columns of the index and of the primary key; false when the entry does not carry them
-// all.
+// Fills the columns of the index and of the primary key. Returns false if the entry does not
+// contain all of them.
 bool ha_cheetah::decode_entry(uchar *record) {
   const SecondaryCodec &index = codec_.secondary_of(cursor_index_);
   if (!index.key().decode(found_.key, record)) return false;
@@ -181,8 +183,8 @@ int ha_cheetah::decode_row(CheetahBytes key, CheetahBytes row, uchar *record) {
   return codec_.clustered().decode(key, record) ? 0 : HA_ERR_CRASHED;
 }
 
-// The server leaves virtual columns to the engine while it reads only the index. To compute one, it
-// empties `tmp_set`, which a sort has made the table's read_set: its contents stay.
+// In an index-only read, the engine must compute virtual columns. update_virtual_field clears
+// `tmp_set`, which may be the table's read_set during a sort, so its contents are restored.
 int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   MY_BITMAP &set = table->tmp_set;
   size_t words = bitmap_buffer_size(set.n_bits) / sizeof(*set.bitmap);
@@ -197,8 +199,8 @@ int ha_cheetah::compute_virtual_columns_of_key(uint key_no) {
   return failed ? HA_ERR_INTERNAL_ERROR : 0;
 }
 
-// "All parts" means those that the image has: parts of the primary key only when the server uses
-// extended keys.
+// If `parts` selects all parts, limits it to the parts in the image, which includes parts of the
+// primary key only if the server uses extended keys.
 void ha_cheetah::append_key_image(uint key_no, const uchar *image, key_part_map parts, Buffer *out) {
   uint count = table->actual_n_key_parts(&table->key_info[key_no]);
   codec_.key_of(key_no).append_image(image, parts & make_prev_keypart_map(count), &scratch_, out);
@@ -208,7 +210,7 @@ bool ha_cheetah::entry_starts_with(const Buffer &prefix) const {
   size_t own = std::min(prefix.size(), found_.key.len), behind = prefix.size() - own;
   if (memcmp(found_.key.data, prefix.data(), own) != 0) return false;
   if (behind == 0) return true;
-  // The prefix of an extended key goes on with the clustered key.
+  // The prefix of an extended key continues with the clustered key.
   return cursor_index_ != 0 && behind <= found_.clustered.len &&
          memcmp(found_.clustered.data, prefix.data() + own, behind) == 0;
 }
@@ -225,9 +227,8 @@ int ha_cheetah::rnd_init(bool scan) {
   return lock_to_scan();
 }
 
-// BLOBs of the row read last lie in the cursor's memory, and the server may use them until the
-// statement ends (tables with one row are read while the plan is made). So the end of a scan leaves
-// the cursor alone.
+// Does not close the cursor: BLOBs of the last row point into its memory, and the server may use
+// them until the statement ends (it reads tables with one row while it plans the statement).
 int ha_cheetah::rnd_end() {
   scan_ = Scan::none;
   return 0;
@@ -250,8 +251,8 @@ int ha_cheetah::rnd_pos(uchar *record, uchar *position) {
   return decode_row(key, cheetah_buffer_bytes(row_.get()), record);
 }
 
-// A position is the clustered key behind its length, padded with zeroes (the server compares whole
-// positions).
+// A position consists of the length of the clustered key and the key, padded with zeroes, as the
+// server compares positions as fixed-size bytes.
 
 void ha_cheetah::position(const uchar *record) {
   if (codec_.hidden_key()) {
@@ -280,7 +281,7 @@ int ha_cheetah::cmp_ref(const uchar *left, const uchar *right) {
   return a.len < b.len ? -1 : a.len > b.len;
 }
 
-// With a hidden key the record does not tell which row it is.
+// Saves the hidden key of the row, as the record does not contain it.
 void ha_cheetah::remember_position(CheetahBytes clustered_key) {
   if (codec_.hidden_key()) current_key_.assign(clustered_key);
 }
@@ -292,7 +293,7 @@ int ha_cheetah::index_init(uint key_no, bool) {
   if (error != 0) return error;
   active_index = key_no;
   cursor_.reset();
-  bool has_words = is_fulltext(table->key_info[key_no]);  // then rows are read by ft_read
+  bool has_words = is_fulltext(table->key_info[key_no]);  // then ft_read reads the rows
   cursor_index_ = has_words ? 0 : codec_.engine_index(key_no);
   if (disabled_[cursor_index_]) return HA_ERR_WRONG_INDEX;
   scan_ = Scan::none;
@@ -308,7 +309,7 @@ int ha_cheetah::index_end() {
 
 struct Search {
   uint8_t mode;
-  bool forward;  // which way to go on from entries that the pushed condition refuses
+  bool forward;  // direction to continue from entries that do not pass the pushed condition
   bool same;     // the entry must start with the key
 };
 
@@ -350,7 +351,8 @@ int ha_cheetah::index_read_last_map(uchar *record, const uchar *key, key_part_ma
   return index_read_map(record, key, parts, HA_READ_PREFIX_LAST);
 }
 
-// Also after an exact search: loose index scans and HANDLER go on behind what was sought.
+// Loose index scans and HANDLER continue past the entries of an exact search, so the cursor's end
+// is removed.
 int ha_cheetah::index_next(uchar *record) {
   CountedWork counted(handler_stats);
   if (seeks_prefix_ && scan_ == Scan::on_entry) cheetah_forget_end(cursor_.get());
@@ -381,14 +383,14 @@ int ha_cheetah::read_range_first(const key_range *start, const key_range *end, b
   return error;
 }
 
-// Where the entries that begin with these parts of a key end.
+// Returns where the cursor ends in a search for entries that start with these parts of a key.
 uint8_t ha_cheetah::end_of_same(key_part_map parts) const {
   key_part_map whole = make_prev_keypart_map(table->key_info[active_index].user_defined_key_parts);
   bool is_row = active_index == table->s->primary_key && (parts & whole) == whole;
   return is_row ? CHEETAH_END_ROW : CHEETAH_END_PREFIX;
 }
 
-// Rows behind the range are not to be locked.
+// Returns the end of the range, so that rows after it are not locked.
 CheetahSeekEnd ha_cheetah::end_of_range() {
   if (!in_range_read_ || end_range == nullptr) return {CHEETAH_END_NONE, no_key};
   end_key_.clear();
@@ -397,12 +399,13 @@ CheetahSeekEnd ha_cheetah::end_of_range() {
   return {static_cast<uint8_t>(below ? CHEETAH_END_BELOW : CHEETAH_END_UP_TO), end_key_.bytes()};
 }
 
-// UPDATE looks at locked rows as they were committed last, and asks for those again that match.
+// UPDATE first reads the last committed version of locked rows, and then requests the rows that
+// match again.
 void ha_cheetah::try_semi_consistent_read(bool yes) {
   tries_semi_consistent_ = yes && read_ == CHEETAH_READ_EXCLUSIVE && thd_tx_isolation(ha_thd()) <= ISO_READ_COMMITTED;
 }
 
-// The row read last does not match.
+// Called when the last row does not match.
 void ha_cheetah::unlock_row() {
   if (read_unlocked_) {
     read_unlocked_ = false;
@@ -411,7 +414,7 @@ void ha_cheetah::unlock_row() {
   if (scan_ == Scan::on_entry && read_ != CHEETAH_READ_CONSISTENT) cheetah_unlock_row(cursor_.get());
 }
 
-// The key is the one of the last index_read_map.
+// The key is that of the last index_read_map.
 int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   CountedWork counted(handler_stats);
   for (;;) {
@@ -426,8 +429,8 @@ int ha_cheetah::index_next_same(uchar *record, const uchar *, uint) {
   }
 }
 
-// Key parts that are BLOB prefixes cannot be filled from an entry, and a condition may compare with
-// them.
+// Does not take the condition if a key part is only a prefix of a column: the condition may need
+// the column, which cannot be decoded from an entry.
 Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   if (key_no == table->s->primary_key) return condition;
   for (const KeyPart &part : codec_.key_of(key_no).parts()) {
@@ -439,18 +442,16 @@ Item *ha_cheetah::idx_cond_push(uint key_no, Item *condition) {
   return nullptr;
 }
 
-// The filter has the positions of the rows that are wanted: the server has found them by another
-// index.
+// The filter contains the positions of the requested rows, which the server found by another index.
 bool ha_cheetah::rowid_filter_push(Rowid_filter *filter) {
   pushed_rowid_filter = filter;
   return false;
 }
 
-// Many ranges of a key at once: the server sorts the keys that it looks for, or the positions that
-// it has found, and reads by index_* and rnd_pos (its DsMrr_impl). A join that gathers keys (BKA)
-// is such a read.
+// Reads of many ranges of a key: the server's DsMrr_impl sorts the keys to search for, or the
+// positions found, and reads by index_* and rnd_pos. A batched key access join (BKA) uses this too.
 
-// Rows that are locked are locked in the order of the key that the statement reads by.
+// Locking reads do not use DsMrr_impl: rows must be locked in the order of the key.
 void ha_cheetah::prepare_ranges(uint *mode) {
   ranges_.init(this, table);
   bool locks_rows = read_ != CHEETAH_READ_CONSISTENT && !is_temporary();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The index entries that a stored row should have, computed for the engine, which has no collations
-// and no expressions.
+// Computes the index entries that a stored row should have. The engine cannot compute them, as it
+// knows neither collations nor expressions.
 #pragma once
 
 #include "server.h"
@@ -17,7 +17,7 @@ namespace cheetah {
 
 class RowEntries {
  public:
-  // Of the indexes of the engine that `wanted` has.
+  // `wanted`: for each index of the engine, whether to compute its entries.
   RowEntries(TABLE *table, TableCodec *codec, LargeValues *large, std::vector<bool> wanted)
       : table_(table), codec_(codec), large_(large), wanted_(std::move(wanted)) {}
 

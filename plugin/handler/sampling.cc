@@ -5,12 +5,12 @@
 
 namespace cheetah {
 
-// For reading rows one after the other.
+// The time limit for reading rows in order.
 static constexpr ulonglong time_max_us = 700000;
 
 Sampler::Sampler(THD *thd, TABLE *table, CheetahEstimate *estimate)
     : thd_(thd), table_(table), file_(table->file), estimate_(estimate) {
-  // Not the session's, which RAND() of later statements goes on with.
+  // Do not use the session's random numbers, as that would change later results of RAND().
   my_rnd_init(&random_, static_cast<ulong>(my_interval_timer()), static_cast<ulong>(thd_get_thread_id(thd)));
   codec_.init(table);
   places_.resize(codec_.secondaries().size() + 1);
@@ -53,8 +53,8 @@ int Sampler::sample_clustered() {
   return error;
 }
 
-// From values that are evenly spread between the first and the last one. Places that are found
-// twice count once.
+// Samples from values that are evenly spread between the first and the last one. A place that is
+// found twice is sampled once.
 int Sampler::sample_by_values(uint runs) {
   const KEY_PART_INFO &part = clustered_key().key_part[0];
   Field *field = part.field;
@@ -89,7 +89,7 @@ int Sampler::sample_by_values(uint runs) {
   return sample_in_turn(runs, file_->ha_index_first(record), next);
 }
 
-// Reads on from the record at hand, and takes a run now and then.
+// Reads all rows from the current record on, and samples a run at regular intervals.
 int Sampler::sample_in_turn(uint runs, int error, const Next &next) {
   ulonglong end = microsecond_interval_timer() + time_max_us;
   ha_rows stride = file_->stats.records / runs + 1, left = 0;
@@ -132,8 +132,8 @@ int Sampler::sample_secondary(uint index_no) {
   return error;
 }
 
-// From the record at hand (`error`: there is no record) to the end of the index, or until the run
-// is long enough.
+// Samples entries from the current record on, until the run is long enough or the index ends.
+// `error` is nonzero if there is no current record.
 int Sampler::run(uint index_no, bool from_start, int error, const Next &next) {
   if (int failed = check(cheetah_estimate_run(estimate_, index_no, from_start))) return failed;
   if (index_no == 0 && error == 0) keep_places();
@@ -164,7 +164,7 @@ int Sampler::add(uint index_no, uint8_t *more) {
   return check(cheetah_estimate_entry(estimate_, index_no, key_.bytes(), clustered_.bytes(), payload_.bytes(), more));
 }
 
-// The row at hand is somewhere in each index.
+// Saves the current row's key in each secondary index as a place to sample from.
 void Sampler::keep_places() {
   for (uint index_no = 1; index_no < places_.size(); index_no++) {
     uint key_no = codec_.key_number(index_no);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows for an estimate, out of a table of any engine.
+// Samples rows of a table of any engine for an estimate.
 //
-// The clustered index is read from places that are spread over it: by values of the first key
-// column, if that is an integer; otherwise one after the other, for as long as `time_max_us`. Each
-// other index is read from the places of rows that were found so.
+// The clustered index is read at places that are spread over it. If the first key column is an
+// integer, the places are found by its values; otherwise the rows are read in order, for at most
+// `time_max_us`. Each secondary index is read at the places of the sampled rows.
 #pragma once
 
 #include "server.h"
@@ -16,14 +16,14 @@ namespace cheetah {
 
 class Sampler {
  public:
-  // `table` is locked for reading, and all its columns are wanted.
+  // `table` must be locked for reading, with all columns in its read set.
   Sampler(THD *thd, TABLE *table, CheetahEstimate *estimate);
 
-  // 0, or an error of the handler.
+  // Returns 0 or a handler error.
   int sample();
-  // Whether a part of the table was left out for want of time.
+  // Returns whether a part of the table was not sampled because of the time limit.
   bool is_partial() const { return partial_; }
-  // An index that cannot be read in order, or nullptr.
+  // Returns an index that cannot be read in order, or nullptr.
   static const KEY *unordered_key(const TABLE *table);
 
  private:
@@ -47,8 +47,8 @@ class Sampler {
   CheetahEstimate *estimate_;
   my_rnd_struct random_;
   TableCodec codec_;
-  std::vector<std::vector<Image>> places_;  // by number of the index in the engine
-  bool whole_ = false;                      // the first run has seen all rows
+  std::vector<std::vector<Image>> places_;  // by the engine's index number
+  bool whole_ = false;                      // the first run has read all rows
   bool partial_ = false;
   Buffer scratch_, key_, clustered_, payload_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Answers to the optimizer and SHOW TABLE STATUS: counts are exact, sizes are the bytes on disk.
+// Statistics for the optimizer and SHOW TABLE STATUS: counts are exact, sizes are bytes on disk.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -9,10 +9,9 @@
 
 using namespace cheetah;
 
-// The optimizer's costs are in units of this; InnoDB's page size, so that plans are alike.
+// The page size for the optimizer's costs. It is InnoDB's, so that plans are the same.
 static constexpr ulonglong cost_page_bytes = 16384;
-// Sizes are looked up again when the number of rows has changed by more than one in
-// `size_change_divisor`.
+// Sizes are refreshed when the number of rows has changed by more than 1 / `size_change_divisor`.
 static constexpr ha_rows size_change_divisor = 16;
 
 int ha_cheetah::refresh_sizes() {
@@ -27,21 +26,21 @@ static bool much_changed(ha_rows before, ha_rows now) {
   return difference > before / size_change_divisor;
 }
 
-// Bytes on disk; before the first checkpoint nothing is there, and pages in memory are all there is
-// to count.
+// Returns the bytes on disk, or the bytes in memory if the first checkpoint has not yet written the
+// index.
 static ulonglong bytes_of_index(const CheetahIndexStats &size) {
   return size.stored_bytes != 0 ? size.stored_bytes : size.logical_bytes;
 }
 
-// Asked of open tables without a statement of theirs, too, since when a load may have taken the
-// place of the table.
+// The server also calls this for open tables that no statement uses. A load may have replaced such
+// a table since its last use.
 int ha_cheetah::info(uint what) {
   int stale = cheetah_is_dropped(engine_table_.get()) ? attach() : 0;
   if (stale != 0) return stale;
   Session *session = Session::existing(ha_thd());
   if ((what & HA_STATUS_ERRKEY) && session != nullptr) errkey = session->duplicate_key_no();
   if (what & HA_STATUS_AUTO) stats.auto_increment_value = cheetah_auto_increment(engine_table_.get());
-  // A partition is asked for nothing else.
+  // For a partition the server may request nothing but the times.
   if (what & HA_STATUS_TIME) {
     tell_creation();
     stats.update_time = static_cast<ulong>(cheetah_changed_at(engine_table_.get()));
@@ -52,7 +51,7 @@ int ha_cheetah::info(uint what) {
     int error = refresh_sizes();
     if (error != 0) return error;
   }
-  // The optimizer takes 0 for a promise, but looks before the table is locked.
+  // The optimizer relies on 0 being exact, but reads it before the table is locked.
   bool for_display = what & (HA_STATUS_TIME | HA_STATUS_OPEN);
   stats.records = rows == 0 && !for_display ? 1 : rows;
   stats.deleted = 0;
@@ -62,7 +61,7 @@ int ha_cheetah::info(uint what) {
   stats.delete_length = 0;
   for (const CheetahIndexStats &size : sizes_) stats.delete_length += size.free_bytes;
   stats.block_size = cost_page_bytes;
-  // People divide the length by that of a row; the optimizer asks for the length of what it reads.
+  // Users divide the length by the row length; the optimizer needs the size of the rows it reads.
   ulonglong length = what & HA_STATUS_TIME ? stats.data_file_length : sizes_[0].logical_bytes;
   stats.mean_rec_length = rows == 0 ? 0 : static_cast<ulong>(length / rows);
   stats.mrr_length_per_rec = ref_length + sizeof(void *);
@@ -74,7 +73,7 @@ int ha_cheetah::info(uint what) {
   return 0;
 }
 
-// As InnoDB: when the definition was written last.
+// Sets the creation time. Like InnoDB, it is the time when the definition was last written.
 void ha_cheetah::tell_creation() {
   char path[FN_REFLEN];
   strxnmov(path, sizeof path - 1, table->s->normalized_path.str, reg_ext, NullS);
@@ -90,7 +89,7 @@ void cheetah::describe_keys(const CheetahTable *engine_table, const TableCodec &
                         share->stats_sample_pages, recalc, is_temporary);
 }
 
-// The engine takes statistics in the background.
+// Passes cardinalities to the server if the engine has collected new statistics in the background.
 void ha_cheetah::look_for_cardinalities() {
   uint64_t version = cheetah_statistics_version(engine_table_.get());
   if (version == statistics_version_) return;
@@ -98,8 +97,8 @@ void ha_cheetah::look_for_cardinalities() {
   set_cardinalities();
 }
 
-// The engine's findings; without them, the facts that follow from uniqueness, and the server
-// guesses the rest.
+// Passes the engine's cardinalities to the server. A unique key has one row per value. If the
+// engine has no statistics, the server guesses the other values.
 void ha_cheetah::set_cardinalities() {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     KEY &key = table->key_info[key_no];
@@ -113,8 +112,8 @@ void ha_cheetah::set_cardinalities() {
   }
 }
 
-// Exact where HA_HAS_RECORDS says so; otherwise an estimate. An error comes again in the scan that
-// follows.
+// Returns an exact count with HA_HAS_RECORDS, otherwise an estimate. An error is not reported here,
+// as it recurs in the scan that follows.
 ha_rows ha_cheetah::records() {
   CountedWork counted(handler_stats);
   if (read_ != CHEETAH_READ_CONSISTENT) return cheetah_row_count(engine_table_.get());
@@ -125,9 +124,9 @@ ha_rows ha_cheetah::records() {
 
 ha_rows ha_cheetah::estimate_rows_upper_bound() { return cheetah_row_count(engine_table_.get()) + 1; }
 
-// A range of key images becomes a range of stored keys:
-// [low, high). A bound that includes all entries that start with a prefix ends at the first key
-// behind them.
+// Converts a bound of a range of key images to a bound of a range of stored keys, [low, high). A
+// bound after all entries that start with a key becomes that key followed by 0xff, which sorts
+// after these entries.
 void ha_cheetah::bound(uint key_no, const key_range *range, Buffer *out) {
   out->clear();
   append_key_image(key_no, range->key, range->keypart_map, out);
@@ -143,7 +142,7 @@ ha_rows ha_cheetah::records_in_range(uint key_no, const key_range *low, const ke
   int32_t code = cheetah_records_in_range(engine_table_.get(), codec_.engine_index(key_no),
                                           low != nullptr ? &from : nullptr, high != nullptr ? &to : nullptr, &count);
   if (code != CHEETAH_CODE_OK) return HA_POS_ERROR;
-  // The optimizer takes 0 for a promise.
+  // The optimizer relies on 0 being exact.
   return count == 0 ? 1 : count;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Inserts, updates, deletes: the record becomes keys and a row, the engine gets them in one call.
+// Inserts, updates and deletes: encodes the record as keys and a row, and passes them to the engine
+// in one call.
 #include "engine.h"
 #include "errors.h"
 #include "handler/ha_cheetah.h"
@@ -13,8 +14,8 @@ void ha_cheetah::encode_clustered_key(const uchar *record, Buffer *out) {
   codec_.clustered().append(record, &scratch_, out);
 }
 
-// Entries hold positions in entry_bytes_ until `set_pointers`, as the buffer may move while it
-// grows.
+// Until `set_pointers`, entries hold offsets in entry_bytes_ instead of pointers, as the buffer may
+// move while it grows.
 void ha_cheetah::add_entry(unsigned engine_index, size_t key_start, size_t payload_start, bool check_unique) {
   CheetahEntry entry;
   entry.index_no = engine_index;
@@ -66,15 +67,15 @@ int ha_cheetah::write_failed(int32_t code) {
   return handler_error(code, ha_thd());
 }
 
-// Whether changes of rows are to be looked at by constraints. With `foreign_key_checks=0` children
-// neither keep rows nor follow.
+// Returns whether constraints apply to changes of rows. With `foreign_key_checks=0` children
+// neither prevent a change nor follow it.
 bool ha_cheetah::looks_at_constraints() {
   if (thd_test_options(ha_thd(), OPTION_NO_FOREIGN_KEY_CHECKS)) return false;
   constraints_.refresh();
   return constraints_.exist();
 }
 
-// A row that a constraint refuses leaves nothing behind, as the statement may go on (IGNORE).
+// Rolls back the changes of a row that failed, as the statement may continue (IGNORE).
 int ha_cheetah::undo_row(const CheetahSavepoint &before, int error) {
   if (error == 0 || ha_thd()->transaction_rollback_request) return error;
   int failed = rollback_error(cheetah_rollback_to(txn_, &before), ha_thd());
@@ -122,7 +123,7 @@ int ha_cheetah::insert(const uchar *record) {
   if (error != 0) return error;
   int32_t code = load_ ? cheetah_load(txn_, load_.get(), &row) : cheetah_insert(txn_, engine_table_.get(), &row);
   error = note_inserted_number(record, code == CHEETAH_CODE_DUPLICATE_KEY);
-  // A deadlock over the counter is told, also where a duplicate would be ignored.
+  // A deadlock at the counter is reported even if a duplicate would be ignored.
   if (error != 0) return error;
   if (code != CHEETAH_CODE_OK) return load_ ? load_failed(load_.get(), code) : write_failed(code);
   return is_sequence() ? end_private_transaction() : 0;
@@ -132,7 +133,8 @@ bool ha_cheetah::writes_clustered_columns() const {
   return !codec_.hidden_key() && codec_.clustered().touches(table->write_set);
 }
 
-// The large values that an update leaves alone stay where they are: the old row names them.
+// Reads the old row if large values that the update does not change can be reused: the old row
+// holds their locators.
 int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, CheetahBytes *row) {
   *row = CheetahBytes{nullptr, 0};
   if (!codec_.row().needs_old_row(new_record, table->write_set)) return 0;
@@ -142,9 +144,9 @@ int ha_cheetah::fetch_old_row(const uchar *new_record, CheetahBytes key, Cheetah
   return 0;
 }
 
-// Adds the new and the old entry of an index when the update changes it; all of them when the
-// clustered key changes. An entry holds the clustered key's columns as they were written, so it may
-// change where the key does not ('AB', 'ab').
+// Adds the new and the old entry of an index if the update changes the entry, or if `all` is set
+// because the clustered key changes. An entry stores the exact values of the clustered key's
+// columns, so it may change though the keys compare equal ('AB', 'ab').
 bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_record, const uchar *new_record, bool all) {
   const SecondaryCodec &index = codec_.secondary_of(engine_index);
   if (disabled_[engine_index]) return false;
@@ -172,8 +174,8 @@ bool ha_cheetah::secondary_changes(unsigned engine_index, const uchar *old_recor
   return true;
 }
 
-// When the clustered key changes, every index changes, but the server has computed only the virtual
-// columns of those indexes whose columns are written.
+// If the clustered key changes, the entries of all indexes change, but the server has computed only
+// the virtual columns of indexes whose columns are written.
 void ha_cheetah::compute_virtual_key_columns() {
   if (table->vfield == nullptr) return;
   table->update_virtual_fields(this, VCOL_UPDATE_INDEXED);
@@ -182,7 +184,8 @@ void ha_cheetah::compute_virtual_key_columns() {
   table->move_fields(table->field, table->record[0], table->record[1]);
 }
 
-// REPLACE does not compare rows itself, and counts one that stays as it is once instead of twice.
+// Returns whether REPLACE or LOAD DATA replaces a row by an equal one. The server does not compare
+// these rows itself, and counts an unchanged row once instead of twice.
 bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   int command = thd_sql_command(ha_thd());
   if (command != SQLCOM_REPLACE && command != SQLCOM_REPLACE_SELECT && command != SQLCOM_LOAD) return false;
@@ -194,8 +197,8 @@ bool ha_cheetah::replaces_by_same_row(const RowCodec::Old &old) {
   return same;
 }
 
-// Constraints that refer to the row are looked up when it has changed, and is so locked: a
-// constraint that has come meanwhile counts.
+// Constraints are looked up after the row was changed and thereby locked, so that a constraint
+// added meanwhile is also checked.
 int ha_cheetah::update_row(const uchar *old_record, const uchar *new_record) {
   CountedWork counted(handler_stats);
   int error = begin_change();
@@ -216,7 +219,8 @@ static bool is_empty(const Field *field, const uchar *record) {
   return !field->is_null_in_record(record) && static_cast<const Field_blob *>(field)->get_length(place) == 0;
 }
 
-// As InnoDB: without strict mode the server makes an empty value of NULL, which is no geometry.
+// Like InnoDB: without strict mode the server converts NULL to an empty value, which is not a valid
+// geometry.
 bool ha_cheetah::empties_geometry(const uchar *old_record, const uchar *new_record) const {
   for (const Field *field : geometries_) {
     if (is_empty(field, new_record) && !is_empty(field, old_record)) return true;

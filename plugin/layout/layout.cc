@@ -10,7 +10,7 @@ void destroy_background_thd(MYSQL_THD thd);
 
 namespace cheetah {
 
-// How large the server has made one of its symbols; 0 if it does not tell.
+// Returns the size of one of the server's symbols; 0 if it is unknown.
 static size_t bytes_in_server(const char *symbol) {
   void *address = dlsym(RTLD_DEFAULT, symbol);
   Dl_info object;
@@ -19,14 +19,15 @@ static size_t bytes_in_server(const char *symbol) {
   return entry == nullptr ? 0 : static_cast<const ElfW(Sym) *>(entry)->st_size;
 }
 
-// The next virtual function after those of the class: its place is their number.
+// Adds one virtual function after those of the class: its index is their number.
 template <class Class>
 struct Next : Class {
   virtual void next() = 0;
 };
 
-// How large the class's table of virtual functions is here. In the C++ ABI of Linux a pointer to a
-// virtual function is its offset in the table, plus 1; two words stand before offset 0.
+// Returns the size of the class's virtual table according to the headers. In the C++ ABI of Linux a
+// pointer to a virtual member function holds its offset in the table plus 1, and two words precede
+// offset 0.
 template <class Class>
 static size_t virtual_table_bytes() {
   void (Next<Class>::*next)() = &Next<Class>::next;
@@ -36,14 +37,14 @@ static size_t virtual_table_bytes() {
   return offset - 1 + 2 * sizeof(void *);
 }
 
-// The values that the server has written into it before it calls the plugin: members near its end,
-// too.
+// Checks members that the server sets before it calls the plugin. Some are near the end of the
+// structure.
 static bool is_handlerton(const handlerton *hton) {
   return hton->tablefile_extensions == hton_no_exts && hton->discover_table_names != nullptr &&
          hton->drop_table != nullptr && hton->slot == HA_SLOT_UNDEF;
 }
 
-// Members of a connection, as the server's functions see them and as the headers do.
+// Compares members of a connection as read by the server's functions and by the headers.
 static bool is_connection(const THD *thd) {
   return thd_get_thread_id(thd) == thd->thread_id &&
          thd_query_id(thd) == static_cast<unsigned long long>(thd->query_id) &&
@@ -60,7 +61,7 @@ static bool connections_agree() {
 }
 
 const char *layout_difference(const handlerton *hton) {
-  // Both are parts of THD, and most of it.
+  // These two structures make up most of THD.
   if (bytes_in_server("global_system_variables") != sizeof(system_variables)) return "the size of its session variables";
   if (bytes_in_server("global_status_var") != sizeof(system_status_var)) return "the size of its status variables";
   if (bytes_in_server("_ZTV7handler") != virtual_table_bytes<handler>()) return "the functions of its class handler";

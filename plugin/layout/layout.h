@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whether the running server lays its classes out as the headers did that this plugin was built
-// with. The server compares one number of the version only.
+// Checks that the classes of the running server have the layout of the headers that this plugin was
+// built with. The server itself only compares a version number.
 #pragma once
 
 #include "server.h"
 
 namespace cheetah {
 
-// The difference, in words; null if none was found. To be called before anything of the server is
-// used, by the plugin's init, with the handlerton as the server has made it.
+// Returns a description of the first difference; null if none was found. The plugin's init must
+// call this before it uses anything of the server, with the handlerton as the server initialised
+// it.
 const char *layout_difference(const handlerton *hton);
 
 }  // namespace cheetah

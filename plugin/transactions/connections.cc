@@ -8,7 +8,7 @@ namespace cheetah {
 static constexpr size_t description_bytes_max = 2048;
 static constexpr size_t described_query_bytes_max = 1024;
 
-// A connection that cannot end as long as this is there.
+// Keeps a connection from ending for the lifetime of this object.
 class Held {
  public:
   explicit Held(uint64_t connection) : thd_(find_thread_by_id(static_cast<longlong>(connection))) {}

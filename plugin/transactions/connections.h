@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Other connections of the server, by their numbers: they may end at any moment.
+// Access to other connections of the server by their IDs. A connection may end at any moment.
 #pragma once
 
 #include "server.h"
@@ -9,7 +9,7 @@
 
 namespace cheetah {
 
-// The statement that a connection executes, empty between statements, and how.
+// The current statement of a connection, empty between statements, and the connection's settings.
 struct Connection {
   std::string statement;
   CHARSET_INFO *charset = nullptr;
@@ -19,10 +19,11 @@ struct Connection {
   bool checks_foreign_keys = true;
 };
 
-// At most `bytes_max` of the statement; false when the connection is gone.
+// Describes the connection with ID `number`, with at most `bytes_max` bytes of its statement.
+// Returns false if the connection has ended.
 bool find_connection(uint64_t number, size_t bytes_max, Connection *connection);
 
-// Tells `sink` for people the user and the activity of a connection (CheetahDescribe).
+// Passes a readable description of a connection's user and activity to `sink` (CheetahDescribe).
 void describe_connection(void *, uint64_t connection, CheetahTextSink sink, void *context);
 
 }  // namespace cheetah

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The work of a statement on pages of its tables, for ANALYZE FORMAT=JSON and the slow log. Nothing
-// is counted unless the server wants it.
+// Counts the work of a statement on pages of its tables, for ANALYZE FORMAT=JSON and the slow log.
+// Nothing is counted unless the server requests it.
 #pragma once
 
 #include "server.h"
@@ -8,7 +8,7 @@
 
 namespace cheetah {
 
-// One call of a handler: adds what it does to `stats`, which may be null.
+// Adds the work of one handler call to `stats`. If `stats` is null, nothing is counted.
 class CountedWork {
  public:
   explicit CountedWork(ha_handler_stats *stats) : stats_(stats) {

@@ -15,7 +15,7 @@ namespace cheetah {
 
 Session *Session::existing(THD *thd) { return static_cast<Session *>(thd_get_ha_data(thd, engine.hton)); }
 
-// The server ends the one who is waited for if it is to commit after the one who waits.
+// The server kills the blocker if the blocker must commit after the waiter.
 static void report_wait(void *waiter, void *blocker) {
   thd_rpl_deadlock_check(static_cast<THD *>(waiter), static_cast<THD *>(blocker));
 }
@@ -53,8 +53,8 @@ void Session::close(THD *thd) {
 
 static bool in_long_transaction(THD *thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-// READ UNCOMMITTED is READ COMMITTED. A transaction of one statement that locks nothing is
-// serializable when it reads a snapshot.
+// READ UNCOMMITTED is treated as READ COMMITTED. A single-statement transaction that locks nothing
+// is serializable if it reads a snapshot, so SERIALIZABLE only differs in longer transactions.
 static CheetahIsolation isolation_level(THD *thd) {
   int level = thd_tx_isolation(thd);
   if (level <= ISO_READ_COMMITTED) return CHEETAH_ISOLATION_READ_COMMITTED;
@@ -126,7 +126,7 @@ int Session::commit(THD *thd, bool all) {
 int Session::rollback(THD *thd, bool all) {
   if (ends_transaction(thd, all)) return end_transaction(thd, false);
   if (!in_statement_) return 0;
-  // The connection ends: the transaction goes as a whole, and nobody waits for that.
+  // The connection ends: roll back the whole transaction, whose client does not wait for it.
   if (thd->killed >= KILL_CONNECTION) {
     thd->mark_transaction_to_rollback(true);
     return end_transaction(thd, false);
@@ -136,15 +136,16 @@ int Session::rollback(THD *thd, bool all) {
   return error;
 }
 
-// The server forgets that a statement was killed before it has the statement rolled back; its error
-// says so still.
+// Returns whether the statement was killed, by its error: the server clears the kill flag before it
+// rolls back the statement.
 static bool was_killed(THD *thd) {
   if (!thd->is_error()) return false;
   uint error = thd->get_stmt_da()->sql_errno();
   return error == ER_QUERY_INTERRUPTED || error == ER_STATEMENT_TIMEOUT;
 }
 
-// LIMIT ROWS EXAMINED ends a scan as if it was killed, and rows found till then count.
+// Returns whether the connection or its statement is killed. LIMIT ROWS EXAMINED also sets the kill
+// flag (ABORT_QUERY), but the rows found so far are a valid result.
 static bool is_killed(THD *thd) { return thd_kill_level(thd) != THD_IS_NOT_KILLED && thd->killed != ABORT_QUERY; }
 
 uint8_t interrupted(void *context) {

@@ -13,50 +13,50 @@ namespace cheetah {
 
 struct CascadeStep;
 
-// Which of two sessions must commit after the other one, as a replica's workers; nullptr for
-// others.
+// Returns which of two sessions must commit after the other, like workers of a replica; nullptr if
+// their order is free.
 void *later_session(void *first, void *second);
 
 class Session {
  public:
-  // The session of `thd`, made at the first call; nullptr when the engine has no memory for one.
+  // Returns the session of `thd`, created by the first call; nullptr if memory is exhausted.
   static Session *of(THD *thd);
-  // The session if there is one.
+  // Returns the session of `thd`, or nullptr if it has none.
   static Session *existing(THD *thd);
   static void close(THD *thd);
 
   CheetahTxn *txn() { return txn_; }
-  // The key that failed last as a duplicate. Of the connection, as a partitioned table does not
-  // always ask the partition that has met it.
+  // The key of the last duplicate. Kept in the session, as the server may request it from a
+  // different partition than the one that found the duplicate.
   uint duplicate_key_no() const { return duplicate_key_no_; }
   void set_duplicate_key_no(uint key_no) { duplicate_key_no_ = key_no; }
 
-  // The row that an action of a constraint is at; nullptr while none is followed.
+  // The current step of a constraint's action; nullptr while no action runs.
   const CascadeStep *cascade() const { return cascade_; }
   void set_cascade(const CascadeStep *step) { cascade_ = step; }
-  // The constraint that has refused a row, for the message of the statement.
+  // The constraint that refused a row, for the error message of the statement.
   const std::string &constraint_text() const { return constraint_text_; }
   void set_constraint_text(std::string text) { constraint_text_ = std::move(text); }
-  // The child and the key that an action has met twice.
+  // The child table and the key in which an action caused a duplicate.
   const std::pair<std::string, std::string> &duplicate_of_action() const { return duplicate_of_action_; }
   void set_duplicate_of_action(const char *table, const char *key) { duplicate_of_action_ = {table, key}; }
 
-  // The current statement has created the table.
+  // Records that the current statement created the table.
   void note_created(THD *thd, const std::string &table);
-  // Whether CREATE TABLE .. SELECT fills the table. A replica creates it by one event, and gets its
-  // rows by others of the same transaction: those that come next in the session.
+  // Returns whether CREATE TABLE .. SELECT fills the table. A replica creates the table by one
+  // event and gets its rows by the next events of the same transaction in the session.
   bool fills_new_table(THD *thd, const std::string &table) const;
 
-  // A handler begins to use its table, or does so no more: for CHEETAH_TRX.
+  // Counts a table that a handler begins to use, or stops using, for CHEETAH_TRX.
   void count_table(bool begins);
-  // Tells the server that this statement uses the engine; remembers where the statement began.
+  // Registers the engine with the server for this statement, and sets a savepoint at its start.
   int register_statement(THD *thd);
-  // Takes part in the connection's transaction before a statement uses the engine, so that its
-  // savepoints count.
+  // Joins the connection's transaction before a statement uses the engine, so that savepoints of
+  // the connection apply to the engine.
   int join_transaction(THD *thd);
   // START TRANSACTION WITH CONSISTENT SNAPSHOT.
   int take_snapshot(THD *thd);
-  // Whether a call of the server with `all` ends the transaction, and not only a statement of it.
+  // Returns whether a commit or rollback with `all` ends the transaction, and not just a statement.
   static bool ends_transaction(THD *thd, bool all);
   int commit(THD *thd, bool all);
   int rollback(THD *thd, bool all);
@@ -74,19 +74,19 @@ class Session {
   bool in_statement_ = false;
   uint duplicate_key_no_ = ~0U;
   const CascadeStep *cascade_ = nullptr;
-  // Tables that the statement of this number has created; none once a transaction has ended.
+  // Tables that the statement with query ID `created_by_` created; empty after a transaction ends.
   std::set<std::string> created_;
   query_id_t created_by_ = 0;
   std::string constraint_text_;
   std::pair<std::string, std::string> duplicate_of_action_;
 };
 
-// A transaction that asks the connection of the thread that uses it while it waits; nullptr without
-// memory.
+// Begins a transaction whose waits end when the connection of the waiting thread is killed. Returns
+// nullptr if memory is exhausted.
 CheetahTxn *new_transaction();
 
-// Whether the connection wants the engine to stop what it does; for waits inside the engine. `thd`:
-// a THD, or nullptr for that of the calling thread.
+// Returns whether the connection was killed. The engine calls this while it waits. `thd`: a THD, or
+// nullptr for the THD of the calling thread.
 uint8_t interrupted(void *thd);
 
 }  // namespace cheetah

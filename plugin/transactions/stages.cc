@@ -8,7 +8,7 @@ namespace cheetah {
 
 PSI_stage_info stage_building_indexes = {0, "Building indexes", 0};
 PSI_stage_info stage_writing_snapshot = {0, "Writing a snapshot of the engine", 0};
-PSI_stage_info stage_catching_up = {0, "Adding to the new indexes what has changed meanwhile", 0};
+PSI_stage_info stage_catching_up = {0, "Applying concurrent changes to the new indexes", 0};
 
 static PSI_stage_info row_lock = {0, "Waiting for row lock", 0};
 static PSI_stage_info table_lock = {0, "Waiting for table lock of the engine", 0};
@@ -25,10 +25,11 @@ static PSI_stage_info *all_stages[] = {&row_lock, &table_lock, &log_space, &memo
 
 static_assert(sizeof(PSI_stage_info) <= sizeof(CheetahStageBefore), "a stage of the server fits into the engine's words");
 
-// A pool of threads starts another one meanwhile: the connection that is waited for must get on.
+// Returns whether the server's thread pool should start another thread during the wait: the
+// connection that the wait depends on must be able to run.
 static bool lets_others_run(uint8_t stage) { return stage <= CHEETAH_STAGE_LOG_SPACE; }
 
-// Threads of the engine have no connection.
+// Does nothing in the engine's own threads, which have no connection.
 static uint64_t begin_stage(uint8_t stage, CheetahStageBefore *before) {
   THD *thd = current_thd;
   if (thd == nullptr) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Stages: the State of SHOW PROCESSLIST while a statement waits in the engine, or does there what
-// takes long.
+// Stages: the State column of SHOW PROCESSLIST while a statement waits or does long work in the
+// engine.
 #pragma once
 
 #include "server.h"
@@ -8,14 +8,14 @@
 
 namespace cheetah {
 
-// Tells the server of our stages, and has the engine tell of its own.
+// Registers our stages with the server, and callbacks in the engine that report its stages.
 void observe_stages();
 
 extern PSI_stage_info stage_building_indexes;
 extern PSI_stage_info stage_catching_up;
 extern PSI_stage_info stage_writing_snapshot;
 
-// A stage of the connection's statement, until this goes.
+// Sets a stage of the connection's statement for the lifetime of this object.
 class InStage {
  public:
   InStage(THD *thd, const PSI_stage_info *stage) : thd_(thd) {

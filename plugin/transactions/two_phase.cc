@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Two-phase commit with the binary log and other engines, and XA.
 //
-// The server prepares all that have written, syncs its binary log once for a group of transactions,
-// calls commit_ordered of each in the order of the log, from whichever thread leads the group, and
-// then commit in the thread of each connection. After a crash it asks what is prepared and decides
-// by what the binary log has. XA PREPARE only prepares; the client, who may be gone until then,
-// decides at any time.
+// The server prepares the transaction in each engine that has written, syncs its binary log once
+// for a group of transactions, calls commit_ordered for each in the order of the log from the
+// thread that leads the group, and then commit in the thread of each connection. After a crash the
+// server lists the prepared transactions, and commits those that the binary log contains. XA
+// PREPARE only prepares: a client decides later, possibly over another connection.
 #include "transactions/two_phase.h"
 
 #include "engine.h"
@@ -15,8 +15,8 @@
 
 namespace cheetah {
 
-// Answers to commit_by_xid and rollback_by_xid, as X/Open numbers them; the server's headers do
-// not.
+// Results of commit_by_xid and rollback_by_xid, with X/Open's numbers. The server's headers do not
+// define them.
 enum XaAnswer { xa_ok = 0, xa_failed = -3, xa_unknown = -4 };
 
 static CheetahXid cheetah_xid(const XID *xid) {
@@ -54,12 +54,12 @@ static int recover(XID *xids, uint count) {
   return static_cast<int>(cheetah_recover(engine.db, count, add_xid, &list));
 }
 
-// The server asks every engine, and looks only at the errors that have been reported.
+// The server calls every engine, and ignores errors that are not reported with my_error.
 static int end_by_xid(int32_t code) {
   if (code == CHEETAH_CODE_OK) return xa_ok;
   if (code == CHEETAH_CODE_UNKNOWN_XID) return xa_unknown;
   handler_error(code, current_thd);
-  // The rollback goes on in the background: the decision stands.
+  // The rollback continues in the background, so the decision took effect.
   if (code == CHEETAH_CODE_ROLLBACK) return xa_ok;
   my_error(ER_XAER_RMERR, MYF(0));
   return xa_failed;
@@ -75,8 +75,8 @@ static int rollback_by_xid(XID *xid) {
   return end_by_xid(cheetah_rollback_prepared(engine.db, &name));
 }
 
-// When the log cannot be synced the engine has stopped, and the server must keep what its binary
-// log says.
+// If the log cannot be synced, the engine has stopped. Then the server is not notified, and must
+// keep its binary log.
 static void commit_checkpoint_request(void *cookie) {
   if (cheetah_sync_log(engine.db) == CHEETAH_CODE_OK) commit_checkpoint_notify_ha(cookie);
 }
@@ -96,13 +96,13 @@ void warn_of_untold_prepared() {
   if (!mysqld_server_started) return;
   unsigned count = cheetah_recover(engine.db, ~0U, ignore_xid, nullptr);
   if (count == 0) return;
-  sql_print_warning("CHEETAH: %u prepared transactions keep the rows that they have changed locked, and the server "
-                    "looks for them only while it starts: load the plugin in its configuration and start it again, then end them (XA RECOVER)",
+  sql_print_warning("CHEETAH: %u prepared transactions hold locks on the rows they changed, and the server finds such transactions "
+                    "only while it starts: load the plugin in the server's configuration, restart the server, then end them (XA RECOVER)",
                     count);
 }
 
 int wait_for_prepared(const std::string &name, THD *thd) {
-  // The server finishes a statement that a crash has interrupted: it had waited already.
+  // The server completes a statement that a crash interrupted. The statement had already waited.
   if (thd == nullptr || !engine.ddl_recovered) return 0;
   uint64_t timeout_ns = lock_wait_timeout_ns(thd);
   return handler_error(cheetah_wait_for_prepared(engine.db, bytes_of(name), timeout_ns, interrupted, thd), thd);

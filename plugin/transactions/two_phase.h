@@ -8,18 +8,20 @@
 
 namespace cheetah {
 
-// Fills in those functions of the handlerton.
+// Sets the functions of the handlerton for two-phase commit and XA.
 void set_two_phase(handlerton *hton);
 
-// Whether the server lets the engine take part. It does not when the plugin was installed while the
-// server, started with one such engine and without binary log, was running.
+// Returns whether the server lets the engine take part in two-phase commit. It does not if the
+// plugin was installed into a running server that was started without binary log and with only one
+// engine that supports two-phase commit.
 bool takes_part_in_two_phase();
 
-// Warns when transactions wait of which the server has not been told: it asks only while it starts.
+// Warns of prepared transactions that the server does not know, as it lists them only while it
+// starts.
 void warn_of_untold_prepared();
 
-// Before a table is dropped or emptied: waits for prepared transactions whose clients have gone,
-// which keep it locked though the server knows of no lock. A handler error.
+// Called before a table is dropped or truncated: waits for prepared transactions without a
+// connection, whose engine locks on the table the server does not know. Returns a handler error.
 int wait_for_prepared(const std::string &name, THD *thd);
 
 }  // namespace cheetah

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_CMP, CHEETAH_CMP_PER_INDEX and their _RESET twins: InnoDB's columns of
-// the same names, and the times in microseconds. docs/users/statistics.md has the meaning of the
-// rows here.
+// information_schema.CHEETAH_CMP, CHEETAH_CMP_PER_INDEX and their _RESET variants: the columns of
+// InnoDB's views, and the times in microseconds. docs/users/statistics.md describes the rows.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -40,7 +39,8 @@ namespace cheetah {
 
 static constexpr uint64_t ns_per_us = 1000, ns_per_s = 1000000000;
 
-// The columns that both views have, from `column` on. No image can fail to be made.
+// Puts the columns that both views share, from `column` on. Compression cannot fail here, so
+// compress_ops_ok equals compress_ops.
 static void put_work(Rows *rows, uint column, const CheetahImageWork *work) {
   const uint64_t numbers[] = {work->encodes,
                               work->encodes,
@@ -76,7 +76,7 @@ static void write_of_index(void *context, const CheetahImageWork *work) {
 
 using ListWork = int32_t (*)(CheetahDb *, uint8_t, CheetahImageWorkSink, void *);
 
-// To whoever may see other connections, as InnoDB's.
+// Like InnoDB's views, shows rows only to users with the PROCESS privilege.
 template <ListWork list, CheetahImageWorkSink write, uint8_t restart>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
@@ -85,16 +85,16 @@ static int fill(THD *thd, TABLE_LIST *tables, COND *) {
 }
 
 st_maria_plugin information_schema_cmp =
-    describe_view("CHEETAH_CMP", "What compression has cost the Cheetah engine",
+    describe_view("CHEETAH_CMP", "Cost of compression in the Cheetah engine",
                   init_view<Show::cmp_columns, fill<cheetah_list_image_work, write_of_length, 0>>);
 st_maria_plugin information_schema_cmp_reset =
-    describe_view("CHEETAH_CMP_RESET", "CHEETAH_CMP, which is zero afterwards",
+    describe_view("CHEETAH_CMP_RESET", "Like CHEETAH_CMP; reading it resets the counters",
                   init_view<Show::cmp_columns, fill<cheetah_list_image_work, write_of_length, 1>>);
 st_maria_plugin information_schema_cmp_per_index =
-    describe_view("CHEETAH_CMP_PER_INDEX", "What compression has cost each index of the Cheetah engine",
+    describe_view("CHEETAH_CMP_PER_INDEX", "Cost of compression for each index of the Cheetah engine",
                   init_view<Show::cmp_per_index_columns, fill<cheetah_list_index_image_work, write_of_index, 0>>);
 st_maria_plugin information_schema_cmp_per_index_reset =
-    describe_view("CHEETAH_CMP_PER_INDEX_RESET", "CHEETAH_CMP_PER_INDEX, which is zero afterwards",
+    describe_view("CHEETAH_CMP_PER_INDEX_RESET", "Like CHEETAH_CMP_PER_INDEX; reading it resets the counters",
                   init_view<Show::cmp_per_index_columns, fill<cheetah_list_index_image_work, write_of_index, 1>>);
 
 }  // namespace cheetah

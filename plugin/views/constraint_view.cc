@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // information_schema.CHEETAH_FOREIGN_KEYS: the columns of InnoDB's INNODB_SYS_FOREIGN and
-// INNODB_SYS_FOREIGN_COLS, a row for each column of a constraint, and which indexes serve it.
+// INNODB_SYS_FOREIGN_COLS, and the indexes that the constraint uses. One row for each column of a
+// constraint.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TABLESPACES_ENCRYPTION: InnoDB's columns, a row for each table.
+// information_schema.CHEETAH_TABLESPACES_ENCRYPTION: InnoDB's columns, one row for each table.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -26,7 +26,7 @@ static ST_FIELD_INFO encryption_columns[] = {Column("SPACE", ULonglong(), NOT_NU
 
 namespace cheetah {
 
-// The name is that of the files, as InnoDB's.
+// Like InnoDB, NAME is the name of the files.
 static void write_encryption(void *context, const CheetahTableEncryption *table) {
   auto *rows = static_cast<Rows *>(context);
   if (rows->failed()) return;
@@ -46,7 +46,7 @@ static void write_encryption(void *context, const CheetahTableEncryption *table)
   rows->end();
 }
 
-// To whoever may see other connections, as InnoDB's.
+// Like InnoDB's view, shows rows only to users with the PROCESS privilege.
 static int fill_encryption(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
   Rows rows(thd, tables->table);
@@ -54,7 +54,7 @@ static int fill_encryption(THD *thd, TABLE_LIST *tables, COND *) {
 }
 
 st_maria_plugin information_schema_tablespaces_encryption =
-    describe_view("CHEETAH_TABLESPACES_ENCRYPTION", "Which tables of the Cheetah engine are encrypted, with which keys",
+    describe_view("CHEETAH_TABLESPACES_ENCRYPTION", "Encryption and keys of tables of the Cheetah engine",
                   init_view<Show::encryption_columns, fill_encryption>);
 
 }  // namespace cheetah

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_COMPRESSION_ESTIMATE: the weight of a table of any engine in each
-// format. docs/users/statistics.md has the meaning of the columns.
+// information_schema.CHEETAH_COMPRESSION_ESTIMATE: the estimated size of a table of any engine in
+// each format. docs/users/statistics.md describes the columns.
 #include "views/information_schema.h"
 
 #include <lock.h>
@@ -47,7 +47,7 @@ static void warn(THD *thd, const TABLE *table, const char *reason) {
                       table->s->table_name.str, reason);
 }
 
-// Why the table could not be of this engine, or nullptr.
+// Returns why this engine could not store the table, or nullptr if it could.
 static const char *unsuitable(const TABLE *table) {
   for (uint key_no = 0; key_no < table->s->keys; key_no++) {
     const KEY &key = table->key_info[key_no];
@@ -104,7 +104,7 @@ static EstimateHandle new_estimate(TABLE *table) {
   return EstimateHandle(estimate, cheetah_free_estimate);
 }
 
-// True when the statement cannot go on.
+// Returns true if the statement must end.
 static bool estimate_table(THD *thd, TABLE *table, TABLE *view) {
   EstimateHandle estimate = new_estimate(table);
   if (!estimate) {
@@ -120,14 +120,15 @@ static bool estimate_table(THD *thd, TABLE *table, TABLE *view) {
   }
   if (sampler.is_partial()) {
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,
-                        "CHEETAH: only the first rows of %s.%s were looked at; its key is no integer to find others by",
+                        "CHEETAH: only the first rows of %s.%s were sampled; it has no integer key to spread the samples by",
                         table->s->db.str, table->s->table_name.str);
   }
   EstimateRows rows(thd, view, table);
   return cheetah_weigh(estimate.get(), table->file->stats.records, write_weight, &rows) != CHEETAH_CODE_OK || rows.failed();
 }
 
-// The server opens each table that the conditions on the first two columns leave, and calls this.
+// The server calls this with each opened table that matches the conditions on the first two
+// columns.
 static int process_table(THD *thd, TABLE_LIST *tables, TABLE *view, bool failed, const LEX_CSTRING *, const LEX_CSTRING *) {
   if (failed) {
     if (thd->is_error()) {
@@ -166,6 +167,6 @@ static int init_estimate(void *place) {
 }
 
 st_maria_plugin information_schema_compression_estimate =
-    describe_view("CHEETAH_COMPRESSION_ESTIMATE", "What tables would weigh in each format of the Cheetah engine", init_estimate);
+    describe_view("CHEETAH_COMPRESSION_ESTIMATE", "Estimated sizes of tables in each format of the Cheetah engine", init_estimate);
 
 }  // namespace cheetah

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. docs/users/statistics.md has the
-// meaning of the columns.
+// information_schema.CHEETAH_TABLES and CHEETAH_INDEXES: sizes. docs/users/statistics.md describes
+// the columns.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -13,7 +13,7 @@
 
 namespace Show {
 
-// Digits before and behind the point, as the server wants them.
+// Precision and scale in the server's encoding: 100 * precision + scale.
 static constexpr uint ratio_digits = 1202, percent_digits = 502;
 
 static ST_FIELD_INFO table_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT_NULL),
@@ -58,7 +58,7 @@ static ST_FIELD_INFO index_columns[] = {Column("TABLE_SCHEMA", Varchar(192), NOT
 
 namespace cheetah {
 
-// A name of files as the server shows it.
+// Converts a file name to the name that the server shows.
 static std::string decoded(const std::string &file_name) {
   size_t partition = file_name.find("#P#");
   std::string base = file_name.substr(0, partition);
@@ -71,7 +71,7 @@ static std::string decoded(const std::string &file_name) {
 
 TableName table_name_of(const std::string &name) {
   size_t slash = name.find('/');
-  // The engine's own: no name of a file. A table of words has a number after '/'.
+  // The engine's own tables do not have file names. A table of words has a number after '/'.
   if (slash == std::string::npos || name[0] == '#') return {"", name};
   return {decoded(name.substr(0, slash)), decoded(name.substr(slash + 1))};
 }
@@ -87,7 +87,7 @@ std::string quoted_table_name(const std::string &name) {
   return shown.schema.empty() ? quoted(shown.table) : quoted(shown.schema) + "." + quoted(shown.table);
 }
 
-// So much of `whole`; nothing of nothing.
+// Puts `times` * `part` / `whole` into the column; leaves it NULL if `whole` is 0.
 static void put_quotient(Rows *rows, uint column, uint64_t part, uint64_t whole, uint times) {
   if (whole != 0) rows->put_real(column, static_cast<double>(part) * times / static_cast<double>(whole));
 }
@@ -152,7 +152,7 @@ static void write_index(void *context, const CheetahIndexSizes *index) {
   rows->end();
 }
 
-// To whoever may see other connections, as InnoDB's.
+// Like InnoDB's views, shows rows only to users with the PROCESS privilege.
 template <typename Sink, int32_t (*list)(CheetahDb *, Sink, void *), Sink write>
 static int fill(THD *thd, TABLE_LIST *tables, COND *) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The engine's tables of information_schema: CHEETAH_TABLES and CHEETAH_INDEXES
 // (information_schema.cc), CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS
-// (transaction_views.cc), CHEETAH_CMP and its kin (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
+// (transaction_views.cc), the CHEETAH_CMP views (compression_views.cc), CHEETAH_BUFFER_POOL_STATS
 // and CHEETAH_CACHE_CURVE (pool_view.cc), CHEETAH_COMPRESSION_ESTIMATE (estimate_view.cc),
 // CHEETAH_FOREIGN_KEYS (constraint_view.cc), CHEETAH_LATENCY and CHEETAH_STALLS
 // (wait_views.cc), CHEETAH_TABLESPACES_ENCRYPTION (encryption_view.cc).
@@ -33,8 +33,8 @@ extern st_maria_plugin information_schema_tablespaces_encryption;
 
 extern st_mysql_information_schema view_interface;
 
-// The plugin of a view whose columns and function `init` sets. Constant, as the server's list of
-// plugins is made of it before anything runs.
+// Returns the plugin of a view. `init` sets the columns of the view and the function that fills it.
+// The result must be a constant, as it initialises the server's static list of plugins.
 constexpr st_maria_plugin describe_view(const char *name, const char *description, int (*init)(void *)) {
   return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
           &view_interface,
@@ -51,7 +51,7 @@ constexpr st_maria_plugin describe_view(const char *name, const char *descriptio
           MariaDB_PLUGIN_MATURITY_GAMMA};
 }
 
-// The engine's own tables are in no database of the server.
+// Returns whether the table is one of the engine's own, which belong to no database of the server.
 inline bool is_own_table(const std::string &name) { return name.find('/') == std::string::npos; }
 
 // The name of a table as the server shows it.
@@ -60,7 +60,7 @@ struct TableName {
 };
 TableName table_name_of(const std::string &name);
 
-// A table of the engine as the server quotes it, with its schema.
+// Returns the quoted name of a table, with its schema.
 std::string quoted_table_name(const std::string &name);
 
 }  // namespace cheetah

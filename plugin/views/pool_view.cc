@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_BUFFER_POOL_STATS: InnoDB's columns of the same view; those that mean
-// nothing here are NULL. And CHEETAH_CACHE_CURVE: the reads with more or less memory.
+// information_schema.CHEETAH_BUFFER_POOL_STATS has the columns of INNODB_BUFFER_POOL_STATS; columns
+// that have no meaning here are NULL. CHEETAH_CACHE_CURVE predicts the reads with more or less
+// memory.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -107,7 +108,7 @@ static int fill_curve(THD *thd, TABLE_LIST *tables, COND *) {
 }
 
 st_maria_plugin information_schema_cache_curve =
-    describe_view("CHEETAH_CACHE_CURVE", "What the Cheetah engine would read with more or less memory",
+    describe_view("CHEETAH_CACHE_CURVE", "Predicted reads of the Cheetah engine with more or less memory",
                   init_view<Show::curve_columns, fill_curve>);
 st_maria_plugin information_schema_buffer_pool_stats =
     describe_view("CHEETAH_BUFFER_POOL_STATS", "The buffer pool of the Cheetah engine",

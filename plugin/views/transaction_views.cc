@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS: InnoDB's columns of the
-// same names. Those that mean nothing here, and those of the connection of a transaction without
-// one, are NULL; CHEETAH_TRX has three more at its end. docs/developers/transactions.md, "Views",
-// has them as tables.
+// information_schema.CHEETAH_TRX, CHEETAH_LOCKS and CHEETAH_LOCK_WAITS have the columns of the
+// INNODB_ views of the same names, and CHEETAH_TRX has three more at its end. A column is NULL if
+// it has no meaning here, or if it describes the connection and the transaction has none.
+// docs/developers/transactions.md, "Views", lists the columns.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -82,8 +82,8 @@ static ST_FIELD_INFO lock_waits_columns[] = {Column("requesting_trx_id", ULonglo
 
 namespace cheetah {
 
-// The server's knowledge of the connection: settings as they are now, and so a statement and its
-// tables.
+// Puts the columns that the server knows of the connection: its current statement, tables and
+// settings.
 static void write_connection(Rows *rows, const CheetahTxnInfo *txn) {
   Connection connection;
   if (txn->connection == 0 || !find_connection(txn->connection, Show::query_length, &connection)) return;
@@ -115,8 +115,8 @@ static void write_transaction(void *context, const CheetahTxnInfo *txn) {
   rows->put(12, txn->lock_bytes);
   rows->put(13, txn->records_locked);
   rows->put(14, txn->changes);
-  rows->put(15, 0ULL);  // nobody waits for a turn to enter the engine
-  // Of its number here and the server's.
+  rows->put(15, 0ULL);  // the engine has no concurrency tickets
+  // The engine's isolation levels begin with READ COMMITTED, which is number 1 in the server.
   const LEX_CSTRING &level = Show::isolation_names[txn->isolation + 1];
   rows->put(16, std::string(level.str, level.length));
   rows->put(22, txn->xid);
@@ -150,7 +150,7 @@ static void write_lock_wait(void *context, const CheetahLockWait *wait) {
   rows->end();
 }
 
-// Lists of the engine for a view of the server, for users who may see other connections.
+// Fills a view from a list of the engine, for users with the PROCESS privilege.
 template <typename Sink>
 static int fill(THD *thd, TABLE_LIST *tables, int32_t (*list)(CheetahDb *, Sink, void *), Sink write) {
   if (engine.db == nullptr || check_global_access(thd, PROCESS_ACL)) return 0;
@@ -175,7 +175,7 @@ st_maria_plugin information_schema_trx = describe_view("CHEETAH_TRX", "Transacti
 st_maria_plugin information_schema_locks =
     describe_view("CHEETAH_LOCKS", "Locks of the Cheetah engine", init_view<Show::locks_columns, fill_locks>);
 st_maria_plugin information_schema_lock_waits =
-    describe_view("CHEETAH_LOCK_WAITS", "Which transaction of the Cheetah engine waits for which",
+    describe_view("CHEETAH_LOCK_WAITS", "Lock waits between transactions of the Cheetah engine",
                   init_view<Show::lock_waits_columns, fill_lock_waits>);
 
 }  // namespace cheetah

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of a view of information_schema, while the engine tells them.
+// Writes the rows of an information_schema view while the engine lists them.
 #pragma once
 
 #include "server.h"
@@ -14,7 +14,7 @@
 
 namespace cheetah {
 
-// A column that is not put is NULL, or 0 when it cannot be.
+// A column without a value is NULL, or 0 if it is NOT NULL.
 class Rows {
  public:
   Rows(THD *thd, TABLE *target) : thd_(thd), target_(target), now_(my_time(0)) {}
@@ -29,13 +29,13 @@ class Rows {
   }
   void put_signed(uint column, longlong value) { prepared(column)->store(value, false); }
   void put_real(uint column, double value) { prepared(column)->store(value); }
-  // The moment that is so far back, by the session's time zone.
+  // Puts the time `age_ns` ago, in the session's time zone.
   void put_moment(uint column, uint64_t age_ns) {
     MYSQL_TIME time;
     thd_->variables.time_zone->gmt_sec_to_TIME(&time, now_ - static_cast<my_time_t>(age_ns / 1000000000));
     prepared(column)->store_time(&time);
   }
-  // Empty is NULL.
+  // Leaves the column NULL if `text` is empty.
   void put(uint column, CheetahBytes text) {
     if (text.len > 0) put(column, text_of(text));
   }
@@ -52,7 +52,7 @@ class Rows {
   bool failed_ = false;
 };
 
-// Tells the server the columns of a view, and the function that fills it.
+// Sets the columns of a view and the function that fills it.
 template <ST_FIELD_INFO *columns, int (*fill)(THD *, TABLE_LIST *, COND *)>
 int init_view(void *place) {
   auto *schema = static_cast<ST_SCHEMA_TABLE *>(place);

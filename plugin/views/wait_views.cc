@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// information_schema.CHEETAH_LATENCY: how long operations take. And CHEETAH_STALLS: where threads
-// are held up, and whose.
+// information_schema.CHEETAH_LATENCY: how long operations take. CHEETAH_STALLS: where threads are
+// held up, and the connection of the last one.
 #include "views/information_schema.h"
 
 #include <sql_acl.h>
@@ -70,10 +70,10 @@ static int fill_stalls(THD *thd, TABLE_LIST *tables, COND *) {
 }
 
 st_maria_plugin information_schema_latency =
-    describe_view("CHEETAH_LATENCY", "How long operations of the Cheetah engine take",
+    describe_view("CHEETAH_LATENCY", "Latencies of operations of the Cheetah engine",
                   init_view<Show::latency_columns, fill_latency>);
 st_maria_plugin information_schema_stalls =
-    describe_view("CHEETAH_STALLS", "Where threads are held up in the Cheetah engine",
+    describe_view("CHEETAH_STALLS", "Stalls of threads in the Cheetah engine",
                   init_view<Show::stall_columns, fill_stalls>);
 
 }  // namespace cheetah

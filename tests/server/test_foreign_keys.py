@@ -231,7 +231,7 @@ def test_check_table_tells_rows_without_a_parent(server):
         cursor.execute("ALTER TABLE p DROP KEY t")
         cursor.execute("UPDATE c SET up = NULL")
     told = told_by_check(server, "c")
-    assert len(told) == 3 and told[2].startswith("Rows were not looked at for parents"), told
+    assert len(told) == 3 and told[2].startswith("Rows were not checked for parents"), told
 
 
 def test_check_table_can_be_killed_while_it_looks_for_parents(server):

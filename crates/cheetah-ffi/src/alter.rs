@@ -1,4 +1,4 @@
-//! Changes of definitions that leave rows as they are stored.
+//! Changes of definitions that do not rewrite the stored rows.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -13,49 +13,47 @@ use cheetah::server::{
 use cheetah::{FulltextSpec, Result};
 use std::sync::Arc;
 
-/// An index of a new definition: its position so far, or its number among those that were built.
+/// An index of a new definition: an existing index of the table, or one that was built.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteredIndex {
-    /// Its name from now on.
+    /// Its new name.
     pub name: CheetahBytes,
-    /// Its position so far.
+    /// Its position in the old definition.
     pub from: u32,
-    /// Its number among those that were built, from 1; 0 if the table has it already.
+    /// Its number among the built indexes, from 1; 0 if the table already has it.
     pub built: u32,
 }
 
-/// Neighbouring bits of the NULL bytes, and where they get. Bit 0 is the lowest one of the first
+/// A run of bits in the NULL bytes, and its new position. Bit 0 is the lowest bit of the first
 /// byte.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahBitRun {
-    /// The first bit; bit 0 is the lowest one of the first byte.
+    /// The old position of the first bit.
     pub from: u32,
-    /// Where it gets.
+    /// The new position of the first bit.
     pub to: u32,
-    /// How many follow each other.
+    /// The number of bits.
     pub count: u32,
 }
 
-/// Columns of a new definition: how rows are stored from now on, and what becomes of the stored
-/// ones when they are read.
+/// The columns of a new definition: the format of new rows, and the conversion of existing rows
+/// when they are read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNewRows {
-    /// How rows are stored from now on.
+    /// The format of new rows.
     pub row_format: CheetahRowFormatVersion,
-    /// Bits of the NULL bytes that are kept.
+    /// The bits of the NULL bytes that are kept.
     pub bits: *const CheetahBitRun,
-    /// Their number.
+    /// The number of runs of bits.
     pub bit_count: usize,
-    /// For each fixed column of the row-format version the one that it was; -1 for one that has
-    /// come.
+    /// For each fixed column of the new format, its old number; -1 for an added column.
     pub fixed: *const i32,
-    /// For each column of variable length of the row-format version the one that it was; -1 for one
-    /// that has come.
+    /// For each variable-length column of the new format, its old number; -1 for an added column.
     pub vars: *const i32,
-    /// A row of the row-format version: columns that are not kept have its values.
+    /// A row of the new format, with the values of added columns.
     pub defaults: CheetahBytes,
 }
 
@@ -84,44 +82,44 @@ impl CheetahNewRows {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteredFulltext {
-    /// Its name and the caller's bytes from now on.
+    /// Its new name and the caller's bytes.
     pub index: CheetahFulltextSpec,
-    /// Its position so far, from 0.
+    /// Its position in the old definition, from 0.
     pub from: usize,
-    /// Its postings, if it has been built; null if the table has it already.
+    /// Its postings, if it was built; null if the table already has the index.
     pub built: *const CheetahPostings,
 }
 
-/// A new definition of a table, whose rows stay as they are stored.
+/// A new definition of a table whose stored rows are not rewritten.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahAlteration {
     /// The table.
     pub table: *const CheetahTable,
-    /// Its indexes from now on, the clustered one first. Those that are not named are dropped.
+    /// Its new indexes, the clustered index first. Indexes that are not listed are dropped.
     pub indexes: *const CheetahAlteredIndex,
-    /// Their number.
+    /// The number of indexes.
     pub index_count: usize,
-    /// Indexes that were built for it; may be null.
+    /// The build of its new indexes; may be null.
     pub build: *const CheetahBuild,
-    /// Its columns from now on; null if they stay.
+    /// Its new columns; null if they do not change.
     pub rows: *const CheetahNewRows,
-    /// Its columns, keys and constraints from now on; null: it keeps its constraints, and nobody
-    /// has described it.
+    /// Its new columns, keys and constraints; null: it keeps its constraints, and its columns and
+    /// keys are not described.
     pub constraints: *const CheetahConstraints,
-    /// Its full-text indexes from now on. Those that are not named are dropped.
+    /// Its new full-text indexes. Indexes that are not listed are dropped.
     pub fulltext: *const CheetahAlteredFulltext,
-    /// Their number.
+    /// The number of full-text indexes.
     pub fulltext_count: usize,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
-    /// The caller's mark of the change.
+    /// Bytes by which the caller identifies the change (`cheetah_has_mark`).
     pub mark: CheetahBytes,
-    /// Level of the codec for images that are written from now on; 0: its default.
+    /// Level of the codec for newly written images; 0: the codec's default.
     pub compression_level: i32,
     /// 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether compression stays as it is: the two above then mean nothing.
+    /// Whether compression does not change: then the two fields above are ignored.
     pub keeps_compression: u8,
 }
 
@@ -170,7 +168,8 @@ unsafe fn alteration(from: &CheetahAlteration) -> Result<Alteration> {
     })
 }
 
-/// Gives tables new definitions, all of them or none. Their handles are of no more use afterwards.
+/// Changes the definitions of tables, all of them or none. Afterwards the open handles of these
+/// tables must not be used.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_alter_tables(
     db: *mut CheetahDb,
@@ -186,7 +185,7 @@ pub unsafe extern "C" fn cheetah_alter_tables(
     })
 }
 
-/// Whether the stored rows of a table are just what a definition with that row-format version has.
+/// Returns whether the stored rows of a table have exactly this row-format version.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_table_fits(
     table: *const CheetahTable,
@@ -198,7 +197,7 @@ pub unsafe extern "C" fn cheetah_table_fits(
     value(0, || u8::from(table.table.fits(&row_format)))
 }
 
-/// Whether rows may have been stored with other columns than the table has now.
+/// Returns whether the table may have rows that were stored with a different set of columns.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_older_rows(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -206,7 +205,7 @@ pub unsafe extern "C" fn cheetah_has_older_rows(table: *const CheetahTable) -> u
     value(0, || u8::from(!table.table.def().older_formats.is_empty()))
 }
 
-/// Whether rows of a table can get those columns without being written anew.
+/// Returns whether the columns of a table can change to `rows` without rewriting its rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_can_change_rows(
     table: *const CheetahTable,
@@ -218,7 +217,7 @@ pub unsafe extern "C" fn cheetah_can_change_rows(
     value(0, || u8::from(table.table.check_new_rows(&rows).is_ok()))
 }
 
-/// Whether the last change of the table's definition has that mark.
+/// Returns whether the last change of the table's definition has this mark.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_mark(db: *mut CheetahDb, name: CheetahBytes, mark: CheetahBytes) -> u8 {
     // SAFETY: by the contract of the crate the handle is open and the bytes are readable.

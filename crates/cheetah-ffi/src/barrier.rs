@@ -1,8 +1,8 @@
-//! Every entry point runs in here: errors become codes, panics do not get out.
+//! Runs the body of every entry point: converts errors to codes, and catches panics.
 //!
 //! Invariant
-//!   I1  After a panic every open database is stopped: no work goes on with state that the panic
-//!       has left half done. The next startup recovers what was committed.
+//!   I1  After a panic every open database is stopped, so that no thread continues with state that
+//!       the panic left inconsistent. The next startup recovers all committed changes.
 
 use crate::codes::Code;
 use crate::types::CheetahBytes;
@@ -24,17 +24,17 @@ thread_local! {
     static LAST: RefCell<Failure> = RefCell::default();
 }
 
-/// The databases that are open, or were.
+/// The databases that are open, or were open.
 static OPENED: Mutex<Vec<Stopper>> = Mutex::new(Vec::new());
 
-/// From now on a panic stops this database (I1).
+/// Makes a panic stop this database from now on (I1).
 pub(crate) fn stop_after_panic(db: &Db) {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     opened.retain(Stopper::is_open);
     opened.push(db.stopper());
 }
 
-/// Runs `body`; its code, or that of its error or panic.
+/// Runs `body`. Returns its code, or the code of its error or panic.
 pub(crate) fn entry(body: impl FnOnce() -> Result<Code>) -> i32 {
     let code = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => code,
@@ -44,7 +44,7 @@ pub(crate) fn entry(body: impl FnOnce() -> Result<Code>) -> i32 {
     code as i32
 }
 
-/// Runs `body`, which cannot fail; `otherwise` when it panics all the same.
+/// Runs `body`, which cannot fail. Returns `otherwise` if it panics.
 pub(crate) fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
@@ -78,13 +78,13 @@ fn keep_panic(panic: &(dyn std::any::Any + Send)) -> Code {
     Code::Panic
 }
 
-/// The message of this thread's last failure, until its next call.
+/// Returns the message of this thread's last failure. It is valid until the thread's next call.
 #[no_mangle]
 pub extern "C" fn cheetah_last_error() -> CheetahBytes {
     LAST.with_borrow(|last| CheetahBytes::of(last.message.as_bytes()))
 }
 
-/// Index and clustered key of this thread's last duplicate key.
+/// Gets the index and the existing row's clustered key of this thread's last duplicate key.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_last_duplicate(index_no: *mut u32, existing: *mut CheetahBytes) {
     LAST.with_borrow(|last| {

@@ -1,4 +1,4 @@
-//! Indexes that are built while their table is in use.
+//! Builds of indexes while their table is in use.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -12,12 +12,12 @@ use std::ffi::c_void;
 #[derive(Debug)]
 pub struct CheetahBuild(pub(crate) Build);
 
-/// Where the entries of one row in the indexes that are built go.
+/// Receives the entries of one row in the indexes that are being built.
 #[derive(Debug)]
 pub struct CheetahBuiltEntries(BuiltEntries);
 
-/// Computes the entries of a row in the indexes that are built. `Corruption`: the row does not fit
-/// the definition; any other code but `Ok`: the statement is to end.
+/// Computes the entries of a row in the indexes that are being built. Returns `Ok`, `Interrupted`
+/// if the statement must end, or `Corruption` if the row does not fit the definition.
 pub type CheetahEntriesOf = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
@@ -25,7 +25,7 @@ pub type CheetahEntriesOf = unsafe extern "C" fn(
     entries: *mut CheetahBuiltEntries,
 ) -> i32;
 
-/// Calls the caller's function with a place of ours.
+/// Calls the caller's function, which adds entries to a list of ours.
 fn entries_of(
     function: CheetahEntriesOf,
     context: *mut c_void,
@@ -43,14 +43,14 @@ fn entries_of(
     }
 }
 
-/// Bytes that the clustered key leaves to keys of other indexes.
+/// Returns the bytes that the clustered key leaves for the keys of secondary indexes.
 fn room_for_keys(table: &Table) -> u32 {
     let clustered = table.indexes().first().map_or(0, |index| index.max_key_bytes);
     STORED_KEY_BYTES_MAX.saturating_sub(clustered)
 }
 
-/// Whether keys of `max_key_bytes` bytes have room in an index that is built for the table. A copy
-/// of the table might have more: it shares anew.
+/// Returns whether keys of `max_key_bytes` bytes fit into an index that is built for the table.
+/// They may fit into a copy of the table though, which divides the space between the keys again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_has_room_for_keys(table: *const CheetahTable, max_key_bytes: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -70,8 +70,8 @@ unsafe fn index_specs(table: &Table, specs: &[CheetahIndexSpec]) -> Vec<IndexSpe
     specs.iter().map(spec).collect()
 }
 
-/// Keeps loads from a table whose definition is to change, to the end of the transaction, and waits
-/// for one that is under way, after which the table may have to be opened again.
+/// Prevents loads of a table whose definition will change, until the end of the transaction. Waits
+/// for a running load, after which the table may have to be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
@@ -79,10 +79,10 @@ pub unsafe extern "C" fn cheetah_keep_loads_off(txn: *mut CheetahTxn, table: *co
     entry(|| txn.0.keep_loads_off(&table.table).map(|()| Code::Ok))
 }
 
-/// Begins to build indexes for a table while others read and write it. `with_values`: entries need
-/// large values. `cheetah_run_build` builds them and `cheetah_finish_build` brings them up to date.
-/// After `DuplicateKey` of either the number of the index is one among the new ones, from 1, and
-/// `cheetah_row_refused_by_build` tells the row. A build that is freed leaves nothing behind.
+/// Begins a build of indexes for a table that other transactions may read and write. `with_values`:
+/// entries need large values. `cheetah_run_build` builds the indexes, and `cheetah_finish_build`
+/// brings them up to date. If one of them returns `DuplicateKey`, the number of the index counts
+/// the new indexes from 1, and `cheetah_row_refused_by_build` returns the row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_build(
     txn: *mut CheetahTxn,
@@ -105,7 +105,8 @@ pub unsafe extern "C" fn cheetah_begin_build(
     })
 }
 
-/// Builds them while others use the table; `progress` is told now and then how far it is.
+/// Builds the indexes while other transactions use the table. `progress` is called from time to
+/// time.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_run_build(
     txn: *mut CheetahTxn,
@@ -122,8 +123,8 @@ pub unsafe extern "C" fn cheetah_run_build(
     entry(|| txn.0.run_build(&mut build.0, &mut entries_of(entries, context), &tell).map(|()| Code::Ok))
 }
 
-/// Locks the table against writers and brings the indexes up to date: until the transaction ends
-/// `cheetah_alter_tables` takes them.
+/// Locks the table against writers, and brings the indexes up to date. `cheetah_alter_tables` must
+/// take them over before the transaction ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_build(
     txn: *mut CheetahTxn,
@@ -136,8 +137,7 @@ pub unsafe extern "C" fn cheetah_finish_build(
     entry(|| txn.0.finish_build(&mut build.0, &mut entries_of(entries, context)).map(|()| Code::Ok))
 }
 
-/// Adds an entry of the row at hand, in the index of that number among those that are built, from
-/// 1.
+/// Adds an entry of the current row. `index_no` counts the indexes that are being built from 1.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_built_entry(
     entries: *mut CheetahBuiltEntries,
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn cheetah_add_built_entry(
     value((), || entries.0.add(index_no as usize, key, payload, check_unique != 0));
 }
 
-/// Key and row, with its large values in it, of the row that was refused as a duplicate.
+/// Gets the key and the bytes, including large values, of the row that was refused as a duplicate.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_row_refused_by_build(
     build: *const CheetahBuild,
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn cheetah_row_refused_by_build(
     });
 }
 
-/// Frees a build; trees that no definition has taken go.
+/// Frees a build. Indexes that no definition has taken over are dropped.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_build(build: *mut CheetahBuild) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.

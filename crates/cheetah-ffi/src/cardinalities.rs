@@ -1,4 +1,4 @@
-//! How many different keys indexes have: the calls to find out, and the findings.
+//! Statistics of the number of distinct keys in indexes.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -7,34 +7,33 @@ use crate::{CheetahDb, CheetahTable};
 use cheetah::server::{KeyEncoding, KeyPartEncoding, StatisticsOptions, TextLevel, ValueEncoding};
 use cheetah::Result;
 
-/// How a part of a stored key is encoded, as far as it takes to find its end.
+/// The encoding of a part of a stored key, as far as it is needed to find the part's end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartEncoding {
-    /// Of each level of a text the weight of the space, or nothing where it is not padded.
+    /// For each level of a text, the weight of the space; empty if the level is not padded.
     pub levels: *const CheetahBytes,
-    /// Their number; 0 for what is no text.
+    /// The number of levels; 0 if the part is not a text.
     pub level_count: usize,
-    /// Length of what is no text.
+    /// The length of a part that is not a text.
     pub bytes: u32,
-    /// Whether a byte comes first that is 0 for NULL.
+    /// Whether the part begins with a byte that is 0 for NULL.
     pub nullable: u8,
     /// Whether all bytes are inverted.
     pub descending: u8,
-    /// Whether the index has its column in no part before.
+    /// Whether no earlier part of the index has the same column.
     pub is_counted: u8,
-    /// A number by which the caller knows how to show its values (`CheetahShowValue`).
+    /// A number that describes to the caller how to show values of the part (`CheetahShowValue`).
     pub shown_as: u32,
 }
 
-/// How stored keys of an index are encoded: the parts of the index, and those of the clustered key
-/// behind them.
+/// The encoding of the stored keys of an index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyEncoding {
-    /// Its parts, and those of the clustered key behind them.
+    /// The parts of the index, followed by the parts of the clustered key.
     pub parts: *const CheetahKeyPartEncoding,
-    /// Their number.
+    /// The number of parts.
     pub part_count: usize,
 }
 
@@ -62,9 +61,9 @@ impl CheetahKeyPartEncoding {
     }
 }
 
-/// Tells how keys of a table that was opened are encoded, one encoding for each index, and the
-/// statistics options of its definition: places of an index to look at (0: as many as the database
-/// says), a `CheetahRecalc`, and whether the table is temporary.
+/// Describes the keys of an open table, with one encoding for each index, and the statistics
+/// options of its definition. `places`: the number of places to sample in an index; 0: the setting
+/// of the database. `recalc`: a `CheetahRecalc`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_keys(
     db: *mut CheetahDb,
@@ -78,7 +77,7 @@ pub unsafe extern "C" fn cheetah_describe_keys(
     // SAFETY: by the contract of the crate the handles are open.
     let (db, table) = unsafe { (&*db, &*table) };
     entry(|| {
-        // SAFETY: by the contract of the crate what is told is initialised.
+        // SAFETY: by the contract of the crate the encodings are initialised.
         let part = |part: &CheetahKeyPartEncoding| unsafe { part.get() };
         let key = |key: &CheetahKeyEncoding| {
             // SAFETY: as above.
@@ -103,8 +102,8 @@ fn recalc_of(code: u8) -> Result<Option<bool>> {
     meaning("code of a recalculation", code, &codes)
 }
 
-/// Sets whether statistics are taken by themselves, and from how many places of each index, where a
-/// definition does not say.
+/// Sets whether statistics are collected automatically, and from how many places of each index.
+/// Options in the definition of a table override these settings.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_statistics(db: *mut CheetahDb, by_themselves: u8, places: u32) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -112,7 +111,7 @@ pub unsafe extern "C" fn cheetah_set_statistics(db: *mut CheetahDb, by_themselve
     value((), || db.0.set_statistics(by_themselves != 0, places));
 }
 
-/// Takes statistics of all indexes and keeps them.
+/// Collects statistics of all indexes and stores them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_analyze_table(db: *mut CheetahDb, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate the handles are open.
@@ -120,7 +119,7 @@ pub unsafe extern "C" fn cheetah_analyze_table(db: *mut CheetahDb, table: *const
     entry(|| db.0.analyze_table(&table.table).map(|()| Code::Ok))
 }
 
-/// A number that changes with the table's statistics.
+/// Returns a number that changes whenever the table's statistics change.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -128,8 +127,8 @@ pub unsafe extern "C" fn cheetah_statistics_version(table: *const CheetahTable) 
     value(0, || table.table.statistics_version())
 }
 
-/// About how many rows have the same values in the first `parts` parts of an index; 0 when that is
-/// not known.
+/// Returns the approximate number of rows that have the same values in the first `parts` parts of
+/// an index; 0 if it is unknown.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rows_per_value(
     table: *const CheetahTable,

@@ -1,72 +1,71 @@
-//! The numbers that stand for choices across the ABI. They cross as integers, for the caller may
-//! pass any.
+//! The enums of the ABI. Their values are passed as integers, as the caller may pass any number.
 
 use cheetah::server::{ConstraintProblem, SearchProblem};
 use cheetah::{Error, Read, Result};
 
-/// What a call came to.
+/// The result of a call.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code {
-    /// It succeeded.
+    /// The call succeeded.
     Ok = 0,
-    /// There is no (further) entry.
+    /// There is no further entry.
     End = 1,
-    /// A unique key exists already.
+    /// A unique key already exists.
     DuplicateKey = 2,
-    /// A table of that name exists already.
+    /// A table with this name already exists.
     TableExists = 3,
     /// There is no such table.
     NoSuchTable = 4,
     /// There is no such row.
     RowNotFound = 5,
-    /// A lock was not to be had in time.
+    /// A lock wait timed out.
     LockTimeout = 6,
-    /// Waiting would have been for ever.
+    /// The transaction is the victim of a deadlock.
     Deadlock = 7,
-    /// The caller asked to stop.
+    /// The caller requested to stop.
     Interrupted = 8,
-    /// A bound was exceeded.
+    /// A limit was exceeded.
     Limit = 9,
-    /// No space.
+    /// No space is left on the disk.
     DiskFull = 10,
-    /// A format of another version.
+    /// The data has the format of another version.
     Unsupported = 11,
-    /// Damaged bytes.
+    /// Data is damaged.
     Corruption = 12,
-    /// The operating system refused.
+    /// The operating system reported an I/O error.
     Io = 13,
     /// The engine has stopped.
     Fatal = 14,
-    /// A defect of the engine: it panicked.
+    /// The engine panicked because of a defect.
     Panic = 15,
-    /// A commit was refused and rolled back, or a rollback goes on in the background.
+    /// A commit was refused and rolled back, or a rollback continues in the background.
     Rollback = 16,
     /// The row has changed since the transaction's snapshot.
     RecordChanged = 17,
-    /// Locks take all the memory they may.
+    /// The memory limit for locks is reached.
     LockTableFull = 18,
-    /// Somebody else holds a lock, and the caller does not wait.
+    /// Another transaction holds a lock, and the caller does not wait.
     Locked = 19,
-    /// The table has been emptied or rebuilt since the transaction's snapshot.
+    /// The table was truncated or rebuilt since the transaction's snapshot.
     TableChanged = 20,
-    /// No prepared transaction of that name waits.
+    /// No prepared transaction has this name.
     UnknownXid = 21,
-    /// A constraint between tables cannot be.
+    /// A foreign key constraint is not possible.
     CannotAddConstraint = 22,
-    /// Its name is another one's.
+    /// Another constraint has the same name.
     ConstraintExists = 23,
-    /// The table is the parent of others.
+    /// Other tables refer to the table.
     IsReferenced = 24,
-    /// The index that the message names serves a constraint.
+    /// A constraint needs the index that the message names.
     IndexIsNeeded = 25,
-    /// A full-text query cannot be understood.
+    /// A full-text query has a syntax error.
     SearchSyntax = 26,
-    /// A phrase of a full-text query has too many words.
+    /// A phrase in a full-text query has too many words.
     SearchPhrase = 27,
-    /// A full-text query takes too much memory, or is nested too deeply.
+    /// A full-text query needs too much memory, or is nested too deeply.
     SearchMemory = 28,
-    /// A key of the server's key service is missing, or is another one.
+    /// A key of the server's key service is missing, or is the wrong key.
     Key = 29,
 }
 
@@ -112,7 +111,7 @@ impl Code {
     }
 }
 
-/// The value among `codes` that a number from the caller stands for.
+/// Returns the value for a number from the caller. `codes` lists the valid numbers.
 pub(crate) fn meaning<T: Copy>(what: &'static str, number: u8, codes: &[(u8, T)]) -> Result<T> {
     let found = codes.iter().find(|(code, _)| *code == number);
     let limit = codes.iter().map(|(code, _)| u64::from(*code)).max().unwrap_or_default();
@@ -123,7 +122,7 @@ pub(crate) fn meaning<T: Copy>(what: &'static str, number: u8, codes: &[(u8, T)]
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahCompression {
-    /// Pages are stored as they are.
+    /// Pages are stored uncompressed.
     None = 0,
     /// LZ4.
     Lz4 = 1,
@@ -131,11 +130,11 @@ pub enum CheetahCompression {
     Zstd = 2,
 }
 
-/// The word behind ENCRYPTED.
+/// The value of the option ENCRYPTED.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahEncrypted {
-    /// There is none: the server's variable decides.
+    /// The option is missing or DEFAULT: the server's variable decides.
     Default = 0,
     /// YES.
     Yes = 1,
@@ -143,11 +142,11 @@ pub enum CheetahEncrypted {
     No = 2,
 }
 
-/// The word behind ROW_FORMAT; the numbers are the server's.
+/// The value of the option ROW_FORMAT. The numbers are the server's.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRowFormat {
-    /// There is none, or DEFAULT.
+    /// The option is missing or DEFAULT.
     Default = 0,
     /// FIXED.
     Fixed = 1,
@@ -163,7 +162,7 @@ pub enum CheetahRowFormat {
     Page = 6,
 }
 
-/// Where a seek puts a cursor, for a prefix p of stored keys.
+/// Where a seek places a cursor, for a prefix p of stored keys.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahSeek {
@@ -181,19 +180,20 @@ pub enum CheetahSeek {
     Last = 5,
 }
 
-/// Where a cursor that locks goes no further. Those with a key of their own: forward only.
+/// The end of a locking cursor, which it does not pass. Ends with their own key only limit forward
+/// moves.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahEnd {
     /// There is no end.
     None = 0,
-    /// With the keys that begin with the one that is sought.
+    /// After the entries that start with the sought key.
     Prefix = 1,
-    /// Before the key.
+    /// Before the end's key.
     Below = 2,
-    /// With the keys that begin with the key.
+    /// After the entries that start with the end's key.
     UpTo = 3,
-    /// As `Prefix`, for a whole key of the clustered index.
+    /// Like `Prefix`, for a complete key of the clustered index.
     Row = 4,
 }
 
@@ -201,11 +201,11 @@ pub enum CheetahEnd {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahIsolation {
-    /// Each statement has a snapshot.
+    /// Each statement has its own snapshot.
     ReadCommitted = 0,
-    /// The transaction has one.
+    /// The transaction has one snapshot.
     RepeatableRead = 1,
-    /// As if transactions ran one after the other.
+    /// Transactions have the same effect as if they ran one after another.
     Serializable = 2,
 }
 
@@ -213,69 +213,69 @@ pub enum CheetahIsolation {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRead {
-    /// As the isolation level says.
+    /// As the isolation level requires.
     Consistent = 0,
-    /// The newest committed rows, locked against changes.
+    /// The latest committed rows, with shared locks.
     Shared = 1,
-    /// The newest committed rows, locked to be changed.
+    /// The latest committed rows, with exclusive locks.
     Exclusive = 2,
 }
 
-/// What a cursor that locks does with a row that another transaction has locked.
+/// How a locking cursor treats a row that another transaction has locked.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahOnLocked {
     /// It waits.
     Wait = 0,
-    /// It passes over it: SKIP LOCKED.
+    /// It skips the row: SKIP LOCKED.
     Skip = 1,
-    /// It stops at the row as it was committed last: semi-consistent reads, under READ COMMITTED.
+    /// It reads the last committed version of the row: semi-consistent reads, under READ COMMITTED.
     Look = 2,
 }
 
-/// What becomes of child rows.
+/// The action of a constraint on child rows.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahForeignKeyAction {
     /// RESTRICT: the change of the parent is refused.
     Restrict = 0,
-    /// NO ACTION: the same.
+    /// NO ACTION: the same as RESTRICT.
     NoAction = 1,
-    /// CASCADE: they change, too.
+    /// CASCADE: child rows are deleted or changed, too.
     Cascade = 2,
-    /// SET NULL: their columns become NULL.
+    /// SET NULL: the columns of child rows become NULL.
     SetNull = 3,
 }
 
-/// What a table is to a constraint.
+/// The role of a table in a constraint.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRole {
-    /// Its rows refer to others.
+    /// Its rows refer to rows of the parent.
     Child = 0,
-    /// Its rows are referred to.
+    /// Rows of the child refer to its rows.
     Parent = 1,
 }
 
-/// Which children keep a table from being dropped.
+/// The children that prevent a table from being dropped.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahReferenced {
-    /// None: constraints wait for a table of that name.
+    /// None: constraints stay, without a parent, until a table with this name is created.
     Ignored = 0,
-    /// Children in whatever database.
+    /// Children in any database.
     Refused = 1,
-    /// Children in other databases: those of its own go with it.
+    /// Children in other databases: children in the same database are dropped with the table.
     RefusedElsewhere = 2,
 }
 
-/// Why a thread is held up, or what it does that takes long.
+/// The reason why a thread waits, or its long operation.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahStage {
-    /// It waits for the lock of a row.
+    /// It waits for a row lock.
     RowLock = 0,
-    /// It waits for the lock of a table.
+    /// It waits for a table lock.
     TableLock = 1,
     /// It waits for space in the log.
     LogSpace = 2,
@@ -285,33 +285,33 @@ pub enum CheetahStage {
     RollingBack = 4,
 }
 
-/// Whether statistics of a table are taken by themselves; the numbers are the server's.
+/// Whether statistics of a table are collected automatically. The numbers are the server's.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahRecalc {
-    /// As the database says.
+    /// The setting of the database decides.
     AsDatabase = 0,
-    /// They are.
+    /// Statistics are collected automatically.
     On = 1,
-    /// They are not.
+    /// Statistics are not collected automatically.
     Off = 2,
 }
 
-/// What a full-text index does with a word.
+/// How a full-text index treats a word.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahWordKind {
-    /// It has it.
+    /// The index contains the word.
     Indexed = 0,
-    /// It leaves it out: a stop word.
+    /// Omitted as a stop word.
     Stop = 1,
-    /// It leaves it out: too short.
+    /// Omitted as too short.
     TooShort = 2,
-    /// It leaves it out: too long.
+    /// Omitted as too long.
     TooLong = 3,
 }
 
-/// How the text of a full-text search is read.
+/// How the text of a full-text search is interpreted.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheetahSearchMode {
@@ -319,7 +319,7 @@ pub enum CheetahSearchMode {
     NaturalLanguage = 0,
     /// As words with operators.
     Boolean = 1,
-    /// As words, to which those of the best rows are added.
+    /// As words, to which the words of the best rows are added.
     QueryExpansion = 2,
 }
 

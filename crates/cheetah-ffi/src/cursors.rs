@@ -6,17 +6,17 @@ use crate::types::*;
 use crate::{CheetahBuffer, CheetahTable, CheetahTxn};
 use cheetah::{Cursor, OnLocked, Result, SeekEnd, SeekMode};
 
-/// A cursor and whether its index is the clustered one.
+/// A cursor, and whether its index is the clustered index.
 #[derive(Debug)]
 pub struct CheetahCursor {
     cursor: Cursor,
     clustered: bool,
-    /// Keys of the rows that `cheetah_next_rows` found last.
+    /// Keys of the rows that `cheetah_next_rows` returned last.
     keys: Vec<u8>,
 }
 
 impl CheetahCursor {
-    /// Hands a cursor out.
+    /// Returns a handle for a cursor.
     pub(crate) fn boxed(cursor: Cursor) -> *mut Self {
         let clustered = cursor.index_no() == 0;
         Box::into_raw(Box::new(Self { cursor, clustered, keys: Vec::new() }))
@@ -34,7 +34,7 @@ impl CheetahCursor {
         }
     }
 
-    /// Finds rows as [`cheetah_next_rows`] says; how many.
+    /// Reads rows for [`cheetah_next_rows`]. Returns their number.
     fn next_rows(&mut self, found: &mut [CheetahFound]) -> Result<usize> {
         let Self { cursor, keys, .. } = self;
         keys.clear();
@@ -48,7 +48,7 @@ impl CheetahCursor {
                 count += 1;
             }
         })?;
-        // The keys stay where they are from now on.
+        // `keys` does not grow any more, so pointers into it stay valid.
         let mut rest = keys.as_slice();
         for place in found.iter_mut().take(count) {
             let (key, behind) = rest.split_at(place.key.len);
@@ -77,8 +77,8 @@ fn on_locked_of(code: u8) -> Result<OnLocked> {
     meaning("code for locked rows", code, &codes)
 }
 
-/// A cursor over an index, on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
-/// `CheetahOnLocked`. It is good until the end of its transaction.
+/// Opens a cursor over an index. It is on no entry yet. `read`: a `CheetahRead`; `on_locked`: a
+/// `CheetahOnLocked`. The cursor is valid until the end of its transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_cursor(
     txn: *mut CheetahTxn,
@@ -128,7 +128,7 @@ fn end_of(kind: u8, key: &[u8]) -> Result<SeekEnd<'_>> {
     meaning("kind of the end of a seek", kind, &codes)
 }
 
-/// Places the cursor. A cursor that locks goes no further than `end` says.
+/// Places the cursor. A locking cursor does not move past `end`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_seek(
     cursor: *mut CheetahCursor,
@@ -145,7 +145,8 @@ pub unsafe extern "C" fn cheetah_seek(
     })
 }
 
-/// Whether the current row is as it was committed last, and not locked, as somebody else has it.
+/// Returns whether the current row was read without a lock, in its last committed version, because
+/// another transaction has locked it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -153,8 +154,8 @@ pub unsafe extern "C" fn cheetah_is_unlocked(cursor: *const CheetahCursor) -> u8
     value(0, || u8::from(cursor.cursor.is_unlocked()))
 }
 
-/// Goes once more to a row that is not locked, and waits for its lock; to the next one if it has
-/// gone.
+/// Waits for the lock of the current row, which was read without a lock, and reads the row again.
+/// Moves to the next row if it was deleted.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -165,8 +166,8 @@ pub unsafe extern "C" fn cheetah_read_again(cursor: *mut CheetahCursor, found: *
     })
 }
 
-/// Gives the lock of the current row back, which does not match: under READ COMMITTED, if nothing
-/// else has locked it.
+/// Releases the lock of the current row, which does not match the statement. Has an effect only
+/// under READ COMMITTED, and only if the transaction had not locked the row before.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_unlock_row(cursor: *mut CheetahCursor) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -193,9 +194,10 @@ pub unsafe extern "C" fn cheetah_next(cursor: *mut CheetahCursor, found: *mut Ch
     })
 }
 
-/// Moves to the next row of the clustered index, and on to those behind it that can be told at once
-/// (none, unless a snapshot is read): `room` in all, which is at least 1. The cursor is on the last
-/// one.
+/// Moves forward over at most `room` rows of the clustered index, and returns them. `room` is at
+/// least
+/// 1. Returns more than one row only if the cursor reads a snapshot. The cursor is then on the last
+/// of these rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_rows(
     cursor: *mut CheetahCursor,
@@ -213,7 +215,7 @@ pub unsafe extern "C" fn cheetah_next_rows(
     })
 }
 
-/// Moves to the entry before.
+/// Moves to the previous entry.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_prev(cursor: *mut CheetahCursor, found: *mut CheetahFound) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.

@@ -1,4 +1,4 @@
-//! Opening, closing, and watching a database.
+//! Opening, closing, configuring and monitoring a database.
 
 use crate::barrier::{entry, stop_after_panic, value};
 use crate::codes::*;
@@ -52,8 +52,7 @@ fn settings(config: &CheetahConfig) -> Config {
     }
 }
 
-/// Changes settings that do not fit each other to values that do, and tells the sink of each that
-/// has changed.
+/// Adjusts settings that contradict each other, and describes each adjustment to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_adjust_settings(
     settings: *mut CheetahSettings,
@@ -72,7 +71,8 @@ pub unsafe extern "C" fn cheetah_adjust_settings(
     });
 }
 
-/// Stops the background threads, checkpoints, and closes. The handle is gone in any case.
+/// Stops the background threads, makes a checkpoint, and closes the database. The handle is freed
+/// even if this fails.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_close(db: *mut CheetahDb) -> i32 {
     entry(|| {
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn cheetah_close(db: *mut CheetahDb) -> i32 {
     })
 }
 
-/// Writes everything changed so far to its place on disk.
+/// Makes a checkpoint: writes all changes so far to their places on disk.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_checkpoint(db: *mut CheetahDb) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn cheetah_checkpoint(db: *mut CheetahDb) -> i32 {
     entry(|| db.0.checkpoint().map(|()| Code::Ok))
 }
 
-/// Sets when a commit is durable: 1 at once, 0 and 2 within a second.
+/// Sets when a commit is durable: 1 before it returns, 0 and 2 within a second.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_flush_log_at_commit(db: *mut CheetahDb, mode: u8) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cheetah_set_buffer_pool_size(db: *mut CheetahDb, bytes:
     value(bytes, || db.0.set_buffer_pool_bytes(bytes))
 }
 
-/// Sets the I/O operations a second of background work.
+/// Sets the I/O operations per second of background work.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_per_second: u32) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -116,8 +116,8 @@ pub unsafe extern "C" fn cheetah_set_io_capacity(db: *mut CheetahDb, operations_
     value((), || db.0.set_io_capacity(operations_per_second));
 }
 
-/// Sets how many bytes of images a second are read to find damage; 0: none. Begins a pass over all
-/// images.
+/// Sets the bytes of images per second that the background reads to find damage; 0: none. Starts a
+/// new pass over all images.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_scrub_rate(db: *mut CheetahDb, bytes_per_second: u64) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn cheetah_set_scrub_rate(db: *mut CheetahDb, bytes_per_se
     value((), || db.0.set_scrub_rate(bytes_per_second));
 }
 
-/// Sets whether entries of new rows may wait in memory for their leaf.
+/// Sets whether changes may be buffered while their leaf is not in memory.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_change_buffering(db: *mut CheetahDb, is_on: u8) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn cheetah_set_change_buffering(db: *mut CheetahDb, is_on:
     value((), || db.0.set_buffering(is_on != 0));
 }
 
-/// Tells all counters.
+/// Passes all counters to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_status(
     db: *mut CheetahDb,
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn cheetah_status(
     })
 }
 
-/// Tells the state of the engine for people to read.
+/// Passes a readable description of the engine's state to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_status_text(
     db: *mut CheetahDb,
@@ -188,8 +188,8 @@ impl Listener {
     }
 }
 
-/// Tells from now on what goes wrong where no call could be told. The sink is called from any
-/// thread, until the database is closed.
+/// Sets the sink for errors that no call can return, such as errors in background threads. It is
+/// called from any thread until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_background_errors(
     db: *mut CheetahDb,
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn cheetah_announce_background_errors(
     value((), || db.0.announce_background_errors_to(move |text| listener.hear(text)));
 }
 
-/// Tells the names of all tables.
+/// Passes the names of all tables to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_table_names(
     db: *mut CheetahDb,

@@ -1,10 +1,10 @@
-//! Encryption at rest, as the server has it: its keys, the words of a definition, and settings.
+//! Encryption at rest: the server's keys, the encryption options of a definition, and settings.
 //!
 //! Invariants
-//!   I1  No copy of a key's bytes is left behind: the buffer that the caller fills is the one that
-//!       the engine keeps and wipes.
-//!   I2  A definition is refused before anything is created: whether its keys are there is asked of
-//!       the server's key service, and no key comes into use by asking.
+//!   I1  No copy of a key's bytes remains in memory: the engine keeps and wipes the buffer that the
+//!       caller filled.
+//!   I2  A definition whose key does not exist is refused before anything is created. The check
+//!       only queries the server's key service, and does not bring the key into use.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -15,28 +15,28 @@ use cheetah::{Encryption, KeyService, Result, TableEncryption};
 use std::ffi::c_void;
 use zeroize::Zeroizing;
 
-/// Room for the longest key of a service; its plugins know 32 bytes at most.
+/// The size of the buffer for a key. The server's key plugins have keys of at most 32 bytes.
 const KEY_BYTES_MAX: usize = 256;
-/// The shortest that the engine takes.
+/// The shortest key that the engine accepts.
 const KEY_BYTES_MIN: usize = 16;
 
-/// The newest version of a key of the server's key service; 0: there is no such key. Called from
-/// any thread.
+/// Returns the newest version of a key in the server's key service; 0 if the key does not exist.
+/// Called from any thread.
 pub type CheetahNewestKeyVersion = unsafe extern "C" fn(id: u32) -> u32;
-/// Puts the bytes of a version of a key into a buffer, which the engine wipes; returns their
-/// number, 0: they cannot be had. Called from any thread.
+/// Puts the bytes of a key version into a buffer, which the engine wipes. Returns their number; 0
+/// if the key is not available. Called from any thread.
 pub type CheetahKeyBytes =
     unsafe extern "C" fn(id: u32, version: u32, buffer: *mut u8, buffer_bytes: usize) -> usize;
 
-/// Whether a table is encrypted, and how.
+/// The encryption of a table.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheetahEncryption {
-    /// The number of its key; 0 stands for 1.
+    /// The ID of its key; 0 means key 1.
     pub key_id: u32,
     /// A `CheetahEncrypted`.
     pub encrypted: u8,
-    /// Whether what was asked for is refused.
+    /// Whether the options are refused.
     pub refused: u8,
 }
 
@@ -55,7 +55,7 @@ fn wish_of(code: u8) -> Result<Encryption> {
     meaning("code of ENCRYPTED", code, &codes)
 }
 
-/// The words of a definition about encryption, and the server's setting.
+/// The encryption options of a definition, and the server's setting.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahEncryptionWords {
@@ -65,11 +65,11 @@ pub struct CheetahEncryptionWords {
     pub encrypted: u8,
     /// `cheetah_encrypt_tables`: 0 OFF, 1 ON, 2 FORCE.
     pub encrypt_tables: u8,
-    /// Tells whether a key is there.
+    /// Used to check that a key exists.
     pub newest_key_version: CheetahNewestKeyVersion,
 }
 
-/// The keys of the server, for the engine.
+/// The server's keys, for the engine.
 pub(crate) struct ServerKeys {
     newest: CheetahNewestKeyVersion,
     bytes: CheetahKeyBytes,
@@ -90,7 +90,7 @@ impl KeyService for ServerKeys {
         let mut bytes = Zeroizing::new(vec![0; KEY_BYTES_MAX]);
         // SAFETY: the caller's function may be called from any thread; the buffer has that size.
         let length = unsafe { (self.bytes)(id, version, bytes.as_mut_ptr(), bytes.len()) };
-        bytes.truncate(length); // the room behind is wiped with the rest (I1)
+        bytes.truncate(length); // the unused rest of the buffer is wiped too (I1)
         (KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&length).then_some(bytes)
     }
 }
@@ -100,15 +100,16 @@ fn newest_version(ask: CheetahNewestKeyVersion, id: u32) -> Option<u32> {
     Some(unsafe { ask(id) }).filter(|version| *version != 0)
 }
 
-/// The outcome of the words of a definition: as InnoDB decides.
+/// The encryption that a definition's options result in. The rules are InnoDB's.
 struct Chosen {
     encryption: TableEncryption,
-    /// The faults of the words, for people.
+    /// Faults of the options, as readable messages.
     warnings: Vec<String>,
     refused: bool,
 }
 
-/// `exists`: whether the key service has that key. `is_forced`: `cheetah_encrypt_tables` is FORCE.
+/// `exists`: returns whether the key service has a key. `is_forced`: `cheetah_encrypt_tables` is
+/// FORCE.
 fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: impl Fn(u32) -> bool) -> Chosen {
     let mut warnings = Vec::new();
     let mut key_id = asked.key_id;
@@ -124,13 +125,14 @@ fn choose(asked: TableEncryption, by_default: bool, is_forced: bool, exists: imp
     let missing = [key_id, SYSTEM_KEY].into_iter().find(|id| is_encrypted && !exists(*id));
     if let Some(id) = missing {
         refused = true;
-        let why = if id == key_id { "" } else { "; it encrypts what belongs to no table" };
+        let why = if id == key_id { "" } else { "; it encrypts data that belongs to no table" };
         warnings.push(format!("ENCRYPTION_KEY_ID {id} not available{why}"));
     }
     Chosen { encryption: TableEncryption { wish: asked.wish, key_id }, warnings, refused }
 }
 
-/// Chooses how a table is encrypted; tells the sink, as texts for people, the faults of the words.
+/// Chooses how a table is encrypted. Passes the faults of the options to the sink as readable
+/// messages.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_encryption(
     words: *const CheetahEncryptionWords,
@@ -158,8 +160,8 @@ pub unsafe extern "C" fn cheetah_choose_encryption(
     })
 }
 
-/// Sets whether tables are encrypted that do not say whether they are. `Key`: a key is missing, and
-/// nothing has changed.
+/// Sets whether tables without ENCRYPTED in their definition are encrypted. Returns `Key`, and
+/// changes nothing, if a key is missing.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: *mut CheetahDb, is_on: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -167,8 +169,8 @@ pub unsafe extern "C" fn cheetah_set_encrypt_tables(db: *mut CheetahDb, is_on: u
     entry(|| db.0.set_encrypt_tables(is_on != 0).map(|()| Code::Ok))
 }
 
-/// Sets whether the log is encrypted, which goes on in a new file. `Key`: a key is missing, and
-/// nothing has changed.
+/// Sets whether the log is encrypted. The log continues in a new file. Returns `Key`, and changes
+/// nothing, if a key is missing.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_encrypt_log(db: *mut CheetahDb, is_on: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -176,8 +178,8 @@ pub unsafe extern "C" fn cheetah_set_encrypt_log(db: *mut CheetahDb, is_on: u8) 
     entry(|| db.0.set_encrypt_log(is_on != 0).map(|()| Code::Ok))
 }
 
-/// Sets by how many versions a page's key may be older than the newest before the page is written
-/// anew; 0: none is.
+/// Sets the number of versions by which a page's key may be older than the newest version before
+/// the page is re-encrypted; 0: pages are not re-encrypted.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_rotate_key_age(db: *mut CheetahDb, versions: u32) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -185,33 +187,33 @@ pub unsafe extern "C" fn cheetah_set_rotate_key_age(db: *mut CheetahDb, versions
     value((), || db.0.set_rotate_key_age(versions));
 }
 
-/// How a table is encrypted. Texts are there during the call only.
+/// The encryption of a table. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahTableEncryption {
     /// Its name.
     pub name: CheetahBytes,
-    /// The engine's number of it.
+    /// The engine's ID of the table.
     pub table: u64,
-    /// While it rotates: the page that is looked at next.
+    /// During key rotation: the next page to check.
     pub rotation_page: u64,
-    /// And how many there are; 0 while the pass has not begun.
+    /// During key rotation: the number of pages to check; 0 before the pass begins.
     pub rotation_pages: u64,
-    /// How often the key service was asked for its key, since the startup.
+    /// The number of requests to the key service for its key since the startup.
     pub key_requests: u64,
-    /// Its key.
+    /// The ID of its key.
     pub key_id: u32,
-    /// The oldest version that is in use; 0 when pages may be plain.
+    /// The oldest version in use; 0 if pages may be unencrypted.
     pub min_key_version: u32,
-    /// The version that pages are encrypted with now.
+    /// The version that pages are now encrypted with.
     pub current_key_version: u32,
-    /// Whether pages that are written now are.
+    /// Whether newly written pages are encrypted.
     pub is_encrypted: u8,
-    /// Whether the background has still to look at its pages.
+    /// Whether the background has not finished checking its pages.
     pub is_rotating: u8,
 }
 
-/// Takes one table.
+/// Receives one table.
 pub type CheetahTableEncryptionSink =
     unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableEncryption);
 
@@ -232,7 +234,7 @@ fn told(table: &TableEncryptionStatus, is_rotating: bool) -> CheetahTableEncrypt
     }
 }
 
-/// Tells how all tables are encrypted.
+/// Passes the encryption of each table to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_encryption(
     db: *mut CheetahDb,
@@ -242,7 +244,8 @@ pub unsafe extern "C" fn cheetah_list_encryption(
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     entry(|| {
-        // Asked first: work done after that is told as not yet done, never the other way round.
+        // Read first, so that pages may be reported as unfinished though they are finished, but
+        // never the other way round.
         let is_rotating = db.0.is_rotating();
         for table in db.0.encryption() {
             // SAFETY: the caller's function gets the caller's context.

@@ -1,4 +1,4 @@
-//! Estimates: the weight of a table in each format.
+//! Estimates: the size of a table in each format.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -13,30 +13,30 @@ use std::ffi::c_void;
 #[derive(Debug)]
 pub struct CheetahEstimate(Estimate);
 
-/// The weight of the table in one format.
+/// The estimated size of the table in one format.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahWeight {
-    /// KEY_BLOCK_SIZE that asks for the format, in KiB; 0: none does.
+    /// The KEY_BLOCK_SIZE in KiB that selects the format; 0 if none does.
     pub key_block_size: u64,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u64,
-    /// Rows in the sample.
+    /// The number of rows in the sample.
     pub sampled_rows: u64,
-    /// Bytes of the table.
+    /// Estimated bytes of the table.
     pub bytes: u64,
-    /// By how much of `bytes` they may be wrong, in millionths: in 95 of 100 cases by no more, if
-    /// `rows` is right.
+    /// The error bound of `bytes` in millionths of it. In 95 of 100 cases the error is smaller, if
+    /// `rows` is exact.
     pub error_ppm: u64,
     /// Time to compress a page.
     pub encode_ns: u64,
-    /// Time to read it again.
+    /// Time to decompress a page.
     pub decode_ns: u64,
     /// Level of the codec.
     pub compression_level: i32,
     /// 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether the sample tells the error.
+    /// Whether `error_ppm` is valid: the sample suffices to estimate the error.
     pub has_error: u8,
 }
 
@@ -58,12 +58,12 @@ impl From<&Weight> for CheetahWeight {
     }
 }
 
-/// Gets a weight.
+/// Receives the estimate for one format.
 pub type CheetahWeightSink = unsafe extern "C" fn(context: *mut c_void, weight: *const CheetahWeight);
 
-/// Begins an estimate of what a table like that would weigh. The caller brings runs of neighbours
-/// in key order, from places all over each index, the first from its start. Rows have their large
-/// values in them.
+/// Begins an estimate of the size of a table with this specification. The caller adds runs of
+/// adjacent rows or entries in key order, from places spread over each index. The first run starts
+/// at the start of the index. Rows include their large values.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_estimate(
     db: *const CheetahDb,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn cheetah_new_estimate(
     })
 }
 
-/// Runs that are wanted of each index.
+/// Returns the number of runs to add for each index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_runs(estimate: *const CheetahEstimate) -> u32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn cheetah_estimate_runs(estimate: *const CheetahEstimate)
     value(0, || estimate.0.runs_wanted())
 }
 
-/// Rows or entries of an index from another place follow.
+/// Begins a run: the next rows or entries of the index come from a new place.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_run(
     estimate: *mut CheetahEstimate,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn cheetah_estimate_run(
     entry(|| estimate.0.start_run(index_no as usize, from_start != 0).map(|()| Code::Ok))
 }
 
-/// The run has reached the end of its index.
+/// Reports that the run has reached the end of its index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_end(estimate: *mut CheetahEstimate, index_no: u32) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cheetah_estimate_end(estimate: *mut CheetahEstimate, in
     entry(|| estimate.0.reach_end(index_no as usize).map(|()| Code::Ok))
 }
 
-/// Takes a row; tells whether the run wants more.
+/// Adds a row. `more` becomes 1 if the run needs more rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_row(
     estimate: *mut CheetahEstimate,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn cheetah_estimate_row(
     })
 }
 
-/// Takes an entry of a secondary index; tells whether the run wants more.
+/// Adds an entry of a secondary index. `more` becomes 1 if the run needs more entries.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_estimate_entry(
     estimate: *mut CheetahEstimate,
@@ -145,7 +145,8 @@ pub unsafe extern "C" fn cheetah_estimate_entry(
     })
 }
 
-/// Tells the sink what a table of that many rows would weigh in each format, the least dense first.
+/// Passes the estimated size of a table with `rows` rows in each format to the sink, beginning with
+/// the format that compresses least.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_weigh(
     estimate: *mut CheetahEstimate,

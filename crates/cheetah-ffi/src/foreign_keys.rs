@@ -1,5 +1,5 @@
-//! Constraints between tables: their definitions, the indexes that serve them, and looking for the
-//! rows that they tie together.
+//! Foreign key constraints: their definitions, the indexes they use, and searches for rows that
+//! refer to each other.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -12,14 +12,14 @@ use cheetah::server::{
 use cheetah::Result;
 use std::ffi::c_void;
 
-/// A column of a definition. Columns of the same kind have equal keys for equal values, but for the
-/// flag of NULL and the direction.
+/// A column of a definition. Columns of the same kind have equal keys for equal values, apart from
+/// the NULL flag and the direction.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahColumnDef {
     /// Its name.
     pub name: CheetahBytes,
-    /// Equal for columns that have equal keys for equal values.
+    /// Its kind: equal for columns that have equal keys for equal values.
     pub kind: CheetahBytes,
     /// Whether it may be NULL.
     pub nullable: u8,
@@ -29,11 +29,11 @@ pub struct CheetahColumnDef {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeyPartDef {
-    /// The column, by its position.
+    /// The position of its column.
     pub column: u32,
-    /// Whether it sorts the other way round.
+    /// Whether it sorts in descending order.
     pub descending: u8,
-    /// Whether it holds only the beginning of the value.
+    /// Whether it contains only a prefix of the value.
     pub is_prefix: u8,
 }
 
@@ -43,7 +43,7 @@ pub struct CheetahKeyPartDef {
 pub struct CheetahKeyDef {
     /// Its parts.
     pub parts: *const CheetahKeyPartDef,
-    /// Their number.
+    /// The number of parts.
     pub part_count: usize,
 }
 
@@ -59,23 +59,23 @@ pub struct CheetahForeignKeyDef {
     pub columns: *const CheetahBytes,
     /// The parent's columns.
     pub parent_columns: *const CheetahBytes,
-    /// The number of each.
+    /// The number of columns on each side.
     pub column_count: usize,
     /// A `CheetahForeignKeyAction`.
     pub on_delete: u8,
     /// A `CheetahForeignKeyAction`.
     pub on_update: u8,
-    /// Whether the table is a copy of one that has it.
+    /// Whether the table is a copy of a table that has the constraint.
     pub inherited: u8,
 }
 
-/// A column that a table keeps under another name.
+/// A renamed column.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahRenamedColumn {
-    /// Its name so far.
+    /// Its old name.
     pub from: CheetahBytes,
-    /// Its name from now on.
+    /// Its new name.
     pub to: CheetahBytes,
 }
 
@@ -85,25 +85,25 @@ pub struct CheetahRenamedColumn {
 pub struct CheetahConstraints {
     /// The columns.
     pub columns: *const CheetahColumnDef,
-    /// Their number.
+    /// The number of columns.
     pub column_count: usize,
-    /// The keys, that of the clustered index first.
+    /// The keys, the key of the clustered index first.
     pub keys: *const CheetahKeyDef,
-    /// Their number.
+    /// The number of keys.
     pub key_count: usize,
-    /// The constraints whose child the table is, those that it has had first.
+    /// The constraints whose child the table is. Existing constraints come first.
     pub foreign_keys: *const CheetahForeignKeyDef,
-    /// Their number.
+    /// The number of constraints.
     pub foreign_key_count: usize,
-    /// How many of them it has had.
+    /// The number of existing constraints.
     pub kept_count: usize,
-    /// The table whose copy it is; empty if it is not a copy.
+    /// If the table is a copy, the table that it will replace; otherwise empty.
     pub copy_of: CheetahBytes,
-    /// Columns that the table keeps under other names.
+    /// Renamed columns.
     pub renamed: *const CheetahRenamedColumn,
-    /// Their number.
+    /// The number of renamed columns.
     pub renamed_count: usize,
-    /// Whether parents have to be there.
+    /// Whether parents must exist.
     pub are_checked: u8,
 }
 
@@ -211,15 +211,15 @@ pub struct CheetahKeyColumn {
     pub column: u32,
     /// Whether it may be NULL.
     pub nullable: u8,
-    /// Whether the key part sorts the other way round.
+    /// Whether the key part sorts in descending order.
     pub descending: u8,
 }
 
-/// The index that serves one side of a constraint.
+/// The index that a constraint uses on one side.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahKeySide {
-    /// The columns, in the order of the constraint; null if no index serves it.
+    /// The columns, in the order of the constraint; null if there is no such index.
     pub columns: *const CheetahKeyColumn,
     /// The position of the index.
     pub index_no: u32,
@@ -227,7 +227,7 @@ pub struct CheetahKeySide {
     pub index_name: CheetahBytes,
 }
 
-/// A constraint, and the indexes that serve it.
+/// A constraint, and the indexes that it uses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahForeignKey {
@@ -241,7 +241,7 @@ pub struct CheetahForeignKey {
     pub columns: *const CheetahBytes,
     /// The parent's columns.
     pub parent_columns: *const CheetahBytes,
-    /// The number of each.
+    /// The number of columns on each side.
     pub column_count: usize,
     /// The child's index.
     pub child_key: CheetahKeySide,
@@ -251,15 +251,16 @@ pub struct CheetahForeignKey {
     pub on_delete: u8,
     /// A `CheetahForeignKeyAction`.
     pub on_update: u8,
-    /// Whether rows of the child are checked: not in a copy of a table that has it.
+    /// Whether rows of the child are checked: not if the child is a copy of a table that has the
+    /// constraint.
     pub is_checked: u8,
 }
 
-/// Takes one constraint.
+/// Receives one constraint.
 pub type CheetahForeignKeySink =
     unsafe extern "C" fn(context: *mut c_void, constraint: *const CheetahForeignKey);
 
-/// A constraint with what the ABI lends out of it.
+/// A constraint, and the arrays to which its C form points.
 #[derive(Debug)]
 struct Lent {
     constraint: ForeignKey,
@@ -280,7 +281,7 @@ impl Lent {
             };
             columns.map(column).collect::<Vec<_>>()
         };
-        // The texts stay where they are when the constraint moves.
+        // The strings do not move in memory when the constraint is moved.
         let names = |list: &[String]| list.iter().map(|name| CheetahBytes::of(name.as_bytes())).collect();
         Self {
             columns: names(&constraint.def.columns),
@@ -326,7 +327,7 @@ impl CheetahForeignKeys {
     }
 }
 
-/// How often definitions have changed since the startup.
+/// Returns the number of changes of definitions since the startup.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -334,7 +335,7 @@ pub unsafe extern "C" fn cheetah_definition_changes(db: *const CheetahDb) -> u64
     value(0, || db.0.definition_changes())
 }
 
-/// Tells a sink what people call the table of a name.
+/// Passes the readable form of a table name to a sink.
 pub type CheetahShowName = unsafe extern "C" fn(
     context: *mut c_void,
     name: CheetahBytes,
@@ -359,8 +360,8 @@ impl NameShower {
     }
 }
 
-/// Has `show` tell, from any thread until the database is closed, the name of a table for people,
-/// by the part of it that follows the database.
+/// Sets the function that converts table names to readable names. It is called from any thread
+/// until the database is closed. It gets the part of the name that follows the database.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_show_names_with(
     db: *const CheetahDb,
@@ -373,8 +374,7 @@ pub unsafe extern "C" fn cheetah_show_names_with(
     value((), || db.0.show_names_with(move |name| shower.show(name)));
 }
 
-/// Notes, for the status of the engine, the refusal by a constraint; the beginning of a long text
-/// counts.
+/// Records a refusal by a constraint for the status of the engine. A long text is cut.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb, text: CheetahBytes) {
     // SAFETY: by the contract of the crate the handle is open and the text is readable.
@@ -382,8 +382,8 @@ pub unsafe extern "C" fn cheetah_note_refused_by_constraint(db: *const CheetahDb
     value((), || db.0.note_refused_by_constraint(&text));
 }
 
-/// The constraints of a table, and the indexes that serve them now; null if it has no constraints,
-/// or no memory is left.
+/// Returns the constraints of a table, and the indexes that they use; null if it has no
+/// constraints, or after a panic.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys(
     db: *const CheetahDb,
@@ -402,8 +402,8 @@ pub unsafe extern "C" fn cheetah_foreign_keys(
     })
 }
 
-/// The constraints that a new definition would add to a table, as its child; null if it would add
-/// none.
+/// Lists the constraints that a new definition adds to a table as the child. `list` becomes null if
+/// there are none.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_keys_to_add(
     db: *const CheetahDb,
@@ -432,7 +432,7 @@ pub unsafe extern "C" fn cheetah_free_foreign_keys(list: *mut CheetahForeignKeys
     value((), || drop(unsafe { Box::from_raw(list) }));
 }
 
-/// How many constraints the table has in a `CheetahRole`.
+/// Returns the number of constraints in which the table has this `CheetahRole`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKeys, role: u8) -> usize {
     // SAFETY: by the contract of the crate the handle is open.
@@ -440,7 +440,7 @@ pub unsafe extern "C" fn cheetah_foreign_key_count(list: *const CheetahForeignKe
     value(0, || list.0.get(usize::from(role)).map_or(0, Vec::len))
 }
 
-/// Tells one of them. Its pointers are good as long as the list.
+/// Gets one constraint of the list. Its pointers are valid until the list is freed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_foreign_key(
     list: *const CheetahForeignKeys,
@@ -457,7 +457,7 @@ pub unsafe extern "C" fn cheetah_foreign_key(
     });
 }
 
-/// Tells the sink all constraints, by child and name.
+/// Passes all constraints to the sink, ordered by child and name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_foreign_keys(
     db: *const CheetahDb,
@@ -476,9 +476,9 @@ pub unsafe extern "C" fn cheetah_list_foreign_keys(
     })
 }
 
-/// Looks for a row of the other table: of the parent for a child, of the child for a parent. `key`:
-/// the columns of the constraint as they are in that one's index. The row is locked shared. `End`
-/// when it does not exist; `NoSuchTable` when the constraints are to be asked for again.
+/// Searches for a row of the other table: the parent for a child, the child for a parent. `key`:
+/// the columns of the constraint, encoded as in the other table's index. Locks the row shared.
+/// Returns `End` if no row exists, and `NoSuchTable` if the constraints must be loaded again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_find_reference(
     txn: *mut CheetahTxn,
@@ -503,8 +503,8 @@ pub unsafe extern "C" fn cheetah_find_reference(
     })
 }
 
-/// Opens a cursor over the parent's index of a constraint whose child the table is. It reads a
-/// snapshot. `NoSuchTable` when the constraints are to be asked for again.
+/// Opens a cursor over the parent's index of a constraint whose child the table is. The cursor
+/// reads a snapshot. Returns `NoSuchTable` if the constraints must be loaded again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_parents(
     txn: *mut CheetahTxn,
@@ -522,8 +522,8 @@ pub unsafe extern "C" fn cheetah_open_parents(
     })
 }
 
-/// Opens a cursor over the child's index of a constraint whose parent the table is. It locks the
-/// rows that it meets to be changed.
+/// Opens a cursor over the child's index of a constraint whose parent the table is. The cursor
+/// takes exclusive locks on the rows that it reads.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_open_children(
     txn: *mut CheetahTxn,

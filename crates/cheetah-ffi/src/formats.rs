@@ -1,4 +1,4 @@
-//! The meaning of the words in a table's definition for its format.
+//! Chooses the format of a table by the options in its definition.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -8,8 +8,8 @@ use cheetah::server::{FormatWords, RowFormat};
 use cheetah::{Compression, Result};
 use std::ffi::c_void;
 
-/// Chooses codec and level for a table; tells the sink, as texts for people, the faults of the
-/// words. `strict`: words that make no sense are refused, not just ignored.
+/// Chooses codec and level of a table. Passes the faults of the options to the sink as readable
+/// messages. `strict`: invalid options are refused instead of ignored.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_choose_format(
     words: *const CheetahFormatWords,
@@ -34,8 +34,7 @@ pub unsafe extern "C" fn cheetah_choose_format(
     })
 }
 
-/// The `CheetahRowFormat` that is shown for a table with this word behind ROW_FORMAT and this
-/// KEY_BLOCK_SIZE.
+/// Returns the `CheetahRowFormat` to show for a table with this ROW_FORMAT and KEY_BLOCK_SIZE.
 #[no_mangle]
 pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) -> u8 {
     value(CheetahRowFormat::Dynamic as u8, || {
@@ -44,7 +43,7 @@ pub extern "C" fn cheetah_shown_row_format(row_format: u8, key_block_size: u64) 
     })
 }
 
-/// Both ways: the words are told as they were asked for.
+/// Used in both directions, so that a row format is shown as the definition names it.
 const ROW_FORMATS: [(u8, RowFormat); 7] = [
     (CheetahRowFormat::Default as u8, RowFormat::Default),
     (CheetahRowFormat::Fixed as u8, RowFormat::Fixed),

@@ -1,4 +1,4 @@
-//! Full-text indexes: words of rows.
+//! Full-text indexes: the words of rows, and searches.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct CheetahFulltextSpec {
     /// Its name.
     pub name: CheetahBytes,
-    /// The caller's own bytes: how texts become words.
+    /// The caller's own bytes: the rules that split texts into words.
     pub extra: CheetahBytes,
 }
 
@@ -39,16 +39,16 @@ pub struct CheetahWords(WordList);
 #[derive(Debug)]
 pub struct CheetahPostings(pub(crate) NewPostings);
 
-/// Longest word in bytes: 84 characters, the most that a word may have, of six bytes.
+/// The maximum size of a word in bytes: 84 characters, the longest word, of six bytes each.
 const WORD_BYTES_MAX: u32 = 512;
 
-/// Longest word in bytes.
+/// Returns the maximum size of a word in bytes.
 #[no_mangle]
 pub extern "C" fn cheetah_word_bytes_max() -> u32 {
     WORD_BYTES_MAX
 }
 
-/// How many full-text indexes a table has.
+/// Returns the number of full-text indexes of a table.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fulltext_count(table: *const CheetahTable) -> usize {
     // SAFETY: by the contract of the crate the handle is open.
@@ -56,7 +56,8 @@ pub unsafe extern "C" fn cheetah_fulltext_count(table: *const CheetahTable) -> u
     value(0, || table.table.fulltext().len())
 }
 
-/// Name and the caller's bytes of the index at that position, from 0; they are the table's.
+/// Gets the name and the caller's bytes of the index at position `no`, from 0. They stay valid
+/// until the table is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fulltext_index(
     table: *const CheetahTable,
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn cheetah_fulltext_index(
     })
 }
 
-/// An empty list of words.
+/// Returns an empty list of words.
 #[no_mangle]
 pub extern "C" fn cheetah_new_words() -> *mut CheetahWords {
     value(std::ptr::null_mut(), || Box::into_raw(Box::default()))
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn cheetah_free_words(words: *mut CheetahWords) {
     value((), || drop(unsafe { Box::from_raw(words) }));
 }
 
-/// Forgets all words; the memory is kept.
+/// Removes all words from the list, but keeps its memory.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -94,9 +95,10 @@ pub unsafe extern "C" fn cheetah_clear_words(words: *mut CheetahWords) {
     value((), || words.0.clear());
 }
 
-/// Adds a word of a row with its ordinal and its column. A word is its weights and the index's end;
-/// no word may be the beginning of another one, or longer than `cheetah_word_bytes_max`. Its
-/// ordinal is that among all words of the row, and `column` that of the index.
+/// Adds a word of a row. `word`: its weights, followed by the end that all words of the index
+/// share. No word may be a prefix of another word, or longer than `cheetah_word_bytes_max`.
+/// `ordinal`: the word's number among all words of the row. `column`: the number of its column in
+/// the index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_add_word(
     words: *mut CheetahWords,
@@ -115,8 +117,9 @@ fn postings(table: &CheetahTable, no: usize) -> Result<&Arc<Table>> {
     table.postings.get(no).ok_or_else(unknown)
 }
 
-/// Writes the words of a new row into the index at that position. Called behind the row, by the
-/// same transaction, even if the row has no words: its lock keeps others out.
+/// Writes the words of a new row into the index at position `no`. Must be called after the insert
+/// of the row, by the same transaction, even if the row has no words: the row's lock keeps other
+/// transactions out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_insert_words(
     txn: *mut CheetahTxn,
@@ -133,7 +136,7 @@ pub unsafe extern "C" fn cheetah_insert_words(
     })
 }
 
-/// Takes the words of a row back that goes.
+/// Removes the words of a deleted row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_delete_words(
     txn: *mut CheetahTxn,
@@ -150,7 +153,7 @@ pub unsafe extern "C" fn cheetah_delete_words(
     })
 }
 
-/// Writes what a changed row has other than before.
+/// Writes the differences between the words of a row before and after a change.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_change_words(
     txn: *mut CheetahTxn,
@@ -172,7 +175,7 @@ pub unsafe extern "C" fn cheetah_change_words(
     })
 }
 
-/// Begins to load the words of rows that are loaded; see `cheetah_begin_load`.
+/// Begins a load of the words of loaded rows; see `cheetah_begin_load`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load_of_words(
     txn: *mut CheetahTxn,
@@ -206,8 +209,8 @@ pub unsafe extern "C" fn cheetah_load_words(
     })
 }
 
-/// Room for the postings of an index that a change of the definition is to bring; postings that it
-/// does not take are dropped with the handle.
+/// Creates postings for an index that a change of the definition will add. If the change does not
+/// take them over, they are dropped when the handle is freed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_new_postings(
     db: *mut CheetahDb,
@@ -222,7 +225,7 @@ pub unsafe extern "C" fn cheetah_new_postings(
     })
 }
 
-/// Begins to load them, for a caller who has the only handle.
+/// Begins a load of new postings. The caller must have the only handle of them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load_of_postings(
     txn: *mut CheetahTxn,
@@ -238,23 +241,25 @@ pub unsafe extern "C" fn cheetah_begin_load_of_postings(
     })
 }
 
-/// Frees the handle.
+/// Frees a handle of postings.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_postings(made: *mut CheetahPostings) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.
     value((), || drop(unsafe { Box::from_raw(made) }));
 }
 
-/// Takes the words of a text during a search.
+/// Receives the words of a text during a search.
 pub struct CheetahWordSink<'s> {
     each: &'s mut dyn FnMut(Word<'_>, Position) -> Result<()>,
     error: Option<Error>,
 }
 
-/// Tells the sink each word of a query's text; returns `Ok`, or what the sink has answered.
+/// Passes each word of a query's text to the sink. Returns `Ok`, or the first other code that the
+/// sink returned.
 pub type CheetahSplitText =
     unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes, sink: *mut CheetahWordSink<'_>) -> i32;
-/// Tells the sink each word of a row; returns `Ok`, or what the sink has answered.
+/// Passes each word of a row to the sink. Returns `Ok`, or the first other code that the sink
+/// returned.
 pub type CheetahWordsOfRow = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,
@@ -266,21 +271,21 @@ pub type CheetahWordsOfRow = unsafe extern "C" fn(
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSearch {
-    /// In the character set of the index.
+    /// The query, in a character set that contains ASCII as single bytes.
     pub text: CheetahBytes,
-    /// Stands behind the weights of each word of the index.
+    /// The bytes that follow the weights of each word in the index.
     pub end: CheetahBytes,
-    /// Bytes of memory that it may take.
+    /// The maximum memory of the search in bytes.
     pub limit_bytes: u64,
-    /// Finds the words of texts of the query.
+    /// Finds the words of texts in the query.
     pub split: CheetahSplitText,
-    /// Finds those of rows.
+    /// Finds the words of rows.
     pub words_of_row: CheetahWordsOfRow,
-    /// Handed to both.
+    /// The argument of both functions.
     pub context: *mut c_void,
     /// A `CheetahSearchMode`.
     pub mode: u8,
-    /// A `CheetahRead`: how the rows found will be read.
+    /// A `CheetahRead`: how the statement will read the rows that are found.
     pub read: u8,
 }
 
@@ -294,14 +299,15 @@ impl CheetahSearch {
     }
 }
 
-/// The finds of a search.
+/// The rows that a search found.
 #[derive(Debug)]
 pub struct CheetahMatches(Found);
 
-/// The caller's functions, as the engine asks them.
+/// Calls the caller's functions for the engine.
 struct Callbacks<'c>(&'c CheetahSearch);
 
-/// Has the caller tell `each` words; returns the error, of the engine or of the caller.
+/// Calls `ask` with a sink that passes words to `each`. Returns the error of `each` or of the
+/// caller.
 fn tell(
     each: &mut dyn FnMut(Word<'_>, Position) -> Result<()>,
     ask: impl FnOnce(*mut CheetahWordSink<'_>) -> i32,
@@ -363,7 +369,7 @@ fn kind_of(kind: u8) -> Result<WordKind> {
     meaning("code of a word", kind, &codes)
 }
 
-/// Finds and ranks the rows that match; see `Transaction::search`.
+/// Finds and ranks the matching rows; see `Transaction::search`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_search(
     txn: *mut CheetahTxn,
@@ -383,7 +389,7 @@ pub unsafe extern "C" fn cheetah_search(
     })
 }
 
-/// Tells a word. The answer is to be passed on if it is not `Ok`.
+/// Passes a word to the sink. If the result is not `Ok`, the caller must stop and return it.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_tell_word(
     sink: *mut CheetahWordSink<'_>,
@@ -409,7 +415,7 @@ pub unsafe extern "C" fn cheetah_tell_word(
     })
 }
 
-/// How many rows match.
+/// Returns the number of matching rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -417,10 +423,10 @@ pub unsafe extern "C" fn cheetah_match_count(matches: *const CheetahMatches) -> 
     value(0, || matches.0.matches.len() as u64)
 }
 
-/// Reads the next row that was found, the best first, and locks it if the search says so; key and
-/// rank. `End` behind the last one. `skips_locked`: rows that have to be waited for are passed
-/// over. The key is readable until the next call. See `Transaction::next_match`. Rows that have
-/// gone, or match no more, are passed over.
+/// Reads the next row that was found, with its key and rank, the best row first. Locks the row if
+/// the search is for a locking read. Skips rows that were deleted or no longer match, and with
+/// `skips_locked` also rows locked by others. Returns `End` after the last row. The key is valid
+/// until the next call. See `Transaction::next_match`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_match(
     txn: *mut CheetahTxn,
@@ -451,7 +457,7 @@ pub unsafe extern "C" fn cheetah_next_match(
     })
 }
 
-/// The best row is read next again.
+/// Makes the next read return the best row again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rewind_matches(matches: *mut CheetahMatches) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -459,8 +465,8 @@ pub unsafe extern "C" fn cheetah_rewind_matches(matches: *mut CheetahMatches) {
     value((), || matches.0.rewind());
 }
 
-/// The rank of a row, which is judged as it is now if it is locked; `RowNotFound`, and 0, if it
-/// does not match. See `Transaction::rank_now`.
+/// Gets the rank of a row. In a locking read, its latest version is ranked. Returns `RowNotFound`,
+/// and rank 0, if the row does not match. See `Transaction::rank_now`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rank_now(
     txn: *mut CheetahTxn,
@@ -488,15 +494,16 @@ pub unsafe extern "C" fn cheetah_rank_now(
     })
 }
 
-/// Frees what a search has found.
+/// Frees the result of a search.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_matches(matches: *mut CheetahMatches) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.
     value((), || drop(unsafe { Box::from_raw(matches) }));
 }
 
-/// Tells what is wrong with the postings of a full-text index: of the search only `end` and the
-/// function for rows count.
+/// Compares the postings of a full-text index with the words of the rows. Passes a description of
+/// the difference to the sink, if there is one. Uses only `end`, `words_of_row` and `context` of
+/// `search`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_words(
     txn: *mut CheetahTxn,
@@ -518,7 +525,8 @@ pub unsafe extern "C" fn cheetah_check_words(
     })
 }
 
-/// Bytes of the postings of all full-text indexes on disk; in memory while nothing is there.
+/// Gets the bytes on disk of the postings of all full-text indexes. An index that is not on disk
+/// yet counts with its bytes in memory.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fulltext_bytes(table: *const CheetahTable, bytes: *mut u64) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and the place is the caller's.

@@ -1,4 +1,4 @@
-//! Indexes that are not kept for a while.
+//! Disabling and enabling indexes.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -7,7 +7,8 @@ use crate::types::*;
 use crate::{CheetahTable, CheetahTxn};
 use std::ffi::c_void;
 
-/// Whether an index is disabled: then no entries of it are wanted, and it cannot be read.
+/// Returns whether an index is disabled: then rows must not have entries for it, and it cannot be
+/// read.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, index_no: u32) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -15,9 +16,9 @@ pub unsafe extern "C" fn cheetah_index_is_disabled(table: *const CheetahTable, i
     value(0, || u8::from(table.table.is_disabled(index_no as usize)))
 }
 
-/// Disables indexes, but for unique ones; see `Transaction::disable_indexes`. Afterwards the table
-/// is to be opened again. `only_if_empty`: 1 for `End`, and no change, when the table has rows.
-/// Locks the table as a whole, and is durable on return.
+/// Disables indexes, except unique ones; see `Transaction::disable_indexes`. Afterwards the table
+/// must be opened again. `only_if_empty`: if 1 and the table has rows, returns `End` and changes
+/// nothing. Locks the whole table. The change is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_disable_indexes(
     txn: *mut CheetahTxn,
@@ -38,9 +39,9 @@ pub unsafe extern "C" fn cheetah_disable_indexes(
     })
 }
 
-/// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`; `entries`
-/// computes those of a row, `progress` is told now and then how far it is. Afterwards the table is
-/// to be opened again. Locks the table as a whole, and is durable on return.
+/// Builds the disabled indexes and enables them, see `Transaction::enable_indexes`. `entries`
+/// computes the entries of a row. `progress` is called from time to time. Afterwards the table must
+/// be opened again. Locks the whole table. The change is durable on return.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_enable_indexes(
     txn: *mut CheetahTxn,

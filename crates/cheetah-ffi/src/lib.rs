@@ -1,17 +1,17 @@
-//! C ABI of the Cheetah engine, for the MariaDB plugin.
+//! The C ABI of the Cheetah engine, for the MariaDB plugin.
 //!
-//! Many files: one for each group of calls in `plugin/cheetah.h`, and each is read alone; only
-//! `barrier` and `types` serve the others.
+//! Many files: one for each group of calls in `plugin/cheetah.h`. Each file can be read alone;
+//! `barrier`, `codes` and `types` are shared by all files.
 //!
 //! Invariants
 //!   I1  No panic crosses the ABI: every function that calls the engine does so inside `barrier`;
-//!       the others only read a value that is there.
-//!   I2  Functions that can fail return a [`codes::Code`]; message and duplicate key stay with the
-//!       thread.
-//!   I3  `plugin/cheetah.h` is what cbindgen makes of the declarations here; a test compares
-//!       them, and `UPDATE=1 cargo test -p cheetah-ffi --test header` writes it.
-//! Safety    Callers pass pointers that this library gave out and has not reclaimed, or that point
-//!           to initialised values of the declared type; byte ranges are readable for their whole
+//!       other functions only read an existing value.
+//!   I2  Functions that can fail return a [`codes::Code`]; the message and the duplicate key are
+//!       stored per thread.
+//!   I3  `plugin/cheetah.h` is what cbindgen generates from the declarations here. A test compares
+//!       them, and `UPDATE=1 cargo test -p cheetah-ffi --test header` updates the header.
+//! Safety    Callers pass pointers that this library returned and has not freed, or that point to
+//!           initialised values of the declared type; byte ranges are readable for their whole
 //!           length. A handle is used by one thread at a time; `CheetahDb` and `CheetahTable` may
 //!           be shared.
 #![expect(clippy::missing_safety_doc, reason = "one contract for all functions, in the head of the crate")]

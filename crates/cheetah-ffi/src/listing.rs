@@ -1,4 +1,4 @@
-//! A listing of transactions and locks, for the views of the server.
+//! Lists of transactions and locks for the server's views, and reports of deadlocks.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -8,83 +8,84 @@ use crate::types::*;
 use crate::{CheetahDb, CheetahTxn};
 use std::ffi::c_void;
 
-/// An open transaction. Texts are there during the call only.
+/// An open transaction. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahTxnInfo {
-    /// Its number.
+    /// Its ID.
     pub id: u64,
-    /// The number of its connection; 0 when nobody holds it.
+    /// The ID of its connection; 0 if it has none.
     pub connection: u64,
-    /// For how long it has been open.
+    /// The time since it began.
     pub age_ns: u64,
-    /// For how long it has waited for `requested_lock`.
+    /// The time that it has waited for `requested_lock`.
     pub wait_ns: u64,
-    /// Its undo records.
+    /// The number of its undo records.
     pub changes: u64,
-    /// Tables that its statement uses.
+    /// The number of tables that its statement uses.
     pub tables_in_use: u64,
-    /// Tables that it has locked.
+    /// The number of tables that it has locked.
     pub tables_locked: u64,
-    /// Records that it has locked.
+    /// The number of records that it has locked.
     pub records_locked: u64,
-    /// Its locks.
+    /// The number of its locks.
     pub locks: u64,
-    /// About how much memory they take.
+    /// The approximate memory of its locks.
     pub lock_bytes: u64,
-    /// Transactions that its snapshot keeps from purge.
+    /// The number of transactions that cannot be purged because of its snapshot.
     pub kept_from_purge: u64,
-    /// Bytes of the undo log that stay because of its changes.
+    /// Bytes of the undo log that cannot be freed because of its changes.
     pub undo_bytes: u64,
-    /// Its activity.
+    /// Its state.
     pub state: CheetahBytes,
-    /// The lock that it waits for; empty when it does not.
+    /// The ID of the lock that it waits for; empty if it does not wait.
     pub requested_lock: CheetahBytes,
-    /// Its XID; empty when it is not prepared.
+    /// Its XID; empty if it is not prepared.
     pub xid: CheetahBytes,
     /// A `CheetahIsolation`.
     pub isolation: u8,
 }
 
-/// A lock, or a request that waits. Texts are there during the call only.
+/// A lock or a waiting lock request. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahLockInfo {
-    /// Its name.
+    /// Its ID.
     pub id: CheetahBytes,
-    /// Its transaction.
+    /// The ID of its transaction.
     pub txn: u64,
     /// Its mode.
     pub mode: CheetahBytes,
     /// The table.
     pub table: CheetahBytes,
-    /// The index; empty for the table as a whole.
+    /// The index; empty for a table lock.
     pub index: CheetahBytes,
-    /// The record that it is on; empty for a table.
+    /// The locked record; empty for a table lock.
     pub data: CheetahBytes,
 }
 
-/// The transactions that wait, and those for which they wait. Texts are there during the call only.
+/// A transaction that waits, and a transaction that blocks it. Its strings are valid only during
+/// the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahLockWait {
-    /// The waiting transaction.
+    /// The ID of the waiting transaction.
     pub requesting: u64,
-    /// For which lock.
+    /// The lock that it waits for.
     pub requested_lock: CheetahBytes,
-    /// Because of whom.
+    /// The ID of the blocking transaction.
     pub blocking: u64,
-    /// Because of which lock.
+    /// The lock that blocks it.
     pub blocking_lock: CheetahBytes,
 }
 
-/// Takes one transaction.
+/// Receives one transaction.
 pub type CheetahTxnInfoSink = unsafe extern "C" fn(context: *mut c_void, txn: *const CheetahTxnInfo);
-/// Takes one lock.
+/// Receives one lock.
 pub type CheetahLockInfoSink = unsafe extern "C" fn(context: *mut c_void, lock: *const CheetahLockInfo);
-/// Takes one wait.
+/// Receives one wait.
 pub type CheetahLockWaitSink = unsafe extern "C" fn(context: *mut c_void, wait: *const CheetahLockWait);
-/// Tells the sink for people what the connection of that number does.
+/// Passes a readable description of a connection's activity to the sink.
 pub type CheetahDescribe = unsafe extern "C" fn(
     context: *mut c_void,
     connection: u64,
@@ -92,7 +93,7 @@ pub type CheetahDescribe = unsafe extern "C" fn(
     sink_context: *mut c_void,
 );
 
-/// Sets the number of the connection whose transaction this is.
+/// Sets the ID of the transaction's connection.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_connection(txn: *mut CheetahTxn, connection: u64) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn cheetah_set_connection(txn: *mut CheetahTxn, connection
     value((), || txn.0.set_connection(connection));
 }
 
-/// Sets how many tables the connection's current statement uses.
+/// Sets the number of tables that the connection's current statement uses.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_tables_in_use(txn: *mut CheetahTxn, count: u32) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn cheetah_set_tables_in_use(txn: *mut CheetahTxn, count: 
     value((), || txn.0.set_tables_in_use(count));
 }
 
-/// Tells all open transactions.
+/// Passes all open transactions to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_transactions(
     db: *mut CheetahDb,
@@ -146,7 +147,7 @@ pub unsafe extern "C" fn cheetah_list_transactions(
     })
 }
 
-/// Tells the locks that somebody has or waits for.
+/// Passes all locks and waiting lock requests to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_locks(
     db: *mut CheetahDb,
@@ -172,7 +173,7 @@ pub unsafe extern "C" fn cheetah_list_locks(
     })
 }
 
-/// Tells who waits for whom.
+/// Passes all lock waits to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_lock_waits(
     db: *mut CheetahDb,
@@ -196,7 +197,7 @@ pub unsafe extern "C" fn cheetah_list_lock_waits(
     })
 }
 
-/// The function that describes connections, and its context; called from any thread.
+/// The caller's function that describes connections, and its context. Called from any thread.
 struct Describer(CheetahDescribe, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_describe_connections` the function may be called from any
@@ -215,15 +216,15 @@ impl Describer {
 }
 
 pub(crate) unsafe extern "C" fn take_text(context: *mut c_void, text: CheetahBytes) {
-    // SAFETY: `describe` passes its own text, and the bytes are readable by the contract of the
-    // crate.
+    // SAFETY: our callers pass a string as the context, and the bytes are readable by the contract
+    // of the crate.
     let (to, text) = unsafe { (&mut *context.cast::<String>(), text.text()) };
     to.push_str(&text);
 }
 
-/// Tells a sink a value of a key part; nothing where it cannot. `shown_as`: the encoding in the
-/// part's `CheetahKeyPartEncoding`; `value`: its bytes there in ascending order, without that for
-/// NULL.
+/// Passes the readable form of a key part's value to a sink; nothing if there is none. `shown_as`:
+/// from the part's `CheetahKeyPartEncoding`. `value`: the encoded value in ascending order, without
+/// the byte for NULL.
 pub type CheetahShowValue = unsafe extern "C" fn(
     context: *mut c_void,
     shown_as: u32,
@@ -232,11 +233,11 @@ pub type CheetahShowValue = unsafe extern "C" fn(
     sink_context: *mut c_void,
 );
 
-/// Tells a sink date and time of day, as people read them.
+/// Passes the current date and time in readable form to a sink.
 pub type CheetahTellTime =
     unsafe extern "C" fn(context: *mut c_void, sink: CheetahTextSink, sink_context: *mut c_void);
 
-/// A function of the caller that shows values, with its context. Called from any thread.
+/// The caller's function that shows values, and its context. Called from any thread.
 struct ValueShower(CheetahShowValue, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_show_values_with` the function may be called from any thread.
@@ -254,7 +255,7 @@ impl ValueShower {
     }
 }
 
-/// A function of the caller that tells the time, with its context. Called from any thread.
+/// The caller's function that returns the time, and its context. Called from any thread.
 struct TimeTeller(CheetahTellTime, *mut c_void);
 
 // SAFETY: by the contract of `cheetah_tell_time_with` the function may be called from any thread.
@@ -271,8 +272,8 @@ impl TimeTeller {
     }
 }
 
-/// Has reports and views show values of keys as `show` tells them. It is called from any thread
-/// until the database is closed. Values of which it tells nothing are in hexadecimal digits.
+/// Sets the function that shows values of keys in reports and views. It is called from any thread
+/// until the database is closed. Values without a readable form are shown in hexadecimal.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_show_values_with(
     db: *const CheetahDb,
@@ -285,8 +286,8 @@ pub unsafe extern "C" fn cheetah_show_values_with(
     value((), || db.0.show_values_with(move |shown_as, bytes| shower.show(shown_as, bytes)));
 }
 
-/// Has reports ask `tell` for date and time of day. It is called from any thread until the database
-/// is closed.
+/// Sets the function that returns the date and time for reports. It is called from any thread until
+/// the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_tell_time_with(
     db: *const CheetahDb,
@@ -299,7 +300,7 @@ pub unsafe extern "C" fn cheetah_tell_time_with(
     value((), || db.0.tell_time_with(move || teller.tell()));
 }
 
-/// From now on the sink gets a report of every deadlock, in the thread of the victim, until the
+/// Sets the sink for reports of deadlocks. It is called in the thread of the victim, until the
 /// database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_deadlocks(
@@ -313,8 +314,8 @@ pub unsafe extern "C" fn cheetah_announce_deadlocks(
     value((), || db.0.announce_deadlocks_to(move |text| listener.hear(text)));
 }
 
-/// Has reports ask `describe`, from any thread until the database is closed, for the activity of a
-/// connection.
+/// Sets the function that describes connections in reports. It is called from any thread until the
+/// database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_describe_connections(
     db: *mut CheetahDb,

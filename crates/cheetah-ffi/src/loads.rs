@@ -1,4 +1,4 @@
-//! Loads: the rows of a new table, many at a time.
+//! Loads: the rows of a new or empty table are stored together.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct CheetahLoad(pub(crate) Load);
 
 impl CheetahLoad {
-    /// Begins a load; null when the table cannot be loaded.
+    /// Begins a load. Returns null if the table cannot be loaded.
     pub(crate) fn begin(txn: &mut Transaction, table: &Arc<Table>, to_commit: u8) -> Result<*mut Self> {
         let begun = match to_commit {
             0 => txn.begin_load(table)?,
@@ -25,10 +25,11 @@ impl CheetahLoad {
     }
 }
 
-/// Begins to load a table: that only the caller sees, see `Transaction::begin_load`, or with the
-/// commit of the transaction, see `Transaction::begin_load_to_commit`. `load` becomes null when the
-/// table cannot be loaded. A load that is freed before it has ended leaves the table empty. After
-/// `DuplicateKey` of `cheetah_load` or `cheetah_finish_load`, `cheetah_refused_row` tells the row.
+/// Begins a load of a table. `to_commit` is 0: only the caller sees the table, see
+/// `Transaction::begin_load`; otherwise the rows appear with the commit of the transaction, see
+/// `Transaction::begin_load_to_commit`. `load` becomes null if the table cannot be loaded. If a
+/// load is freed before it is finished, the table stays empty. If `cheetah_load` or
+/// `cheetah_finish_load` returns `DuplicateKey`, `cheetah_refused_row` returns the row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_load(
     txn: *mut CheetahTxn,
@@ -64,8 +65,8 @@ pub unsafe extern "C" fn cheetah_load(
     })
 }
 
-/// Ends a load; `progress` is told now and then how far it is. Afterwards a table that only the
-/// caller sees is to be opened again.
+/// Finishes a load, and reports its progress to `progress` from time to time. Afterwards a table
+/// that only the caller sees must be opened again.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_finish_load(
     txn: *mut CheetahTxn,
@@ -80,7 +81,7 @@ pub unsafe extern "C" fn cheetah_finish_load(
     entry(|| txn.0.finish_load_telling(&mut load.0, &tell).map(|_| Code::Ok))
 }
 
-/// Key and row, with its large values in it, of the row that was refused as a duplicate.
+/// Gets the key and the bytes, including large values, of the row that was refused as a duplicate.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_refused_row(
     load: *const CheetahLoad,
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn cheetah_refused_row(
     });
 }
 
-/// Frees a load. One that has not ended leaves the table empty.
+/// Frees a load. If it was not finished, the table stays empty.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_load(load: *mut CheetahLoad) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.

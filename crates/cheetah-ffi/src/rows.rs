@@ -1,4 +1,4 @@
-//! Single rows: insert, update, delete, get.
+//! Single rows: inserting, updating, deleting and reading them.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -7,11 +7,11 @@ use crate::{CheetahTable, CheetahTxn};
 use cheetah::{NewRow, OldEntry, SecondaryEntry};
 use std::cell::RefCell;
 
-/// Bytes that the engine fills and the caller reads; keeps its memory.
+/// A buffer that the engine fills and the caller reads. It keeps its memory between calls.
 #[derive(Default, Debug)]
 pub struct CheetahBuffer(pub(crate) Vec<u8>);
 
-/// Lists of entries in the engine's form; their memory is kept for the thread's next row.
+/// Lists of entries in the engine's form. Their memory is reused for the thread's next row.
 #[derive(Default)]
 struct Lists {
     new: Vec<SecondaryEntry<'static>>,
@@ -22,8 +22,8 @@ thread_local! {
     static LISTS: RefCell<Lists> = RefCell::default();
 }
 
-/// Fills `list` for the duration of the call that it was borrowed for. SAFETY: as for
-/// [`CheetahBytes::get`]; the list must be emptied before the entries' bytes go.
+/// Fills `list` for the duration of one call. SAFETY: as for [`CheetahBytes::get`]; the list must
+/// be cleared before the entries' bytes become invalid.
 unsafe fn fill_new(list: &mut Vec<SecondaryEntry<'static>>, entries: &[CheetahEntry]) {
     list.extend(entries.iter().map(|entry| {
         // SAFETY: passed on.
@@ -33,7 +33,7 @@ unsafe fn fill_new(list: &mut Vec<SecondaryEntry<'static>>, entries: &[CheetahEn
     }));
 }
 
-/// As [`fill_new`].
+/// Like [`fill_new`], for old entries.
 unsafe fn fill_old(list: &mut Vec<OldEntry<'static>>, entries: &[CheetahEntry]) {
     // SAFETY: passed on.
     let old = |entry: &CheetahEntry| OldEntry {
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn cheetah_insert(
     })
 }
 
-/// Replaces the row at `old_key`; see `Transaction::update` for which entries to name.
+/// Replaces the row at `old_key`. See `Transaction::update` for the entries to pass.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_update(
     txn: *mut CheetahTxn,
@@ -148,7 +148,8 @@ pub unsafe extern "C" fn cheetah_get(
     })
 }
 
-/// How many rows a consistent read of the table finds; `End` when only a scan can tell.
+/// Gets the number of rows that a consistent read of the table finds. Returns `End` if only a scan
+/// can count them.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_count(
     txn: *mut CheetahTxn,
@@ -164,7 +165,7 @@ pub unsafe extern "C" fn cheetah_count(
     })
 }
 
-/// Reads the large value that a stored row's locator stands for.
+/// Reads the large value that a locator in a stored row refers to.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fetch_large(
     txn: *mut CheetahTxn,
@@ -177,7 +178,7 @@ pub unsafe extern "C" fn cheetah_fetch_large(
     entry(|| txn.0.fetch_large(&table.table, locator, &mut value.0).map(|()| Code::Ok))
 }
 
-/// An empty buffer.
+/// Returns an empty buffer.
 #[no_mangle]
 pub extern "C" fn cheetah_new_buffer() -> *mut CheetahBuffer {
     value(std::ptr::null_mut(), || Box::into_raw(Box::default()))
@@ -190,7 +191,7 @@ pub unsafe extern "C" fn cheetah_free_buffer(buffer: *mut CheetahBuffer) {
     value((), || drop(unsafe { Box::from_raw(buffer) }));
 }
 
-/// The bytes that the engine put there last.
+/// Returns the bytes that the engine last wrote to the buffer.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_buffer_bytes(buffer: *const CheetahBuffer) -> CheetahBytes {
     // SAFETY: by the contract of the crate the handle is open.

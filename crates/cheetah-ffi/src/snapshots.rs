@@ -9,37 +9,37 @@ use std::ffi::{c_void, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A word without blanks, and a text on one line, for the manifest of a snapshot.
+/// A line for the manifest of a snapshot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNote {
-    /// Without blanks.
+    /// The first word of the line, without blanks.
     pub word: CheetahBytes,
-    /// The text behind it.
+    /// The rest of the line.
     pub text: CheetahBytes,
 }
 
-/// Whether the caller coordinates the prepared transaction of that name by itself, so that it is
-/// rolled back in a snapshot.
+/// Returns whether the caller itself coordinates the prepared transaction with this name. Such a
+/// transaction is rolled back in a snapshot.
 pub type CheetahIsOwnXid = unsafe extern "C" fn(xid: *const CheetahXid) -> u8;
 
-/// The order for a snapshot.
+/// The parameters of a snapshot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshotOrder {
     /// The absolute path of the directory; it must not exist.
     pub path: CheetahBytes,
-    /// A directory in which it may not be, but for the engine's own `snapshots`.
+    /// A directory that must not contain `path`, except in the engine's own `snapshots` directory.
     pub outside_of: CheetahBytes,
-    /// For the manifest, unless a snapshot waits.
+    /// For the manifest, unless a pinned snapshot is written.
     pub notes: *const CheetahNote,
-    /// Their number.
+    /// The number of notes.
     pub notes_count: usize,
-    /// Which prepared transactions are rolled back in it.
+    /// Decides which prepared transactions are rolled back in the snapshot.
     pub is_own: CheetahIsOwnXid,
-    /// Whether to give up.
+    /// Returns whether to abandon the snapshot.
     pub interrupted: CheetahInterrupted,
-    /// Its argument.
+    /// The argument of `interrupted`.
     pub context: *mut c_void,
 }
 
@@ -47,11 +47,11 @@ pub struct CheetahSnapshotOrder {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSnapshot {
-    /// Files, without the manifest.
+    /// The number of files, without the manifest.
     pub files_count: u64,
-    /// Their bytes.
+    /// The bytes in these files.
     pub bytes: u64,
-    /// Of these, the bytes that were copied, neither linked nor cloned.
+    /// The bytes that were copied rather than linked or cloned.
     pub copied_bytes: u64,
 }
 
@@ -62,14 +62,14 @@ unsafe fn notes_of(notes: *const CheetahNote, count: usize) -> Vec<Note> {
     notes.iter().map(|note| unsafe { (note.word.text(), note.text.text()) }).collect()
 }
 
-/// The path as the system knows it, whatever its bytes.
+/// The path with exactly these bytes, which need not be UTF-8.
 unsafe fn path_of(bytes: &CheetahBytes) -> &Path {
     // SAFETY: passed on.
     Path::new(OsStr::from_bytes(unsafe { bytes.get() }))
 }
 
-/// Pins the state of the database for the next `cheetah_create_snapshot`; `End` when none may wait.
-/// Takes milliseconds, and one sync of the log.
+/// Pins the state of the database for the next `cheetah_create_snapshot`. Returns `End` if pinning
+/// is disabled (`cheetah_set_snapshot_max_age`). Takes milliseconds, and one sync of the log.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_pin_snapshot(
     db: *mut CheetahDb,
@@ -85,8 +85,8 @@ pub unsafe extern "C" fn cheetah_pin_snapshot(
     })
 }
 
-/// Writes the snapshot that waits, or one of now, into a new directory. Blocks for I/O, as long as
-/// copying takes.
+/// Writes a snapshot of the pinned state, or of the current state if none is pinned, into a new
+/// directory. Blocks for I/O until all files are written.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_create_snapshot(
     db: *mut CheetahDb,
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn cheetah_create_snapshot(
     })
 }
 
-/// Sets the seconds after which a snapshot that waits is given up; with 0 none will wait.
+/// Sets the seconds after which a pinned state is released; 0: states are not pinned.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_snapshot_max_age(db: *mut CheetahDb, seconds: u64) {
     // SAFETY: by the contract of the crate the handle is open.

@@ -1,29 +1,30 @@
-//! The stages of threads, and their work for a statement, for the server to show.
+//! The stages of threads, and the page work of statements, for the server's views.
 
 use crate::barrier::value;
 use crate::codes::CheetahStage;
 use cheetah::server::page_work::{self, PageWork};
 use cheetah::server::stages::{self, Before, Begun, Observer, Stage};
 
-/// The caller's state before a stage; its words mean nothing here.
+/// The caller's state before a stage. The engine does not interpret its words.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahStageBefore {
-    /// The caller's.
+    /// Set by the caller.
     pub first: u64,
-    /// The caller's.
+    /// Set by the caller.
     pub second: u64,
-    /// The caller's.
+    /// Set by the caller.
     pub third: u64,
 }
 
-/// Is told that the calling thread begins a stage (a `CheetahStage`); it gets the content of
-/// `before` back at the end. Returns the number of the connection whose thread it is, or 0.
+/// Called when the calling thread begins a stage (a `CheetahStage`). The content of `before` is
+/// passed to the function for the end of the stage. Returns the ID of the thread's connection, or
+/// 0.
 pub type CheetahStageBegins = unsafe extern "C" fn(stage: u8, before: *mut CheetahStageBefore) -> u64;
-/// Is told that the stage has ended.
+/// Called when the stage ends.
 pub type CheetahStageEnds = unsafe extern "C" fn(stage: u8, before: *const CheetahStageBefore);
 
-/// Returns the number of the connection whose thread calls, or 0.
+/// Returns the ID of the calling thread's connection, or 0.
 pub type CheetahConnection = unsafe extern "C" fn() -> u64;
 
 struct Callbacks {
@@ -64,8 +65,8 @@ impl Observer for Callbacks {
     }
 }
 
-/// Has these functions called, in the threads of all databases of the process, as long as it runs.
-/// If it is called again, the first functions stay.
+/// Sets the functions to call at stages, in the threads of all databases of the process, until the
+/// process ends. Later calls have no effect.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_observe_stages(
     begins: CheetahStageBegins,
@@ -75,21 +76,21 @@ pub unsafe extern "C" fn cheetah_observe_stages(
     value((), || stages::observe(Callbacks { begins, ends, connection }));
 }
 
-/// Work of a thread with pages.
+/// The work of a thread on pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahPageWork {
-    /// Pages asked for, in memory or not.
+    /// Pages requested, in memory or not.
     pub pages_accessed: u64,
     /// Pages changed.
     pub pages_updated: u64,
     /// Images read from disk.
     pub pages_read: u64,
-    /// Time that this took.
+    /// Time spent reading images.
     pub read_ns: u64,
-    /// Pages that other threads were asked to read ahead.
+    /// Pages that other threads were requested to read ahead.
     pub pages_prefetched: u64,
-    /// Older versions of rows that were read back.
+    /// Older versions of rows that were read.
     pub versions_read: u64,
 }
 
@@ -107,8 +108,8 @@ impl CheetahPageWork {
     }
 }
 
-/// The calling thread counts what it does with pages until `cheetah_end_page_work`, which gets what
-/// is put into `since`. Counts may be nested.
+/// Begins counting the calling thread's work on pages, until `cheetah_end_page_work` is called with
+/// the same `since`. Counts may be nested.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin_page_work(since: *mut CheetahPageWork) {
     // SAFETY: by the contract of the crate the place is the caller's.
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn cheetah_begin_page_work(since: *mut CheetahPageWork) {
     value((), || *since = CheetahPageWork::of(page_work::begin()));
 }
 
-/// Puts what the thread has done since `since` into `done`, and ends that count.
+/// Puts the thread's work since `since` into `done`, and ends this count.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_end_page_work(since: *const CheetahPageWork, done: *mut CheetahPageWork) {
     // SAFETY: by the contract of the crate both places are the caller's.

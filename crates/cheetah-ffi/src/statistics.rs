@@ -1,4 +1,4 @@
-//! The work and the contents of the engine, in numbers, for the views of the server.
+//! Sizes and counters of the engine for the server's views.
 
 use crate::barrier::entry;
 use crate::codes::*;
@@ -11,55 +11,55 @@ use std::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSizes {
-    /// Pages.
+    /// The number of pages.
     pub pages: u64,
-    /// Of them leaves, about.
+    /// The approximate number of leaves.
     pub leaf_pages: u64,
     /// Levels of the deepest tree.
     pub depth: u64,
     /// Bytes of all pages before compression.
     pub logical_bytes: u64,
-    /// Of those that are on disk.
+    /// Bytes before compression of the pages on disk.
     pub stored_logical_bytes: u64,
-    /// Their bytes on disk.
+    /// Bytes of these pages on disk.
     pub stored_bytes: u64,
-    /// The share of what in the files will be given back.
+    /// The share of the space in the files that will be freed.
     pub free_bytes: u64,
-    /// The share of the files, without what still waits in tails.
+    /// The share of the files, without data that is still in tails.
     pub allocated_bytes: u64,
     /// Bytes of pages in memory.
     pub cached_bytes: u64,
-    /// Of them those of leaves.
+    /// Bytes of leaves in memory.
     pub leaf_bytes: u64,
-    /// Of these, those in use.
+    /// Bytes in use in these leaves.
     pub leaf_used_bytes: u64,
 }
 
-/// A table and its sizes. Texts are there during the call only.
+/// A table and its sizes. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahTableSizes {
     /// Its name.
     pub name: CheetahBytes,
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Its indexes, the clustered one included.
+    /// The number of indexes, including the clustered index.
     pub index_count: u64,
     /// The next auto-increment value.
     pub auto_increment: u64,
-    /// The clustered index, with the large values.
+    /// Sizes of the clustered index, including the large values.
     pub data: CheetahSizes,
-    /// The others together.
+    /// Total sizes of the secondary indexes.
     pub secondary: CheetahSizes,
-    /// The level that its codec works at.
+    /// The level of its codec.
     pub compression_level: i32,
     /// A `CheetahCompression`.
     pub compression: u8,
-    /// The version of the format in which its pages are written.
+    /// The format version of its pages.
     pub format_version: u8,
 }
 
-/// An index and its sizes. Texts are there during the call only.
+/// An index and its sizes. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahIndexSizes {
@@ -69,47 +69,48 @@ pub struct CheetahIndexSizes {
     pub index: CheetahBytes,
     /// Its sizes.
     pub sizes: CheetahSizes,
-    /// The level that its codec works at.
+    /// The level of its codec.
     pub compression_level: i32,
     /// A `CheetahCompression`.
     pub compression: u8,
 }
 
-/// Images made of pages, and read back. Texts are there during the call only.
+/// Encoding and decoding of images of pages. Its strings are valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahImageWork {
-    /// The bytes that these images have at most; 0: those of an index.
+    /// The maximum size of these images; 0: all images of an index.
     pub image_bytes_max: u64,
     /// The table of the index.
     pub table: CheetahBytes,
     /// The index.
     pub index: CheetahBytes,
-    /// Images made.
+    /// The number of images encoded.
     pub encodes: u64,
-    /// Time that it took.
+    /// Time spent encoding.
     pub encode_ns: u64,
-    /// Images read back.
+    /// The number of images decoded.
     pub decodes: u64,
-    /// Time that it took.
+    /// Time spent decoding.
     pub decode_ns: u64,
 }
 
-/// The buffer pool. Memory is counted in pages of the smallest size, pages one by one.
+/// Statistics of the buffer pool. `size_pages` and `free_pages` count memory in pages of the
+/// smallest size.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahPoolStats {
-    /// Pages that the memory for frames has room for.
+    /// Pages that fit into the memory for frames.
     pub size_pages: u64,
-    /// Pages that still fit before others have to leave.
+    /// Pages that still fit before others must be evicted.
     pub free_pages: u64,
     /// Pages in memory.
     pub pages: u64,
-    /// Of them those that leave first, unless they are used again.
+    /// Pages in memory that are evicted first, unless they are used again.
     pub leaving_pages: u64,
-    /// Of them those that have changed and are not written.
+    /// Pages in memory that were changed and not yet written.
     pub dirty_pages: u64,
-    /// Pages asked for since the startup.
+    /// Pages requested since the startup.
     pub gets: u64,
     /// Pages read.
     pub reads: u64,
@@ -117,47 +118,47 @@ pub struct CheetahPoolStats {
     pub creates: u64,
     /// Pages written.
     pub writes: u64,
-    /// Pages read before anybody asked for them.
+    /// Pages read ahead, before they were requested.
     pub reads_ahead: u64,
-    /// Of them those that left memory without anybody asking.
+    /// Pages read ahead that were evicted without being requested.
     pub ahead_wasted: u64,
-    /// `reads` since the last output of the status, in a thousand seconds.
+    /// `reads` per thousand seconds, since the last output of the status.
     pub reads_per_1000_s: u64,
-    /// Likewise.
+    /// `creates` per thousand seconds, since the last output of the status.
     pub creates_per_1000_s: u64,
-    /// Likewise.
+    /// `writes` per thousand seconds, since the last output of the status.
     pub writes_per_1000_s: u64,
-    /// Likewise.
+    /// `reads_ahead` per thousand seconds, since the last output of the status.
     pub reads_ahead_per_1000_s: u64,
-    /// Likewise.
+    /// `ahead_wasted` per thousand seconds, since the last output of the status.
     pub ahead_wasted_per_1000_s: u64,
-    /// Of a thousand pages asked for since then, how many were in memory.
+    /// Requests per thousand that found their page in memory, since the last output of the status.
     pub hits_per_1000: u64,
-    /// 1 when `hits_per_1000` means something: somebody has asked.
+    /// 1 if `hits_per_1000` is valid: at least one page was requested.
     pub has_hits: u8,
 }
 
-/// Takes one table.
+/// Receives one table.
 pub type CheetahTableSizesSink = unsafe extern "C" fn(context: *mut c_void, table: *const CheetahTableSizes);
-/// Takes one index.
+/// Receives one index.
 pub type CheetahIndexSizesSink = unsafe extern "C" fn(context: *mut c_void, index: *const CheetahIndexSizes);
-/// The misses of the cache with a size of memory.
+/// The predicted misses of the cache with a given amount of memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahCurvePoint {
-    /// The memory, in percent of what there is.
+    /// The memory, in percent of the present memory.
     pub percent: u64,
-    /// The same in bytes.
+    /// The memory in bytes.
     pub memory_bytes: u64,
-    /// Of a million pages asked for, how many would be read.
+    /// Page reads per million requests.
     pub misses_per_million: u64,
-    /// Pages read in a thousand seconds.
+    /// Page reads per thousand seconds.
     pub reads_per_1000_s: u64,
 }
 
-/// Takes one point.
+/// Receives one point.
 pub type CheetahCurvePointSink = unsafe extern "C" fn(context: *mut c_void, point: *const CheetahCurvePoint);
-/// Takes one of them.
+/// Receives one item.
 pub type CheetahImageWorkSink = unsafe extern "C" fn(context: *mut c_void, work: *const CheetahImageWork);
 
 impl CheetahImageWork {
@@ -174,8 +175,8 @@ impl CheetahImageWork {
     }
 }
 
-/// Tells the images made and read back, by their length. The counters start at zero again if
-/// `restart` is 1.
+/// Passes the counters of encoded and decoded images to the sink, by maximum image size. If
+/// `restart` is 1, resets the counters to zero.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_image_work(
     db: *mut CheetahDb,
@@ -195,7 +196,7 @@ pub unsafe extern "C" fn cheetah_list_image_work(
     })
 }
 
-/// As `cheetah_list_image_work`, by index.
+/// Like `cheetah_list_image_work`, by index.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_image_work(
     db: *mut CheetahDb,
@@ -241,7 +242,7 @@ impl From<PoolStatus> for CheetahPoolStats {
     }
 }
 
-/// Tells the buffer pool in numbers.
+/// Gets the statistics of the buffer pool.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_pool_stats(db: *mut CheetahDb, stats: *mut CheetahPoolStats) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and there is room for the numbers.
@@ -252,7 +253,8 @@ pub unsafe extern "C" fn cheetah_pool_stats(db: *mut CheetahDb, stats: *mut Chee
     })
 }
 
-/// Tells what the cache would miss with more or less memory; nothing when too little was asked for.
+/// Passes the predicted misses with more or less memory to the sink. Passes nothing if too few
+/// pages were requested for a prediction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_cache_curve(
     db: *mut CheetahDb,
@@ -294,7 +296,7 @@ impl From<Sizes> for CheetahSizes {
     }
 }
 
-/// Tells all tables that can be used, with their sizes.
+/// Passes all usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_table_sizes(
     db: *mut CheetahDb,
@@ -327,7 +329,7 @@ pub unsafe extern "C" fn cheetah_list_table_sizes(
     })
 }
 
-/// Tells all their indexes.
+/// Passes all indexes of usable tables with their sizes to the sink.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_index_sizes(
     db: *mut CheetahDb,

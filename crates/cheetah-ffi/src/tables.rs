@@ -1,4 +1,4 @@
-//! Tables: creating, dropping, opening, counting, checking, estimates of ranges.
+//! Tables: creating, dropping, opening, counting and checking them, and estimating ranges.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -10,19 +10,19 @@ use cheetah::{Codec, Compression, Config, Error, IndexSpec, Result, RowFormatVer
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Longest stored key of the engine's widest tree, whose pages have 32 KiB. The key of a secondary
-/// index and the clustered key behind it share it.
+/// The maximum size of a stored key, in trees with the largest pages (32 KiB). The key of a
+/// secondary index and the clustered key that follows it share this size.
 pub(crate) const STORED_KEY_BYTES_MAX: u32 = cheetah::server::max_key_bytes(32 << 10) as u32;
 
 /// An open table.
 #[derive(Debug)]
 pub struct CheetahTable {
     pub(crate) table: Arc<Table>,
-    /// Those of its full-text indexes.
+    /// The postings of its full-text indexes.
     pub(crate) postings: Vec<Arc<Table>>,
 }
 
-/// Where the entries expected for one row go.
+/// Receives the entries expected for one row.
 #[derive(Debug)]
 pub struct CheetahEntrySink(Vec<ExpectedEntry>);
 
@@ -84,7 +84,7 @@ pub(crate) fn compression(codec: u8, level: i32) -> Result<Compression> {
     })
 }
 
-/// The codec of a `CheetahCompression`.
+/// Returns the codec of a `CheetahCompression`.
 pub(crate) fn codec_of(code: u8) -> Result<Codec> {
     let codes = [
         (CheetahCompression::None as u8, Codec::None),
@@ -94,15 +94,15 @@ pub(crate) fn codec_of(code: u8) -> Result<Codec> {
     meaning("code of a compression", code, &codes)
 }
 
-/// Longest stored row that never has a value out of line, in tables whose clustered keys have at
-/// most `max_key_bytes` bytes.
+/// Returns the size up to which stored rows never have values out of line, in tables whose
+/// clustered keys have at most `max_key_bytes` bytes.
 #[no_mangle]
 pub extern "C" fn cheetah_inline_row_bytes(max_key_bytes: u32) -> u64 {
     let key_bytes = max_key_bytes.min(STORED_KEY_BYTES_MAX) as usize;
     value(0, || cheetah::server::inline_row_bytes(Config::default().page_bytes, key_bytes) as u64)
 }
 
-/// Drops a table, unless others keep it that refer to it: a `CheetahReferenced`.
+/// Drops a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_drop_table(db: *mut CheetahDb, name: CheetahBytes, referenced: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and the name is readable.
@@ -119,7 +119,8 @@ fn referenced_of(code: u8) -> Result<Referenced> {
     meaning("code for references", code, &codes)
 }
 
-/// Gives a table another name. `again`: a crash has interrupted it, and it may be done already.
+/// Renames a table. `again`: repeats a rename that a crash interrupted, and that may already be
+/// done.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rename_table(
     db: *mut CheetahDb,
@@ -138,8 +139,8 @@ pub unsafe extern "C" fn cheetah_rename_table(
     })
 }
 
-/// Notes that a table has gone of a larger one, of which those whose names begin so are left; see
-/// `Db::note_remainders`.
+/// Records that one part of a larger table was removed. The remaining parts are the tables whose
+/// names begin with `prefix`; see `Db::note_remainders`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: CheetahBytes) {
     // SAFETY: by the contract of the crate the handle is open and the prefix is readable.
@@ -147,8 +148,8 @@ pub unsafe extern "C" fn cheetah_note_remainders(db: *mut CheetahDb, prefix: Che
     value((), || db.0.note_remainders(&prefix));
 }
 
-/// Empties a table, unless others keep its rows that refer to it: a `CheetahReferenced`. Open
-/// handles of it no longer work.
+/// Truncates a table, unless other tables refer to it. `referenced`: a `CheetahReferenced`. Open
+/// handles of the table no longer work afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_truncate_table(
     db: *mut CheetahDb,
@@ -178,8 +179,8 @@ pub unsafe extern "C" fn cheetah_open_table(
     })
 }
 
-/// Whether the table has been dropped or emptied since it was opened, or a load has taken its
-/// place: then it is to be opened again.
+/// Returns whether the table must be opened again: it was dropped, truncated, or replaced by a load
+/// since it was opened.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_is_dropped(table: *const CheetahTable) -> u8 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn cheetah_close_table(table: *mut CheetahTable) {
     value((), || drop(unsafe { Box::from_raw(table) }));
 }
 
-/// The caller's own bytes, as they were given at creation.
+/// Returns the caller's own bytes from the table's definition.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> CheetahBytes {
     // SAFETY: by the contract of the crate the handle is open.
@@ -202,7 +203,7 @@ pub unsafe extern "C" fn cheetah_table_extra(table: *const CheetahTable) -> Chee
     value(CheetahBytes::EMPTY, || CheetahBytes::of(table.table.extra()))
 }
 
-/// Exact number of rows.
+/// Returns the exact number of rows.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_row_count(table: *const CheetahTable) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -210,8 +211,8 @@ pub unsafe extern "C" fn cheetah_row_count(table: *const CheetahTable) -> u64 {
     value(0, || table.table.row_count())
 }
 
-/// When a transaction that has been committed changed the table last, in the seconds of
-/// `cheetah_set_time`; 0 if none has since the database was opened.
+/// Returns the time of the last committed change of the table, in the seconds of
+/// `cheetah_set_time`; 0 if there was none since the database was opened.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_changed_at(table: *const CheetahTable) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -219,7 +220,7 @@ pub unsafe extern "C" fn cheetah_changed_at(table: *const CheetahTable) -> u64 {
     value(0, || table.table.changed_at())
 }
 
-/// The next auto-increment value.
+/// Returns the next auto-increment value.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_auto_increment(table: *const CheetahTable) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -239,7 +240,7 @@ pub unsafe extern "C" fn cheetah_set_auto_increment(
     entry(|| db.0.set_auto_increment(&table.table, next).map(|()| Code::Ok))
 }
 
-/// The key of the next row of a table with a hidden key; stored big-endian.
+/// Returns the key for the next row of a table with a hidden key. The key is stored big-endian.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_next_hidden_key(table: *const CheetahTable) -> u64 {
     // SAFETY: by the contract of the crate the handle is open.
@@ -247,7 +248,7 @@ pub unsafe extern "C" fn cheetah_next_hidden_key(table: *const CheetahTable) -> 
     value(0, || u64::from_be_bytes(table.table.next_hidden_key()))
 }
 
-/// Sizes of the first `count` indexes.
+/// Gets the sizes of the first `count` indexes.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_index_stats(
     table: *const CheetahTable,
@@ -273,7 +274,7 @@ pub unsafe extern "C" fn cheetah_index_stats(
     })
 }
 
-/// About how many entries have stored keys in `low..high`; null stands for no bound.
+/// Estimates the number of entries with stored keys in `low..high`. A null pointer means no bound.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_records_in_range(
     table: *const CheetahTable,
@@ -293,8 +294,8 @@ pub unsafe extern "C" fn cheetah_records_in_range(
     })
 }
 
-/// Asks the caller for the entries of a row. SAFETY: the function gets the context, for as long as
-/// the result is used.
+/// Computes the entries of a row by the caller's function. SAFETY: the function and its context
+/// must be valid as long as the result is used.
 pub(crate) unsafe fn of_row<'t>(
     table: &'t Table,
     expected: CheetahExpectedEntries,
@@ -313,8 +314,8 @@ pub(crate) unsafe fn of_row<'t>(
     }
 }
 
-/// Walks the whole table as it is now, compares every index with the entries that `expected`
-/// computes, and tells the sink of each fault. Locks nothing. Blocks for I/O.
+/// Walks the whole current table, compares every index with the entries that `expected` computes,
+/// and passes a description of each fault to the sink. Takes no locks. Blocks for I/O.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_table(
     txn: *mut CheetahTxn,
@@ -336,7 +337,7 @@ pub unsafe extern "C" fn cheetah_check_table(
     })
 }
 
-/// As `cheetah_check_table`, of the pages above the leaves alone.
+/// Like `cheetah_check_table`, but checks only the pages above the leaves.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_check_inner_pages(
     txn: *mut CheetahTxn,
@@ -364,7 +365,7 @@ unsafe fn tell_findings(report: &CheckReport, sink: CheetahTextSink, context: *m
     }
 }
 
-/// Adds an expected entry of the row at hand.
+/// Adds an expected entry of the current row.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_expect_entry(
     sink: *mut CheetahEntrySink,

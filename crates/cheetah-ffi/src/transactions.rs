@@ -1,4 +1,4 @@
-//! Transactions, savepoints, table locks.
+//! Transactions, savepoints, and table locks.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -9,14 +9,14 @@ use cheetah::{Isolation, LockMode, Result, Savepoint, Transaction};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-/// A transaction, or the place for the next one: after commit or rollback it is used again.
+/// A handle of a transaction. After a commit or rollback it is reused for the next transaction.
 #[derive(Debug)]
 pub struct CheetahTxn(pub(crate) Transaction);
 
-/// The function to ask whether a statement is to end, and its context.
+/// The function that returns whether a statement must end, and its context.
 struct Question(CheetahInterrupted, *mut c_void);
 
-// SAFETY: only the thread that uses the transaction asks, which may be another one each time.
+// SAFETY: only the thread that currently uses the transaction calls the function.
 unsafe impl Send for Question {}
 // SAFETY: as above.
 unsafe impl Sync for Question {}
@@ -28,8 +28,8 @@ impl Question {
     }
 }
 
-/// Tells when the statement runs that changes something from now on, in seconds; 0: its changes are
-/// not noted. See `cheetah_changed_at`.
+/// Sets the time of the statement that makes the next changes, in seconds; 0: its changes do not
+/// affect `cheetah_changed_at`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn cheetah_set_time(txn: *mut CheetahTxn, seconds: u64) {
     value((), || txn.0.set_time(seconds));
 }
 
-/// Says that the transaction's statement has created the table and fills it now: snapshots see the
-/// table from the commit on.
+/// Declares that the transaction's statement created the table and now fills it: snapshots see the
+/// table only after the commit.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *const CheetahTable) {
     // SAFETY: by the contract of the crate both handles are open.
@@ -46,26 +46,26 @@ pub unsafe extern "C" fn cheetah_fill_new_table(txn: *mut CheetahTxn, table: *co
     value((), || txn.0.fill_new_table(&table.table));
 }
 
-/// Whom to tell for whom a session waits.
+/// The function that reports waits (`cheetah_report_waits`), and the session that waits.
 struct Report(CheetahWaitReport, *mut c_void);
 
-// SAFETY: only the thread that uses the transaction reports, which may be another one each time.
+// SAFETY: only the thread that currently uses the transaction calls the function.
 unsafe impl Send for Report {}
 // SAFETY: as above.
 unsafe impl Sync for Report {}
 
 impl Report {
     fn tell(&self, blocker: SessionId) {
-        // SAFETY: both are sessions that callers have named; the engine keeps the blocker's from
-        // going meanwhile.
+        // SAFETY: callers have registered both sessions; the engine keeps the blocker's session
+        // registered during the call.
         unsafe { self.0(self.1, blocker.0 as *mut c_void) }
     }
 }
 
-/// Names the caller's session for other transactions, and has `report` called with it and with
-/// those sessions for which the transaction waits: see `Transaction::report_waits`. The session
-/// keeps that name until the transaction is freed or prepared; the report must not wait, nor use
-/// the engine.
+/// Registers the caller's session with the transaction. When the transaction waits, `report` is
+/// called with this session and each registered session that it waits for: see
+/// `Transaction::report_waits`. The session stays registered until the transaction is freed or
+/// prepared. `report` must neither wait nor use the engine.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_report_waits(
     txn: *mut CheetahTxn,
@@ -79,23 +79,23 @@ pub unsafe extern "C" fn cheetah_report_waits(
     value((), || txn.0.report_waits(session, move |blocker| report.tell(blocker)));
 }
 
-/// Has `later` asked which of two sessions in a deadlock must commit after the other one, from any
-/// thread until the database is closed: see `Db::set_victim_choice`.
+/// Sets the function that returns which of two sessions in a deadlock must commit after the other.
+/// It is called from any thread until the database is closed: see `Db::set_victim_choice`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_victim_choice(db: *mut CheetahDb, later: CheetahLaterSession) {
     // SAFETY: by the contract of the crate the handle is open.
     let db = unsafe { &*db };
     let later = move |first: SessionId, second: SessionId| {
-        // SAFETY: both are sessions that callers have named; the engine keeps them from going
-        // meanwhile.
+        // SAFETY: callers have registered both sessions; the engine keeps them registered during
+        // the call.
         let session = unsafe { later(first.0 as *mut c_void, second.0 as *mut c_void) };
         (!session.is_null()).then_some(SessionId(session as u64))
     };
     value((), || db.0.set_victim_choice(later));
 }
 
-/// A transaction; null after a panic. `interrupted` is asked, as long as the transaction is there:
-/// see `Transaction::interrupt_when`.
+/// Returns a new transaction; null after a panic. `interrupted` is called until the transaction is
+/// freed: see `Transaction::interrupt_when`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_begin(
     db: *mut CheetahDb,
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn cheetah_begin(
     })
 }
 
-/// Rolls back what is not committed and frees the handle.
+/// Rolls back uncommitted changes, unless the transaction is prepared, and frees the handle.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_free_txn(txn: *mut CheetahTxn) {
     // SAFETY: by the contract of the crate the handle is ours and not used again.
@@ -137,8 +137,8 @@ pub(crate) fn isolation_code(level: Isolation) -> u8 {
     code as u8
 }
 
-/// Sets the isolation level (`CheetahIsolation`) of this transaction and later ones of the handle;
-/// before the first read or write.
+/// Sets the isolation level (`CheetahIsolation`) of this and later transactions of the handle. Must
+/// be called before the first read or write.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -149,8 +149,8 @@ pub unsafe extern "C" fn cheetah_set_isolation(txn: *mut CheetahTxn, level: u8) 
     })
 }
 
-/// Sets whether rows that have changed since the transaction's snapshot are refused to those who
-/// lock or change them; as `cheetah_set_isolation`.
+/// Sets whether locking or changing a row that has changed since the transaction's snapshot is an
+/// error. Must be called before the first read or write, like `cheetah_set_isolation`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_snapshot_isolation(txn: *mut CheetahTxn, is_on: u8) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn cheetah_set_snapshot_isolation(txn: *mut CheetahTxn, is
     value((), || txn.0.set_snapshot_isolation(is_on != 0));
 }
 
-/// Sets how long a lock is waited for from now on.
+/// Sets the timeout of lock waits.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_lock_wait(txn: *mut CheetahTxn, timeout_ns: u64) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -166,8 +166,8 @@ pub unsafe extern "C" fn cheetah_set_lock_wait(txn: *mut CheetahTxn, timeout_ns:
     value((), || txn.0.set_lock_wait(timeout_ns));
 }
 
-/// Fixes now what consistent reads see, where the isolation level fixes it for the whole
-/// transaction.
+/// Takes the snapshot of the transaction now, if the isolation level uses one snapshot for the
+/// whole transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_take_snapshot(txn: *mut CheetahTxn) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -175,7 +175,8 @@ pub unsafe extern "C" fn cheetah_take_snapshot(txn: *mut CheetahTxn) -> i32 {
     entry(|| txn.0.take_snapshot().map(|()| Code::Ok))
 }
 
-/// Ends a statement: lets go of what it alone needed. Its cursors are used no more.
+/// Ends a statement: releases resources that only the statement needed. Its cursors must not be
+/// used afterwards.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -183,10 +184,10 @@ pub unsafe extern "C" fn cheetah_end_statement(txn: *mut CheetahTxn) {
     value((), || txn.0.end_statement());
 }
 
-/// Takes numbers from the table's auto-increment counter, of those that increment and offset allow.
-/// `numbers` says how many, and which they are then; its `count` is 0 when there are none up to
-/// `largest`. Waits for statements that take numbers one after the other; `bulk` makes the
-/// transaction one of these until the statement ends.
+/// Reserves numbers of the table's auto-increment counter that increment and offset allow.
+/// `numbers` contains the requested count, and receives the reserved numbers; its `count` becomes 0
+/// if there is none up to `largest`. Waits for statements that reserve the counter exclusively
+/// (`bulk`). With `bulk` this transaction reserves it exclusively until the statement ends.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_reserve_auto_increment(
     txn: *mut CheetahTxn,
@@ -206,9 +207,9 @@ pub unsafe extern "C" fn cheetah_reserve_auto_increment(
 }
 
 /// Moves the auto-increment counter past `used`, to the next number that increment and offset
-/// allow, unless it is there already; logged with the table's next change. The counter may go
-/// beyond the column's largest number: so the server learns that all are used up. `bulk` as in
-/// `cheetah_reserve_auto_increment`.
+/// allow, unless the counter is already higher. The table's next change logs the counter. The
+/// counter may exceed the column's largest number: this shows the server that all numbers are used.
+/// `bulk`: see `cheetah_reserve_auto_increment`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_advance_auto_increment(
     txn: *mut CheetahTxn,
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn cheetah_advance_auto_increment(
     entry(|| txn.0.advance_numbers(&table.table, used, stride, bulk != 0).map(|()| Code::Ok))
 }
 
-/// Commits; releases all locks.
+/// Commits the transaction and releases all its locks.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit(txn: *mut CheetahTxn) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn cheetah_commit(txn: *mut CheetahTxn) -> i32 {
     entry(|| txn.0.commit().map(|()| Code::Ok))
 }
 
-/// Rolls back; releases all locks.
+/// Rolls back the transaction and releases all its locks.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback(txn: *mut CheetahTxn) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -244,7 +245,7 @@ const NO_SAVEPOINT: CheetahSavepoint = CheetahSavepoint { words: [MaybeUninit::n
 const _: () = assert!(size_of::<Savepoint>() <= size_of::<CheetahSavepoint>());
 const _: () = assert!(align_of::<Savepoint>() <= align_of::<CheetahSavepoint>());
 
-/// Here, to roll back to.
+/// Returns a savepoint at the current point of the transaction.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_savepoint(txn: *mut CheetahTxn) -> CheetahSavepoint {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -257,7 +258,7 @@ pub unsafe extern "C" fn cheetah_savepoint(txn: *mut CheetahTxn) -> CheetahSavep
     })
 }
 
-/// Undoes what came after the savepoint; locks stay.
+/// Rolls back all changes made after the savepoint. Keeps the locks.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback_to(
     txn: *mut CheetahTxn,
@@ -269,7 +270,7 @@ pub unsafe extern "C" fn cheetah_rollback_to(
     entry(|| txn.0.rollback_to(savepoint).map(|()| Code::Ok))
 }
 
-/// Whether the transaction holds a lock that others may wait for.
+/// Returns whether the transaction holds a lock that others may wait for.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_holds_locks(txn: *const CheetahTxn) -> u8 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only.
@@ -277,8 +278,8 @@ pub unsafe extern "C" fn cheetah_holds_locks(txn: *const CheetahTxn) -> u8 {
     value(1, || u8::from(txn.0.holds_locks()))
 }
 
-/// Locks a table until the end of the transaction. `NoSuchTable` when the handle is of a table that
-/// has been dropped or truncated since.
+/// Locks a table until the end of the transaction. Returns `NoSuchTable` if the table was dropped
+/// or truncated since it was opened.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_lock_table(
     txn: *mut CheetahTxn,
@@ -294,8 +295,8 @@ pub unsafe extern "C" fn cheetah_lock_table(
     })
 }
 
-/// Locks a table exclusively until the end of the transaction, unless somebody has to be waited
-/// for.
+/// Locks a table exclusively until the end of the transaction if this needs no wait; otherwise does
+/// nothing.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_try_lock_table(txn: *mut CheetahTxn, table: *const CheetahTable) -> i32 {
     // SAFETY: by the contract of the crate both handles are open.

@@ -14,14 +14,14 @@ use std::ffi::c_void;
 pub struct CheetahXid {
     /// Its format.
     pub format: u64,
-    /// The name of the global transaction; at most 64 bytes, as the other.
+    /// The name of the global transaction; at most 64 bytes.
     pub global: CheetahBytes,
-    /// The name of the branch.
+    /// The name of the branch; at most 64 bytes.
     pub branch: CheetahBytes,
 }
 
 impl CheetahXid {
-    /// Lends out the name.
+    /// Points to the name.
     pub(crate) fn of(xid: &Xid) -> Self {
         let (global, branch) = (CheetahBytes::of(xid.global()), CheetahBytes::of(xid.branch()));
         Self { format: xid.format(), global, branch }
@@ -38,12 +38,13 @@ impl CheetahXid {
     }
 }
 
-/// Takes one XID.
+/// Receives one XID.
 pub type CheetahXidSink = unsafe extern "C" fn(context: *mut c_void, xid: *const CheetahXid);
 
-/// Promises to commit or roll back as will be decided. Afterwards the transaction takes
-/// `cheetah_commit_ordered`, `cheetah_commit`, `cheetah_rollback`, and `cheetah_free_txn`, which
-/// leaves it waiting for `cheetah_commit_prepared` or `cheetah_rollback_prepared`.
+/// Prepares the transaction: afterwards it can be committed or rolled back, even after a crash. The
+/// only calls allowed then are `cheetah_commit_ordered`, `cheetah_commit`, `cheetah_rollback` and
+/// `cheetah_free_txn`. The last one frees only the handle: the transaction stays prepared until
+/// `cheetah_commit_prepared` or `cheetah_rollback_prepared`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open and used by this thread only, and the
@@ -52,8 +53,8 @@ pub unsafe extern "C" fn cheetah_prepare(txn: *mut CheetahTxn, xid: *const Cheet
     entry(|| txn.0.prepare(xid?).map(|()| Code::Ok))
 }
 
-/// Commits a prepared transaction in this place of the order of commits, without I/O, from any
-/// thread; `cheetah_commit` must follow, and tells whether it went well.
+/// Assigns a prepared transaction its position in the order of commits and commits it, without I/O,
+/// from any thread. `cheetah_commit` must follow, and returns whether the commit succeeded.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
     // SAFETY: by the contract of the crate the handle is open, and its own thread waits for this
@@ -62,8 +63,8 @@ pub unsafe extern "C" fn cheetah_commit_ordered(txn: *mut CheetahTxn) {
     value((), || txn.0.commit_ordered());
 }
 
-/// Tells the XIDs of at most `count` transactions that were prepared before the database was
-/// opened, each only once; returns how many.
+/// Passes the XIDs of at most `count` transactions that were prepared before the database was
+/// opened to the sink, each XID only once. Returns their number.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_recover(
     db: *mut CheetahDb,
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn cheetah_recover(
     })
 }
 
-/// Commits a prepared transaction that no handle has; `UnknownXid` when none has that name.
+/// Commits a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn cheetah_commit_prepared(db: *mut CheetahDb, xid: *const
     entry(|| db.0.commit_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Rolls a prepared transaction back that no handle has; `UnknownXid` when none has that name.
+/// Rolls back a prepared transaction without a handle. Returns `UnknownXid` if none has this name.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *const CheetahXid) -> i32 {
     // SAFETY: by the contract of the crate the handle is open, and the XID is readable.
@@ -99,8 +100,8 @@ pub unsafe extern "C" fn cheetah_rollback_prepared(db: *mut CheetahDb, xid: *con
     entry(|| db.0.rollback_prepared(&xid?).map(|()| Code::Ok))
 }
 
-/// Waits until no prepared transaction without a handle keeps the table of that name locked. To be
-/// called before a table is dropped or emptied.
+/// Waits until no prepared transaction without a handle has locked the table with this name. Must
+/// be called before a table is dropped or truncated.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_wait_for_prepared(
     db: *mut CheetahDb,
@@ -116,7 +117,7 @@ pub unsafe extern "C" fn cheetah_wait_for_prepared(
     entry(|| db.0.wait_for_prepared(&name, timeout_ns, &stop).map(|()| Code::Ok))
 }
 
-/// Makes durable what has been committed so far, in any flush mode.
+/// Makes all commits so far durable, in any flush mode.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_sync_log(db: *mut CheetahDb) -> i32 {
     // SAFETY: by the contract of the crate the handle is open.

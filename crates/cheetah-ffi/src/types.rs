@@ -1,4 +1,4 @@
-//! The values that cross the ABI, with C's layouts.
+//! The types of the ABI, with C layout.
 
 use cheetah::server::ServerSettings;
 use cheetah::{LockMode, RowFormatVersion};
@@ -9,9 +9,9 @@ use std::mem::MaybeUninit;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahBytes {
-    /// Their start; may be null when there are none.
+    /// The first byte; may be null if `len` is 0.
     pub data: *const u8,
-    /// Their number.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -19,12 +19,12 @@ impl CheetahBytes {
     /// No bytes.
     pub const EMPTY: CheetahBytes = CheetahBytes { data: std::ptr::null(), len: 0 };
 
-    /// Lends out `bytes`.
+    /// Points to `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self { data: bytes.as_ptr(), len: bytes.len() }
     }
 
-    /// The bytes, for as long as their owner keeps them.
+    /// Returns the bytes, which are valid as long as their owner keeps them.
     pub unsafe fn get<'a>(self) -> &'a [u8] {
         if self.len == 0 {
             return &[];
@@ -33,14 +33,14 @@ impl CheetahBytes {
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 
-    /// The bytes as text; what is not UTF-8 is replaced.
+    /// Returns the bytes as a string. Invalid UTF-8 is replaced.
     pub unsafe fn text(self) -> String {
         // SAFETY: passed on.
         String::from_utf8_lossy(unsafe { self.get() }).into_owned()
     }
 }
 
-/// `count` values starting at `data`; a null pointer stands for none.
+/// Returns `count` values starting at `data`, which may be null if `count` is 0.
 pub(crate) unsafe fn slice<'a, T>(data: *const T, count: usize) -> &'a [T] {
     if count == 0 {
         return &[];
@@ -49,7 +49,7 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, count: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(data, count) }
 }
 
-/// What a database is opened with.
+/// The configuration with which a database is opened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahConfig {
@@ -61,21 +61,21 @@ pub struct CheetahConfig {
     pub log_file_bytes: u64,
     /// Size of the log.
     pub log_bytes_max: u64,
-    /// I/O operations a second for background work.
+    /// I/O operations per second for background work.
     pub io_capacity: u32,
-    /// 0, 1 or 2.
+    /// 0, 1 or 2: see `cheetah_set_flush_log_at_commit`.
     pub flush_log_at_commit: u8,
-    /// Whether changes may wait in memory for a leaf that is not there.
+    /// Whether changes may be buffered while their leaf is not in memory.
     pub buffers_changes: u8,
-    /// Whether data files are read through the page cache of the system.
+    /// Whether data files are read through the operating system's page cache.
     pub buffers_data_files: u8,
-    /// Whether tables are encrypted that do not say whether they are.
+    /// Whether tables without ENCRYPTED in their definition are encrypted.
     pub encrypts_tables: u8,
     /// Whether the log is encrypted.
     pub encrypts_log: u8,
-    /// Where keys come from.
+    /// Returns versions of encryption keys.
     pub newest_key_version: crate::CheetahNewestKeyVersion,
-    /// As above.
+    /// Returns encryption keys.
     pub key_bytes: crate::CheetahKeyBytes,
 }
 
@@ -83,13 +83,13 @@ pub struct CheetahConfig {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSettings {
-    /// Bytes that one file of the log has at most.
+    /// Maximum size of one log file.
     pub log_file_bytes: u64,
-    /// Bytes that the log has at most.
+    /// Maximum size of the log.
     pub log_bytes_max: u64,
-    /// Characters of the shortest word of full-text indexes.
+    /// Minimum characters of a word in full-text indexes.
     pub word_chars_min: u32,
-    /// Characters of the longest one.
+    /// Maximum characters of a word in full-text indexes.
     pub word_chars_max: u32,
 }
 
@@ -105,7 +105,7 @@ impl CheetahSettings {
     }
 }
 
-/// How a stored row is built.
+/// The layout of stored rows.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahRowFormatVersion {
@@ -115,7 +115,7 @@ pub struct CheetahRowFormatVersion {
     pub var_count: u16,
     /// Widths of the fixed columns.
     pub fixed: *const u16,
-    /// Their number.
+    /// The number of fixed columns.
     pub fixed_count: usize,
 }
 
@@ -133,7 +133,7 @@ impl CheetahRowFormatVersion {
 pub struct CheetahIndexSpec {
     /// Its name.
     pub name: CheetahBytes,
-    /// Bytes of its longest key.
+    /// The maximum size of its keys.
     pub max_key_bytes: u32,
     /// Whether keys are unique.
     pub unique: u8,
@@ -145,15 +145,15 @@ pub struct CheetahIndexSpec {
 pub struct CheetahTableSpec {
     /// Its name.
     pub name: CheetahBytes,
-    /// Its stored rows.
+    /// The layout of its stored rows.
     pub row_format: CheetahRowFormatVersion,
-    /// Its indexes, the clustered one first.
+    /// Its indexes, the clustered index first.
     pub indexes: *const CheetahIndexSpec,
-    /// Their number.
+    /// The number of indexes.
     pub index_count: usize,
     /// Its full-text indexes.
     pub fulltext: *const crate::CheetahFulltextSpec,
-    /// Their number.
+    /// The number of full-text indexes.
     pub fulltext_count: usize,
     /// The caller's own bytes.
     pub extra: CheetahBytes,
@@ -163,35 +163,35 @@ pub struct CheetahTableSpec {
     pub compression_level: i32,
     /// 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether the engine numbers the rows.
+    /// Whether the engine assigns a hidden key to each row.
     pub hidden_key: u8,
-    /// Whether it goes with the process.
+    /// Whether it is dropped when the process ends.
     pub is_temporary: u8,
-    /// Whether it is encrypted, and how.
+    /// Its encryption.
     pub encryption: crate::CheetahEncryption,
 }
 
-/// What a definition says about the format of its table; 0 stands for a word that is not there.
+/// The options of a definition about the format of its table. 0 means that the option is missing.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahFormatWords {
     /// KEY_BLOCK_SIZE of the table.
     pub key_block_size: u64,
-    /// That of each index.
+    /// KEY_BLOCK_SIZE of each index.
     pub index_key_block_sizes: *const u32,
-    /// Their number.
+    /// The number of indexes.
     pub index_count: usize,
     /// COMPRESSION_LEVEL.
     pub compression_level: u32,
     /// PAGE_COMPRESSION_LEVEL.
     pub page_compression_level: u32,
-    /// Level of what the session has chosen for tables that do not say.
+    /// The session's default compression level.
     pub default_level: i32,
-    /// Its codec.
+    /// The session's default codec.
     pub default_compression: u8,
-    /// The codec that COMPRESSION names, if `names_compression`.
+    /// The codec in COMPRESSION, if `names_compression` is set.
     pub compression: u8,
-    /// Whether there is a word COMPRESSION.
+    /// Whether COMPRESSION is set.
     pub names_compression: u8,
     /// Whether PAGE_COMPRESSED is set.
     pub page_compressed: u8,
@@ -199,7 +199,7 @@ pub struct CheetahFormatWords {
     pub row_format: u8,
 }
 
-/// What the words of a definition come to.
+/// The format that the options of a definition result in.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahFormat {
@@ -207,7 +207,7 @@ pub struct CheetahFormat {
     pub compression_level: i32,
     /// 0 none, 1 lz4, 2 zstd.
     pub compression: u8,
-    /// Whether the words are refused.
+    /// Whether the options are refused.
     pub refused: u8,
 }
 
@@ -217,11 +217,11 @@ pub struct CheetahFormat {
 pub struct CheetahEntry {
     /// Position of the index in its table, from 1.
     pub index_no: u32,
-    /// Whether another row with this key is refused.
+    /// Whether a second row with this key is refused.
     pub check_unique: u8,
-    /// The caller's key.
+    /// The key, as encoded by the caller.
     pub key: CheetahBytes,
-    /// The caller's bytes.
+    /// The payload: the caller's own bytes.
     pub payload: CheetahBytes,
 }
 
@@ -235,14 +235,14 @@ pub struct CheetahRow {
     pub row: CheetahBytes,
     /// Its entries in secondary indexes.
     pub secondary: *const CheetahEntry,
-    /// Their number.
+    /// The number of secondary entries.
     pub secondary_count: usize,
-    /// Whether the caller will change the row that has a unique key already.
+    /// Whether the caller will change an existing row with the same unique key.
     pub changes_duplicate: u8,
 }
 
 impl CheetahRow {
-    /// How the row is to be locked that has a unique key already.
+    /// Returns how to lock an existing row with the same unique key.
     pub(crate) fn duplicate_lock(&self) -> LockMode {
         match self.changes_duplicate {
             0 => LockMode::Shared,
@@ -251,17 +251,17 @@ impl CheetahRow {
     }
 }
 
-/// Where a cursor that locks goes no further.
+/// The end that a locking cursor does not pass.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSeekEnd {
     /// A `CheetahEnd`.
     pub kind: u8,
-    /// The key that the kind speaks of.
+    /// The key, if the kind uses one.
     pub key: CheetahBytes,
 }
 
-/// The entry that a cursor is on.
+/// The current entry of a cursor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahFound {
@@ -273,29 +273,29 @@ pub struct CheetahFound {
     pub value: CheetahBytes,
 }
 
-/// A point in a transaction; its words mean nothing outside.
+/// A savepoint of a transaction. The caller must not interpret its words.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahSavepoint {
-    /// Room for the engine's value.
+    /// The engine's value.
     pub words: [MaybeUninit<u64>; 4],
 }
 
-/// Auto-increment values: what is wanted, and what was reserved.
+/// A request for auto-increment values, and the reserved values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahNumbers {
-    /// Distance of two values.
+    /// The distance between two values.
     pub increment: u64,
-    /// The value that the first one is, or is a multiple of the increment away from.
+    /// Allowed values are `offset` plus a multiple of `increment`.
     pub offset: u64,
-    /// The largest that the column can hold.
+    /// The largest value that the column can hold.
     pub largest: u64,
-    /// How many.
+    /// The number of requested values, and then of reserved values.
     pub count: u64,
-    /// The first one.
+    /// The first reserved value.
     pub first: u64,
-    /// The counter behind them.
+    /// The counter after the reserved values.
     pub next: u64,
 }
 
@@ -311,26 +311,26 @@ pub struct CheetahIndexStats {
     pub stored_bytes: u64,
     /// Bytes before compression.
     pub logical_bytes: u64,
-    /// Its share of what in the files will be given back.
+    /// Its share of the space in the files that will be freed.
     pub free_bytes: u64,
-    /// Levels.
+    /// The number of levels.
     pub depth: u32,
 }
 
-/// Whether the caller wants a wait to end.
+/// Returns whether the engine must end a wait or operation.
 pub type CheetahInterrupted = unsafe extern "C" fn(context: *mut c_void) -> u8;
-/// Is told that the transaction of one session waits for that of another one.
+/// Called when the transaction of one session waits for the transaction of another session.
 pub type CheetahWaitReport = unsafe extern "C" fn(waiter: *mut c_void, blocker: *mut c_void);
-/// Of two sessions the one whose transaction must commit after the other one's; null if there is no
-/// such order.
+/// Returns the one of two sessions whose transaction must commit after the other; null if their
+/// order is free.
 pub type CheetahLaterSession = unsafe extern "C" fn(first: *mut c_void, second: *mut c_void) -> *mut c_void;
-/// Is told how much is done, of how much.
+/// Called from time to time with the work done and the total work.
 pub type CheetahProgress = unsafe extern "C" fn(context: *mut c_void, done: u64, total: u64);
-/// Takes one text.
+/// Receives one string.
 pub type CheetahTextSink = unsafe extern "C" fn(context: *mut c_void, text: CheetahBytes);
-/// Takes one counter.
+/// Receives one counter.
 pub type CheetahCounterSink = unsafe extern "C" fn(context: *mut c_void, name: CheetahBytes, value: u64);
-/// Computes the entries that a stored row should have and gives them to the sink.
+/// Computes the entries that a stored row should have, and passes them to the sink.
 pub type CheetahExpectedEntries = unsafe extern "C" fn(
     context: *mut c_void,
     key: CheetahBytes,

@@ -1,4 +1,4 @@
-//! How long things take, and where threads are held up, for the server to show and to log.
+//! Latencies of operations and stalls of threads, for the server's views and error log.
 
 use crate::barrier::{entry, value};
 use crate::codes::*;
@@ -7,50 +7,50 @@ use crate::types::*;
 use crate::CheetahDb;
 use std::ffi::c_void;
 
-/// Operations of one kind that took about equally long: one bucket of its histogram. The text is
-/// there during the call only.
+/// A bucket of the latency histogram of one kind of operation. Its string is valid only during the
+/// call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahLatency {
-    /// The kind.
+    /// The kind of operation.
     pub operation: CheetahBytes,
-    /// At least this time.
+    /// The lower bound of the bucket, inclusive.
     pub from_us: u64,
-    /// Less than this time; 0: no bound.
+    /// The upper bound of the bucket, exclusive; 0: no bound.
     pub below_us: u64,
-    /// The number of operations.
+    /// The number of operations in the bucket.
     pub count: u64,
 }
 
-/// Stalls of one reason. The text is there during the call only.
+/// Stalls with the same reason. Its string is valid only during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CheetahStall {
-    /// The reason of the wait, or the work.
+    /// The reason of the wait, or the kind of work.
     pub reason: CheetahBytes,
-    /// Those that last.
+    /// The number of current stalls.
     pub current: u64,
-    /// How long the longest of these has lasted.
+    /// The time that the longest current stall has lasted.
     pub current_us_max: u64,
-    /// Those that have ended.
+    /// The number of ended stalls.
     pub count: u64,
-    /// Time of these together.
+    /// Total time of the ended stalls.
     pub sum_us: u64,
-    /// The longest of them.
+    /// Time of the longest ended stall.
     pub max_us: u64,
-    /// How long ago the last one ended.
+    /// Time since the last stall ended.
     pub last_age_ns: u64,
-    /// The connection that stalled last; 0: a thread of the engine.
+    /// The ID of the connection of the last ended stall; 0: a thread of the engine.
     pub last_connection: u64,
 }
 
-/// Takes one of them.
+/// Receives one bucket.
 pub type CheetahLatencySink = unsafe extern "C" fn(context: *mut c_void, latency: *const CheetahLatency);
-/// Takes one of them.
+/// Receives the stalls with one reason.
 pub type CheetahStallSink = unsafe extern "C" fn(context: *mut c_void, stall: *const CheetahStall);
 
-/// Tells how long operations have taken: those of each kind that took about equally long, the
-/// shortest first; nothing of those that have none.
+/// Passes the latency histograms of all operations to the sink, bucket by bucket, the shortest
+/// times first. Empty buckets are left out.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_latencies(
     db: *mut CheetahDb,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn cheetah_list_latencies(
     })
 }
 
-/// Tells the stalls of each reason, also where there were none.
+/// Passes the stalls of each reason to the sink, including reasons without stalls.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_list_stalls(
     db: *mut CheetahDb,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn cheetah_list_stalls(
     })
 }
 
-/// Sets from which time on stalls are reported; 0: none are. See `Db::set_stall_warning_ns`.
+/// Sets the minimum duration of reported stalls; 0: no reports. See `Db::set_stall_warning_ns`.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_ns: u64) {
     // SAFETY: by the contract of the crate the handle is open.
@@ -113,8 +113,8 @@ pub unsafe extern "C" fn cheetah_set_stall_warning(db: *mut CheetahDb, warning_n
     value((), || db.0.set_stall_warning_ns(warning_ns));
 }
 
-/// From now on the sink gets lines about stalls that take too long, one a second at most, in a
-/// thread of the engine, until the database is closed.
+/// Sets the sink for reports of long stalls. It is called at most once per second, in a thread of
+/// the engine, until the database is closed.
 #[no_mangle]
 pub unsafe extern "C" fn cheetah_announce_stalls(
     db: *mut CheetahDb,

@@ -1,9 +1,9 @@
-//! `plugin/cheetah.h` is what cbindgen makes of this crate's declarations.
+//! Checks that `plugin/cheetah.h` is what cbindgen generates from this crate's declarations.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// Writes the header anew.
+/// The command that updates the header.
 const COMMAND: &str = "UPDATE=1 cargo test -p cheetah-ffi --test header";
 
 fn here(path: &str) -> PathBuf {
@@ -18,7 +18,7 @@ fn generated() -> String {
     String::from_utf8(header).expect("text")
 }
 
-/// Functions that the sources export.
+/// Counts the functions that the sources export.
 fn exported() -> usize {
     let files = fs::read_dir(here("src")).expect("sources").map(|file| file.expect("entry").path());
     files.map(|file| fs::read_to_string(file).expect("source").matches("\n#[no_mangle]\n").count()).sum()
