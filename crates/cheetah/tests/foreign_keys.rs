@@ -124,7 +124,7 @@ fn constraints_that_cannot_be_are_refused() {
         (new(refers("n", "none", ("db/p", "id"))), "the table has no column 'none'"),
         (new(refers("n", "of", ("db/p", "none"))), "'db/p' has no column 'none'"),
         (new(sets_null), "SET NULL, but column 'number' is NOT NULL"),
-        (new(refers("n", "of", ("db/plain", "id"))), "'db/plain' takes no part"),
+        (new(refers("n", "of", ("db/plain", "id"))), "'db/plain' cannot take part"),
     ] {
         refused(db.create_table_with(&spec("db/n"), &constraints), CannotAdd, part);
         refused(alter(&db, "db/short", &[0, 1, 2], Some(constraints.clone())), CannotAdd, "");

@@ -425,7 +425,7 @@ fn a_snapshot_that_is_not_whole_gives_what_it_has() {
         let saved = try_salvage(&damaged, &committed, &format!("a snapshot without {path}"));
         assert!(saved || path.starts_with("map-"), "a snapshot without {path}: nothing comes out");
         if let Ok((report, _)) = salvaged(&damaged) {
-            assert!(report.notes[0].contains("not whole"), "{path}: {report:?}");
+            assert!(report.notes[0].contains("incomplete snapshot"), "{path}: {report:?}");
         }
     }
     // The start of a log file: the manifest has a checksum of all of it.
@@ -433,7 +433,7 @@ fn a_snapshot_that_is_not_whole_gives_what_it_has() {
     let log = unreadable.paths().into_iter().rfind(|path| path.starts_with("wal/")).unwrap();
     unreadable.make_unreadable(&log, 0..1);
     let (report, _) = salvaged(&unreadable).unwrap();
-    assert!(report.notes[0].contains("not whole") && report.notes[0].contains(&log), "{report:?}");
+    assert!(report.notes[0].contains("incomplete snapshot") && report.notes[0].contains(&log), "{report:?}");
 }
 
 #[test]

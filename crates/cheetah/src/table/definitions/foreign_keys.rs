@@ -425,7 +425,7 @@ fn was_served(catalog: &Catalog, table: &Arc<Table>, name: &str) -> (bool, bool)
 fn check_whole(def: &TableDef) -> Result<()> {
     let add = |detail: &str| Err(refusal(ConstraintProblem::CannotAdd, detail.into()));
     if def.id.is_temporary() && !def.foreign_keys.is_empty() {
-        return add("a temporary table has no constraints");
+        return add("temporary tables cannot have foreign keys");
     }
     let Description { columns, keys } = &def.description;
     if keys.len() != (if columns.is_empty() { 0 } else { def.indexes.len() }) {
