@@ -24,8 +24,8 @@ from cheetah_tools import dump, setup, sysbench
 from cheetah_tools.say import note
 from cluster import SHARDS, Cluster, kill
 from conftest import seed_of
-from servers import Client, check_table, kill_under, wait_until
-from test_replication import free_port
+from servers import Client, check_table, kill_under, Session, wait_until
+from test_replication import listening
 
 ROUNDS = 3
 SEED = 18   # of roles and pauses; what is under way at a kill differs from run to run
@@ -282,15 +282,10 @@ def feed(single, transactions: list):
         single.sql(f"CREATE TABLE d.{table} ENGINE=InnoDB")
     for shard in range(SHARDS):
         single.sql(FILL.format("d", shard, ACCOUNTS))
-    connection = single.connect("d", autocommit=False)
-    with connection.cursor() as cursor:
+    with Session(single, autocommit=False) as session:
         for number, statements in enumerate(transactions):
-            for statement in statements:
-                cursor.execute(statement)
-            if number % FED_AT_ONCE == 0:
-                connection.commit()
-    connection.commit()
-    connection.close()
+            session.run(*statements, *["COMMIT"] * (number % FED_AT_ONCE == 0))
+        session.run("COMMIT")
     return single
 
 
@@ -381,9 +376,8 @@ class Pairer(Client):
 @pytest.fixture
 def front_of_two(new_server):
     """A front that prepares and then commits, and two shards without replicas."""
-    shards = [new_server({"server_id": number + 1, "log_bin": "bin", "skip_networking": "OFF",
-                          "bind_address": f"127.0.0.{number + 1}", "port": free_port()})
-              for number in range(SHARDS)]
+    shards = [new_server({"server_id": number + 1, "log_bin": "bin",
+                          **listening(f"127.0.0.{number + 1}")}) for number in range(SHARDS)]
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
     front.start()
     for number, shard in enumerate(shards):

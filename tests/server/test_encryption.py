@@ -279,9 +279,8 @@ def encryption_of(server, table: str) -> dict:
     names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating", "requests")
     rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
                       "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
-                      "ROTATING_OR_FLUSHING, KEYSERVER_REQUESTS "
-                      "FROM information_schema.CHEETAH_TABLESPACES_ENCRYPTION "
-                      f"WHERE NAME = 'd/{table}'")
+                      "ROTATING_OR_FLUSHING, KEYSERVER_REQUESTS FROM "
+                      f"information_schema.CHEETAH_TABLESPACES_ENCRYPTION WHERE NAME = 'd/{table}'")
     assert len(rows) == 1, rows
     return dict(zip(names, rows[0]))
 

@@ -27,9 +27,8 @@ LINE = re.compile(r"\[Warning\] CHEETAH: stall: (?:(?:connection (\d+)|a thread 
 def stall(server, reason: str) -> dict:
     """The row of CHEETAH_STALLS."""
     rows = server.sql("SELECT current_count, current_max_us, count, sum_us, max_us, "
-                      "last_connection_id, "
-                      "last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() FROM "
-                      f"information_schema.cheetah_stalls WHERE reason = '{reason}'")
+                      "last_connection_id, last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() "
+                      f"FROM information_schema.cheetah_stalls WHERE reason = '{reason}'")
     return dict(zip(("current", "current_max_us", "count", "sum_us", "max_us", "connection",
                      "is_recent"), rows[0]))
 

@@ -111,9 +111,8 @@ def kill_update(server, count: int, before: tuple, what: str, when: str, in_tran
     assert rows == before, "a consistent read sees what is rolled back"
     done = finish(server, before)
     note(f"KILL {what} {when}, {'in' if in_transaction else 'without'} a transaction, after "
-         f"{reached} rows: {seconds:.2f} s until it was gone, "
-         f"{asked:.2f} s for a read of all rows, {wrote:.2f} s for a write, {done:.1f} s for the "
-         "rollback")
+         f"{reached} rows: {seconds:.2f} s until it was gone, {asked:.2f} s for a read of all "
+         f"rows, {wrote:.2f} s for a write, {done:.1f} s for the rollback")
     connection.close()
     return went_on or not at_once
 
@@ -142,9 +141,8 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
     while True:
         unfinished, opened = killed_in_update(server)
         told = server.sql("SELECT trx_state, trx_mysql_thread_id, trx_rows_modified > 0, "
-                          "lock_table "
-                          "FROM information_schema.cheetah_trx "
-                          "JOIN information_schema.cheetah_locks ON lock_trx_id = trx_id")
+                          "lock_table FROM information_schema.cheetah_trx JOIN "
+                          "information_schema.cheetah_locks ON lock_trx_id = trx_id")
         rows, asked = took(lambda: contents(server))
         assert rows == before, "a consistent read sees what is rolled back"
         in_the_middle = server.status("Cheetah_rollbacks_unfinished") == 1
@@ -162,9 +160,8 @@ def test_a_server_answers_before_open_transactions_of_a_crash_are_taken_back(fil
     assert ("ROLLING BACK", 0, 1, "`d`.`t`") in told, f"the views tell {told}"
     assert server.value("SELECT COUNT(*) FROM d.other") == 1, "a committed row is missing"
     assert counted == 1, "the rollback is not counted"
-    note(f"{count} rows to roll back: {opened:.2f} s until the server answered, "
-         f"{asked:.2f} s for a "
-         f"read of all rows, then {done:.1f} s for the rollback")
+    note(f"{count} rows to roll back: {opened:.2f} s until the server answered, {asked:.2f} s for "
+         f"a read of all rows, then {done:.1f} s for the rollback")
 
 
 def test_closing_does_not_wait_for_a_long_rollback(filled):

@@ -10,7 +10,7 @@ import binlog
 import pytest
 from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.say import note
-from servers import Client, check_table, crash, expect_error, kill_under, Sent, wait_until
+from servers import Client, check_table, crash, kill_under, Sent, Session, wait_until
 
 CLIENTS = 6
 # Of the binary log's files: time, kind, server, length, position, flags.
@@ -108,8 +108,7 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
         prepared += count_found_prepared(server, log_bytes)
         assert not waiting(server), "a transaction of the server's own is left prepared"
         for client in clients:
-            kept = server.value("SELECT COALESCE(MAX(b), 0) "
-                                f"FROM d.c{client.number} WHERE a = 0")
+            kept = server.value(f"SELECT COALESCE(MAX(b), 0) FROM d.c{client.number} WHERE a = 0")
             assert client.acknowledged <= kept <= client.acknowledged + 1
             commits += kept - acknowledged[client.number]
             acknowledged[client.number] = kept
@@ -205,28 +204,24 @@ def test_what_xa_has_prepared_waits_after_kills(server):
         server.sql(f"INSERT INTO d.c{number} SELECT seq, seq, REPEAT('r', seq * 10) "
                    "FROM seq_1_to_500", "d")
     before = checksums(server, [f"c{number}" for number in range(4)])
-    connections = []
+    sessions = [Session(server) for _ in names]
     for number, name in enumerate(names):
-        connections.append(server.connect("d"))
-        with connections[-1].cursor() as cursor:
-            for text in (f"XA START '{name}'",
-                         f"UPDATE c{number} SET b = -b, c = REPEAT('u', 20000) WHERE a <= 50",
-                         f"DELETE FROM c{number} WHERE a > 400",
-                         *([f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both")),
-                         f"XA END '{name}'", f"XA PREPARE '{name}'"):
-                cursor.execute(text)
-    connections[-1].close()
+        sessions[number].run(f"XA START '{name}'", f"UPDATE c{number} SET b = -b, "
+                             "c = REPEAT('u', 20000) WHERE a <= 50",
+                             f"DELETE FROM c{number} WHERE a > 400",
+                             *[f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both"),
+                             f"XA END '{name}'", f"XA PREPARE '{name}'")
+    sessions[-1].connection.close()
     for _ in range(2):
         crash(server)
         assert waiting(server) == sorted(names), f"XA RECOVER tells of {waiting(server)}"
         assert server.status("Cheetah_transactions_prepared") == 4
-        with server.cursor("d") as cursor:
+        with Session(server) as session:
             for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1",
                          "DROP TABLE c2", "TRUNCATE TABLE c3"):
-                expect_error(cursor, text, 1205)
-    server.sql("XA COMMIT 'commit'")
-    server.sql("XA ROLLBACK 'roll back'")
-    server.sql("XA COMMIT 'both'")
+                assert session.error(text) == 1205, text
+    for text in ("COMMIT 'commit'", "ROLLBACK 'roll back'", "COMMIT 'both'"):
+        server.sql(f"XA {text}")
     crash(server)
     assert waiting(server) == ["gone"], "what was decided is asked again"
     server.sql("XA ROLLBACK 'gone'")
@@ -265,21 +260,17 @@ COORDINATOR = {"binlog": binlog.OPTIONS, **({} if SERIES == FIRST_SERIES else {"
 def test_installed_in_a_running_server_it_says_what_it_cannot(server):
     """Changes in XA transactions are refused; what waits from before is told of."""
     create_pair(server, 0)
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
-        for text in ("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
-                     "XA PREPARE 'x'"):
-            cursor.execute(text)
+    Session(server).run("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
+                        "XA PREPARE 'x'")
     server.kill()
     plugin, options = server.plugin, server.options
     server.plugin, server.options = False, {**options, **NO_COORDINATOR}
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")
     assert "1 prepared transaction" in server.log_tail(30)
-    with server.cursor("d") as cursor:
-        cursor.execute("CREATE TABLE t (a INT) ENGINE=CHEETAH")
-        cursor.execute("XA START 'y'")
-        expect_error(cursor, "INSERT INTO t VALUES (1)", 1235)
+    with Session(server) as session:
+        session.run("CREATE TABLE t (a INT) ENGINE=CHEETAH", "XA START 'y'")
+        assert session.error("INSERT INTO t VALUES (1)") == 1235
     server.sql("UNINSTALL SONAME 'ha_cheetah'")
     server.stop()
     server.plugin, server.options = plugin, options
