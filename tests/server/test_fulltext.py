@@ -1,10 +1,9 @@
 """FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
 the middle of writes and DDL, after prepared transactions, and on a replica."""
 
-import pymysql
 import pytest
-from servers import Client, check_table, crash, kill_under, wait_until
-from test_replication import replicated
+from servers import Client, check_table, crash, kill_under, Session
+from test_replication import catch_up, replicated
 
 # Of one length, and none a part of two others: so LIKE finds whole words.
 WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
@@ -112,18 +111,15 @@ def test_words_of_prepared_transactions_come_with_their_commit(server):
     for name, change_of_it in (("x", "UPDATE t SET a = 'worddd' WHERE id = 1"),
                                ("y", "INSERT INTO t VALUES (3, 'wordee', 'wordee', 0)"),
                                ("z", "DELETE FROM t WHERE id = 2")):
-        with server.cursor("d") as cursor:
-            for statement in (f"XA START '{name}'", change_of_it, f"XA END '{name}'",
-                              f"XA PREPARE '{name}'"):
-                cursor.execute(statement)
+        with Session(server) as session:
+            session.run(f"XA START '{name}'", change_of_it, f"XA END '{name}'",
+                        f"XA PREPARE '{name}'")
     crash(server)
     assert server.sql("SELECT id FROM t WHERE MATCH (a, b) AGAINST ('wordaa worddd wordee') "
                       "ORDER BY id", "d") == [(1,), (2,)]
-    with server.cursor("d") as cursor:
-        cursor.execute("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
-        with pytest.raises(pymysql.MySQLError) as refused:
-            cursor.execute("ALTER TABLE t ADD FULLTEXT b (b)")
-        assert refused.value.args[0] == 1205
+    with Session(server) as session:
+        session.run("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
+        assert session.error("ALTER TABLE t ADD FULLTEXT b (b)") == 1205
     for statement in ("XA COMMIT 'x'", "XA COMMIT 'y'", "XA ROLLBACK 'z'"):
         server.sql(statement, "d")
     server.sql("ALTER TABLE t ADD FULLTEXT b (b)", "d")
@@ -147,60 +143,10 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
                 cursor.execute("TRUNCATE TABLE u")
             if no % 150 == 140:
                 cursor.execute("ALTER TABLE t DROP INDEX b")
-    position = primary.value("SELECT @@gtid_binlog_pos")
-    assert replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 60)") == 0
+    catch_up(primary, replica)
     assert not replica.sql("SHOW SLAVE STATUS")[0][19]
     for name in "tu":
         query = f"SELECT * FROM {name} ORDER BY id"
         assert primary.sql(query, "d") == replica.sql(query, "d"), name
         for server in (primary, replica):
             check_words(server, name)
-
-
-def test_views_name_the_tables_of_words(server):
-    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH")
-    for view in ("CHEETAH_TABLES", "CHEETAH_INDEXES"):
-        rows = server.sql("SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME "
-                          f"FROM information_schema.{view}")
-        of_words = [name for schema, name in rows if schema == "" and name.startswith("#fulltext/")]
-        assert of_words and ("d", "w") in rows, rows
-
-
-def removed_rows(server) -> int:
-    """Rows that have gone, and whose words have not."""
-    found = server.sql("SELECT TABLE_ROWS FROM information_schema.CHEETAH_TABLES "
-                       "WHERE TABLE_NAME = '#removed_words'")
-    return int(found[0][0]) if found else 0
-
-
-def test_words_of_deleted_rows_go_in_the_background(server):
-    server.sql("CREATE TABLE r (id INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH", "d")
-    rows = ("SELECT d.seq, GROUP_CONCAT(CONCAT('word', (d.seq * w.seq) % 97) SEPARATOR ' ') "
-            "FROM seq_1_to_300 d, seq_1_to_40 w GROUP BY d.seq")
-    server.sql(f"INSERT INTO r {rows}", "d")
-    connection = server.connect("d")
-    cursor = connection.cursor()
-    count = "SELECT COUNT(*) FROM r WHERE MATCH (b) AGAINST ('word7')"
-
-    def found() -> int:
-        cursor.execute(count)
-        return int(cursor.fetchall()[0][0])
-
-    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    every = found()
-    server.sql("DELETE FROM r WHERE id > 100", "d")
-    like = "SELECT COUNT(*) FROM r WHERE CONCAT(' ', b, ' ') LIKE '% word7 %'"
-    for _ in range(2):
-        assert server.value(count, "d") == server.value(like, "d")
-        assert found() == every, "a snapshot from before"
-        wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
-    cursor.execute("COMMIT")
-    assert found() == int(server.value(like, "d")) < every
-    cursor.execute("DELETE FROM r WHERE id > 50")
-    cursor.execute(f"INSERT INTO r {rows} HAVING d.seq > 80")
-    cursor.execute(f"REPLACE INTO r {rows} HAVING d.seq > 250")
-    cursor.execute("COMMIT")
-    assert server.value(count, "d") == server.value(like, "d")
-    wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
-    check_table(server, "d.r")
-    connection.close()

@@ -2,7 +2,6 @@
 
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import Failure
 from servers import Client, check_table, Sent, wait_until, working
@@ -54,42 +53,6 @@ def test_writers_go_on_while_indexes_are_added(server, rounds):
     counts = {server.value(f"SELECT COUNT(*) FROM d.t FORCE INDEX ({index}) WHERE {column} IS NOT "
                            "NULL") for index, column in (("b", "b"), ("cb", "c"), ("ca", "c"))}
     assert counts == {server.value("SELECT COUNT(*) FROM d.t")}, f"indexes have {counts} rows"
-
-
-def test_older_snapshots_and_open_transactions(server):
-    """An older snapshot is refused the new index only; ALTER waits for an open writer."""
-    server.sql("CREATE TABLE other (a INT) ENGINE=CHEETAH", "d")
-    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY b (b)) ENGINE=CHEETAH",
-               "d")
-    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_5000", "d")
-    old, writer = server.connect("d", autocommit=False), server.connect("d", autocommit=False)
-    with old.cursor() as cursor, writer.cursor() as writing:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        server.sql("DELETE FROM t WHERE a <= 100", "d")
-        server.sql("ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE", "d")
-        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b > ''")
-        assert cursor.fetchone()[0] == 5000, "an index that was there shows another snapshot"
-        try:
-            cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
-            pytest.fail(f"the new index shows {cursor.fetchone()} to an older snapshot")
-        except pymysql.MySQLError as failure:
-            assert failure.args[0] == 1412, f"another error: {failure}"
-        old.rollback()
-        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
-        assert cursor.fetchone()[0] == 4900, "the new index lacks rows"
-        old.rollback()
-        writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
-        adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, "
-                                           "ALGORITHM=NOCOPY, LOCK=NONE")
-        listed = ("SELECT COUNT(*) FROM information_schema.processlist "
-                  "WHERE state = 'Waiting for table metadata lock'")
-        wait_until(lambda: server.value(listed), "ALTER TABLE does not wait")
-        writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
-        writer.commit()
-        assert adding.ends(WAIT_SECONDS) == 0, adding.failure
-    assert server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value(
-        "SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000")
-    check_table(server, "d.t")
 
 
 def kill_build(server, statement: str) -> int:
@@ -145,29 +108,3 @@ def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
     check_table(server, "d.t")
     server.sql("ALTER TABLE t ENABLE KEYS, ALGORITHM=COPY", "d")
     assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == rows
-
-
-@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "lock_wait_timeout": 1})
-def test_a_prepared_transaction_is_waited_for_before_the_work(server):
-    """XA PREPARE of a client that has gone blocks ADD INDEX, after a restart too, until decided."""
-    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH", "d")
-    server.sql("INSERT INTO t SELECT seq, seq FROM seq_1_to_1000", "d")
-    with server.cursor("d") as cursor:
-        for statement in ("XA START 'x'", "DELETE FROM t WHERE a <= 10", "XA END 'x'",
-                          "XA PREPARE 'x'"):
-            cursor.execute(statement)
-    add = "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY, LOCK=NONE"
-    for restarts in (False, True):
-        if restarts:
-            server.stop()
-            server.start()
-        try:
-            with server.cursor("d") as cursor:
-                cursor.execute(add)
-            pytest.fail("the index was added beside a prepared transaction")
-        except pymysql.MySQLError as failure:
-            assert failure.args[0] == 1205, f"another error: {failure}"
-    server.sql("XA ROLLBACK 'x'")
-    server.sql(add, "d")
-    assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (b) WHERE b > 0") == 1000
-    check_table(server, "d.t")

@@ -4,7 +4,6 @@ suffers."""
 import os
 import time
 
-import pymysql
 import pytest
 from peak import TOLERANCE, idle_bytes, warm_up
 from servers import Client, check_table, working
@@ -64,27 +63,6 @@ def test_memory_follows_the_size_under_load(server, new_server):
     check_table(server, "d.t")
     used = server.anonymous_bytes() - base
     assert used < LARGE // 2, f"the server keeps {used / 2**20:.1f} MiB"
-
-
-def test_a_size_that_is_too_small_is_adjusted_or_refused(server):
-    """As InnoDB's: adjusted with a warning, or an error in the strict mode for all tables; what is
-    in force is what the variable shows."""
-    least = 8 << 20
-    with server.cursor() as cursor:
-        cursor.execute("SET sql_mode = 'STRICT_ALL_TABLES'")
-        with pytest.raises(pymysql.MySQLError, match="cheetah_buffer_pool_size"):
-            cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
-        cursor.execute("SELECT @@cheetah_buffer_pool_size")
-        assert cursor.fetchall() == ((32 << 20,),)
-        cursor.execute("SET sql_mode = ''")
-        cursor.execute("SET GLOBAL cheetah_buffer_pool_size = 1")
-        cursor.execute("SHOW WARNINGS")
-        assert "cheetah_buffer_pool_size" in cursor.fetchall()[0][2]
-    assert server.value("SELECT @@cheetah_buffer_pool_size") == least
-    assert server.status("Cheetah_memory_bytes_limit") == least
-    range_ = server.sql("SELECT numeric_min_value FROM information_schema.system_variables "
-                        "WHERE variable_name = 'cheetah_buffer_pool_size'")
-    assert range_ == [(str(least),)]
 
 
 @pytest.mark.parametrize("buffering", ["OFF", "ON"])

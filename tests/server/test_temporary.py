@@ -1,9 +1,7 @@
-"""Temporary tables wait for no sync of the log (case 03), InnoDB beside them, and a server that is
-killed leaves nothing of them."""
+"""Temporary tables wait for no sync of the log (case 03), InnoDB beside them."""
 
 import pytest
 from cheetah_tools.say import note
-from servers import wait_until
 
 TIMES = 3   # the background may sync meanwhile: the least counts
 SYNCS = {"CHEETAH": "Cheetah_log_syncs", "InnoDB": "Innodb_data_fsyncs"}
@@ -51,24 +49,3 @@ def test_no_statement_on_them_syncs_the_log(server, mode):
         note(f"{least['CHEETAH', number]} syncs of Cheetah, {of_innodb} of InnoDB: {statement}")
     assert not [statement for number, statement in enumerate(STATEMENTS)
                 if least["CHEETAH", number] > 0]
-
-
-def test_a_kill_leaves_nothing_of_them(server, crash):
-    """Tables in the middle of transactions, beside others, with and without a checkpoint."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=CHEETAH")
-    for number in range(3):
-        with server.connect("d", autocommit=False).cursor() as cursor:
-            cursor.execute("CREATE TEMPORARY TABLE x (a INT PRIMARY KEY, b LONGTEXT, KEY (b(9))) "
-                           "ENGINE=CHEETAH")
-            cursor.execute("INSERT INTO x SELECT seq, REPEAT(seq, 5000) FROM seq_1_to_100")
-            cursor.execute(f"INSERT INTO t VALUES ({number})")
-            cursor.execute("COMMIT")
-            cursor.execute("UPDATE x SET b = 'b'")
-            if number > 0:
-                server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
-            cursor.execute("INSERT INTO t VALUES (100)")
-            crash(server)
-        assert server.sql("SELECT COUNT(*), MAX(a) FROM d.t") == [(number + 1, number)]
-        wait_until(lambda: server.sql("SHOW GLOBAL STATUS LIKE 'Cheetah_dropped_trees'")
-                   == [("Cheetah_dropped_trees", "0")], "trees of temporary tables are left")
-    assert server.sql("CHECK TABLE d.t EXTENDED")[-1][-1] == "OK"

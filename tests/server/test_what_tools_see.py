@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from servers import Client, Sent, wait_until, working
+from servers import Client, wait_until, working
 
 ROWS = 40_000
 SMALL = {"cheetah_buffer_pool_size": "16M", "cheetah_log_size_max": "64M"}
@@ -35,9 +35,8 @@ def filled(server, name: str = "t") -> None:
     """A table that is larger than the cache of `SMALL`."""
     server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) "
                "ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO d.{name} "
-               "SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), REPEAT(MD5(seq + 2), 18)) "
-               f"FROM seq_1_to_{ROWS}", "d")
+    server.sql(f"INSERT INTO d.{name} SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), "
+               f"REPEAT(MD5(seq + 2), 18)) FROM seq_1_to_{ROWS}", "d")
 
 
 @pytest.mark.options(SMALL)
@@ -103,35 +102,6 @@ def state(server, connection) -> str:
     found = server.sql("SELECT state FROM information_schema.processlist "
                        f"WHERE id = {connection.thread_id()}")
     return found[0][0] if found else ""
-
-
-def test_the_state_tells_of_locks_that_are_waited_for(server):
-    """Rows and tables; what was shown before comes back."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1, 0)")
-    owner, waiter = server.connect("d", autocommit=False), server.connect("d")
-    with contextlib.closing(waiter):
-        with owner.cursor() as cursor:
-            cursor.execute("UPDATE t SET b = 1 WHERE a = 1")
-            waiting = Sent(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
-            wait_until(lambda: state(server, waiter) == "Waiting for row lock",
-                       "the wait for the row is not shown")
-            owner.commit()
-            wait_until(lambda: state(server, waiter) == "User sleep",
-                       "the state after the wait is not shown")
-            waiting.ends()
-            assert state(server, waiter) == ""
-            # Nobody has a metadata lock for a prepared transaction whose client has gone.
-            cursor.execute("XA START 'x'")
-            cursor.execute("UPDATE t SET b = 3 WHERE a = 1")
-            cursor.execute("XA END 'x'")
-            cursor.execute("XA PREPARE 'x'")
-        owner.close()
-        waiting = Sent(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
-        wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine",
-                   "the wait for the table is not shown")
-        server.sql("XA COMMIT 'x'")
-        waiting.ends()
 
 
 def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
