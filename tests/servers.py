@@ -11,6 +11,7 @@ import time
 
 import pymysql
 import pytest
+from cheetah_tools.paths import PROJECT, TARGET
 from cheetah_tools.server import PrivateServer, scratch
 
 OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
@@ -275,3 +276,11 @@ def free_port() -> int:
             probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no port is free")
+
+
+def cli(*words) -> subprocess.CompletedProcess:
+    """cheetah-cli as users run it; built when the engine is newer."""
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
+                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
+    return subprocess.run([TARGET / "release" / "cheetah-cli", *words], capture_output=True,
+                          text=True, check=False)

@@ -9,10 +9,9 @@ import shutil
 import subprocess
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import Failure
-from servers import check_table, crash, is_root
+from servers import begun, check_table, crash, mounted, tmpfs
 
 MIB = 1 << 20
 BALLAST_BYTES = 40 << 20
@@ -28,29 +27,8 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"],
 class FullDisk:
     """A server whose data lies on a small file system of its own."""
 
-    def __init__(self, server, kind: str, mib: int):
-        self.server, self.kind, self.place = server, kind, server.folder / "data"
-        self.rows = {}
-        aside = server.folder / "aside"
-        self.place.rename(aside)
-        self.place.mkdir()
-        self._mount(mib)
-        shutil.copytree(aside, self.place, symlinks=True, dirs_exist_ok=True)
-        shutil.rmtree(aside)
-
-    def _mount(self, mib: int) -> None:
-        if self.kind == "tmpfs":
-            words = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", self.place]
-        else:
-            image = self.server.folder / "image"
-            with open(image, "wb") as file:
-                file.truncate(mib * MIB)
-            if not shutil.which(MAKE[self.kind][0]):
-                pytest.skip(f"{MAKE[self.kind][0]} is not on this machine")
-            subprocess.run([*MAKE[self.kind], image], check=True, capture_output=True)
-            words = ["mount", "-o", "loop", image, self.place]
-        if subprocess.run(words, capture_output=True, check=False).returncode:
-            pytest.skip(f"no {self.kind} can be mounted here")
+    def __init__(self, server):
+        self.server, self.place, self.rows = server, server.data, {}
 
     def free(self) -> int:
         """Bytes that users may still write, as the file system says."""
@@ -61,7 +39,7 @@ class FullDisk:
         """The error of a statement; empty when it succeeds."""
         try:
             self.server.sql(statement, "d")
-        except (pymysql.MySQLError, Failure) as failure:
+        except Failure as failure:
             assert not self.server.died(), f"{statement}: the server has ended\n{failure}"
             return str(failure)
         return ""
@@ -125,31 +103,40 @@ def is_full(error: str) -> bool:
     return "1114" in error or "1021" in error or "No space" in error
 
 
+def small_disk(place, kind: str, mib: int, image):
+    """A file system of some kind on a folder; `image`: the file that has it."""
+    if kind == "tmpfs":
+        return tmpfs(place, mib)
+    if not shutil.which(MAKE[kind][0]):
+        pytest.skip(f"{MAKE[kind][0]} is not on this machine")
+    with open(image, "wb") as file:
+        file.truncate(mib * MIB)
+    subprocess.run([*MAKE[kind], image], check=True, capture_output=True)
+    return mounted(place, "-o", "loop", image)
+
+
 @pytest.fixture(params=DISKS)
 def disk(request, new_server, large):
     """A small file system of some kind, with two tables."""
-    if not is_root():
-        pytest.skip("needs root to mount a small file system")
     kind, mib = request.param, DISKS[request.param][large]
     options = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M",
                "loose_cheetah_buffer_pool_size": "32M",
                "loose_cheetah_log_size_max": "1G" if large else "64M",
                "loose_cheetah_log_file_size": "64M" if large else "4M"}
     server = new_server(options)
-    server.start()
-    server.stop()
-    made = FullDisk(server, kind, mib)
-    try:
-        server.start()
-        server.sql("CREATE DATABASE d")
+    server._prepare()
+    aside, image = server.data.rename(server.folder / "aside"), server.folder / "image"
+    server.data.mkdir()
+    with small_disk(server.data, kind, mib, image):
+        shutil.copytree(aside, server.data, symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(aside)
+        made = FullDisk(begun(server))
         for table in "kept", "grows":
             made.create(table)
         made.insert("kept", ROWS)
         yield made
-    finally:
         server.kill()
-        subprocess.run(["umount", made.place], check=False)
-        (server.folder / "image").unlink(missing_ok=True)
+    image.unlink(missing_ok=True)
 
 
 def test_each_way_out_of_a_full_disk(disk):
@@ -186,22 +173,14 @@ def test_each_way_out_of_a_full_disk(disk):
 
 def test_load_into_a_full_disk(new_server):
     """The engine's folder lies on a small tmpfs; ballast is deleted to make room again."""
-    if not is_root():
-        pytest.skip("needs root to mount a small tmpfs")
     server = new_server({"loose_cheetah_log_size_max": "16M", "loose_cheetah_log_file_size": "2M"})
-    server.start()
-    server.stop()
+    server._prepare()
     place = server.data / "#cheetah"
-    subprocess.run(["rm", "-rf", str(place)], check=True)
     place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(place)],
-                      capture_output=True, check=False).returncode:
-        pytest.skip("no tmpfs can be mounted here")
-    try:
+    with tmpfs(place, 160):
         ballast = place / "ballast"
         ballast.write_bytes(b"b" * BALLAST_BYTES)
-        server.start()
-        server.sql("CREATE DATABASE d")
+        begun(server)
         server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
                    "ENGINE=CHEETAH")
         acknowledged, text = 0, ""
@@ -210,7 +189,7 @@ def test_load_into_a_full_disk(new_server):
                 server.sql("INSERT INTO t (b) SELECT CONCAT(seq, RANDOM_BYTES(1000), "
                            f"RANDOM_BYTES(1000)) FROM seq_1_to_500 /* {number} */", "d")
                 acknowledged += 500
-            except (pymysql.MySQLError, Failure) as failure:
+            except Failure as failure:
                 text = str(failure)
                 break
         assert text, "160 MB took 400 MB"
@@ -225,6 +204,3 @@ def test_load_into_a_full_disk(new_server):
         check_table(server, "d.t")
         server.sql("DROP TABLE d.t")
         server.stop()
-    finally:
-        server.kill()
-        subprocess.run(["umount", str(place)], check=False)
