@@ -122,5 +122,4 @@ def rounds(request):
 
 @pytest.fixture
 def large(request):
-    """Whether --large was given."""
     return request.config.option.large

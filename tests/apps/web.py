@@ -30,7 +30,6 @@ class Site:
         return self._open(path, urllib.parse.urlencode(fields).encode())
 
     def answers(self) -> bool:
-        """Whether it is there."""
         try:
             return bool(self.get(""))
         except OSError:

@@ -20,7 +20,6 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGIN
 
 
 def quote(text: str) -> str:
-    """A string literal."""
     for plain, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\0", "\\0")):
         text = text.replace(plain, escaped)
     return f"'{text}'"
@@ -101,7 +100,6 @@ def integer(rng, name: str) -> Column:
 
 
 def decimal(rng, name: str) -> Column:
-    """DECIMAL of several widths."""
     digits, scale = rng.choice([(5, 2), (10, 0), (18, 9), (30, 10), (65, 30), (4, 4)])
     whole = digits - scale
 
@@ -123,7 +121,6 @@ def floating(rng, name: str) -> Column:
 
 
 def bit(rng, name: str) -> Column:
-    """BIT(1) to BIT(64)."""
     width = rng.choice([1, 3, 8, 9, 31, 64])
     return Column(name, f"BIT({width})", "bit",
                   lambda r: f"b'{r.getrandbits(min(width, r.choice([2, width]))):b}'")
@@ -229,7 +226,6 @@ def varying_text(rng, name: str) -> Column:
 
 
 def fixed_text(rng, name: str) -> Column:
-    """CHAR."""
     length = rng.choice([1, 3, 10, 60])
     type_text = collated(rng, f"CHAR({length})")
     other_letters = left_out(type_text)
@@ -256,28 +252,24 @@ def long_text(rng, name: str) -> Column:
 
 
 def some_bytes(r, longest: int) -> str:
-    """A hexadecimal literal."""
     count = min(longest, r.choice([0, 1, 1, 2, 3, 7]))
     return ("x'" + "".join(r.choice(["00", "01", "20", "61", "ff", "80"]) for _ in range(count))
             + "'")
 
 
 def varying_bytes(rng, name: str) -> Column:
-    """VARBINARY."""
     length = rng.choice([1, 16, 255, 400])
     return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length),
                   prefix_max=length)
 
 
 def fixed_bytes(rng, name: str) -> Column:
-    """BINARY."""
     length = rng.choice([1, 4, 20])
     return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length),
                   prefix_max=length)
 
 
 def long_bytes(rng, name: str) -> Column:
-    """BLOB types."""
     base = rng.choice(["TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"])
 
     def literal(r):
@@ -290,13 +282,11 @@ def long_bytes(rng, name: str) -> Column:
 
 
 def enumeration(rng, name: str) -> Column:
-    """ENUM."""
     return Column(name, "ENUM('red','green','blue','')", "choice",
                   lambda r: r.choice(["'red'", "'green'", "'blue'", "'RED'", "''"]))
 
 
 def set_of(rng, name: str) -> Column:
-    """SET."""
     return Column(name, "SET('x','y','z','long name')", "choice",
                   lambda r: quote(",".join(m for m in ("x", "y", "z", "long name")
                                            if r.random() < 0.4)))
@@ -312,7 +302,6 @@ def json(rng, name: str) -> Column:
 
 
 def address(rng, name: str) -> Column:
-    """INET4 and INET6."""
     if rng.random() < 0.5:
         return Column(name, "INET4", "other",
                       lambda r: f"'10.0.{r.randint(0, 2)}.{r.randint(0, 5)}'")

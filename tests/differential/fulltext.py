@@ -61,7 +61,6 @@ class Texts:
         self.indexes = []
 
     def create(self) -> str:
-        """The statement."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         more = "".join(f", {definition}"
                        for definition in [self.key, *(index.definition() for index in self.indexes)]
@@ -221,7 +220,6 @@ class Fulltext:
         return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
 
     def table(self):
-        """One of the tables."""
         return self.rng.choice(self.tables)
 
     # --- rows
@@ -275,7 +273,6 @@ class Fulltext:
                 f"AND n < {self.rng.randint(3, 9)}")
 
     def update(self) -> Statement:
-        """UPDATE of texts."""
         table = self.table()
         return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
 
@@ -314,11 +311,9 @@ class Fulltext:
         return [self.end()]
 
     def end(self) -> Statement:
-        """COMMIT, or ROLLBACK."""
         return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
 
     def ended(self) -> None:
-        """No transaction is open."""
         self.in_transaction = False
 
     # --- definitions
@@ -381,7 +376,6 @@ class Fulltext:
                                             self.kinds.pop), 1e9))
 
     def empty(self) -> Statement:
-        """TRUNCATE."""
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
@@ -422,7 +416,6 @@ class Fulltext:
         return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
 
     def searches(self, table, count: int) -> list:
-        """Several on one table."""
         return [self.one_search(table) for _ in range(count)]
 
     def one_search(self, table) -> Statement:

@@ -78,7 +78,6 @@ class Graph:
             apply=lambda: self.tables.append(node))
 
     def node(self):
-        """One of the tables."""
         return self.rng.choice(self.tables)
 
     def tie(self) -> Statement:
@@ -185,7 +184,6 @@ class Graph:
         return f"'{self.rng.choice([word, word.upper(), word + ' '])}'"
 
     def row(self) -> str:
-        """Values of a row."""
         key = self.rng.randint(1, VALUES)
         return (f"({key}, {self.number()}, {self.number()}, {self.text()}, {self.text()}, "
                 f"{self.rng.randint(0, 9)})")
@@ -195,16 +193,13 @@ class Graph:
         return ", ".join(self.row() for _ in range(self.rng.choice([1, 1, 1, 2, 4])))
 
     def ignore(self) -> str:
-        """IGNORE, or not."""
         return " IGNORE" if self.rng.random() < 0.3 else ""
 
     def insert(self) -> Statement:
-        """INSERT."""
         return Statement(f"INSERT{self.ignore()} INTO {self.node().name} {COLUMNS} "
                          f"VALUES {self.rows()}")
 
     def replace(self) -> Statement:
-        """REPLACE."""
         return Statement(f"REPLACE INTO {self.node().name} {COLUMNS} VALUES {self.row()}")
 
     def on_duplicate(self) -> Statement:
@@ -228,16 +223,13 @@ class Graph:
         return f"WHERE {condition} ORDER BY id"
 
     def update(self) -> Statement:
-        """UPDATE."""
         return Statement(f"UPDATE{self.ignore()} {self.node().name} SET {self.change()} "
                          f"{self.where()}")
 
     def delete(self) -> Statement:
-        """DELETE."""
         return Statement(f"DELETE{self.ignore()} FROM {self.node().name} {self.where()}")
 
     def transaction(self) -> Statement:
-        """It begins, or ends."""
         if not self.in_transaction:
             return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
         return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.end)

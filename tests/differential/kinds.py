@@ -82,7 +82,6 @@ def shown_alike(left: list, right: list) -> str:
 
 
 def plain(rows: list) -> str:
-    """As text."""
     text = repr(rows).replace("right_twin", "left_twin")
     return re.sub(r"ENGINE ?= ?\w+", "ENGINE", text)
 

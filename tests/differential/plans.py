@@ -92,7 +92,6 @@ class Plans:
         return f"SELECT {wanted} FROM {name} WHERE {self.where()}{lock}"
 
     def join(self) -> str:
-        """Two or three tables."""
         rng = self.rng
         first, second, third = rng.sample(["t1", "t2", "t3"], 3)
         on = rng.choice(["x.b = y.a", "x.a = y.a AND x.b = y.b", "x.c = y.c", "x.d = y.d",

@@ -120,12 +120,10 @@ class Round:
                 self.both(Statement(text))
 
     def plant_difference(self) -> None:
-        """Change one side only."""
         for table in self.generator.tables:
             self.twins[1].run(f"DELETE FROM {table.name} LIMIT 1")
 
     def close(self) -> None:
-        """Let both connections go."""
         for twin in self.twins:
             twin.close()
         shutil.rmtree(self.folder, ignore_errors=True)

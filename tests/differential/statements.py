@@ -194,7 +194,6 @@ class Generator:
         return column.literal(self.rng)
 
     def replace(self) -> Statement:
-        """REPLACE of rows."""
         table = self.table()
         return Statement(f"REPLACE INTO {table.name} {self.values(table)}", counts_warnings=True)
 
@@ -412,7 +411,6 @@ class Generator:
     # --- parts
 
     def table(self) -> Table:
-        """Any table."""
         return self.rng.choice(self.tables)
 
     def columns_of(self, table: Table, alias: str = "") -> str:

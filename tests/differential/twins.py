@@ -45,7 +45,6 @@ class Outcome:
         self.affected, self.last_id, self.warnings = affected, last_id, warnings
 
     def text(self) -> str:
-        """For a report."""
         if self.error:
             return f"error {self.error}: {self.message}"
         shown = "" if self.rows is None else f"{len(self.rows)} rows {str(self.rows[:4])[:700]}, "

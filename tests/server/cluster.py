@@ -259,7 +259,6 @@ class Cluster:
         self.tend_until(self.is_whole)
 
     def is_whole(self) -> bool:
-        """Whether all works."""
         return is_up(self.front) and all(shard.is_whole() for shard in self.shards)
 
     def tend_until(self, condition) -> None:
@@ -296,7 +295,6 @@ class Cluster:
         return found
 
     def remove(self) -> None:
-        """Delete the addresses."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

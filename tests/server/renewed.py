@@ -74,13 +74,11 @@ class Changes:
         self.run("SET lock_wait_timeout = 100")
 
     def one(self) -> None:
-        """One change."""
         kind = self.rng.choice(self.kinds)
         kind()
         self.made[kind.__name__] = self.made.get(kind.__name__, 0) + 1
 
     def run(self, statement: str) -> None:
-        """One statement."""
         try:
             self.cursor.execute(statement)
             self.cursor.fetchall()
@@ -109,7 +107,6 @@ class Changes:
 
     @staticmethod
     def values(rows: dict) -> str:
-        """SQL of rows."""
         return ", ".join(f"({number}, {generation}, REPEAT('word {generation} ', 20))"
                          for number, generation in rows.items())
 

@@ -54,7 +54,6 @@ def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
 
 
 def rows(server) -> list:
-    """Of both tables."""
     return [server.sql(f"SELECT * FROM d.{table} ORDER BY id") for table in ("a", "b")]
 
 

@@ -34,7 +34,6 @@ pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-bac
 
 
 def start(server, command: str, *arguments, stderr=subprocess.STDOUT, stdout=subprocess.PIPE):
-    """The program, started."""
     words = [sys.executable, str(PROGRAM), command]
     if command in NEED_SERVER | {"restore"}:
         words += [f"--defaults-file={server.folder / 'my.cnf'}",

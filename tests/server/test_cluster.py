@@ -144,7 +144,6 @@ class Mover(Returning):
         self.acknowledged = set()
 
     def work(self, cursor) -> None:
-        """One transaction."""
         self.tried += 1
         key = self.rng.randrange(SHARDS), self.number, self.tried
         statements = self.transaction(*key)
@@ -167,8 +166,6 @@ class Mover(Returning):
 
 
 class Killer(threading.Thread):
-    """Kills servers."""
-
     def __init__(self, cluster, movers: list, rng, count: int):
         super().__init__(daemon=True)
         self.cluster, self.movers, self.rng, self.left = cluster, movers, rng, count
@@ -201,7 +198,6 @@ class Killer(threading.Thread):
             time.sleep(0.02)
 
     def acknowledged(self) -> int:
-        """How many transactions."""
         return sum(len(mover.acknowledged) for mover in self.movers)
 
 
@@ -330,7 +326,6 @@ def check_tpcc(cluster, terminals: list) -> None:
 
 
 def result(cluster, killer, movers: list, committed: list, seconds: float) -> str:
-    """One line."""
     shards = cluster.shards
     total = {name: sum(getattr(shard, name) for shard in shards)
              for name in ("failovers", "restarts", "clones", "taken_back", "refused")}
@@ -365,7 +360,6 @@ class Pairer(Client):
         self.count, self.acknowledged = first, set()
 
     def work(self, cursor) -> None:
-        """One transaction."""
         self.count += 1
         for shard in range(SHARDS):
             cursor.execute(f"INSERT INTO pair VALUES ({shard}, {self.number}, {self.count})")

@@ -54,7 +54,6 @@ class Looker(Client):
         cursor.execute(rng.choice(["COMMIT", "ROLLBACK"]))
 
     def look(self, cursor, table: str) -> None:
-        """Count in three ways."""
         cursor.execute(COUNTS.format(table))
         counts = cursor.fetchone()
         self.looks += 1

@@ -22,7 +22,6 @@ EXPECTED = {1020, 1050, 1061, 1062, 1091, 1146, 1205, 1213, 1412}
 
 
 def text(rng) -> str:
-    """Some words."""
     return " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 6)))
 
 
@@ -50,7 +49,6 @@ class Writer(Client):
     autocommit, refusals = False, EXPECTED
 
     def work(self, cursor) -> None:
-        """A transaction."""
         for no in range(self.rng.randint(1, 4)):
             cursor.execute(change(self.rng, self.rng.choice("ttu")))
             if no == 1 and self.rng.random() < 0.3:
@@ -66,7 +64,6 @@ class Definer(Client):
     refusals = EXPECTED
 
     def work(self, cursor) -> None:
-        """All of them."""
         for statement in DDL[self.number]:
             self.attempt(cursor, statement)
 

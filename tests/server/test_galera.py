@@ -19,7 +19,6 @@ REFUSED = 4165
 
 @pytest.fixture(scope="module")
 def provider():
-    """Galera's library."""
     folder = VAR / "galera"
     found = list(folder.rglob("libgalera_smm.so"))
     if not found:

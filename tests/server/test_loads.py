@@ -67,7 +67,6 @@ class Loader(Client):
         self.filled = cursor.fetchone()[0]
 
     def work(self, cursor) -> None:
-        """The next load."""
         self.step += 1
         self.truncating, self.filled = self.filled, None
         cursor.execute(f"TRUNCATE {self.table}")

@@ -34,7 +34,6 @@ CONNECTED = TABLES[:5]
 
 
 def start(server, *arguments):
-    """The program, started."""
     return subprocess.Popen([sys.executable, str(PROGRAM), *arguments,
                              f"--defaults-file={server.folder / 'my.cnf'}",
                              f"--client={SERVER / 'usr/bin/mariadb'}"],

@@ -25,7 +25,6 @@ LINE = re.compile(r"\[Warning\] CHEETAH: stall: (?:(?:connection (\d+)|a thread 
 
 
 def stall(server, reason: str) -> dict:
-    """The row of CHEETAH_STALLS."""
     rows = server.sql("SELECT current_count, current_max_us, count, sum_us, max_us, "
                       "last_connection_id, last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() "
                       f"FROM information_schema.cheetah_stalls WHERE reason = '{reason}'")

@@ -26,7 +26,6 @@ class Writer(Client):
     autocommit, refusals = False, (1020, 1205, 1213, 1412)
 
     def work(self, cursor) -> None:
-        """One transaction."""
         for statement in WRITES[self.number % 2:] + WRITES[:2]:
             cursor.execute(statement.format(key=self.rng.randrange(ROWS)))
         (self.connection.rollback if self.done % 3 == 2 else self.connection.commit)()

@@ -29,8 +29,6 @@ def resize(server, size: int):
 
 
 class Worker(Client):
-    """Updates and scans."""
-
     def begin(self, cursor) -> None:
         self.first = self.number
 

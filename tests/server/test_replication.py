@@ -34,7 +34,6 @@ def listening(address: str = "127.0.0.1") -> dict:
 
 
 def follow(replica, primary) -> None:
-    """Begin to replicate."""
     replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_CONNECT_RETRY=1, "
                 f"MASTER_PORT={primary.options['port']}, MASTER_USER='replica', "
                 "MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")

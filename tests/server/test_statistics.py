@@ -174,7 +174,6 @@ class Watch:
         self.thread = threading.Thread(target=self.look, daemon=True)
 
     def look(self) -> None:
-        """Until the end."""
         while not self.ended.is_set():
             self.seen.append(file_bytes(self.server))
 
@@ -326,7 +325,6 @@ def images_read_by_analyze(server) -> int:
 
 
 def expect_cardinality(server, table: str, index: str, expected: int) -> None:
-    """It comes by itself."""
     wait_until(lambda: cardinality(server, table, index) == expected,
                f"{expected} values of {index} in {table}")
 

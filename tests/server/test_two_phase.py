@@ -41,7 +41,6 @@ class Changer(Client):
         self.rng, self.acknowledged = rng, acknowledged
 
     def work(self, cursor) -> None:
-        """One transaction."""
         step = self.acknowledged + 1
         for text in self.changes(step):
             for prefix in "ci":
@@ -66,7 +65,6 @@ class Changer(Client):
 
 
 def checksums(server, tables: list) -> dict:
-    """CHECKSUM TABLE of each."""
     return {name: server.sql(f"CHECKSUM TABLE d.{name}")[0][1] for name in tables}
 
 

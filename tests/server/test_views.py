@@ -74,8 +74,6 @@ def test_what_a_long_transaction_keeps_is_shown(started):
 
 
 class Visitor(Client):
-    """Comes and goes."""
-
     def work(self, _cursor) -> None:
         with Session(self.server, autocommit=False) as session:
             session.run("INSERT INTO `t``x` VALUES (RAND() * 1000000000, 1)",

@@ -81,7 +81,6 @@ def fill_district(cursor, rng, w: int, d: int) -> None:
 
 
 def fill(cursor, table: str, rows: list) -> None:
-    """Insert whole rows."""
     cursor.executemany(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(rows[0]))})", rows)
 
 
@@ -125,7 +124,6 @@ class Client(servers.Client):
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
 
     def work(self, cursor) -> None:
-        """One transaction."""
         kind = self.rng.choices([self._new_order, self._payment, self._delivery, self._order_status,
                                  self._stock_level], [45, 43, 4, 4, 4])[0]
         order = kind(cursor)
