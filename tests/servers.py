@@ -201,6 +201,25 @@ def working(clients: list):
     await_end(clients)
 
 
+@contextlib.contextmanager
+def looking(look, pause: float = 0):
+    """Calls `look` again and again during the block, and once before and after it."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(pause):
+            look()
+    thread = threading.Thread(target=work, daemon=True)
+    look()
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        look()
+
+
 def await_end(clients: list) -> None:
     """All have ended, as they should."""
     for client in clients:

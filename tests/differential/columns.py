@@ -28,15 +28,16 @@ def quote(text: str) -> str:
 class Column:
     """One column: its definition, what may be done with it, and random literals of its type."""
 
-    def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra=""):
+    def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra="",
+                 must_prefix=False, indexable=True):
         self.name = name
         self.type_text = type_text
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
         self._literal = literal
         # longest index prefix in characters; 0 = prefixes are not allowed
         self.prefix_max = prefix_max
-        self.must_prefix = False        # blobs are indexed by prefix only
-        self.indexable = True
+        self.must_prefix = must_prefix  # blobs are indexed by prefix only
+        self.indexable = indexable
         self.nullable = nullable
         self.extra = extra
         self.generated = False
@@ -71,9 +72,9 @@ class Column:
 def random_column(rng, name: str) -> Column:
     """A column of any type."""
     maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text,
-                         long_text, varying_bytes, fixed_bytes, long_bytes, enumeration, set_of,
-                         json, address, uuid, geometry],
-                        [20, 6, 5, 3, 14, 16, 8, 6, 5, 3, 4, 4, 3, 2, 3, 2, 1])[0]
+                         long_text, short_bytes, long_bytes, enumeration, set_of, json, address,
+                         uuid, geometry],
+                        [20, 6, 5, 3, 14, 16, 8, 6, 8, 4, 4, 3, 2, 3, 2, 1])[0]
     column = maker(rng, name)
     column.nullable = column.nullable and rng.random() < 0.65
     if column.nullable and rng.random() < 0.1:
@@ -246,9 +247,7 @@ def long_text(rng, name: str) -> Column:
             count = r.choice([100, 9000, 20000] if base == "TEXT" else [100, 9000, 20000, 90000])
             return f"REPEAT({quote(words(r, 3) or 'x')}, {count // 4})"
         return quote(words(r, longest))
-    column = Column(name, type_text, "text", literal, prefix_max=30)
-    column.must_prefix = True
-    return column
+    return Column(name, type_text, "text", literal, prefix_max=30, must_prefix=True)
 
 
 def some_bytes(r, longest: int) -> str:
@@ -257,15 +256,11 @@ def some_bytes(r, longest: int) -> str:
             + "'")
 
 
-def varying_bytes(rng, name: str) -> Column:
-    length = rng.choice([1, 16, 255, 400])
-    return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length),
-                  prefix_max=length)
-
-
-def fixed_bytes(rng, name: str) -> Column:
-    length = rng.choice([1, 4, 20])
-    return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length),
+def short_bytes(rng, name: str) -> Column:
+    """VARBINARY and BINARY."""
+    kind, length = rng.choice([("VARBINARY", length) for length in (1, 16, 255, 400)]
+                              + [("BINARY", length) for length in (1, 4, 20)])
+    return Column(name, f"{kind}({length})", "bytes", lambda r: some_bytes(r, length),
                   prefix_max=length)
 
 
@@ -276,9 +271,7 @@ def long_bytes(rng, name: str) -> Column:
         if base != "TINYBLOB" and r.random() < 0.08:
             return f"REPEAT({some_bytes(r, 7)}, {r.choice([50, 3000, 9000])})"
         return some_bytes(r, 60)
-    column = Column(name, base, "bytes", literal, prefix_max=40)
-    column.must_prefix = True
-    return column
+    return Column(name, base, "bytes", literal, prefix_max=40, must_prefix=True)
 
 
 def enumeration(rng, name: str) -> Column:
@@ -294,11 +287,9 @@ def set_of(rng, name: str) -> Column:
 
 def json(rng, name: str) -> Column:
     """JSON: text with a check constraint."""
-    column = Column(name, "JSON", "text",
-                    lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
-                    prefix_max=20)
-    column.must_prefix = True
-    return column
+    return Column(name, "JSON", "text",
+                  lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
+                  prefix_max=20, must_prefix=True)
 
 
 def address(rng, name: str) -> Column:
@@ -319,7 +310,5 @@ def uuid(rng, name: str) -> Column:
 
 def geometry(rng, name: str) -> Column:
     """POINT, never indexed."""
-    column = Column(name, "POINT", "geometry",
-                    lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})")
-    column.indexable = False
-    return column
+    return Column(name, "POINT", "geometry",
+                  lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})", indexable=False)

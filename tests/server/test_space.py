@@ -1,12 +1,11 @@
 """Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
 
-import threading
 import time
 
 import pytest
 from cheetah_tools.engines import CHEETAH, allocated, is_log
 from cheetah_tools.say import note
-from servers import crash
+from servers import crash, looking
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
 # After the statement that makes four fifths needless the files have at most this part of what they
@@ -28,7 +27,7 @@ TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
 
 def file_bytes(server) -> int:
     """What the file system says of the engine's files but the log's, which are used again."""
-    return sum(allocated(file) for file in CHEETAH.data_files(server, ""))
+    return CHEETAH.allocated_bytes(server, "")
 
 
 def rested_bytes(server) -> int:
@@ -77,20 +76,6 @@ def test_space_comes_back_by_itself(server, large):
         assert left <= most
 
 
-class Watch(threading.Thread):
-    """Looks at the files until it is stopped; their largest size, and what was needed then."""
-
-    def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.most, self.live, self.ended = server, 0, 0, threading.Event()
-
-    def run(self) -> None:
-        while not self.ended.wait(0.05):
-            size = file_bytes(self.server)
-            if size > self.most:
-                self.most, self.live = size, self.server.status("Cheetah_segment_live_bytes")
-
-
 @pytest.mark.options({"loose_cheetah_log_size_max": "4G", "loose_cheetah_log_file_size": "64M"})
 @pytest.mark.parametrize("buffering", ["none", "all"])
 def test_files_stay_small_while_keys_come_at_random(server, buffering):
@@ -100,21 +85,22 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")
-    watch = Watch(server)
-    watch.start()
-    started = time.monotonic()
-    try:
+    largest, started = [(0, 0)], time.monotonic()   # of the files, and what was needed then
+
+    def look() -> None:
+        size = file_bytes(server)
+        if size > largest[-1][0]:
+            largest.append((size, server.status("Cheetah_segment_live_bytes")))
+    with looking(look, 0.05):
         for step in range(RANDOM_STEPS):
             server.sql("INSERT INTO d.t SELECT UNHEX(MD5(seq)), CRC32(seq), MD5(seq + 1) "
                        f"FROM mysql.seq_{step * 2000 + 1}_to_{step * 2000 + 2000}")
-    finally:
-        watch.ended.set()
-        watch.join()
+    most, live = largest[-1]
     written = server.status("Cheetah_pool_written_bytes")
     note(f"{time.monotonic() - started:.1f} s: {written / 1e6:.0f} MB written, at most "
-         f"{watch.most / 1e6:.0f} MB in files, of which {watch.live / 1e6:.0f} MB were needed")
+         f"{most / 1e6:.0f} MB in files, of which {live / 1e6:.0f} MB were needed")
     assert buffering == "all" or written > 2 * OUTDATED_TIMES_MAX * OUTDATED_BYTES
-    assert watch.most < watch.live + OUTDATED_TIMES_MAX * OUTDATED_BYTES
+    assert most < live + OUTDATED_TIMES_MAX * OUTDATED_BYTES
 
 
 def log_bytes(server) -> int:

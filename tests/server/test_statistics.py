@@ -1,12 +1,11 @@
 """What the engine tells of compression, its buffer pool and sizes. V1 to V8 are wishes of those who
 measured InnoDB's compression first."""
 
-import threading
 import time
 
 import pytest
-from cheetah_tools.engines import allocated
-from servers import (Client, expect_nothing_without_process, WAIT_SECONDS_MAX, wait_until,
+from cheetah_tools.engines import allocated, CHEETAH
+from servers import (Client, expect_nothing_without_process, looking, WAIT_SECONDS_MAX, wait_until,
                      working)
 
 ROWS = 20000
@@ -152,40 +151,6 @@ def test_V8_the_status_has_the_buffer_pool_with_reads_and_free_buffers(server):
     alike = all(abs(number - line) <= 8 for number, line in zip(shown[1:], lines))
     assert alike and (shown[0], shown[-1]) == (0, None), f"the view has {shown}, the status {lines}"
     expect_nothing_without_process(server, "buffer_pool_stats")
-
-
-def file_bytes(server) -> int:
-    """What the file system says of all files of the engine but the log."""
-    total = 0
-    for file in (server.data / "#cheetah").rglob("*"):
-        try:
-            if file.is_file() and file.parent.name != "wal":
-                total += file.stat().st_blocks * 512
-        except FileNotFoundError:   # it has just gone
-            pass
-    return total
-
-
-class Watch:
-    """Looks at the size of the files during its block: they grow and shrink meanwhile."""
-
-    def __init__(self, server):
-        self.server, self.seen, self.ended = server, [], threading.Event()
-        self.thread = threading.Thread(target=self.look, daemon=True)
-
-    def look(self) -> None:
-        while not self.ended.is_set():
-            self.seen.append(file_bytes(self.server))
-
-    def __enter__(self):
-        self.seen.append(file_bytes(self.server))
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.thread.join()
-        self.seen.append(file_bytes(self.server))
 
 
 def segment_bytes(server) -> int:
@@ -411,12 +376,13 @@ def files_beside_status(server) -> tuple:
 
 def files_beside_view(server, view: str) -> tuple:
     """As `files_beside_status`, of all that a view has."""
-    with Watch(server) as watch:
+    seen = []
+    with looking(lambda: seen.append(CHEETAH.allocated_bytes(server, ""))):
         written = written_bytes(server)
         told = server.value(f"SELECT SUM(allocated_bytes) FROM information_schema.{view}")
         allowed = EXTENT + written_bytes(server) - written
     # A thread that is starved does not see how they shrink and grow again between two of its looks.
-    return allowed, max(min(watch.seen) - allowed - told, told - max(watch.seen) - allowed, 0)
+    return allowed, max(min(seen) - allowed - told, told - max(seen) - allowed, 0)
 
 
 def look_again(look) -> tuple:
