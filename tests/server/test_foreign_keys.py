@@ -97,7 +97,7 @@ def test_no_row_is_without_its_parent_after_kills(server, rng, rounds):
         clients = [Player(server, number, rng.getrandbits(32), rows, levels[number % 3])
                    for number in range(WRITERS)]
         clients.append(Player(server, WRITERS, rng.getrandbits(32), definitions, levels[1]))
-        kill_under(server, clients, rng.uniform(1, 3))
+        kill_under(server, clients, rng.uniform(0.5, 1.5))
         done += sum(client.executed for client in clients)
         server.start()
         check(server)

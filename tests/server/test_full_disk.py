@@ -144,8 +144,6 @@ def test_each_way_out_of_a_full_disk(disk):
     server = disk.server
     disk.fill("grows")
     print(f"full: {disk.rows}, {disk.free() >> 10} KiB free")
-    time.sleep(3)
-    print(f"3 s later: {disk.free() >> 10} KiB free")
     disk.delete("grows", 10)
     crash(server)
     disk.check()

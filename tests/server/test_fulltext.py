@@ -1,8 +1,8 @@
 """FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
-the middle of writes and DDL, after prepared transactions, and on a replica."""
+the middle of writes and DDL, and on a replica."""
 
 import pytest
-from servers import Client, check_table, crash, kill_under, Session
+from servers import Client, check_table, kill_under
 from test_replication import catch_up, replicated
 
 # Of one length, and none a part of two others: so LIKE finds whole words.
@@ -98,31 +98,6 @@ def test_words_fit_their_rows_after_kills(server, rng, rounds):
         for name in names:
             check_words(server, name)
         server.sql("ALTER TABLE t DROP INDEX IF EXISTS a, DROP INDEX IF EXISTS b", "d")
-
-
-@pytest.mark.options({"log_bin": "binlog"})
-def test_words_of_prepared_transactions_come_with_their_commit(server):
-    """XA PREPARE, a crash, and either end; no index is built without their rows."""
-    server.sql(TABLES[0], "d")
-    server.sql("INSERT INTO t VALUES (1, 'wordaa', 'wordbb', 0), (2, 'wordaa', 'wordcc', 0)", "d")
-    for name, change_of_it in (("x", "UPDATE t SET a = 'worddd' WHERE id = 1"),
-                               ("y", "INSERT INTO t VALUES (3, 'wordee', 'wordee', 0)"),
-                               ("z", "DELETE FROM t WHERE id = 2")):
-        with Session(server) as session:
-            session.run(f"XA START '{name}'", change_of_it, f"XA END '{name}'",
-                        f"XA PREPARE '{name}'")
-    crash(server)
-    assert server.sql("SELECT id FROM t WHERE MATCH (a, b) AGAINST ('wordaa worddd wordee') "
-                      "ORDER BY id", "d") == [(1,), (2,)]
-    with Session(server) as session:
-        session.run("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
-        assert session.error("ALTER TABLE t ADD FULLTEXT b (b)") == 1205
-    for statement in ("XA COMMIT 'x'", "XA COMMIT 'y'", "XA ROLLBACK 'z'"):
-        server.sql(statement, "d")
-    server.sql("ALTER TABLE t ADD FULLTEXT b (b)", "d")
-    check_words(server, "t")
-    assert server.sql("SELECT id, a FROM t ORDER BY id", "d") == [
-        (1, "worddd"), (2, "wordaa"), (3, "wordee")]
 
 
 @pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])

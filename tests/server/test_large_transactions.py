@@ -1,7 +1,7 @@
 """Transactions that are much larger than the pool: all rows of a table inserted, updated and
 deleted by one statement each.
 
-`make servertests ARGS="large_transactions --large"` takes 20,000,000 rows instead of 200,000.
+`make servertests ARGS="large_transactions --large"` takes 20,000,000 rows instead of 100,000.
 """
 
 import time
@@ -17,7 +17,7 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 def test_all_rows_of_a_table_change_in_one_transaction(server, new_server, large):
     """Each is rolled back, then committed; others see all or nothing; memory is limited."""
-    count = 20000000 if large else 200000
+    count = 20000000 if large else 100000
     total = count * (count + 1) // 2
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)

@@ -1,14 +1,13 @@
 """A replica that applies in parallel into Cheetah: same rows, no standstill, no lost position."""
 
-import threading
 import time
 
 import pytest
 from cheetah_tools.say import note
-from servers import Client, free_port, Session, working
+from servers import Client, free_port, Session, wait_until, working
 
 PRIMARY, REPLICA = 1, 2
-WRITERS = 6
+WRITERS, LOAD_SECONDS = 6, 2
 CATCH_UP_SECONDS = 600   # some seconds is what it takes
 SLAVE_SQL_RUNNING = 11   # column of SHOW SLAVE STATUS
 ACCOUNT = ["CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'",
@@ -81,12 +80,9 @@ class Writer(Client):
         self.connection.commit()
 
 
-def load(rng, primary, seconds: float) -> int:
-    """Write from several connections; the number of transactions."""
-    with working([Writer(primary, number, rng.getrandbits(32))
-                  for number in range(WRITERS)]) as writers:
-        time.sleep(seconds)
-    return sum(writer.done for writer in writers)
+def load(rng, primary):
+    """Several connections write during the block."""
+    return working([Writer(primary, number, rng.getrandbits(32)) for number in range(WRITERS)])
 
 
 def catch_up(primary, replica) -> float:
@@ -106,12 +102,10 @@ def applied(replica) -> int:
     return int(position.rsplit("-", 1)[1]) if position else 0
 
 
-def apply_some(replica, writing: threading.Thread) -> None:
+def apply_some(replica) -> None:
     """Wait until the replica has applied some transactions of those that are being written."""
-    until, target = time.monotonic() + CATCH_UP_SECONDS, applied(replica) + IN_THE_MIDDLE
-    while applied(replica) < target and writing.is_alive():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    target = applied(replica) + IN_THE_MIDDLE
+    wait_until(lambda: applied(replica) >= target, "transactions", CATCH_UP_SECONDS)
 
 
 def same_rows(primary, replica) -> None:
@@ -129,11 +123,13 @@ def test_a_replica_applies_in_parallel(new_server, rng, mode, form):
     are tried again; else only what was committed in one group. Statements give the same rows, as
     locks keep the ranges that they have read."""
     primary, replica = replicated(new_server, mode, binlog_format=form)
-    count = load(rng, primary, 4)
+    with load(rng, primary) as writers:
+        time.sleep(LOAD_SECONDS)
     seconds = catch_up(primary, replica)
     same_rows(primary, replica)
     retried = replica.status("Slave_retried_transactions")
-    note(f"{count} transactions, {seconds:.1f} s to catch up, {retried} tried again")
+    note(f"{sum(writer.done for writer in writers)} transactions, {seconds:.1f} s to catch up, "
+         f"{retried} tried again")
 
 
 def test_a_replica_shows_no_table_that_is_being_filled(new_server):
@@ -196,11 +192,9 @@ def test_a_replica_knows_its_position_after_kills(new_server, rng):
     """The position is in a table of the engine, and goes with what was applied."""
     primary, replica = replicated(new_server, "optimistic")
     for _ in range(3):
-        writing = threading.Thread(target=load, args=(rng, primary, 2), daemon=True)
-        writing.start()
-        apply_some(replica, writing)
-        replica.kill()
-        writing.join()
+        with load(rng, primary):
+            apply_some(replica)
+            replica.kill()
         replica.start()
         replica.sql("START SLAVE")
         catch_up(primary, replica)

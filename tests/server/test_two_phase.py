@@ -1,5 +1,5 @@
 """Two-phase commit: after kill -9 the engine agrees with the binary log and with InnoDB, and what
-XA has prepared waits.
+XA has prepared waits. (`tests/sql/xa_after_kills.sql` has that of one server.)
 
 `make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
 """
@@ -191,45 +191,6 @@ def waiting(server) -> list:
     """The global parts of the XIDs that XA RECOVER tells, sorted."""
     names = [row[3] for row in server.sql("XA RECOVER")]
     return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
-
-
-@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "innodb_lock_wait_timeout": 1})
-def test_what_xa_has_prepared_waits_after_kills(server):
-    """With and without the client, in one engine and in two; its locks are there until it ends."""
-    names = ["commit", "roll back", "both", "gone"]
-    for number in range(4):
-        create_pair(server, number)
-        server.sql(f"INSERT INTO d.c{number} SELECT seq, seq, REPEAT('r', seq * 10) "
-                   "FROM seq_1_to_500", "d")
-    before = checksums(server, [f"c{number}" for number in range(4)])
-    sessions = [Session(server) for _ in names]
-    for number, name in enumerate(names):
-        sessions[number].run(f"XA START '{name}'", f"UPDATE c{number} SET b = -b, "
-                             "c = REPEAT('u', 20000) WHERE a <= 50",
-                             f"DELETE FROM c{number} WHERE a > 400",
-                             *[f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both"),
-                             f"XA END '{name}'", f"XA PREPARE '{name}'")
-    sessions[-1].connection.close()
-    for _ in range(2):
-        crash(server)
-        assert waiting(server) == sorted(names), f"XA RECOVER tells of {waiting(server)}"
-        assert server.status("Cheetah_transactions_prepared") == 4
-        with Session(server) as session:
-            for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1",
-                         "DROP TABLE c2", "TRUNCATE TABLE c3"):
-                assert session.error(text) == 1205, text
-    for text in ("COMMIT 'commit'", "ROLLBACK 'roll back'", "COMMIT 'both'"):
-        server.sql(f"XA {text}")
-    crash(server)
-    assert waiting(server) == ["gone"], "what was decided is asked again"
-    server.sql("XA ROLLBACK 'gone'")
-    after = checksums(server, list(before))
-    assert after["c1"] == before["c1"] and after["c3"] == before["c3"]
-    for name in ("c0", "c2"):
-        sums = server.sql(f"SELECT COUNT(*), SUM(b < 0), SUM(LENGTH(c) = 20000) FROM d.{name}")[0]
-        assert tuple(map(int, sums)) == (400, 50, 50), f"{name} has {sums}"
-        assert server.sql(f"CHECK TABLE d.{name} EXTENDED")[-1][3] == "OK", f"CHECK TABLE {name}"
-    assert server.value("SELECT COUNT(*) FROM d.i2") == 1, "the row of the other engine is missing"
 
 
 @pytest.mark.options(binlog.OPTIONS)
