@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from binlog import replay
 from cheetah_tools.paths import SERVER
-from cheetah_tools.say import Failure, note
+from cheetah_tools.say import Failure
 from cheetah_tools.setup import library_environment
 from servers import begun, Client, check_table, mounted, Session, wait_until, working
 
@@ -29,20 +29,17 @@ BLOCK_COMMITS = [ALLOW.format("SESSION", "ON"), *(
 
 
 class Writer(Client):
-    """Moves counters on in two tables at once, and notes how long a commit took at most."""
+    """Moves counters on in two tables at once."""
 
     autocommit = False
-    longest_s = 0.0
 
     def work(self, cursor):
-        began = time.monotonic()
         key = (self.done * 7 + self.number) % COUNTERS
         cursor.execute(f"UPDATE a SET n = n + 1 WHERE id = {key}")
         cursor.execute(f"INSERT INTO b (writer, n) VALUES ({self.number}, {self.done})")
         if self.done % 5 == 0:
             cursor.execute(f"DELETE FROM b WHERE writer = {self.number} AND n = {self.done - 3}")
         self.connection.commit()
-        self.longest_s = max(self.longest_s, time.monotonic() - began)
 
 
 def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
@@ -59,13 +56,11 @@ def rows(server) -> list:
 
 @contextlib.contextmanager
 def writers(server):
-    """Some write while the block runs; says how long one stood still."""
+    """Some write while the block runs."""
     with working([Writer(server, number) for number in range(WRITERS)]) as writing:
         wait_until(lambda: all(writer.done > 20 for writer in writing), "writes")
         yield writing
         time.sleep(0.3)
-    note(f"{sum(writer.done for writer in writing)} transactions; the longest took "
-         f"{max(writer.longest_s for writer in writing):.3f} s")
 
 
 def snapshot(server, place: Path) -> dict:

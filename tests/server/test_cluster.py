@@ -326,22 +326,14 @@ def check_tpcc(cluster, terminals: list) -> None:
 
 
 def result(cluster, killer, movers: list, committed: list, seconds: float) -> str:
-    shards = cluster.shards
-    total = {name: sum(getattr(shard, name) for shard in shards)
-             for name in ("failovers", "restarts", "clones", "taken_back", "refused")}
+    shards, acknowledged = cluster.shards, killer.acknowledged()
+    totals = {name: sum(getattr(shard, name) for shard in shards)
+              for name in ("failovers", "restarts", "clones", "taken_back", "refused")}
     closed = sorted(pause for shard in shards for pause in shard.closed_s[1:])
-    pauses = (f"a shard was closed {len(closed)} times, for {closed[len(closed) // 2]:.1f} s "
-              f"(median) and {closed[-1]:.1f} s at most; " if closed else "")
-    acknowledged = killer.acknowledged()
     open_ = sum(len(mover.statements) for mover in movers) - acknowledged
-    return (f"{sum(killer.killed.values())} kills ({killer.killed['front']} of the front, "
-            f"{killer.killed['primary']} of a primary, {killer.killed['replica']} of a replica) "
-            f"in {seconds:.0f} s; {total['failovers']} primaries replaced; replicas: "
-            f"{total['clones']} cloned, {total['restarts']} started again, of which "
-            f"{total['taken_back']} took transactions back and {total['refused']} were refused; "
-            f"{pauses}{acknowledged} transactions acknowledged, 0 lost; {open_} without an answer, "
-            f"{len(committed) - acknowledged} of them committed; checksums of {SHARDS} shards, "
-            "their replicas and a single server agree")
+    return (f"kills {dict(killer.killed)} in {seconds:.0f} s; {totals}; a shard was closed for s: "
+            f"{[round(pause, 1) for pause in closed]}; {acknowledged} transactions acknowledged, 0 "
+            f"lost; {open_} without an answer, {len(committed) - acknowledged} of them committed")
 
 
 PAIR = "pair (shard TINYINT, client INT, number INT, PRIMARY KEY (shard, client, number))"

@@ -7,11 +7,10 @@ the server, too. Its own space is never reserved for root, who the server of the
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 from cheetah_tools.say import Failure
-from servers import begun, check_table, crash, mounted, tmpfs
+from servers import begun, check_table, crash, mounted, tmpfs, wait_until
 
 MIB = 1 << 20
 BALLAST_BYTES = 40 << 20
@@ -68,29 +67,21 @@ class FullDisk:
         self.check()
 
     def delete(self, table: str, count: int) -> None:
-        """Delete rows, a few at a time."""
-        begun = time.monotonic()
+        """Delete rows, a few at a time; soon, if not at once."""
         for done in range(0, count, PIECE):
-            self.delete_piece(table, min(PIECE, count - done))
-        print(f"DELETE of {count}: {time.monotonic() - begun:.1f} s")
+            piece = min(PIECE, count - done)
 
-    def delete_piece(self, table: str, count: int) -> None:
-        """Delete rows; soon, if not at once."""
-        begun = time.monotonic()
-        while error := self.try_sql(f"DELETE FROM {table} ORDER BY id LIMIT {count}"):
-            assert is_full(error), error
-            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, f"no DELETE of {count}: {error}"
-            time.sleep(0.2)
-        self.rows[table] -= min(count, self.rows[table])
+            def is_deleted(piece=piece) -> bool:
+                error = self.try_sql(f"DELETE FROM {table} ORDER BY id LIMIT {piece}")
+                assert not error or is_full(error), error
+                return not error
+            wait_until(is_deleted, f"DELETE of {piece}", SECONDS_UNTIL_BACK)
+            self.rows[table] -= min(piece, self.rows[table])
 
     def wait_for(self, bytes_free: int, after: str) -> None:
         """Wait until so much is free."""
-        begun = time.monotonic()
-        while self.free() < bytes_free:
-            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, \
-                f"{after}: {self.free() >> 10} KiB free instead of {bytes_free >> 10}"
-            time.sleep(0.1)
-        print(f"{after}: {self.free() >> 20} MiB free after {time.monotonic() - begun:.1f} s")
+        wait_until(lambda: self.free() >= bytes_free, f"{after}: {bytes_free >> 10} KiB free",
+                   SECONDS_UNTIL_BACK)
 
     def check(self) -> None:
         """The acknowledged rows are there, and no others."""
