@@ -52,6 +52,19 @@ def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> s
     return said
 
 
+def begun(server, folder, *words) -> subprocess.Popen:
+    """The program, started, with a copy in a folder that has begun."""
+    program = start(server, *words)
+    wait_until(lambda: list(folder.glob("*")), "a copy that has begun")
+    return program
+
+
+def is_ended(program, end: int) -> None:
+    """By a signal."""
+    program.send_signal(end)
+    assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+
+
 def position_of(said: str) -> tuple:
     """File and position that the program has told."""
     words = next(line for line in said.splitlines() if line.startswith("position: ")).split()
@@ -131,13 +144,9 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     assert not other.exists()
     snapshots = loaded.data / "#cheetah/snapshots"
     for end in ENDS:
-        program = start(loaded, "full", full, "--rate", "200K")
-        wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
-        program.send_signal(end)
-        assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+        is_ended(begun(loaded, full / "cheetah/seg", "full", full, "--rate", "200K"), end)
         assert not full.exists() and not list(snapshots.iterdir())
-    program = start(loaded, "full", full, "--rate", "200K")
-    wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
+    program = begun(loaded, full / "cheetah/seg", "full", full, "--rate", "200K")
     other.mkdir()
     assert "another cheetah-backup is at work" in backup(loaded, "full", other, status=1)
     assert other.is_dir()
@@ -231,8 +240,7 @@ def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path,
                "WHERE STATE = 'Writing a snapshot of the engine'")
     program = start(loaded, "full", tmp_path / "full")
     wait_until(lambda: loaded.sql(writing), "a snapshot that is being written")
-    program.send_signal(end)
-    assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+    is_ended(program, end)
     assert not loaded.sql(writing) and not (tmp_path / "full").exists()
     assert not list((loaded.data / "#cheetah/snapshots").iterdir())
 
@@ -326,12 +334,11 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     target, snapshots = tmp_path / "clone", primary.data / "#cheetah/snapshots"
     assert "is not empty" in backup(primary, "clone", "--data-dir", primary.data, status=1)
     assert "make it first" in backup(primary, "clone", "--data-dir", target / "data", status=1)
-    program = start(primary, "clone", "--data-dir", target)
-    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
-    program.send_signal(signal.SIGTERM)
-    assert b"nothing is left" in program.communicate()[0] and not target.exists()
-    program = start(primary, "clone", "--data-dir", target, "--copy", "--rate", "200K")
-    wait_until(lambda: list(target.glob("#cheetah/seg/*")), "the engine's files")
+    copied = target / "#cheetah-clone/server"
+    is_ended(begun(primary, copied, "clone", "--data-dir", target), signal.SIGTERM)
+    assert not target.exists()
+    program = begun(primary, target / "#cheetah/seg", "clone", "--data-dir", target, "--copy",
+                    "--rate", "200K")
     primary.kill()
     program.send_signal(signal.SIGKILL)
     program.communicate()
@@ -343,8 +350,7 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     primary.start()
     assert not list(snapshots.iterdir()), "the server removes what is left of a snapshot"
     assert "is not empty" in backup(primary, "clone", "--data-dir", half.data, status=1)
-    program = start(primary, "clone", "--data-dir", target)
-    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
+    program = begun(primary, copied, "clone", "--data-dir", target)
     primary.kill()
     assert b"error: " in program.communicate()[0] and program.returncode == 1
     assert not target.exists()

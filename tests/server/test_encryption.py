@@ -30,11 +30,6 @@ def with_keys(new_server, **options):
     return server
 
 
-def without_keys(server) -> None:
-    """From the next start on the server has no keys."""
-    del server.options[SERVICE], server.options[FILE]
-
-
 def files_of(server, folder=None) -> dict:
     """What stands in each file of the engine, or of a snapshot, by its path in the folder."""
     folder = folder or server.data / "#cheetah"
@@ -151,10 +146,7 @@ def test_a_snapshot_is_encrypted_too(new_server):
     look_in(files_of(server, place), fragments((*COLUMNS, "changed", "logged")), True, True)
     shutil.rmtree(server.data / "#cheetah")
     place.rename(server.data / "#cheetah")
-    kept = dict(server.options)
-    without_keys(server)
-    starts_without_engine(server, "encryption key 1")
-    server.options = kept
+    starts_without_keys(server, "encryption key 1")
     server.start()
     assert sums(server) == rows
     check_table(server, "d.t")
@@ -180,10 +172,7 @@ def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys
             True, True)
     restored = with_keys(new_server, server_id=8)
     backup(server, "restore", later, "--data-dir", restored.data)
-    kept = dict(restored.options)
-    without_keys(restored)
-    starts_without_engine(restored, "encryption key 1", "load the plugin")
-    restored.options = kept
+    starts_without_keys(restored, "encryption key 1", "load the plugin")
     for each in (restored, clone):
         each.start()
         assert sums(each) == of_t
@@ -206,6 +195,14 @@ def starts_without_engine(server, *words: str) -> None:
     del server.options["cheetah"]
 
 
+def starts_without_keys(server, *words: str) -> None:
+    """As above, while it has no keys."""
+    kept = dict(server.options)
+    del server.options[SERVICE], server.options[FILE]
+    starts_without_engine(server, *words)
+    server.options = kept
+
+
 @pytest.mark.parametrize("ends", ["stop", "kill"])
 def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     """No keys, another key of that number, one key of two: each time the reason is logged, and all
@@ -214,17 +211,14 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
     rows = sums(server)
     getattr(server, ends)()
-    before, kept, keys = files_of(server), dict(server.options), server.folder / "keys"
-    without_keys(server)
-    starts_without_engine(server, "encryption key 1", "load the plugin")
+    before, keys = files_of(server), server.folder / "keys"
+    starts_without_keys(server, "encryption key 1", "load the plugin")
     assert files_of(server) == before
-    server.options = kept
-    keys.write_text(OTHER_KEYS)
-    starts_without_engine(server, "encryption key 1", "is not the one that encrypts")
-    assert files_of(server) == before
-    keys.write_text(KEYS.splitlines()[0] + "\n")
-    starts_without_engine(server, "encryption key 2", "does not have it")
-    assert files_of(server) == before
+    for text, *words in ((OTHER_KEYS, "encryption key 1", "is not the one that encrypts"),
+                         (KEYS.splitlines()[0] + "\n", "encryption key 2", "does not have it")):
+        keys.write_text(text)
+        starts_without_engine(server, *words)
+        assert files_of(server) == before
     keys.write_text(KEYS)
     server.start()
     assert sums(server) == rows

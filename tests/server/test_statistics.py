@@ -1,5 +1,5 @@
 """What the engine tells of compression, its buffer pool and sizes. V1 to V8 are wishes of those who
-measured InnoDB's compression first; V2 is `tests/sql/compression_failures.sql`."""
+measured InnoDB's compression first; V2 and V5 to V7 are in tests/sql."""
 
 import time
 
@@ -152,25 +152,6 @@ def table_status(server, name: str) -> dict:
     return dict(rows=row[4], average=row[5], data=row[6], index=row[8], free=row[9])
 
 
-def test_the_cache_curve_falls_with_memory(server):
-    """With more memory nothing more is read."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b VARBINARY(200)) ENGINE=CHEETAH")
-    server.sql("INSERT INTO t SELECT seq, CONCAT(MD5(seq), MD5(seq + 1)) FROM seq_1_to_100000", "d")
-    for start in range(1, 2000, 7):
-        server.sql(f"SELECT b FROM d.t WHERE a = {start * 31 % 100000 + 1}")
-    curve = server.sql("SELECT memory_percent, memory_bytes, misses_per_1000, reads_per_second "
-                       "FROM information_schema.cheetah_cache_curve")
-    percents = [row[0] for row in curve]
-    assert percents == sorted(percents) and {25, 50, 100, 200, 400} <= set(percents)
-    pool = server.value("SELECT @@cheetah_buffer_pool_size")
-    assert all(size == pool * percent // 100 for percent, size, _, _ in curve)
-    for column in (2, 3):
-        figures = [row[column] for row in curve]
-        assert figures == sorted(figures, reverse=True)
-    assert all(0 <= row[2] <= 1000 for row in curve)
-    expect_nothing_without_process(server, "cache_curve")
-
-
 def test_V3_show_table_status_has_the_bytes_on_disk(server):
     """Data, index and free bytes of all tables are what the files take, but for small things."""
     server.sql("CREATE TABLE d.copy LIKE d.sbtest")
@@ -220,23 +201,7 @@ def test_V4_bytes_before_and_after_compression_are_seen_in_sql(server):
     fills = server.sql("SELECT fill_percent FROM information_schema.cheetah_indexes "
                        "WHERE table_name = 'sbtest'")
     assert fills == [(None,), (None,)], f"no leaf is in memory: {fills}"
-    expect_nothing_without_process(server, "tables", "indexes", "foreign_keys")
-
-
-def test_V5_information_schema_tables_has_rows_and_lengths(server):
-    """Rows are exact, the length is that on disk, that of a row is the quotient."""
-    server.sql("DELETE FROM d.sbtest WHERE id % 10 = 0")
-    (rows, average, data, index, free), shown = unchanged_around(
-        server,
-        lambda: server.sql("SELECT table_rows, avg_row_length, data_length, index_length, "
-                           "data_free FROM information_schema.tables WHERE table_name = "
-                           "'sbtest'")[0],
-        lambda: server.sql("SELECT stored_data_bytes, stored_index_bytes, free_bytes FROM "
-                           "information_schema.cheetah_tables WHERE table_name = 'sbtest'")[0])
-    assert rows == ROWS - ROWS // 10, f"{rows} rows"
-    assert average == data // rows and 0 < index < data, f"{average} for {data} bytes"
-    # What is free changes with what others write.
-    assert shown[:2] == (data, index) and abs(shown[2] - free) < 1 << 20
+    expect_nothing_without_process(server, "tables", "indexes", "foreign_keys", "cache_curve")
 
 
 def unchanged_around(server, first, second) -> tuple:
@@ -247,71 +212,6 @@ def unchanged_around(server, first, second) -> tuple:
             return before, between
         time.sleep(0.05)
     pytest.fail(f"it changed during each of {LOOKS_MAX} looks: {before}, {after}")
-
-
-def test_V6_three_ways_to_count_rows_agree(server):
-    """The quotient of the lengths, TABLE_ROWS and COUNT(*)."""
-    quotient, shown = server.sql("SELECT data_length / avg_row_length, table_rows "
-                                 "FROM information_schema.tables WHERE table_name = 'sbtest'")[0]
-    counted = server.value("SELECT COUNT(*) FROM d.sbtest")
-    assert shown == counted == ROWS and abs(float(quotient) / ROWS - 1) < 0.02
-
-
-def cardinality(server, table: str, index: str) -> int:
-    """Of an index's first part."""
-    return server.value("SELECT cardinality FROM information_schema.statistics WHERE table_name = "
-                        f"'{table}' AND index_name = '{index}' AND seq_in_index = 1")
-
-
-def images_read_by_analyze(server) -> int:
-    """After a restart: images of the table of the first document that ANALYZE reads."""
-    server.restart()
-    server.sql("ANALYZE TABLE d.sbtest")
-    return int(server.value("SELECT SUM(uncompress_ops) FROM "
-                            "information_schema.cheetah_cmp_per_index WHERE table_name = 'sbtest'"))
-
-
-def expect_cardinality(server, table: str, index: str, expected: int) -> None:
-    wait_until(lambda: cardinality(server, table, index) == expected,
-               f"{expected} values of {index} in {table}")
-
-
-@pytest.mark.options({"cheetah_stats_auto_recalc": "OFF"})
-def test_V7_cardinalities_are_sampled_and_kept(server):
-    """The number of places to look at can be chosen, for all and for a table; the cost is that of
-    the places."""
-    assert server.value("SELECT @@cheetah_stats_persistent_sample_pages") == 20, "another default"
-    # Without dictionaries: where a tree may have one, ANALYZE reads pages to try it on, whatever
-    # the number of places.
-    server.sql("ALTER TABLE sbtest COMPRESSION='lz4'", "d")
-    rest(server)
-    few, many = [], []
-    for places, found in ((4, few), (40, many)):
-        server.options["cheetah_stats_persistent_sample_pages"] = places
-        found.append(images_read_by_analyze(server))
-    assert few[0] * 2 < many[0], f"{few} images for 4 places, {many} for 40"
-    server.sql(f"INSERT INTO sbtest SELECT id + {ROWS}, k, c, pad FROM sbtest", "d")
-    rest(server)
-    server.options["cheetah_stats_persistent_sample_pages"] = 4
-    few.append(images_read_by_analyze(server))
-    assert few[1] < few[0] * 1.5 + 10
-    server.sql("CREATE TABLE d.tens (id INT PRIMARY KEY, k INT, KEY k (k)) ENGINE=CHEETAH "
-               "STATS_SAMPLE_PAGES=50")
-    server.sql("INSERT INTO d.tens SELECT seq, seq % 10 FROM seq_1_to_1000", "d")
-    assert cardinality(server, "tens", "k") is None, "nobody has analyzed the table"
-    server.sql("ANALYZE TABLE d.tens")
-    server.restart()
-    assert cardinality(server, "tens", "k") == 10, "cardinalities are not kept"
-    # Rows for each value are kept, so without a new look there are 30 values in three times as many
-    # rows.
-    server.sql("INSERT INTO d.tens SELECT seq, seq % 10 FROM seq_1001_to_3000", "d")
-    server.sql("CREATE TABLE d.other LIKE d.tens")
-    server.sql("ALTER TABLE d.other STATS_AUTO_RECALC=1")
-    server.sql("INSERT INTO d.other SELECT * FROM d.tens")
-    expect_cardinality(server, "other", "k", 10)
-    assert cardinality(server, "tens", "k") == 30
-    server.sql("SET GLOBAL cheetah_stats_auto_recalc = ON")
-    expect_cardinality(server, "tens", "k", 10)
 
 
 class Definer(Client):
