@@ -84,7 +84,6 @@ class Round:
         self.status = program.returncode
         return "another cheetah-backup is at work" in self.said
 
-
     def was_whole(self) -> bool:
         """Whether the backup was whole when its program was killed: it says where it is, too."""
         said = backup(self.server, "verify", self.place, status=None) if self.place.exists() else ""
