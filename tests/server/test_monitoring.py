@@ -25,11 +25,9 @@ LINE = re.compile(r"\[Warning\] CHEETAH: stall: (?:(?:connection (\d+)|a thread 
 
 
 def stall(server, reason: str) -> dict:
-    rows = server.sql("SELECT current_count, current_max_us, count, sum_us, max_us, "
-                      "last_connection_id, last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() "
-                      f"FROM information_schema.cheetah_stalls WHERE reason = '{reason}'")
-    return dict(zip(("current", "current_max_us", "count", "sum_us", "max_us", "connection",
-                     "is_recent"), rows[0]))
+    rows = server.sql("SELECT current_count, current_max_us, count, max_us FROM "
+                      f"information_schema.cheetah_stalls WHERE reason = '{reason}'")
+    return dict(zip(("current", "current_max_us", "count", "max_us"), rows[0]))
 
 
 def table(server, name: str) -> None:
