@@ -1,4 +1,4 @@
-"""The checksum of the engine's files, for tests that damage or change these."""
+"""Damage to the engine's files, and their checksum, for tests that damage or change these."""
 
 
 def crc32c(content: bytes) -> int:
@@ -9,3 +9,12 @@ def crc32c(content: bytes) -> int:
         for _ in range(8):
             crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
     return crc ^ 0xFFFFFFFF
+
+
+def damage(place, offset: int, count: int = 64) -> None:
+    """Invert bytes of a file."""
+    with open(place, "r+b") as handle:
+        handle.seek(offset)
+        old = handle.read(count)
+        handle.seek(offset)
+        handle.write(bytes(byte ^ 0x5A for byte in old))

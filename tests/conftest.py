@@ -98,12 +98,6 @@ def pair(module_server):
 
 
 @pytest.fixture
-def crash():
-    """Ends a server by kill -9 and starts it again."""
-    return servers.crash
-
-
-@pytest.fixture
 def rng(request):
     """Random numbers of this test, from --seed, or the module's SEED."""
     return random.Random(f"{seed_of(request.node)}/{request.node.name}")
@@ -122,5 +116,4 @@ def rounds(request):
 
 @pytest.fixture
 def large(request):
-    """Whether --large was given."""
     return request.config.option.large

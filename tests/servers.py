@@ -4,10 +4,14 @@ import contextlib
 import itertools
 import os
 import random
+import socket
+import subprocess
 import threading
 import time
 
 import pymysql
+import pytest
+from cheetah_tools.paths import PROJECT, TARGET
 from cheetah_tools.server import PrivateServer, scratch
 
 OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
@@ -16,6 +20,9 @@ OPTIONS = {"innodb_buffer_pool_size": "16M", "innodb_log_file_size": "8M",
 # Ends only a test that would never end: a wait this long on a busy machine is right.
 WAIT_SECONDS_MAX = 60
 CLIENT_SECONDS_MAX = 120   # for the work that a client is at
+
+# Each process begins somewhere else.
+PORTS = iter(range(10_000 + os.getpid() % 500 * 30, 32_000))
 
 made = []   # the servers of running tests, whose logs are shown beside a failure
 numbers = itertools.count()
@@ -128,6 +135,38 @@ class Sent(threading.Thread):
         return self.error
 
 
+class Session:
+    """A connection whose statements may wait."""
+
+    def __init__(self, server, database: str = "d", **more):
+        self.connection = server.connect(database, **more)
+        self.cursor, self.id = self.connection.cursor(), self.connection.thread_id()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
+    def run(self, *statements: str) -> list:
+        """Execute them, one after the other; the rows of the last one."""
+        for statement in statements:
+            self.cursor.execute(statement)
+        return list(self.cursor.fetchall())
+
+    def send(self, *statements: str) -> Sent:
+        """Execute them while the test goes on."""
+        return Sent(self.connection, *statements)
+
+    def error(self, statement: str) -> int:
+        """The number of its error, or 0."""
+        try:
+            self.cursor.execute(statement)
+        except pymysql.MySQLError as failure:
+            return failure.args[0]
+        return 0
+
+
 def is_gone(failure: Exception) -> bool:
     """Whether an error only says that there is no server any more."""
     return isinstance(failure, OSError) or failure.args[:1] in ((0,), (2003,), (2006,),
@@ -162,6 +201,25 @@ def working(clients: list):
     await_end(clients)
 
 
+@contextlib.contextmanager
+def looking(look, pause: float = 0):
+    """Calls `look` again and again during the block, and once before and after it."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(pause):
+            look()
+    thread = threading.Thread(target=work, daemon=True)
+    look()
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        look()
+
+
 def await_end(clients: list) -> None:
     """All have ended, as they should."""
     for client in clients:
@@ -181,22 +239,12 @@ def check_table(server, table: str, database: str = "") -> None:
         assert row[2:] == ("status", "OK"), f"CHECK TABLE {table}: {row}"
 
 
-def expect_error(cursor, text: str, number: int) -> None:
-    """The statement fails with that number."""
-    found = 0
-    try:
-        cursor.execute(text)
-    except pymysql.MySQLError as failure:
-        found = failure.args[0]
-    assert found == number, f"{text}: error {found} instead of {number}"
-
-
 def expect_nothing_without_process(server, *views: str) -> None:
     """Who may not see other connections is refused these views of the engine."""
     server.sql("CREATE USER IF NOT EXISTS nobody@localhost")
-    with server.cursor(user="nobody") as cursor:
+    with Session(server, "", user="nobody") as nobody:
         for view in views:
-            expect_error(cursor, f"SELECT * FROM information_schema.cheetah_{view}", 1227)
+            assert nobody.error(f"SELECT * FROM information_schema.cheetah_{view}") == 1227, view
 
 
 def wait_until(condition, what: str, seconds: float = WAIT_SECONDS_MAX):
@@ -219,3 +267,39 @@ def left_by_innodb(server, database: str) -> list:
 def is_root() -> bool:
     """Whether mounts and other users are to be had."""
     return os.geteuid() == 0
+
+
+@contextlib.contextmanager
+def mounted(place, *words):
+    """A file system on a folder, by these words of `mount`, while the block lasts. Skips the test
+    where there can be none."""
+    if not is_root() or subprocess.run(["mount", *words, place], capture_output=True,
+                                       check=False).returncode:
+        pytest.skip(f"nothing can be mounted here: {words}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def tmpfs(place, mib: int):
+    """A small file system in memory, on a folder that is there."""
+    return mounted(place, "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has, another one at each call. Outgoing connections, which
+    could take it while its server is down, have higher ones."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
+
+
+def cli(*words) -> subprocess.CompletedProcess:
+    """cheetah-cli as users run it; built when the engine is newer."""
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
+                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
+    return subprocess.run([TARGET / "release" / "cheetah-cli", *words], capture_output=True,
+                          text=True, check=False)

@@ -1,12 +1,14 @@
 """The two servers beside each other: in one every table is InnoDB's, in the other Cheetah's."""
 
-import socket
+import contextlib
+import os
 import subprocess
 import time
 from pathlib import Path
 
 from cheetah_tools import engines, setup
 from cheetah_tools.paths import SERVER
+from servers import free_port
 
 # sql_mode is the server's own without NO_ENGINE_SUBSTITUTION: "ENGINE=InnoDB" then means the
 # enforced engine instead of an error.
@@ -129,8 +131,13 @@ def compared(what: str, first: dict, second: dict) -> None:
     assert not differing, f"{what}: other than with InnoDB: {', '.join(map(str, differing))}"
 
 
-def free_port() -> int:
-    """A port of this machine that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextlib.contextmanager
+def running(words: list, log, **environment):
+    """A program that ends with the block."""
+    with open(log, "wb") as out, subprocess.Popen(
+            list(map(str, words)), stdout=out, stderr=out,
+            env={**os.environ, **environment}) as program:
+        try:
+            yield program
+        finally:
+            program.terminate()

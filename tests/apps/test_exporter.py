@@ -1,8 +1,6 @@
 """mysqld_exporter: which metrics come."""
 
-import os
 import re
-import subprocess
 import urllib.request
 
 import fetched
@@ -25,13 +23,8 @@ def test_mysqld_exporter(beside):
         words = [root / PROGRAM, f"--web.listen-address=127.0.0.1:{port}",
                  "--collect.info_schema.tables", "--collect.info_schema.innodb_metrics",
                  "--collect.engine_innodb_status", "--collect.info_schema.processlist"]
-        with open(side.folder / "exporter.log", "wb") as log, \
-                subprocess.Popen(list(map(str, words)), stdout=log, stderr=log, env={
-                    **os.environ, "DATA_SOURCE_NAME": name}) as exporter:
-            try:
-                text = servers.wait_until(lambda: metrics(port), "an answer of the exporter")
-            finally:
-                exporter.terminate()
+        with sides.running(words, side.folder / "exporter.log", DATA_SOURCE_NAME=name):
+            text = servers.wait_until(lambda: metrics(port), "an answer of the exporter")
         names = set(re.findall(r"^(\w+)", text, re.M))
         up = re.findall(r"^mysql_up (\d)", text, re.M)
         ours = [name for name in names if OURS.search(name)]

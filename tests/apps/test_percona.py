@@ -16,7 +16,6 @@ OPTIONS = {"log_bin": "binlog", "server_id": 5, "binlog_format": "ROW", "sync_bi
 
 @pytest.fixture
 def toolkit():
-    """Where it is."""
     return fetched.debian("percona-toolkit", PACKAGES, [DRIVER])
 
 

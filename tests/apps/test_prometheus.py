@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import subprocess
 import urllib.parse
 import urllib.request
@@ -45,18 +44,6 @@ def test_promtool_takes_the_rules_and_they_say_what_they_should(prometheus):
 
 
 @contextlib.contextmanager
-def running(words: list, log, **environment):
-    """A program that ends with the block."""
-    with open(log, "wb") as out, subprocess.Popen(
-            list(map(str, words)), stdout=out, stderr=out,
-            env={**os.environ, **environment}) as program:
-        try:
-            yield program
-        finally:
-            program.terminate()
-
-
-@contextlib.contextmanager
 def watched(prometheus, server):
     """Prometheus with an exporter, which looks at a server each second; its port."""
     root = fetched.debian("mysqld-exporter", ["prometheus-mysqld-exporter"], [EXPORTER])
@@ -68,9 +55,9 @@ def watched(prometheus, server):
     settings.write_text(SCRAPED.format(rules=ALERTS, port=port))
     promtool(prometheus, "check", "config", settings)
     name = f"exporter:exporter@unix({server.socket})/"
-    with running([root / EXPORTER, f"--web.listen-address=127.0.0.1:{port}"],
+    with sides.running([root / EXPORTER, f"--web.listen-address=127.0.0.1:{port}"],
                  server.folder / "exporter.log", DATA_SOURCE_NAME=name), \
-            running([prometheus / "usr/bin/prometheus", f"--config.file={settings}",
+            sides.running([prometheus / "usr/bin/prometheus", f"--config.file={settings}",
                      f"--web.listen-address=127.0.0.1:{own}",
                      f"--storage.tsdb.path={server.folder / 'tsdb'}"],
                     server.folder / "prometheus.log"):

@@ -2,9 +2,7 @@
 
 import contextlib
 import http.cookiejar
-import os
 import re
-import subprocess
 import urllib.parse
 import urllib.request
 
@@ -30,7 +28,6 @@ class Site:
         return self._open(path, urllib.parse.urlencode(fields).encode())
 
     def answers(self) -> bool:
-        """Whether it is there."""
         try:
             return bool(self.get(""))
         except OSError:
@@ -48,15 +45,11 @@ def served(side, root, script=None, settings: dict = None):
     words = [*php.words({"session.save_path": side.folder, "display_errors": "0",
                          "log_errors": "1", "error_log": side.folder / "php.log",
                          **(settings or {})}), "-S", f"127.0.0.1:{port}", "-t", str(root)]
-    with open(side.folder / "web.log", "wb") as log, subprocess.Popen(
-            words + ([str(script)] if script else []), stdout=log, stderr=log,
-            env={**os.environ, **php.environment()}) as process:
-        try:
-            site = Site(port)
-            servers.wait_until(site.answers, "an answer of PHP's web server")
-            yield site
-        finally:
-            process.terminate()
+    with sides.running([*words, *[script] * bool(script)], side.folder / "web.log",
+                       **php.environment()):
+        site = Site(port)
+        servers.wait_until(site.answers, "an answer of PHP's web server")
+        yield site
 
 
 def text(page: str) -> str:

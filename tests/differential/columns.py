@@ -20,7 +20,6 @@ INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGIN
 
 
 def quote(text: str) -> str:
-    """A string literal."""
     for plain, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\0", "\\0")):
         text = text.replace(plain, escaped)
     return f"'{text}'"
@@ -29,15 +28,16 @@ def quote(text: str) -> str:
 class Column:
     """One column: its definition, what may be done with it, and random literals of its type."""
 
-    def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra=""):
+    def __init__(self, name, type_text, family, literal, prefix_max=0, nullable=True, extra="",
+                 must_prefix=False, indexable=True):
         self.name = name
         self.type_text = type_text
         self.family = family            # integer, decimal, float, text, bytes, temporal, other
         self._literal = literal
         # longest index prefix in characters; 0 = prefixes are not allowed
         self.prefix_max = prefix_max
-        self.must_prefix = False        # blobs are indexed by prefix only
-        self.indexable = True
+        self.must_prefix = must_prefix  # blobs are indexed by prefix only
+        self.indexable = indexable
         self.nullable = nullable
         self.extra = extra
         self.generated = False
@@ -72,9 +72,9 @@ class Column:
 def random_column(rng, name: str) -> Column:
     """A column of any type."""
     maker = rng.choices([integer, decimal, floating, bit, temporal, varying_text, fixed_text,
-                         long_text, varying_bytes, fixed_bytes, long_bytes, enumeration, set_of,
-                         json, address, uuid, geometry],
-                        [20, 6, 5, 3, 14, 16, 8, 6, 5, 3, 4, 4, 3, 2, 3, 2, 1])[0]
+                         long_text, short_bytes, long_bytes, enumeration, set_of, json, address,
+                         uuid, geometry],
+                        [20, 6, 5, 3, 14, 16, 8, 6, 8, 4, 4, 3, 2, 3, 2, 1])[0]
     column = maker(rng, name)
     column.nullable = column.nullable and rng.random() < 0.65
     if column.nullable and rng.random() < 0.1:
@@ -101,7 +101,6 @@ def integer(rng, name: str) -> Column:
 
 
 def decimal(rng, name: str) -> Column:
-    """DECIMAL of several widths."""
     digits, scale = rng.choice([(5, 2), (10, 0), (18, 9), (30, 10), (65, 30), (4, 4)])
     whole = digits - scale
 
@@ -123,7 +122,6 @@ def floating(rng, name: str) -> Column:
 
 
 def bit(rng, name: str) -> Column:
-    """BIT(1) to BIT(64)."""
     width = rng.choice([1, 3, 8, 9, 31, 64])
     return Column(name, f"BIT({width})", "bit",
                   lambda r: f"b'{r.getrandbits(min(width, r.choice([2, width]))):b}'")
@@ -229,7 +227,6 @@ def varying_text(rng, name: str) -> Column:
 
 
 def fixed_text(rng, name: str) -> Column:
-    """CHAR."""
     length = rng.choice([1, 3, 10, 60])
     type_text = collated(rng, f"CHAR({length})")
     other_letters = left_out(type_text)
@@ -250,53 +247,39 @@ def long_text(rng, name: str) -> Column:
             count = r.choice([100, 9000, 20000] if base == "TEXT" else [100, 9000, 20000, 90000])
             return f"REPEAT({quote(words(r, 3) or 'x')}, {count // 4})"
         return quote(words(r, longest))
-    column = Column(name, type_text, "text", literal, prefix_max=30)
-    column.must_prefix = True
-    return column
+    return Column(name, type_text, "text", literal, prefix_max=30, must_prefix=True)
 
 
 def some_bytes(r, longest: int) -> str:
-    """A hexadecimal literal."""
     count = min(longest, r.choice([0, 1, 1, 2, 3, 7]))
     return ("x'" + "".join(r.choice(["00", "01", "20", "61", "ff", "80"]) for _ in range(count))
             + "'")
 
 
-def varying_bytes(rng, name: str) -> Column:
-    """VARBINARY."""
-    length = rng.choice([1, 16, 255, 400])
-    return Column(name, f"VARBINARY({length})", "bytes", lambda r: some_bytes(r, length),
-                  prefix_max=length)
-
-
-def fixed_bytes(rng, name: str) -> Column:
-    """BINARY."""
-    length = rng.choice([1, 4, 20])
-    return Column(name, f"BINARY({length})", "bytes", lambda r: some_bytes(r, length),
+def short_bytes(rng, name: str) -> Column:
+    """VARBINARY and BINARY."""
+    kind, length = rng.choice([("VARBINARY", length) for length in (1, 16, 255, 400)]
+                              + [("BINARY", length) for length in (1, 4, 20)])
+    return Column(name, f"{kind}({length})", "bytes", lambda r: some_bytes(r, length),
                   prefix_max=length)
 
 
 def long_bytes(rng, name: str) -> Column:
-    """BLOB types."""
     base = rng.choice(["TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"])
 
     def literal(r):
         if base != "TINYBLOB" and r.random() < 0.08:
             return f"REPEAT({some_bytes(r, 7)}, {r.choice([50, 3000, 9000])})"
         return some_bytes(r, 60)
-    column = Column(name, base, "bytes", literal, prefix_max=40)
-    column.must_prefix = True
-    return column
+    return Column(name, base, "bytes", literal, prefix_max=40, must_prefix=True)
 
 
 def enumeration(rng, name: str) -> Column:
-    """ENUM."""
     return Column(name, "ENUM('red','green','blue','')", "choice",
                   lambda r: r.choice(["'red'", "'green'", "'blue'", "'RED'", "''"]))
 
 
 def set_of(rng, name: str) -> Column:
-    """SET."""
     return Column(name, "SET('x','y','z','long name')", "choice",
                   lambda r: quote(",".join(m for m in ("x", "y", "z", "long name")
                                            if r.random() < 0.4)))
@@ -304,15 +287,12 @@ def set_of(rng, name: str) -> Column:
 
 def json(rng, name: str) -> Column:
     """JSON: text with a check constraint."""
-    column = Column(name, "JSON", "text",
-                    lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
-                    prefix_max=20)
-    column.must_prefix = True
-    return column
+    return Column(name, "JSON", "text",
+                  lambda r: r.choice(["'{}'", "'[1,2,3]'", "'{\"a\": 1}'", "'null'", "'\"s\"'"]),
+                  prefix_max=20, must_prefix=True)
 
 
 def address(rng, name: str) -> Column:
-    """INET4 and INET6."""
     if rng.random() < 0.5:
         return Column(name, "INET4", "other",
                       lambda r: f"'10.0.{r.randint(0, 2)}.{r.randint(0, 5)}'")
@@ -330,7 +310,5 @@ def uuid(rng, name: str) -> Column:
 
 def geometry(rng, name: str) -> Column:
     """POINT, never indexed."""
-    column = Column(name, "POINT", "geometry",
-                    lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})")
-    column.indexable = False
-    return column
+    return Column(name, "POINT", "geometry",
+                  lambda r: f"POINT({r.randint(0, 5)}, {r.randint(0, 5)})", indexable=False)

@@ -7,11 +7,12 @@ others OPTIMIZE TABLE ends InnoDB's server now and then.) At other times only th
 docs/users/fulltext.md ("Where ours differ") names the rest, and each is left out by name below.
 """
 
+import functools
 import re
 import subprocess
 
 from cheetah_tools.paths import shared_data
-from statements import Statement
+from statements import Statement, Stream
 from twins import difference
 
 # What InnoDB needs to count exactly.
@@ -61,7 +62,6 @@ class Texts:
         self.indexes = []
 
     def create(self) -> str:
-        """The statement."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
         more = "".join(f", {definition}"
                        for definition in [self.key, *(index.definition() for index in self.indexes)]
@@ -70,6 +70,7 @@ class Texts:
                 f"{columns}{more}) CHARACTER SET {self.charset[0]} COLLATE {self.charset[1]}")
 
 
+@functools.cache
 def real_texts() -> list:
     """Texts of the data sets beside the project; none where there are none."""
     texts = []
@@ -127,18 +128,12 @@ def no_matter(_left: list, _right: list) -> str:
     return ""
 
 
-class Fulltext:
-    """An endless, seeded stream of statements; has what a `Round` asks a generator for."""
-
-    real = None
+class Fulltext(Stream):
+    """Of tables with full-text indexes."""
 
     def __init__(self, rng, folder):
-        self.rng, self.folder = rng, folder
-        if Fulltext.real is None:
-            Fulltext.real = real_texts()
-        self.tables = []
-        self.names_made = self.last_id = 0
-        self.in_transaction = False
+        super().__init__(rng, folder)
+        self.real, self.last_id = real_texts(), 0
         self.kinds = [(self.insert, 10), (self.replace, 3), (self.on_duplicate, 3),
                       (self.update, 8), (self.move, 3), (self.delete, 4), (self.transaction, 3),
                       (self.alter, 1.5), (self.empty, 0.4), (self.fill, 1.5), (self.search, 30),
@@ -149,12 +144,8 @@ class Fulltext:
         return "id, tag, n, t1, t2, t3"
 
     def next(self) -> list:
-        """The statements of one step."""
-        if len(self.tables) < 3:
-            return self.new_table()
-        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
-        made = kind()
-        return made if isinstance(made, list) else [made]
+        """Tables first."""
+        return self.new_table() if len(self.tables) < 3 else super().next()
 
     def settles(self, innodb, statement, other) -> bool:
         """Whether InnoDB answers as the other engine does when a new table has the rows. Its live
@@ -220,10 +211,6 @@ class Fulltext:
         """Rather a late one: the early ones have gone."""
         return self.rng.randint(max(1, self.last_id - ROWS_MAX), max(1, self.last_id))
 
-    def table(self):
-        """One of the tables."""
-        return self.rng.choice(self.tables)
-
     # --- rows
 
     def insert(self) -> Statement:
@@ -275,7 +262,6 @@ class Fulltext:
                 f"AND n < {self.rng.randint(3, 9)}")
 
     def update(self) -> Statement:
-        """UPDATE of texts."""
         table = self.table()
         return Statement(f"UPDATE {table.name} SET {self.change(table)} WHERE {self.where()}")
 
@@ -314,11 +300,9 @@ class Fulltext:
         return [self.end()]
 
     def end(self) -> Statement:
-        """COMMIT, or ROLLBACK."""
         return Statement(self.rng.choice(["COMMIT", "COMMIT", "ROLLBACK"]), apply=self.ended)
 
     def ended(self) -> None:
-        """No transaction is open."""
         self.in_transaction = False
 
     # --- definitions
@@ -381,7 +365,6 @@ class Fulltext:
                                             self.kinds.pop), 1e9))
 
     def empty(self) -> Statement:
-        """TRUNCATE."""
         return self.ddl(f"TRUNCATE TABLE {self.table().name}")
 
     def fill(self) -> list:
@@ -422,7 +405,6 @@ class Fulltext:
         return [*self.outside(), *self.searches(self.table(), self.rng.randint(2, 6))]
 
     def searches(self, table, count: int) -> list:
-        """Several on one table."""
         return [self.one_search(table) for _ in range(count)]
 
     def one_search(self, table) -> Statement:

@@ -6,7 +6,7 @@ follows from constraints there, as InnoDB keeps rows in a circle or not by which
 have gone already. Where several rows change, the order of the rows is given.
 """
 
-from statements import Statement
+from statements import Statement, Stream
 
 VALUES = 6
 ACTIONS = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON UPDATE CASCADE",
@@ -28,41 +28,27 @@ class Node:
         self.name = name
 
 
-class Graph:
-    """An endless, seeded stream of statements; has what a `Round` asks a generator for."""
+class Graph(Stream):
+    """Of tables that are tied together."""
 
     BESIDE_INNODB = True   # no constraints that InnoDB follows in an order of its own
 
-    def __init__(self, rng, _folder):
-        self.rng = rng
-        self.tables = []
+    def __init__(self, rng, folder):
+        super().__init__(rng, folder)
         self.to_tie = rng.randint(4, 9)
         self.has_circles, self.collation = rng.random() < CIRCLES, rng.choice(COLLATIONS)
         self.constraints = 0
         self.ties = {}   # (child, own columns, parent, its columns) -> actions
-        self.in_transaction = False
         self.kinds = [(self.insert, 30), (self.replace, 6), (self.on_duplicate, 6),
                       (self.update, 22), (self.delete, 12), (self.transaction, 10),
                       (self.savepoint, 4), (self.tie, 1), (self.untie, 0.7), (self.rename, 0.7),
                       (self.rebuild, 0.7), (self.redefine, 1.5)]
 
-    def columns_of(self, _table) -> str:
-        """What is compared."""
-        return "*"
-
-    def settles(self, _innodb, _statement, _other) -> bool:
-        """No difference is InnoDB's fault."""
-        return False
-
     def next(self) -> list:
-        """The statements of one step."""
+        """Tables and their constraints first."""
         if len(self.tables) < 5:
             return [self.create()]
-        if self.constraints < self.to_tie:
-            return [self.tie()]
-        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
-        made = kind()
-        return made if isinstance(made, list) else [made]
+        return [self.tie()] if self.constraints < self.to_tie else super().next()
 
     def create(self) -> Statement:
         """A table; `code` sorts the other way round now and then."""
@@ -77,19 +63,15 @@ class Graph:
             "KEY ab (a, b))",
             apply=lambda: self.tables.append(node))
 
-    def node(self):
-        """One of the tables."""
-        return self.rng.choice(self.tables)
-
     def tie(self) -> Statement:
         """ADD FOREIGN KEY, in place or by a copy."""
         rng = self.rng
         own, columns = rng.choice([("a", "id"), ("b", "id"), ("of", "code"), ("b, a", "b, a"),
                                    ("a", "b")])
-        child = self.node()
+        child = self.table()
         # Whether it finds a row itself by another index than the primary key depends on the
         # order of its indexes.
-        parent = (self.node() if columns == "id"
+        parent = (self.table() if columns == "id"
                   else rng.choice([node for node in self.tables if node is not child]))
         # Of two constraints that say the same, InnoDB checks one in the middle of the other's
         # action.
@@ -133,12 +115,12 @@ class Graph:
 
     def untie(self) -> Statement:
         """DROP FOREIGN KEY, which may not be there."""
-        return Statement(f"ALTER TABLE {self.node().name} DROP FOREIGN KEY IF EXISTS "
+        return Statement(f"ALTER TABLE {self.table().name} DROP FOREIGN KEY IF EXISTS "
                          f"x{self.rng.randint(1, self.constraints)}", apply=self.end)
 
     def rename(self) -> list:
         """A table gets another name, and the constraints follow."""
-        node = self.node()
+        node = self.table()
         new = node.name + "r" if len(node.name) < 6 else "n" + node.name[1:].replace("r", "") + "s"
 
         def apply():
@@ -148,7 +130,7 @@ class Graph:
 
     def rebuild(self) -> list:
         """By a copy, and what is shown then."""
-        name = self.node().name
+        name = self.table().name
         return [Statement(f"ALTER TABLE {name} FORCE, ALGORITHM = COPY", apply=self.end),
                 Statement("SELECT constraint_name, table_name, referenced_table_name, "
                           "update_rule, delete_rule "
@@ -158,7 +140,7 @@ class Graph:
     def redefine(self) -> Statement:
         """Keys and columns that come and go, tables that are emptied; refused where a constraint
         needs what is there."""
-        name = self.node().name
+        name = self.table().name
         change = self.rng.choice(["ADD KEY more (v)", "DROP KEY more", "ADD COLUMN w INT DEFAULT 7",
                                   "DROP COLUMN w", "DROP KEY ba", "ADD KEY ba (b, a)",
                                   "DROP KEY ab", "ADD KEY ab (a, b)", "MODIFY b BIGINT"])
@@ -185,7 +167,6 @@ class Graph:
         return f"'{self.rng.choice([word, word.upper(), word + ' '])}'"
 
     def row(self) -> str:
-        """Values of a row."""
         key = self.rng.randint(1, VALUES)
         return (f"({key}, {self.number()}, {self.number()}, {self.text()}, {self.text()}, "
                 f"{self.rng.randint(0, 9)})")
@@ -195,21 +176,18 @@ class Graph:
         return ", ".join(self.row() for _ in range(self.rng.choice([1, 1, 1, 2, 4])))
 
     def ignore(self) -> str:
-        """IGNORE, or not."""
         return " IGNORE" if self.rng.random() < 0.3 else ""
 
     def insert(self) -> Statement:
-        """INSERT."""
-        return Statement(f"INSERT{self.ignore()} INTO {self.node().name} {COLUMNS} "
+        return Statement(f"INSERT{self.ignore()} INTO {self.table().name} {COLUMNS} "
                          f"VALUES {self.rows()}")
 
     def replace(self) -> Statement:
-        """REPLACE."""
-        return Statement(f"REPLACE INTO {self.node().name} {COLUMNS} VALUES {self.row()}")
+        return Statement(f"REPLACE INTO {self.table().name} {COLUMNS} VALUES {self.row()}")
 
     def on_duplicate(self) -> Statement:
         """INSERT .. ON DUPLICATE KEY UPDATE."""
-        return Statement(f"INSERT INTO {self.node().name} {COLUMNS} VALUES {self.row()} "
+        return Statement(f"INSERT INTO {self.table().name} {COLUMNS} VALUES {self.row()} "
                          f"ON DUPLICATE KEY UPDATE {self.change()}")
 
     def change(self) -> str:
@@ -228,16 +206,13 @@ class Graph:
         return f"WHERE {condition} ORDER BY id"
 
     def update(self) -> Statement:
-        """UPDATE."""
-        return Statement(f"UPDATE{self.ignore()} {self.node().name} SET {self.change()} "
+        return Statement(f"UPDATE{self.ignore()} {self.table().name} SET {self.change()} "
                          f"{self.where()}")
 
     def delete(self) -> Statement:
-        """DELETE."""
-        return Statement(f"DELETE{self.ignore()} FROM {self.node().name} {self.where()}")
+        return Statement(f"DELETE{self.ignore()} FROM {self.table().name} {self.where()}")
 
     def transaction(self) -> Statement:
-        """It begins, or ends."""
         if not self.in_transaction:
             return Statement("BEGIN", apply=lambda: setattr(self, "in_transaction", True))
         return Statement(self.rng.choice(["COMMIT", "ROLLBACK"]), apply=self.end)

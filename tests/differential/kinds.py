@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 import listed
-from statements import Statement
+from statements import Statement, Stream
 from twins import RECONNECT
 
 # Waits for prepared XA transactions that nobody is connected to end soon.
@@ -27,17 +27,10 @@ ROWS_MAX = 40
  AROUND) = listed.statements(Path(__file__).with_name("kinds.sql")).values()
 
 
-class Kinds:
-    """An endless, seeded stream of statements on names that stand for anything."""
+class Kinds(Stream):
+    """Of names that stand for anything."""
 
-    def __init__(self, rng, folder):
-        self.rng, self.folder = rng, folder
-        self.tables = []    # that `Round` would compare
-        self.steps = 0
-
-    def settles(self, _innodb, _statement, _other) -> bool:
-        """No answer here depends on the plan."""
-        return False
+    steps = 0
 
     def next(self) -> list:
         """One statement, or now and then all that is there."""
@@ -82,7 +75,6 @@ def shown_alike(left: list, right: list) -> str:
 
 
 def plain(rows: list) -> str:
-    """As text."""
     text = repr(rows).replace("right_twin", "left_twin")
     return re.sub(r"ENGINE ?= ?\w+", "ENGINE", text)
 

@@ -5,7 +5,7 @@ The tables have so many rows that such plans pay, and change meanwhile. Which pl
 is its own matter here (`tests/sql/plans.sql` compares plans): the rows must be the same.
 """
 
-from statements import Statement
+from statements import Statement, Stream
 
 ROWS, VALUES_MAX = 4000, 400
 COMPARE_EVERY = 60
@@ -22,18 +22,13 @@ SWITCHES = ["mrr", "mrr_sort_keys", "mrr_cost_based", "rowid_filter", "index_con
             "extended_keys", "semijoin_with_cache", "outer_join_with_cache"]
 
 
-class Plans:
-    """An endless, seeded stream of queries, settings and changes on three tables."""
+class Plans(Stream):
+    """Of queries, settings and changes on three tables."""
 
     def __init__(self, rng, folder):
-        self.rng, self.folder = rng, folder
-        self.tables = []    # that `Round` would compare
+        super().__init__(rng, folder)
         self.steps = 0
         self.waiting = [text for name in ("t1", "t2", "t3") for text in self.made(name)]
-
-    def settles(self, _innodb, _statement, _other) -> bool:
-        """No answer here depends on the plan."""
-        return False
 
     def next(self) -> list:
         """One statement, or at times the contents."""
@@ -92,7 +87,6 @@ class Plans:
         return f"SELECT {wanted} FROM {name} WHERE {self.where()}{lock}"
 
     def join(self) -> str:
-        """Two or three tables."""
         rng = self.rng
         first, second, third = rng.sample(["t1", "t2", "t3"], 3)
         on = rng.choice(["x.b = y.a", "x.a = y.a AND x.b = y.b", "x.c = y.c", "x.d = y.d",

@@ -37,8 +37,12 @@ OPTIONS = {"innodb_buffer_pool_size": "128M", "innodb_flush_log_at_trx_commit": 
            "innodb_autoinc_lock_mode": 1, "innodb_stats_persistent": 0}
 REPORTS = VAR / "differential"
 # The option that asks for statements of a kind: their generator, and options of the server.
-SUBJECTS = {"fulltext": (fulltext.Fulltext, fulltext.OPTIONS), "graphs": (Graph, {}),
-            "kinds": (kinds.Kinds, kinds.OPTIONS), "plans": (plans.Plans, {})}
+SUBJECTS = {"fulltext": (fulltext.Fulltext, fulltext.OPTIONS,
+                         "tables with full-text indexes, and searches"),
+            "graphs": (Graph, {}, "tables that foreign keys tie together"),
+            "kinds": (kinds.Kinds, kinds.OPTIONS,
+                      "tables of all kinds, most of which do not suit the statement"),
+            "plans": (plans.Plans, {}, "queries in all settings of the optimizer")}
 
 
 class Difference(Exception):
@@ -120,12 +124,10 @@ class Round:
                 self.both(Statement(text))
 
     def plant_difference(self) -> None:
-        """Change one side only."""
         for table in self.generator.tables:
             self.twins[1].run(f"DELETE FROM {table.name} LIMIT 1")
 
     def close(self) -> None:
-        """Let both connections go."""
         for twin in self.twins:
             twin.close()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -141,14 +143,8 @@ def main(arguments: list) -> int:
     parser.add_argument("--statements", type=int, default=20000)
     parser.add_argument("--plant", action="store_true",
                         help="change one twin behind the test's back")
-    parser.add_argument("--graphs", action="store_true",
-                        help="tables that foreign keys tie together")
-    parser.add_argument("--fulltext", action="store_true",
-                        help="tables with full-text indexes, and searches")
-    parser.add_argument("--kinds", action="store_true",
-                        help="tables of all kinds, most of which do not suit the statement")
-    parser.add_argument("--plans", action="store_true",
-                        help="queries in all settings of the optimizer")
+    for option, (*_, told) in SUBJECTS.items():
+        parser.add_argument("--" + option, action="store_true", help=told)
     parser.add_argument("--keep-going", type=int, default=5,
                         help="stop after this many rounds with a difference")
     parser.add_argument("--load", help="a further plugin, such as ha_rocksdb.so, to have a third "
@@ -156,7 +152,7 @@ def main(arguments: list) -> int:
     choice = parser.parse_args(arguments)
     folder = scratch("differential")
     asked = [subject for option, subject in SUBJECTS.items() if getattr(choice, option)]
-    generator, more = asked[0] if asked else (Generator, {})
+    generator, more, _ = asked[0] if asked else (Generator, {}, "")
     server = PrivateServer(folder, {**OPTIONS, **more,
                                     **({"plugin-load-add": choice.load} if choice.load else {})})
     rounds = -(-choice.statements // STATEMENTS_PER_ROUND)

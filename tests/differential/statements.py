@@ -19,16 +19,41 @@ Statement = namedtuple("Statement", "text ordered apply counts_warnings compare 
                        defaults=[False, None, False, None, None])
 
 
-class Generator:
-    """An endless, seeded stream of statements over a few tables."""
+class Stream:
+    """An endless, seeded stream of statements; has what a `Round` asks a generator for. `folder`:
+    for files that the server writes."""
 
     def __init__(self, rng, folder):
-        self.rng = rng
-        self.folder = folder
-        self.tables = []
+        self.rng, self.folder = rng, folder
+        self.tables = []    # that `Round` compares
+        self.kinds = []     # functions that give a statement, some or none, and how often each is
         self.names_made = 0
-        self.savepoints = []
         self.in_transaction = False
+
+    def settles(self, _innodb, _statement, _other) -> bool:
+        """Whether an answer that differs is InnoDB's fault."""
+        return False
+
+    def columns_of(self, _table) -> str:
+        """What is compared."""
+        return "*"
+
+    def table(self):
+        return self.rng.choice(self.tables)
+
+    def next(self) -> list:
+        """The statements of one step (mostly one)."""
+        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
+        made = kind()
+        return made if isinstance(made, list) else [made] if made else []
+
+
+class Generator(Stream):
+    """Of a few tables."""
+
+    def __init__(self, rng, folder):
+        super().__init__(rng, folder)
+        self.savepoints = []
         self.insert_id = 1000
         self.kinds = [
             (self.insert, 26), (self.insert_select, 4), (self.on_duplicate, 6), (self.replace, 5),
@@ -61,14 +86,8 @@ class Generator:
         return texts[1:]
 
     def next(self) -> list:
-        """The statements of one step (mostly one)."""
-        while len(self.tables) < 3:
-            return [self.new_table()]
-        kind = self.rng.choices([k for k, _ in self.kinds], [w for _, w in self.kinds])[0]
-        made = kind()
-        if made is None:
-            return []
-        return made if isinstance(made, list) else [made]
+        """Tables first."""
+        return [self.new_table()] if len(self.tables) < 3 else super().next()
 
     # --- tables
 
@@ -194,7 +213,6 @@ class Generator:
         return column.literal(self.rng)
 
     def replace(self) -> Statement:
-        """REPLACE of rows."""
         table = self.table()
         return Statement(f"REPLACE INTO {table.name} {self.values(table)}", counts_warnings=True)
 
@@ -410,10 +428,6 @@ class Generator:
         return [Statement(text, ordered=True) for text in [*steps, "HANDLER h CLOSE"]]
 
     # --- parts
-
-    def table(self) -> Table:
-        """Any table."""
-        return self.rng.choice(self.tables)
 
     def columns_of(self, table: Table, alias: str = "") -> str:
         """All columns by name, for invisible ones are not in `*`."""

@@ -3,14 +3,10 @@ compares the outcomes."""
 
 import contextlib
 import re
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-
-from cheetah_tools.paths import FIRST_SERIES, SERIES  # noqa: E402
-from cheetah_tools.server import connect  # noqa: E402
+from cheetah_tools.paths import FIRST_SERIES, SERIES
+from cheetah_tools.server import connect
 
 DUPLICATE = 1062
 # The server refuses a row before an engine sees it: NULL where none may be, no default, a number
@@ -31,8 +27,6 @@ SETTINGS = ["SET time_zone = '+00:00'", "SET timestamp = 1700000000", "SET innod
             "SET alter_algorithm = 'COPY'"]
 COPIES = ("ALTER TABLE", "CREATE INDEX", "CREATE UNIQUE INDEX", "CREATE FULLTEXT INDEX",
           "DROP INDEX")
-
-
 # A connection is lost, in whatever state it is.
 RECONNECT = "RECONNECT"
 
@@ -45,7 +39,6 @@ class Outcome:
         self.affected, self.last_id, self.warnings = affected, last_id, warnings
 
     def text(self) -> str:
-        """For a report."""
         if self.error:
             return f"error {self.error}: {self.message}"
         shown = "" if self.rows is None else f"{len(self.rows)} rows {str(self.rows[:4])[:700]}, "

@@ -28,15 +28,15 @@ import servers
 from cheetah_tools.say import Failure
 from cheetah_tools.server import scratch
 from test_backup_tool import SECONDS_MAX, start
-from test_replication import free_port
+from test_replication import ACCOUNT, follow, listening
 
 SHARDS = 2
 FOR_EVER_MS = 10 ** 9
 NODE = {"log_bin": "bin", "binlog_format": "ROW", "sync_binlog": 1, "log_slave_updates": "ON",
         "gtid_strict_mode": "ON", "gtid_pos_auto_engines": "CHEETAH", "relay_log": "relay",
         "slave_parallel_threads": 4, "slave_parallel_mode": "optimistic",
-        "skip_slave_start": None, "slave_net_timeout": 10, "skip_networking": "OFF",
-        "bind_address": "127.0.0.1", "rpl_semi_sync_master_wait_point": "AFTER_SYNC",
+        "skip_slave_start": None, "slave_net_timeout": 10,
+        "rpl_semi_sync_master_wait_point": "AFTER_SYNC",
         "rpl_semi_sync_master_wait_no_slave": "ON", "rpl_semi_sync_master_timeout": FOR_EVER_MS,
         "loose_cheetah_lock_wait_timeout": 5}
 AS_PRIMARY = {"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_slave_enabled": "OFF",
@@ -44,10 +44,8 @@ AS_PRIMARY = {"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_slave_enabled
 AS_REPLICA = {"rpl_semi_sync_master_enabled": "OFF", "rpl_semi_sync_slave_enabled": "ON",
               "init_rpl_role": "SLAVE", "read_only": "ON"}
 # Neither account may write to a server that is read only.
-ACCOUNTS = ["CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'",
-            "GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'",
-            "CREATE USER front@localhost IDENTIFIED BY 'front'",
-            "CREATE DATABASE d", "GRANT SELECT, INSERT, UPDATE, DELETE ON d.* TO front@localhost"]
+ACCOUNTS = [*ACCOUNT, "CREATE USER front@localhost IDENTIFIED BY 'front'", "CREATE DATABASE d",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON d.* TO front@localhost"]
 LINK = ("CREATE SERVER shard{0} FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'localhost', "
         "SOCKET '{1}', USER 'front', PASSWORD 'front', DATABASE 'd')")
 TAKEN_BACK = b"Successfully truncated binlog"   # in the error log
@@ -74,7 +72,7 @@ class Shard:
 
     def make(self, server_id: int):
         """A server of the shard."""
-        return servers.make({**NODE, "server_id": server_id, "port": free_port(),
+        return servers.make({**NODE, **listening(), "server_id": server_id,
                              "gtid_domain_id": self.number + 1})
 
     def create(self, statements: list) -> None:
@@ -192,10 +190,7 @@ class Shard:
     def attach(self) -> None:
         """Let the replica begin to read."""
         self.replica.sql("STOP SLAVE")
-        self.replica.sql("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_CONNECT_RETRY=1, "
-                         f"MASTER_PORT={self.primary.options['port']}, MASTER_USER='replica', "
-                         "MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
-        self.replica.sql("START SLAVE")
+        follow(self.replica, self.primary)
 
     def join(self) -> None:
         """Wait until the replica is in sync; one that was refused is lost."""
@@ -234,13 +229,8 @@ class Shard:
 
 def slave_status(server) -> dict:
     """SHOW SLAVE STATUS, by its columns."""
-    connection = server.connect(cursorclass=pymysql.cursors.DictCursor)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW SLAVE STATUS")
-            return cursor.fetchone() or {}
-    finally:
-        connection.close()
+    with servers.Session(server, "", cursorclass=pymysql.cursors.DictCursor) as session:
+        return next(iter(session.run("SHOW SLAVE STATUS")), {})
 
 
 def is_up(server) -> bool:
@@ -269,7 +259,6 @@ class Cluster:
         self.tend_until(self.is_whole)
 
     def is_whole(self) -> bool:
-        """Whether all works."""
         return is_up(self.front) and all(shard.is_whole() for shard in self.shards)
 
     def tend_until(self, condition) -> None:
@@ -306,7 +295,6 @@ class Cluster:
         return found
 
     def remove(self) -> None:
-        """Delete the addresses."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

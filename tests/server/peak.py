@@ -25,8 +25,6 @@ def warm_up(server):
 
 
 class Peak(threading.Thread):
-    """Samples anonymous memory."""
-
     def __init__(self, server):
         super().__init__(daemon=True)
         self.server, self.bytes, self.stopping = server, 0, threading.Event()
@@ -41,6 +39,5 @@ class Peak(threading.Thread):
         return taken
 
     def stop(self):
-        """End sampling."""
         self.stopping.set()
         self.join()

@@ -63,9 +63,9 @@ class Changes:
         self.run(f"CREATE TABLE {JOURNAL} (name VARCHAR(60) PRIMARY KEY, allowed VARCHAR(200) "
                  f"NOT NULL) ENGINE={self.engine}")
         for name in TABLES:
-            self.create(name, self.place(name))
+            self.create(name, f"d.{name}")
             self.rows[name] = self.new_rows(part(1) if name == "other" else range(1, ROWS + 1))
-            self.fill(self.place(name), self.rows[name])
+            self.fill(f"d.{name}", self.rows[name])
             self.write_journal({name: [self.rows[name]]})
 
     def connect(self) -> None:
@@ -74,24 +74,17 @@ class Changes:
         self.run("SET lock_wait_timeout = 100")
 
     def one(self) -> None:
-        """One change."""
         kind = self.rng.choice(self.kinds)
         kind()
         self.made[kind.__name__] = self.made.get(kind.__name__, 0) + 1
 
     def run(self, statement: str) -> None:
-        """One statement."""
         try:
             self.cursor.execute(statement)
             self.cursor.fetchall()
         except Exception as failure:
             failure.add_note(statement[:200])
             raise
-
-    @staticmethod
-    def place(name: str) -> str:
-        """Where a table of the tests lies."""
-        return f"d.{name}"
 
     def new_rows(self, numbers) -> dict:
         """Rows of a new generation."""
@@ -109,7 +102,6 @@ class Changes:
 
     @staticmethod
     def values(rows: dict) -> str:
-        """SQL of rows."""
         return ", ".join(f"({number}, {generation}, REPEAT('word {generation} ', 20))"
                          for number, generation in rows.items())
 
@@ -148,17 +140,17 @@ class Changes:
             self.run(f"REPLACE INTO d.{JOURNAL} VALUES ('{name}', '{' '.join(sorted(words))}')")
         self.run("COMMIT")
 
-    def whole(self) -> str:
-        """A name that has no partitions, and all rows."""
-        return self.rng.choice(WHOLE)
+    def anew(self, names=WHOLE) -> tuple:
+        """One of these, and as many rows of a new generation."""
+        name = self.rng.choice(list(names))
+        return name, self.new_rows(self.rows[name])
 
     # Ordinary changes of rows.
 
     def do_update(self) -> None:
-        name = self.rng.choice(list(TABLES))
-        rows = self.new_rows(self.rows[name])
+        name, rows = self.anew(TABLES)
         self.run("BEGIN")
-        self.run(f"UPDATE {self.place(name)} SET gen = {self.generation}")
+        self.run(f"UPDATE d.{name} SET gen = {self.generation}")
         self.rows[name] = rows
         self.run(f"UPDATE d.{JOURNAL} SET allowed = '{digest(rows.items())}' WHERE name = '{name}'")
         self.run("COMMIT")
@@ -172,13 +164,13 @@ class Changes:
         rows = self.rows[name] if is_same else self.new_rows(self.rows[name])
         if is_shown:
             self.write_journal({"copying": [None, {}, rows]})
-        self.run(f"CREATE TABLE {copy} LIKE {self.place(name)}")
+        self.run(f"CREATE TABLE {copy} LIKE d.{name}")
         if is_same:
-            self.run(f"INSERT INTO {copy} SELECT * FROM {self.place(name)}")
+            self.run(f"INSERT INTO {copy} SELECT * FROM d.{name}")
         else:
             self.fill(copy, rows)
-        self.change({name: rows}, f"RENAME TABLE {self.place(name)} TO w.o, "
-                    f"{copy} TO {self.place(name)}", "DROP TABLE w.o")
+        self.change({name: rows}, f"RENAME TABLE d.{name} TO w.o, "
+                    f"{copy} TO d.{name}", "DROP TABLE w.o")
         if is_shown:
             self.write_journal({"copying": [None]})
 
@@ -190,41 +182,35 @@ class Changes:
                         f"w.x TO d.{second}")
 
     def do_create_or_replace_select(self) -> None:
-        name = self.whole()
-        rows = self.new_rows(range(1, ROWS + 1))
+        name, rows = self.anew()
         how = self.rng.choice(["", "IGNORE ", "REPLACE "]) if name != "heap" else ""
         # Not atomic: the old one goes first.
         self.change({name: rows}, f"CREATE OR REPLACE TABLE d.{name} {self.definition(name)} "
                     f"{how}{self.query(rows)}")
 
     def do_create_select_and_rename(self) -> None:
-        name = self.whole()
-        rows = self.new_rows(range(1, ROWS + 1))
+        name, rows = self.anew()
         self.change({name: rows}, f"CREATE TABLE w.n {self.definition(name)} {self.query(rows)}",
                     f"RENAME TABLE d.{name} TO w.o, w.n TO d.{name}", "DROP TABLE w.o")
 
     def do_create_or_replace_and_insert(self) -> None:
-        name = self.whole()
-        rows = self.new_rows(range(1, ROWS + 1))
+        name, rows = self.anew()
         self.change({name: rows}, f"CREATE OR REPLACE TABLE d.{name} {self.definition(name)}",
                     lambda: self.fill(f"d.{name}", rows), between=({},))
 
     def do_drop_and_create(self) -> None:
-        name = self.whole()
-        rows = self.new_rows(range(1, ROWS + 1))
+        name, rows = self.anew()
         self.change({name: rows}, f"DROP TABLE d.{name}",
                     lambda: self.create(name, f"d.{name}"),
                     lambda: self.fill(f"d.{name}", rows), between=({}, None))
 
     def do_truncate(self) -> None:
-        name = self.rng.choice(list(TABLES))
-        rows = self.new_rows(self.rows[name])
-        self.change({name: rows}, f"TRUNCATE TABLE {self.place(name)}",
-                    lambda: self.fill(self.place(name), rows), between=({},))
+        name, rows = self.anew(TABLES)
+        self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
+                    lambda: self.fill(f"d.{name}", rows), between=({},))
 
     def do_load_into_an_empty_table(self) -> None:
-        name = self.whole()
-        rows = self.new_rows(range(1, ROWS + 1))
+        name, rows = self.anew()
         self.change({name: rows}, f"TRUNCATE TABLE d.{name}",
                     f"INSERT INTO d.{name} (id, gen, pad) {self.query(rows)}", between=({},))
 
@@ -233,7 +219,7 @@ class Changes:
     def alter(self, name: str, *alterations: str) -> None:
         """Nothing of the rows changes."""
         for alteration in alterations:
-            self.run(f"ALTER TABLE {self.place(name)} {alteration}")
+            self.run(f"ALTER TABLE d.{name} {alteration}")
 
     def do_alter_by_copy(self) -> None:
         name = self.rng.choice(list(TABLES))
@@ -241,7 +227,7 @@ class Changes:
                                           "MODIFY gen BIGINT NOT NULL", "MODIFY gen INT NOT NULL"]))
 
     def do_optimize(self) -> None:
-        self.run(f"OPTIMIZE TABLE {self.place(self.rng.choice(list(TABLES)))}")
+        self.run(f"OPTIMIZE TABLE d.{self.rng.choice(list(TABLES))}")
 
     def do_alter_in_place(self) -> None:
         name = self.rng.choice(list(TABLES))
@@ -288,15 +274,15 @@ class Changes:
     def do_truncate_partition(self) -> None:
         name, no = self.rng.choice(["ranged", "parted", "nested"]), self.rng.randrange(4)
         left, new = self.without(name, no), self.new_rows(part(no))
-        self.change({name: left}, f"ALTER TABLE {self.place(name)} TRUNCATE PARTITION p{no}")
-        self.change({name: left | new}, lambda: self.fill(self.place(name), new))
+        self.change({name: left}, f"ALTER TABLE d.{name} TRUNCATE PARTITION p{no}")
+        self.change({name: left | new}, lambda: self.fill(f"d.{name}", new))
 
     def do_drop_partition(self) -> None:
         name = self.rng.choice(["ranged", "parted", "nested"])
         left, new = self.without(name, 3), self.new_rows(part(3))
-        self.change({name: left}, f"ALTER TABLE {self.place(name)} DROP PARTITION p3")
+        self.change({name: left}, f"ALTER TABLE d.{name} DROP PARTITION p3")
         self.alter(name, f"ADD PARTITION (PARTITION p3 VALUES LESS THAN ({ROWS + 1}))")
-        self.change({name: left | new}, lambda: self.fill(self.place(name), new))
+        self.change({name: left | new}, lambda: self.fill(f"d.{name}", new))
 
     def do_exchange(self) -> None:
         name = self.rng.choice(["ranged", "parted"])
@@ -305,14 +291,14 @@ class Changes:
         self.alter("other", "MODIFY gen INT NOT NULL")
         mine = {number: self.rows[name][number] for number in part(1)}
         self.change({name: self.without(name, 1) | self.rows["other"], "other": mine},
-                    f"ALTER TABLE {self.place(name)} EXCHANGE PARTITION p1 WITH TABLE d.other")
+                    f"ALTER TABLE d.{name} EXCHANGE PARTITION p1 WITH TABLE d.other")
 
     def do_convert(self) -> None:
         name = self.rng.choice(["ranged", "parted"])
         mine = {number: self.rows[name][number] for number in part(3)}
         whole, left = self.rows[name], self.without(name, 3)
         self.change({name: left, "taken": mine},
-                    f"ALTER TABLE {self.place(name)} CONVERT PARTITION p3 TO TABLE d.taken")
+                    f"ALTER TABLE d.{name} CONVERT PARTITION p3 TO TABLE d.taken")
         self.change({name: whole, "taken": None},
-                    f"ALTER TABLE {self.place(name)} CONVERT TABLE d.taken TO PARTITION p3 "
+                    f"ALTER TABLE d.{name} CONVERT TABLE d.taken TO PARTITION p3 "
                     f"VALUES LESS THAN ({ROWS + 1})")

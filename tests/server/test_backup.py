@@ -12,9 +12,9 @@ import pymysql
 import pytest
 from binlog import replay
 from cheetah_tools.paths import SERVER
-from cheetah_tools.say import Failure, note
+from cheetah_tools.say import Failure
 from cheetah_tools.setup import library_environment
-from servers import begun, Client, check_table, is_root, Sent, wait_until, working
+from servers import begun, Client, check_table, mounted, Session, wait_until, working
 
 COUNTERS = 50
 WRITERS = 4
@@ -22,23 +22,24 @@ BINLOG = {"log_bin": "binlog", "binlog_format": "STATEMENT", "sync_binlog": 1, "
 SLOW = "SET GLOBAL cheetah_io_capacity = 100"
 OTHER_FILE_SYSTEM = Path("/dev/shm")
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
+ALLOW = "SET {} cheetah_allow_foreign_backup = {}"
+# What mariadb-backup does; END is missing.
+BLOCK_COMMITS = [ALLOW.format("SESSION", "ON"), *(
+    f"BACKUP STAGE {stage}" for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"))]
 
 
 class Writer(Client):
-    """Moves counters on in two tables at once, and notes how long a commit took at most."""
+    """Moves counters on in two tables at once."""
 
     autocommit = False
-    longest_s = 0.0
 
     def work(self, cursor):
-        began = time.monotonic()
         key = (self.done * 7 + self.number) % COUNTERS
         cursor.execute(f"UPDATE a SET n = n + 1 WHERE id = {key}")
         cursor.execute(f"INSERT INTO b (writer, n) VALUES ({self.number}, {self.done})")
         if self.done % 5 == 0:
             cursor.execute(f"DELETE FROM b WHERE writer = {self.number} AND n = {self.done - 3}")
         self.connection.commit()
-        self.longest_s = max(self.longest_s, time.monotonic() - began)
 
 
 def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
@@ -50,26 +51,16 @@ def make_tables(server, engine_of_b: str = "CHEETAH") -> None:
 
 
 def rows(server) -> list:
-    """Of both tables."""
     return [server.sql(f"SELECT * FROM d.{table} ORDER BY id") for table in ("a", "b")]
 
 
 @contextlib.contextmanager
 def writers(server):
-    """Some write while the block runs; says how long one stood still."""
+    """Some write while the block runs."""
     with working([Writer(server, number) for number in range(WRITERS)]) as writing:
         wait_until(lambda: all(writer.done > 20 for writer in writing), "writes")
         yield writing
         time.sleep(0.3)
-    note(f"{sum(writer.done for writer in writing)} transactions; the longest took "
-         f"{max(writer.longest_s for writer in writing):.3f} s")
-
-
-def block_commits(cursor) -> None:
-    """What mariadb-backup does; END is missing."""
-    cursor.execute("SET SESSION cheetah_allow_foreign_backup = ON")
-    for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"):
-        cursor.execute(f"BACKUP STAGE {stage}")
 
 
 def snapshot(server, place: Path) -> dict:
@@ -89,22 +80,19 @@ def refused(server, place, *words) -> None:
 def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server, tmp_path):
     server = begun(new_server(BINLOG))
     make_tables(server)
-    with server.cursor("d") as of_prepared:
-        for text in ("XA START 'x'", "INSERT INTO b (writer, n) VALUES (99, 99)", "XA END 'x'",
-                     "XA PREPARE 'x'"):
-            of_prepared.execute(text)
+    with Session(server) as of_prepared:
+        of_prepared.run("XA START 'x'", "INSERT INTO b (writer, n) VALUES (99, 99)", "XA END 'x'",
+                        "XA PREPARE 'x'")
         place = tmp_path / "snapshot"
-        with writers(server), server.cursor("d") as cursor:
-            block_commits(cursor)
-            cursor.execute("SHOW MASTER STATUS")
-            name, position = cursor.fetchone()[:2]
-            cursor.execute("BACKUP STAGE END")
+        with writers(server), Session(server) as session:
+            name, position = session.run(*BLOCK_COMMITS, "SHOW MASTER STATUS")[0][:2]
+            session.run("BACKUP STAGE END")
             assert server.status("Cheetah_backup_pins") == 1
             time.sleep(0.3)
             notes = snapshot(server, place)
             assert notes["by"] == "backup" and notes["binlog"] == f"{name} {position}"
             assert server.status("Cheetah_backup_pins") == 0
-        of_prepared.execute("XA ROLLBACK 'x'")
+        of_prepared.run("XA ROLLBACK 'x'")
     other = begun(new_server({"server_id": 8}))
     other.stop()
     for file in (server.data / "d").glob("*.frm"):
@@ -121,19 +109,13 @@ def test_a_snapshot_has_what_was_committed_at_its_binary_log_position(new_server
 
 def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp_path):
     make_tables(server)
-    with server.cursor("d") as cursor:
-        cursor.execute("SET SESSION cheetah_allow_foreign_backup = ON")
-        cursor.execute("BACKUP STAGE START")
-        cursor.execute("BACKUP STAGE END")
+    with Session(server) as session:
+        session.run(*BLOCK_COMMITS[:2], "BACKUP STAGE END")
         assert server.status("Cheetah_backup_pins") == 0
-        server.sql("SET GLOBAL cheetah_snapshot_max_age = 0")
-        block_commits(cursor)
-        cursor.execute("BACKUP STAGE END")
-        assert server.status("Cheetah_backup_pins") == 0
-        server.sql("SET GLOBAL cheetah_snapshot_max_age = 1")
-        block_commits(cursor)
-        cursor.execute("BACKUP STAGE END")
-    assert server.status("Cheetah_backup_pins") == 1
+        for age in (0, 1):
+            server.sql(f"SET GLOBAL cheetah_snapshot_max_age = {age}")
+            session.run(*BLOCK_COMMITS, "BACKUP STAGE END")
+            assert server.status("Cheetah_backup_pins") == age
     wait_until(lambda: server.status("Cheetah_backup_pins") == 0, "the pin's end")
     refused(server, tmp_path / "late", "was abandoned", "within 1 s", "begin the backup again")
     assert snapshot(server, tmp_path / "of-now")["by"] == "statement"
@@ -145,19 +127,14 @@ def test_a_backup_pins_only_while_it_blocks_commits_and_not_for_ever(server, tmp
 
 def begins_backup(server, *before) -> str:
     """BACKUP STAGE START in a session of its own, after other statements: its error, if any."""
-    with server.cursor("d") as cursor:
-        for text in before:
-            cursor.execute(text)
+    with Session(server) as session:
         try:
-            cursor.execute("BACKUP STAGE START")
+            session.run(*before, "BACKUP STAGE START")
         except pymysql.MySQLError as failure:
             return str(failure)
         finally:
-            cursor.execute("BACKUP STAGE END")
+            session.run("BACKUP STAGE END")
     return ""
-
-
-ALLOW = "SET {} cheetah_allow_foreign_backup = {}"
 
 
 def test_a_backup_that_would_lack_tables_is_refused(server):
@@ -183,13 +160,11 @@ def test_a_backup_that_would_lack_tables_is_refused(server):
 def test_one_backup_is_let_begin_for_each_session_that_announces_one(server):
     """As cheetah-backup does. Its mariadb-backup may be another program's that has waited."""
     server.sql("CREATE TABLE d.t (a INT) ENGINE=CHEETAH")
-    with contextlib.ExitStack() as stack:
-        for _ in range(2):
-            announcing = stack.enter_context(server.connect("d"))
-            announcing.cursor().execute("SELECT GET_LOCK('cheetah_backup_stages', 10)")
-            assert not begins_backup(server)
-            assert "cheetah-backup" in begins_backup(server)
-            announcing.cursor().execute("SELECT RELEASE_LOCK('cheetah_backup_stages')")
+    for announcing in [Session(server), Session(server)]:
+        announcing.run("SELECT GET_LOCK('cheetah_backup_stages', 10)")
+        assert not begins_backup(server)
+        assert "cheetah-backup" in begins_backup(server)
+        announcing.run("SELECT RELEASE_LOCK('cheetah_backup_stages')")
     assert "cheetah-backup" in begins_backup(server)
 
 
@@ -224,21 +199,15 @@ def test_targets_that_cannot_be(server, tmp_path):
     with pytest.raises(Failure, match="1231"):
         server.sql("SET GLOBAL cheetah_create_snapshot = NULL")
     server.sql("CREATE USER plain@localhost")
-    with pymysql.connect(unix_socket=str(server.socket), user="plain") as plain:
-        with plain.cursor() as cursor, pytest.raises(pymysql.OperationalError, match="1227"):
-            cursor.execute(f"SET GLOBAL cheetah_create_snapshot = '{tmp_path / 'new'}'")
+    with Session(server, "", user="plain") as plain:
+        assert plain.error(f"SET GLOBAL cheetah_create_snapshot = '{tmp_path / 'new'}'") == 1227
     snapshot(server, server.data / "#cheetah/snapshots/one")
     server.sql("INSERT INTO b (writer, n) SELECT seq, seq FROM seq_1_to_5000", "d")
-    if is_root():
-        full = tmp_path / "full"
-        full.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", full],
-                          capture_output=True, check=False).returncode == 0:
-            try:
-                refused(server, full / "new", "disk full", str(full / "new"))
-                assert not list(full.iterdir())
-            finally:
-                subprocess.run(["umount", full], check=False)
+    assert server.status("Cheetah_backup_pins") == 0
+    (tmp_path / "full").mkdir()
+    with mounted(tmp_path / "full", "-t", "tmpfs", "-o", "size=64k", "tmpfs") as full:
+        refused(server, full / "new", "disk full", str(full / "new"))
+        assert not list(full.iterdir())
     assert server.status("Cheetah_backup_pins") == 0
     assert rows(server)[0], "the server goes on"
 
@@ -267,15 +236,14 @@ def test_slow_copies_are_killed_removed_and_survived(server, far):
     assert made and set(made) == {"copied"}
     server.sql(SLOW)
     for end in ("kill", "remove", "crash"):
-        connection = server.connect("d")
-        number = connection.thread_id()
-        writing = Sent(connection, f"SET GLOBAL cheetah_create_snapshot = '{far / end}'")
-        wait_until(lambda number=number: server.sql(
+        session = Session(server)
+        writing = session.send(f"SET GLOBAL cheetah_create_snapshot = '{far / end}'")
+        wait_until(lambda number=session.id: server.sql(
             "SELECT 1 FROM information_schema.PROCESSLIST WHERE STATE = "
             f"'Writing a snapshot of the engine' AND ID = {number}"), "the statement's state")
         wait_until(lambda end=end: list((far / end).rglob("*.seg")), "a file")
         if end == "kill":
-            server.sql(f"KILL QUERY {number}")
+            server.sql(f"KILL QUERY {session.id}")
             assert writing.ends() == 1317 and not (far / end).exists()
         elif end == "remove":
             shutil.rmtree(far / end)
@@ -307,10 +275,8 @@ def test_flush_engine_logs_makes_no_checkpoint_and_checkpoint_now_does(server):
     server.sql("INSERT INTO t SELECT seq, MD5(seq) FROM seq_1_to_1000", "d")
     server.sql("UPDATE d.t SET b = REVERSE(b)")
     checkpoints = server.status("Cheetah_pool_checkpoints")
-    with server.cursor("d") as cursor:
-        block_commits(cursor)
-        cursor.execute("FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS")
-        cursor.execute("BACKUP STAGE END")
+    with Session(server) as session:
+        session.run(*BLOCK_COMMITS, "FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS", "BACKUP STAGE END")
     server.sql("FLUSH LOGS")
     assert server.status("Cheetah_pool_checkpoints") == checkpoints
     for asked, made in (("OFF", 0), ("ON", 1), ("1", 1), ("0", 0), ("'on'", 1)):

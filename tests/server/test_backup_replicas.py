@@ -4,15 +4,14 @@ its position; the replica applies again afterwards, whatever happens."""
 import contextlib
 import re
 import signal
-import threading
 
 import pytest
-from servers import wait_until
+from servers import Session, wait_until
 from test_backup_tool import ENDS, MARIADB_BACKUP, SECONDS_MAX, backup, start
-from test_replication import apply_some, catch_up, load, options, replicated, same_rows
+from test_replication import (apply_some, catch_up, follow, load, options, replicated,
+                              same_rows)
 
 ROUNDS = 2
-LOAD_SECONDS = 5
 NAME, SQL_RUNNING = 0, 13   # columns of SHOW ALL SLAVES STATUS
 IS_AT_WORK = "SELECT IS_USED_LOCK('cheetah_backup')"
 WAITS = "SELECT 1 FROM information_schema.PROCESSLIST WHERE "
@@ -35,16 +34,15 @@ def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng
     primary, replica = replicated(new_server, "optimistic",
                                   of_replica={"gtid_pos_auto_engines": engine})
     for number in range(rounds):
-        writing = threading.Thread(target=load, args=(rng, primary, LOAD_SECONDS))
-        writing.start()
-        apply_some(replica, writing)
-        said = backup(replica, "full", tmp_path / str(number))
-        assert writing.is_alive() and "the replica's SQL threads stood still" in said, said
+        with load(rng, primary) as writers:
+            apply_some(replica)
+            said = backup(replica, "full", tmp_path / str(number))
+            assert all(writer.is_alive() for writer in writers)
+        assert "the replica's SQL threads stood still" in said, said
         backup(replica, "restore", tmp_path / str(number), "--data-dir", restored.data)
         restored.start()
-        writing.join()
         assert restored.value("SELECT @@gtid_slave_pos") == re.search(r"GTID (\S+)", said)[1]
-        become_replica(restored, primary)
+        follow(restored, primary)
         for each in (replica, restored):
             catch_up(primary, each)
             same_rows(primary, each)
@@ -53,26 +51,18 @@ def test_backups_of_a_parallel_replica_start_and_go_on(new_server, restored, rng
         restored.folder.mkdir()
 
 
-def become_replica(server, primary) -> None:
-    """Go on from the position that was restored."""
-    server.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.options['port']}, "
-               "MASTER_USER='replica', MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
-    server.sql("START SLAVE")
-
-
 @contextlib.contextmanager
 def a_worker_waits(primary, replica):
     """One worker waits for a row, and another one, prepared, for its turn behind that."""
     catch_up(primary, replica)
-    with replica.connect("d") as holder, holder.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT * FROM hot WHERE a = 1 FOR UPDATE")
+    with Session(replica) as holder:
+        holder.run("BEGIN", "SELECT * FROM hot WHERE a = 1 FOR UPDATE")
         primary.sql("UPDATE d.hot SET b = b + 1 WHERE a = 1")
         primary.sql("UPDATE d.hot SET b = b + 1 WHERE a = 2")
         wait_until(lambda: replica.sql(WAITS + "STATE LIKE '%prior transaction to commit%'"),
                    "a worker that waits for its turn")
         yield
-        holder.rollback()
+        holder.run("ROLLBACK")
 
 
 def is_being_stopped(replica) -> bool:
@@ -91,7 +81,7 @@ def test_what_a_worker_has_prepared_is_in_no_backup(new_server, restored, tmp_pa
     assert program.returncode == 0, said
     backup(replica, "restore", tmp_path / "full", "--data-dir", restored.data)
     restored.start()
-    become_replica(restored, primary)
+    follow(restored, primary)
     catch_up(primary, restored)
     same_rows(primary, restored)
 
@@ -115,28 +105,25 @@ def test_a_replica_applies_again_after_a_backup_whatever_happens(new_server, tmp
     assert sql_threads(replica) == before
     assert "unknown option" in backup(replica, "full", tmp_path / "bad", "--more=--bad", status=1)
     assert sql_threads(replica) == before
-    for end in ENDS:
-        program = start(replica, "full", tmp_path / "ended")
+
+    def meddled(meddle) -> tuple:
+        program = start(replica, "full", tmp_path / "meddled")
         wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
-        program.send_signal(end)
-        said = program.communicate(timeout=SECONDS_MAX)[0]
+        meddle(program)
+        return program.communicate(timeout=SECONDS_MAX)[0], program.returncode
+    for end in ENDS:
+        said, _ = meddled(lambda program, end=end: program.send_signal(end))
         assert b"nothing is left" in said and sql_threads(replica) == before, said
-    program = start(replica, "full", tmp_path / "ended")
-    wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
-    replica.sql(f"KILL {replica.sql(IS_AT_WORK)[0][0]}")
-    said = program.communicate(timeout=SECONDS_MAX)[0]
-    assert program.returncode == 1 and sql_threads(replica) == before, said
+    said, status = meddled(lambda _: replica.sql(f"KILL {replica.value(IS_AT_WORK)}"))
+    assert status == 1 and sql_threads(replica) == before, said
     with a_worker_waits(primary, replica):
         program = start(replica, "full", tmp_path / "ended")
         wait_until(lambda: is_being_stopped(replica), "a thread that is being stopped")
         program.send_signal(signal.SIGINT)
     said = program.communicate(timeout=SECONDS_MAX)[0]
     assert b"nothing is left" in said and sql_threads(replica) == before, said
-    program = start(replica, "full", tmp_path / "meddled")
-    wait_until(lambda: not any(sql_threads(replica).values()), "threads that are stopped")
-    replica.sql("START SLAVE 'it''s' SQL_THREAD")
-    assert b"somebody has started a SQL thread" in program.communicate(timeout=SECONDS_MAX)[0]
-    assert program.returncode == 1
+    said, status = meddled(lambda _: replica.sql("START SLAVE 'it''s' SQL_THREAD"))
+    assert b"somebody has started a SQL thread" in said and status == 1, said
     replica.sql("STOP SLAVE 'it''s'")
     replica.sql("START SLAVE 'it''s' UNTIL MASTER_LOG_FILE='bin.000009', MASTER_LOG_POS=4")
     assert "with UNTIL" in backup(replica, "full", tmp_path / "until", status=1)

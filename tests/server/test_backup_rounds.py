@@ -37,8 +37,6 @@ pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-bac
 
 
 class Definer(servers.Client):
-    """Changes definitions."""
-
     database, refusals = tpcc.DATABASE, EXPECTED
 
     def begin(self, cursor) -> None:
@@ -46,7 +44,6 @@ class Definer(servers.Client):
         cursor.execute("SET SESSION lock_wait_timeout = 1")
 
     def work(self, cursor) -> None:
-        """One change."""
         time.sleep(0.05)
         cursor.execute(self.rng.choice(DEFINITIONS))
         cursor.fetchall()
@@ -86,7 +83,6 @@ class Round:
         self.said = program.communicate(timeout=SECONDS_MAX)[0].decode()
         self.status = program.returncode
         return "another cheetah-backup is at work" in self.said
-
 
     def was_whole(self) -> bool:
         """Whether the backup was whole when its program was killed: it says where it is, too."""

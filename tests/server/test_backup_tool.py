@@ -1,7 +1,6 @@
 """cheetah-backup: backups under load, restored into a server that goes on with the binary log;
 kills, damage and bad targets."""
 
-import contextlib
 import os
 import re
 import shutil
@@ -17,9 +16,9 @@ from binlog import replay
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import Failure, note
-from servers import check_table, is_root, wait_until
+from servers import check_table, is_root, tmpfs, wait_until
 from test_backup import BINLOG, OTHER_FILE_SYSTEM, SLOW, make_tables, rows, writers
-from test_replication import catch_up, free_port
+from test_replication import ACCOUNT, catch_up, listening
 
 PROGRAM = PROJECT / "tools/backup/cheetah-backup"
 MARIADB_BACKUP = SERVER / "usr/bin/mariadb-backup"
@@ -34,17 +33,15 @@ NEED_SERVER = {"full", "incremental", "stream", "clone"}
 pytestmark = pytest.mark.skipif(not MARIADB_BACKUP.exists(), reason="mariadb-backup is not there")
 
 
-def start(server, command: str, *arguments, **popen):
-    """The program, started."""
+def start(server, command: str, *arguments, stderr=subprocess.STDOUT, stdout=subprocess.PIPE):
     words = [sys.executable, str(PROGRAM), command]
     if command in NEED_SERVER | {"restore"}:
         words += [f"--defaults-file={server.folder / 'my.cnf'}",
                   f"--mariadb-backup={MARIADB_BACKUP}"]
     if command in NEED_SERVER:
         words += [f"--client={SERVER / 'usr/bin/mariadb'}"]
-    words += map(str, arguments)
-    return subprocess.Popen(words, env=setup.library_environment(), start_new_session=True,
-                            **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **popen})
+    return subprocess.Popen([*words, *map(str, arguments)], env=setup.library_environment(),
+                            start_new_session=True, stdout=stdout, stderr=stderr)
 
 
 def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> str:
@@ -53,6 +50,19 @@ def backup(server, command: str, *arguments, status=0, seconds=SECONDS_MAX) -> s
     said = program.communicate(timeout=seconds)[0].decode()
     assert status in (None, program.returncode), said
     return said
+
+
+def begun(server, folder, *words) -> subprocess.Popen:
+    """The program, started, with a copy in a folder that has begun."""
+    program = start(server, *words)
+    wait_until(lambda: list(folder.glob("*")), "a copy that has begun")
+    return program
+
+
+def is_ended(program, end: int) -> None:
+    """By a signal."""
+    program.send_signal(end)
+    assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
 
 
 def position_of(said: str) -> tuple:
@@ -134,13 +144,9 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(loaded, tmp_path):
     assert not other.exists()
     snapshots = loaded.data / "#cheetah/snapshots"
     for end in ENDS:
-        program = start(loaded, "full", full, "--rate", "200K")
-        wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
-        program.send_signal(end)
-        assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+        is_ended(begun(loaded, full / "cheetah/seg", "full", full, "--rate", "200K"), end)
         assert not full.exists() and not list(snapshots.iterdir())
-    program = start(loaded, "full", full, "--rate", "200K")
-    wait_until(lambda: list((full / "cheetah/seg").glob("*")), "a copy that has begun")
+    program = begun(loaded, full / "cheetah/seg", "full", full, "--rate", "200K")
     other.mkdir()
     assert "another cheetah-backup is at work" in backup(loaded, "full", other, status=1)
     assert other.is_dir()
@@ -234,8 +240,7 @@ def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path,
                "WHERE STATE = 'Writing a snapshot of the engine'")
     program = start(loaded, "full", tmp_path / "full")
     wait_until(lambda: loaded.sql(writing), "a snapshot that is being written")
-    program.send_signal(end)
-    assert b"nothing is left" in program.communicate()[0] and program.returncode == 130
+    is_ended(program, end)
     assert not loaded.sql(writing) and not (tmp_path / "full").exists()
     assert not list((loaded.data / "#cheetah/snapshots").iterdir())
 
@@ -243,11 +248,10 @@ def test_a_snapshot_that_is_being_written_is_ended_and_removed(loaded, tmp_path,
 @pytest.fixture
 def primary(new_server):
     """A server that replicas can read."""
-    server = new_server({**BINLOG, "skip_networking": "OFF", "bind_address": "127.0.0.1",
-                         "port": free_port()})
+    server = new_server({**BINLOG, **listening()})
     server.start()
-    server.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
-    server.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+    for text in ACCOUNT:
+        server.sql(text)
     fill(server)
     return server
 
@@ -326,34 +330,15 @@ def test_a_clone_belongs_to_the_owner_of_its_folder(primary, tmp_path):
     assert all(path.stat().st_nlink == 1 for path in paths if path.is_file())
 
 
-@contextlib.contextmanager
-def small_disk(place: Path, mib: int):
-    """A folder of so many MiB. Skips the test where nothing may be mounted."""
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", place]
-    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
-        pytest.skip("nothing can be mounted here")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_server, tmp_path):
     target, snapshots = tmp_path / "clone", primary.data / "#cheetah/snapshots"
     assert "is not empty" in backup(primary, "clone", "--data-dir", primary.data, status=1)
     assert "make it first" in backup(primary, "clone", "--data-dir", target / "data", status=1)
-    if is_root():
-        with small_disk(tmp_path / "small", 4) as disk:
-            said = backup(primary, "clone", "--data-dir", disk, status=1)
-            assert "error: " in said and "No space left on device" in said, said
-            assert not list(disk.iterdir()) and not list(snapshots.glob("*"))
-    program = start(primary, "clone", "--data-dir", target)
-    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
-    program.send_signal(signal.SIGTERM)
-    assert b"nothing is left" in program.communicate()[0] and not target.exists()
-    program = start(primary, "clone", "--data-dir", target, "--copy", "--rate", "200K")
-    wait_until(lambda: list(target.glob("#cheetah/seg/*")), "the engine's files")
+    copied = target / "#cheetah-clone/server"
+    is_ended(begun(primary, copied, "clone", "--data-dir", target), signal.SIGTERM)
+    assert not target.exists()
+    program = begun(primary, target / "#cheetah/seg", "clone", "--data-dir", target, "--copy",
+                    "--rate", "200K")
     primary.kill()
     program.send_signal(signal.SIGKILL)
     program.communicate()
@@ -365,8 +350,7 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     primary.start()
     assert not list(snapshots.iterdir()), "the server removes what is left of a snapshot"
     assert "is not empty" in backup(primary, "clone", "--data-dir", half.data, status=1)
-    program = start(primary, "clone", "--data-dir", target)
-    wait_until(lambda: list(target.glob("#cheetah-clone/server/*")), "a copy that has begun")
+    program = begun(primary, copied, "clone", "--data-dir", target)
     primary.kill()
     assert b"error: " in program.communicate()[0] and program.returncode == 1
     assert not target.exists()
@@ -374,6 +358,14 @@ def test_what_cannot_be_cloned_is_refused_and_nothing_is_left(primary, new_serve
     primary.start()
     assert "log_bin is OFF" in backup(primary, "clone", "--data-dir", target, status=1)
     assert not target.exists() and not list(snapshots.glob("*"))
+
+
+def test_a_clone_that_finds_no_room_leaves_nothing(primary, tmp_path):
+    with tmpfs(tmp_path, 4):
+        said = backup(primary, "clone", "--data-dir", tmp_path, status=1)
+        assert "error: " in said and "No space left on device" in said, said
+        assert not list(tmp_path.iterdir())
+    assert not list((primary.data / "#cheetah/snapshots").glob("*"))
 
 
 def settled(server) -> None:

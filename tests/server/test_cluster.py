@@ -24,8 +24,8 @@ from cheetah_tools import dump, setup, sysbench
 from cheetah_tools.say import note
 from cluster import SHARDS, Cluster, kill
 from conftest import seed_of
-from servers import Client, check_table, kill_under, wait_until
-from test_replication import free_port
+from servers import Client, check_table, kill_under, Session, wait_until
+from test_replication import listening
 
 ROUNDS = 3
 SEED = 18   # of roles and pauses; what is under way at a kill differs from run to run
@@ -144,7 +144,6 @@ class Mover(Returning):
         self.acknowledged = set()
 
     def work(self, cursor) -> None:
-        """One transaction."""
         self.tried += 1
         key = self.rng.randrange(SHARDS), self.number, self.tried
         statements = self.transaction(*key)
@@ -167,8 +166,6 @@ class Mover(Returning):
 
 
 class Killer(threading.Thread):
-    """Kills servers."""
-
     def __init__(self, cluster, movers: list, rng, count: int):
         super().__init__(daemon=True)
         self.cluster, self.movers, self.rng, self.left = cluster, movers, rng, count
@@ -201,7 +198,6 @@ class Killer(threading.Thread):
             time.sleep(0.02)
 
     def acknowledged(self) -> int:
-        """How many transactions."""
         return sum(len(mover.acknowledged) for mover in self.movers)
 
 
@@ -282,15 +278,10 @@ def feed(single, transactions: list):
         single.sql(f"CREATE TABLE d.{table} ENGINE=InnoDB")
     for shard in range(SHARDS):
         single.sql(FILL.format("d", shard, ACCOUNTS))
-    connection = single.connect("d", autocommit=False)
-    with connection.cursor() as cursor:
+    with Session(single, autocommit=False) as session:
         for number, statements in enumerate(transactions):
-            for statement in statements:
-                cursor.execute(statement)
-            if number % FED_AT_ONCE == 0:
-                connection.commit()
-    connection.commit()
-    connection.close()
+            session.run(*statements, *["COMMIT"] * (number % FED_AT_ONCE == 0))
+        session.run("COMMIT")
     return single
 
 
@@ -335,23 +326,14 @@ def check_tpcc(cluster, terminals: list) -> None:
 
 
 def result(cluster, killer, movers: list, committed: list, seconds: float) -> str:
-    """One line."""
-    shards = cluster.shards
-    total = {name: sum(getattr(shard, name) for shard in shards)
-             for name in ("failovers", "restarts", "clones", "taken_back", "refused")}
+    shards, acknowledged = cluster.shards, killer.acknowledged()
+    totals = {name: sum(getattr(shard, name) for shard in shards)
+              for name in ("failovers", "restarts", "clones", "taken_back", "refused")}
     closed = sorted(pause for shard in shards for pause in shard.closed_s[1:])
-    pauses = (f"a shard was closed {len(closed)} times, for {closed[len(closed) // 2]:.1f} s "
-              f"(median) and {closed[-1]:.1f} s at most; " if closed else "")
-    acknowledged = killer.acknowledged()
     open_ = sum(len(mover.statements) for mover in movers) - acknowledged
-    return (f"{sum(killer.killed.values())} kills ({killer.killed['front']} of the front, "
-            f"{killer.killed['primary']} of a primary, {killer.killed['replica']} of a replica) "
-            f"in {seconds:.0f} s; {total['failovers']} primaries replaced; replicas: "
-            f"{total['clones']} cloned, {total['restarts']} started again, of which "
-            f"{total['taken_back']} took transactions back and {total['refused']} were refused; "
-            f"{pauses}{acknowledged} transactions acknowledged, 0 lost; {open_} without an answer, "
-            f"{len(committed) - acknowledged} of them committed; checksums of {SHARDS} shards, "
-            "their replicas and a single server agree")
+    return (f"kills {dict(killer.killed)} in {seconds:.0f} s; {totals}; a shard was closed for s: "
+            f"{[round(pause, 1) for pause in closed]}; {acknowledged} transactions acknowledged, 0 "
+            f"lost; {open_} without an answer, {len(committed) - acknowledged} of them committed")
 
 
 PAIR = "pair (shard TINYINT, client INT, number INT, PRIMARY KEY (shard, client, number))"
@@ -370,7 +352,6 @@ class Pairer(Client):
         self.count, self.acknowledged = first, set()
 
     def work(self, cursor) -> None:
-        """One transaction."""
         self.count += 1
         for shard in range(SHARDS):
             cursor.execute(f"INSERT INTO pair VALUES ({shard}, {self.number}, {self.count})")
@@ -381,9 +362,8 @@ class Pairer(Client):
 @pytest.fixture
 def front_of_two(new_server):
     """A front that prepares and then commits, and two shards without replicas."""
-    shards = [new_server({"server_id": number + 1, "log_bin": "bin", "skip_networking": "OFF",
-                          "bind_address": f"127.0.0.{number + 1}", "port": free_port()})
-              for number in range(SHARDS)]
+    shards = [new_server({"server_id": number + 1, "log_bin": "bin",
+                          **listening(f"127.0.0.{number + 1}")}) for number in range(SHARDS)]
     front = new_server({"plugin_load_add": "ha_spider", "spider_internal_xa": "ON"}, plugin=None)
     front.start()
     for number, shard in enumerate(shards):

@@ -6,7 +6,7 @@ import pytest
 from cheetah_tools.say import note
 from servers import Client, wait_until, working
 
-SECONDS, LARGE_SECONDS = 3, 60
+SECONDS, LARGE_SECONDS = 1.5, 60
 WRITERS, READERS, KEYS = 3, 2, 400
 LOOKS_MIN = 40   # in each round
 # One statement has one snapshot, at READ COMMITTED too.
@@ -54,7 +54,6 @@ class Looker(Client):
         cursor.execute(rng.choice(["COMMIT", "ROLLBACK"]))
 
     def look(self, cursor, table: str) -> None:
-        """Count in three ways."""
         cursor.execute(COUNTS.format(table))
         counts = cursor.fetchone()
         self.looks += 1

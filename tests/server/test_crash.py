@@ -9,6 +9,7 @@ import time
 import pytest
 from cheetah_tools import ledger
 from cheetah_tools.say import note
+from servers import kill_under
 
 WRITERS = 4
 DATABASE = "crash"
@@ -35,30 +36,14 @@ def test_what_was_acknowledged_survives_kills(configuration, server, rng, rounds
     for _ in range(kills):
         writers = [ledger.Writer(server, DATABASE, number, rng.getrandbits(32), states.get(number))
                    for number in range(WRITERS)]
-        commits += one_kill(server, writers, NameChanger(server, rng.getrandbits(32)),
-                            rng.uniform(0.3, 2.5))
+        names = NameChanger(server, rng.getrandbits(32))
+        kill_under(server, [*writers, names], rng.uniform(0.3, 2.5))
+        commits += sum(writer.transactions for writer in writers)
         server.start()
         rows, _ = ledger.verify(writers, ledger.read_back(server, DATABASE))
         check_names(server)
         states = {writer.number: writer.committed for writer in writers}
     note(f"{kills} kills, {commits} acknowledged transactions, {rows} rows at the end")
-
-
-def one_kill(server, writers: list, names: "NameChanger", seconds: float) -> int:
-    """Let the writers run, then SIGKILL; the number of acknowledged transactions."""
-    for writer in [*writers, names]:
-        writer.start()
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert not server.died(), "the server ended by itself"
-        time.sleep(0.02)
-    server.kill()
-    for writer in [*writers, names]:
-        writer.stopping.set()
-        writer.join(30)
-    failures = [writer.failure for writer in [*writers, names] if writer.failure]
-    assert not failures
-    return sum(writer.transactions for writer in writers)
 
 
 class NameChanger(ledger.Writer):

@@ -108,7 +108,6 @@ class Cycle(Client):
         self.statements = statements
 
     def work(self, cursor) -> None:
-        """One cycle."""
         for statement in self.statements:
             self.attempt(cursor, statement)
 

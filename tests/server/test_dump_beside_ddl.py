@@ -187,7 +187,6 @@ def fetched(cursor, statement: str) -> list:
 
 
 def by_handler(cursor, name: str) -> list:
-    """All rows, by HANDLER."""
     fetched(cursor, f"HANDLER {name} OPEN")
     try:
         return [row[:2] for row in fetched(cursor, f"HANDLER {name} READ FIRST LIMIT {2 * ROWS}")]

@@ -1,16 +1,13 @@
 """Encryption at rest: what stands in the files, startups without keys, rotation of keys."""
 
+import functools
 import hashlib
-import os
 import re
 import shutil
-import subprocess
 
-import pymysql
 import pytest
 from binlog import replay
-from cheetah_tools.paths import PROJECT, TARGET
-from servers import begun, Client, check_table, kill_beside, wait_until
+from servers import begun, Client, check_table, cli, kill_beside, Session, wait_until
 from test_backup import BINLOG, make_tables, rows, writers
 from test_backup_tool import MARIADB_BACKUP, backup, position_of
 
@@ -33,11 +30,6 @@ def with_keys(new_server, **options):
     return server
 
 
-def without_keys(server) -> None:
-    """From the next start on the server has no keys."""
-    del server.options[SERVICE], server.options[FILE]
-
-
 def files_of(server, folder=None) -> dict:
     """What stands in each file of the engine, or of a snapshot, by its path in the folder."""
     folder = folder or server.data / "#cheetah"
@@ -50,19 +42,20 @@ def marker(kind: str, number: int) -> str:
     return hashlib.md5(f"{kind}{number}".encode()).hexdigest()
 
 
+@functools.lru_cache(1)
 def fragments(kinds: tuple) -> dict:
     """All fragments of markers, with the kind of each."""
     return {marker(kind, number)[at:at + FRAGMENT]: kind for kind in kinds
             for number in range(1, ROWS + 1) for at in range(32 - FRAGMENT + 1)}
 
 
-def kinds_in(content: bytes, known: dict) -> set:
-    """The kinds of markers of which a fragment stands in those bytes, in either case of letters."""
-    found = set()
+def kinds_in(content: bytes, known: dict):
+    """The kinds of markers of which a fragment stands in those bytes, in either case of letters, as
+    they are found."""
     for run in re.findall(rb"[0-9a-f]{%d,}" % FRAGMENT, content.lower()):
         text = run.decode()
-        found |= {known.get(text[at:at + FRAGMENT]) for at in range(len(text) - FRAGMENT + 1)}
-    return found - {None}
+        yield from {known.get(text[at:at + FRAGMENT])
+                    for at in range(len(text) - FRAGMENT + 1)} - {None}
 
 
 def write_rows(server, options: str) -> None:
@@ -116,33 +109,26 @@ def test_no_row_stands_in_what_is_encrypted(table, log, new_server):
         server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
     known = fragments((*COLUMNS, "changed", "logged", "opened"))
     server.kill()
-    look_for(server, known, table, log, "logged")
+    look_in(files_of(server), known, table, log, "logged")
     server.start()
     assert sums(server) == rows
     check_table(server, "d.t")
-    look_for(server, known, table, log)
+    look_in(files_of(server), known, table, log)
     server.restart()
     assert sums(server) == rows
-    look_for(server, known, table, log)
-
-
-def look_for(server, known: dict, table: bool, log: bool, *logged: str) -> None:
-    """Rows stand in the log (until its files go), and elsewhere, unless that is encrypted."""
-    look_in(files_of(server), known, table, log, *logged)
+    look_in(files_of(server), known, table, log)
 
 
 def look_in(files: dict, known: dict, table: bool, log: bool, *logged: str) -> None:
-    """As above, in these files."""
-    found = {name: kinds_in(content, known) for name, content in files.items()}
-    in_log = set().union(*(kinds for name, kinds in found.items() if name.startswith("wal/")))
-    in_data = {name: kinds for name, kinds in found.items()
-               if kinds and not name.startswith("wal/")}
-    assert not in_log if log else in_log.issuperset(logged), in_log
-    if table:
-        assert not in_data, in_data
-    else:
-        missing = set(COLUMNS) - set().union(*in_data.values())
-        assert not missing, f"the search does not find {missing} where it must be"
+    """Rows stand in the log (until its files go), and elsewhere, unless that is encrypted: then
+    nowhere in it."""
+    for of_log, is_encrypted, missing in ((True, log, set(logged)), (False, table, set(COLUMNS))):
+        found = ((kind, name) for name, content in files.items()
+                 if name.startswith("wal/") == of_log for kind in kinds_in(content, known))
+        while kind_and_name := (is_encrypted or missing) and next(found, None):
+            assert not is_encrypted, kind_and_name
+            missing.discard(kind_and_name[0])
+        assert is_encrypted or not missing, f"the search finds no {missing} where it must be"
 
 
 def test_a_snapshot_is_encrypted_too(new_server):
@@ -160,10 +146,7 @@ def test_a_snapshot_is_encrypted_too(new_server):
     look_in(files_of(server, place), fragments((*COLUMNS, "changed", "logged")), True, True)
     shutil.rmtree(server.data / "#cheetah")
     place.rename(server.data / "#cheetah")
-    kept = dict(server.options)
-    without_keys(server)
-    starts_without_engine(server, "encryption key 1")
-    server.options = kept
+    starts_without_keys(server, "encryption key 1")
     server.start()
     assert sums(server) == rows
     check_table(server, "d.t")
@@ -189,10 +172,7 @@ def test_backups_of_an_encrypted_server_are_encrypted_and_restored_with_its_keys
             True, True)
     restored = with_keys(new_server, server_id=8)
     backup(server, "restore", later, "--data-dir", restored.data)
-    kept = dict(restored.options)
-    without_keys(restored)
-    starts_without_engine(restored, "encryption key 1", "load the plugin")
-    restored.options = kept
+    starts_without_keys(restored, "encryption key 1", "load the plugin")
     for each in (restored, clone):
         each.start()
         assert sums(each) == of_t
@@ -215,6 +195,14 @@ def starts_without_engine(server, *words: str) -> None:
     del server.options["cheetah"]
 
 
+def starts_without_keys(server, *words: str) -> None:
+    """As above, while it has no keys."""
+    kept = dict(server.options)
+    del server.options[SERVICE], server.options[FILE]
+    starts_without_engine(server, *words)
+    server.options = kept
+
+
 @pytest.mark.parametrize("ends", ["stop", "kill"])
 def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     """No keys, another key of that number, one key of two: each time the reason is logged, and all
@@ -223,17 +211,14 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
     write_rows(server, "ENCRYPTED=YES ENCRYPTION_KEY_ID=2")
     rows = sums(server)
     getattr(server, ends)()
-    before, kept, keys = files_of(server), dict(server.options), server.folder / "keys"
-    without_keys(server)
-    starts_without_engine(server, "encryption key 1", "load the plugin")
+    before, keys = files_of(server), server.folder / "keys"
+    starts_without_keys(server, "encryption key 1", "load the plugin")
     assert files_of(server) == before
-    server.options = kept
-    keys.write_text(OTHER_KEYS)
-    starts_without_engine(server, "encryption key 1", "gave another key")
-    assert files_of(server) == before
-    keys.write_text(KEYS.splitlines()[0] + "\n")
-    starts_without_engine(server, "encryption key 2", "does not have it")
-    assert files_of(server) == before
+    for text, *words in ((OTHER_KEYS, "encryption key 1", "is not the one that encrypts"),
+                         (KEYS.splitlines()[0] + "\n", "encryption key 2", "does not have it")):
+        keys.write_text(text)
+        starts_without_engine(server, *words)
+        assert files_of(server) == before
     keys.write_text(KEYS)
     server.start()
     assert sums(server) == rows
@@ -242,12 +227,9 @@ def test_startup_without_keys_is_refused_and_changes_nothing(ends, new_server):
 
 def refusal(server, statement: str) -> tuple:
     """The number of a statement's error, and the texts of its warnings."""
-    with server.cursor("d") as cursor:
-        with pytest.raises(pymysql.MySQLError) as failure:
-            cursor.execute(statement)
-        cursor.execute("SHOW WARNINGS")
-        texts = " ".join(row[2] for row in cursor.fetchall())
-    return failure.value.args[0], texts
+    with Session(server) as session:
+        error = session.error(statement)
+        return error, " ".join(row[2] for row in session.run("SHOW WARNINGS"))
 
 
 def test_without_a_key_plugin_nothing_gets_encrypted(server):
@@ -279,9 +261,8 @@ def encryption_of(server, table: str) -> dict:
     names = ("scheme", "oldest", "current", "page", "pages", "key", "rotating", "requests")
     rows = server.sql("SELECT ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, "
                       "KEY_ROTATION_PAGE_NUMBER, KEY_ROTATION_MAX_PAGE_NUMBER, CURRENT_KEY_ID, "
-                      "ROTATING_OR_FLUSHING, KEYSERVER_REQUESTS "
-                      "FROM information_schema.CHEETAH_TABLESPACES_ENCRYPTION "
-                      f"WHERE NAME = 'd/{table}'")
+                      "ROTATING_OR_FLUSHING, KEYSERVER_REQUESTS FROM "
+                      f"information_schema.CHEETAH_TABLESPACES_ENCRYPTION WHERE NAME = 'd/{table}'")
     assert len(rows) == 1, rows
     return dict(zip(names, rows[0]))
 
@@ -375,19 +356,12 @@ def test_the_tool_writes_nothing_in_plain_text(new_server):
                        "fixed = MD5(CONCAT('opened', a + 1)) WHERE a % 2 = 0")
         server.sql("CREATE TABLE d.flushes (a INT) ENGINE=CHEETAH")
     server.kill()
-    look_for(server, known, True, True)
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
-                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
-
-    def check(*keys):
-        return subprocess.run([TARGET / "release" / "cheetah-cli", *keys, "check",
-                               server.data / "#cheetah"], capture_output=True, text=True,
-                              check=False)
-    refused = check()
+    look_in(files_of(server), known, True, True)
+    refused = cli("check", server.data / "#cheetah")
     assert refused.returncode == 2 and "cheetah-cli --keys FILE" in refused.stderr, refused
-    done = check("--keys", server.folder / "keys")
+    done = cli("--keys", server.folder / "keys", "check", server.data / "#cheetah")
     assert done.returncode == 0 and "d/t: ok" in done.stdout, done
-    look_for(server, known, True, True)
+    look_in(files_of(server), known, True, True)
     server.start()
     assert sums(server) == rows
     check_table(server, "d.t")

@@ -1,6 +1,5 @@
 """information_schema.CHEETAH_COMPRESSION_ESTIMATE foretells what a table weighs in Cheetah."""
 
-import pymysql
 import pytest
 from servers import wait_until
 
@@ -26,16 +25,14 @@ TABLES = {
               f"UNHEX(MD5(seq)), {TEXT} FROM seq_1_to_30000"),
     "nokey": ("t VARCHAR(200), n INT, KEY (n)", f"{TEXT}, seq % 1000 FROM seq_1_to_30000"),
     "texts": ("id INT PRIMARY KEY, t MEDIUMTEXT",
-              "o.seq, (SELECT GROUP_CONCAT(MD5(o.seq * 1000 + i.seq), ' some words more ') "
-              "FROM seq_1_to_400 i WHERE i.seq < 50 + o.seq % 300) "
-              "FROM seq_1_to_400 o"),
+              "o.seq, (SELECT GROUP_CONCAT(MD5(o.seq * 1000 + i.seq), ' some words more ') FROM "
+              "seq_1_to_400 i WHERE i.seq < 50 + o.seq % 300) FROM seq_1_to_400 o"),
     "small": ("id INT PRIMARY KEY, t VARCHAR(200)", f"seq, {TEXT} FROM seq_1_to_200"),
 }
 ESTIMATE = ("SELECT compression, compression_level, key_block_size, estimated_bytes, "
-            "error_percent, "
-            "table_rows, sampled_rows, engine "
-            "FROM information_schema.cheetah_compression_estimate WHERE table_schema = 'd' "
-            "AND table_name = '{}'")
+            "error_percent, table_rows, sampled_rows, engine FROM "
+            "information_schema.cheetah_compression_estimate WHERE table_schema = 'd' AND "
+            "table_name = '{}'")
 
 
 @pytest.mark.options({"innodb_buffer_pool_size": "64M", "loose_cheetah_buffer_pool_size": "64M"})
@@ -70,57 +67,3 @@ def expect_estimated(server, name: str, row) -> None:
     tolerance = max(TOLERANCE_SMALL if name == "small" else TOLERANCE, WIDTH * float(row[4]) / 100)
     assert abs(estimated - real) <= tolerance * real, f"{name} {row}: has {real} bytes, {rows} rows"
     assert name != "small" or (row[4] == 0 and row[6] == 200)
-
-
-def test_an_estimate_leaves_out_what_it_cannot_read_and_says_so(server):
-    """Keys that we do not have, keys without an order, disabled ones; an empty table; views,
-    sequences and missing tables have no rows."""
-    server.sql("CREATE TABLE d.words (t TEXT, FULLTEXT KEY (t)) ENGINE=InnoDB")
-    server.sql("CREATE TABLE d.memory (a INT, KEY (a) USING HASH) ENGINE=MEMORY")
-    server.sql("CREATE TABLE d.nothing (a INT PRIMARY KEY) ENGINE=MyISAM")
-    server.sql("CREATE VIEW d.v AS SELECT 1 AS a")
-    server.sql("CREATE SEQUENCE d.s")
-    server.sql("CREATE TABLE d.off (a INT PRIMARY KEY, b INT, KEY (b)) ENGINE=CHEETAH")
-    server.sql("ALTER TABLE d.off DISABLE KEYS")
-    for name, text in (("words", "FULLTEXT and SPATIAL"), ("memory", "cannot be read in order"),
-                       ("off", "keys are disabled")):
-        rows, warnings = with_warnings(server, ESTIMATE.format(name))
-        assert not rows and len(warnings) == 1 and text in warnings[0][2]
-    rows, warnings = with_warnings(server, ESTIMATE.format("nothing"))
-    assert len(rows) == 6 and all(row[3] == row[5] == 0 for row in rows) and not warnings, \
-        f"{rows} {warnings}"
-    for name in ("v", "s", "missing"):
-        assert with_warnings(server, ESTIMATE.format(name)) == ((), ()), name
-
-
-def test_an_estimate_leaves_transactions_and_locks_as_they_are(server):
-    """In a transaction that has changed the table, whatever its engine, and under LOCK TABLES."""
-    for engine in ("InnoDB", "CHEETAH"):
-        server.sql(f"CREATE TABLE d.t (a INT PRIMARY KEY, b INT, KEY (b)) ENGINE={engine}")
-        server.sql("INSERT INTO d.t SELECT seq, seq FROM seq_1_to_100", "d")
-        with pymysql.connect(unix_socket=str(server.socket),
-                             user="root") as connection, connection.cursor() as cursor:
-            def rows_of(statement: str) -> tuple:
-                cursor.execute(statement)
-                return cursor.fetchall()
-
-            rows_of("INSERT INTO d.t VALUES (101, 101)")
-            assert rows_of(ESTIMATE.format("t"))[0][6] == 101, f"{engine}: own rows count"
-            rows_of("ROLLBACK")
-            assert rows_of("SELECT COUNT(*) FROM d.t") == ((100,),), f"{engine}: rolled back"
-            rows_of("LOCK TABLES d.t WRITE")
-            assert rows_of(ESTIMATE.format("t"))[0][6] == 100, f"{engine}: under LOCK TABLES"
-            rows_of("INSERT INTO d.t VALUES (101, 101)")
-            rows_of("UNLOCK TABLES")
-            assert rows_of("SELECT COUNT(*) FROM d.t") == ((101,),), f"{engine}: afterwards"
-        server.sql("DROP TABLE d.t")
-
-
-def with_warnings(server, statement: str) -> tuple:
-    """Rows and warnings of a statement."""
-    with pymysql.connect(unix_socket=str(server.socket),
-                         user="root") as connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-        rows = cursor.fetchall()
-        cursor.execute("SHOW WARNINGS")
-        return rows, cursor.fetchall()

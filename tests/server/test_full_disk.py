@@ -7,12 +7,10 @@ the server, too. Its own space is never reserved for root, who the server of the
 import os
 import shutil
 import subprocess
-import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import Failure
-from servers import check_table, crash, is_root
+from servers import begun, check_table, crash, mounted, tmpfs, wait_until
 
 MIB = 1 << 20
 BALLAST_BYTES = 40 << 20
@@ -28,29 +26,8 @@ MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"],
 class FullDisk:
     """A server whose data lies on a small file system of its own."""
 
-    def __init__(self, server, kind: str, mib: int):
-        self.server, self.kind, self.place = server, kind, server.folder / "data"
-        self.rows = {}
-        aside = server.folder / "aside"
-        self.place.rename(aside)
-        self.place.mkdir()
-        self._mount(mib)
-        shutil.copytree(aside, self.place, symlinks=True, dirs_exist_ok=True)
-        shutil.rmtree(aside)
-
-    def _mount(self, mib: int) -> None:
-        if self.kind == "tmpfs":
-            words = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", self.place]
-        else:
-            image = self.server.folder / "image"
-            with open(image, "wb") as file:
-                file.truncate(mib * MIB)
-            if not shutil.which(MAKE[self.kind][0]):
-                pytest.skip(f"{MAKE[self.kind][0]} is not on this machine")
-            subprocess.run([*MAKE[self.kind], image], check=True, capture_output=True)
-            words = ["mount", "-o", "loop", image, self.place]
-        if subprocess.run(words, capture_output=True, check=False).returncode:
-            pytest.skip(f"no {self.kind} can be mounted here")
+    def __init__(self, server):
+        self.server, self.place, self.rows = server, server.data, {}
 
     def free(self) -> int:
         """Bytes that users may still write, as the file system says."""
@@ -61,7 +38,7 @@ class FullDisk:
         """The error of a statement; empty when it succeeds."""
         try:
             self.server.sql(statement, "d")
-        except (pymysql.MySQLError, Failure) as failure:
+        except Failure as failure:
             assert not self.server.died(), f"{statement}: the server has ended\n{failure}"
             return str(failure)
         return ""
@@ -90,29 +67,21 @@ class FullDisk:
         self.check()
 
     def delete(self, table: str, count: int) -> None:
-        """Delete rows, a few at a time."""
-        begun = time.monotonic()
+        """Delete rows, a few at a time; soon, if not at once."""
         for done in range(0, count, PIECE):
-            self.delete_piece(table, min(PIECE, count - done))
-        print(f"DELETE of {count}: {time.monotonic() - begun:.1f} s")
+            piece = min(PIECE, count - done)
 
-    def delete_piece(self, table: str, count: int) -> None:
-        """Delete rows; soon, if not at once."""
-        begun = time.monotonic()
-        while error := self.try_sql(f"DELETE FROM {table} ORDER BY id LIMIT {count}"):
-            assert is_full(error), error
-            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, f"no DELETE of {count}: {error}"
-            time.sleep(0.2)
-        self.rows[table] -= min(count, self.rows[table])
+            def is_deleted(piece=piece) -> bool:
+                error = self.try_sql(f"DELETE FROM {table} ORDER BY id LIMIT {piece}")
+                assert not error or is_full(error), error
+                return not error
+            wait_until(is_deleted, f"DELETE of {piece}", SECONDS_UNTIL_BACK)
+            self.rows[table] -= min(piece, self.rows[table])
 
     def wait_for(self, bytes_free: int, after: str) -> None:
         """Wait until so much is free."""
-        begun = time.monotonic()
-        while self.free() < bytes_free:
-            assert time.monotonic() - begun < SECONDS_UNTIL_BACK, \
-                f"{after}: {self.free() >> 10} KiB free instead of {bytes_free >> 10}"
-            time.sleep(0.1)
-        print(f"{after}: {self.free() >> 20} MiB free after {time.monotonic() - begun:.1f} s")
+        wait_until(lambda: self.free() >= bytes_free, f"{after}: {bytes_free >> 10} KiB free",
+                   SECONDS_UNTIL_BACK)
 
     def check(self) -> None:
         """The acknowledged rows are there, and no others."""
@@ -125,31 +94,40 @@ def is_full(error: str) -> bool:
     return "1114" in error or "1021" in error or "No space" in error
 
 
+def small_disk(place, kind: str, mib: int, image):
+    """A file system of some kind on a folder; `image`: the file that has it."""
+    if kind == "tmpfs":
+        return tmpfs(place, mib)
+    if not shutil.which(MAKE[kind][0]):
+        pytest.skip(f"{MAKE[kind][0]} is not on this machine")
+    with open(image, "wb") as file:
+        file.truncate(mib * MIB)
+    subprocess.run([*MAKE[kind], image], check=True, capture_output=True)
+    return mounted(place, "-o", "loop", image)
+
+
 @pytest.fixture(params=DISKS)
 def disk(request, new_server, large):
     """A small file system of some kind, with two tables."""
-    if not is_root():
-        pytest.skip("needs root to mount a small file system")
     kind, mib = request.param, DISKS[request.param][large]
     options = {"innodb_log_file_size": "4M", "innodb_buffer_pool_size": "8M",
                "loose_cheetah_buffer_pool_size": "32M",
                "loose_cheetah_log_size_max": "1G" if large else "64M",
                "loose_cheetah_log_file_size": "64M" if large else "4M"}
     server = new_server(options)
-    server.start()
-    server.stop()
-    made = FullDisk(server, kind, mib)
-    try:
-        server.start()
-        server.sql("CREATE DATABASE d")
+    server._prepare()
+    aside, image = server.data.rename(server.folder / "aside"), server.folder / "image"
+    server.data.mkdir()
+    with small_disk(server.data, kind, mib, image):
+        shutil.copytree(aside, server.data, symlinks=True, dirs_exist_ok=True)
+        shutil.rmtree(aside)
+        made = FullDisk(begun(server))
         for table in "kept", "grows":
             made.create(table)
         made.insert("kept", ROWS)
         yield made
-    finally:
         server.kill()
-        subprocess.run(["umount", made.place], check=False)
-        (server.folder / "image").unlink(missing_ok=True)
+    image.unlink(missing_ok=True)
 
 
 def test_each_way_out_of_a_full_disk(disk):
@@ -157,8 +135,6 @@ def test_each_way_out_of_a_full_disk(disk):
     server = disk.server
     disk.fill("grows")
     print(f"full: {disk.rows}, {disk.free() >> 10} KiB free")
-    time.sleep(3)
-    print(f"3 s later: {disk.free() >> 10} KiB free")
     disk.delete("grows", 10)
     crash(server)
     disk.check()
@@ -186,22 +162,14 @@ def test_each_way_out_of_a_full_disk(disk):
 
 def test_load_into_a_full_disk(new_server):
     """The engine's folder lies on a small tmpfs; ballast is deleted to make room again."""
-    if not is_root():
-        pytest.skip("needs root to mount a small tmpfs")
     server = new_server({"loose_cheetah_log_size_max": "16M", "loose_cheetah_log_file_size": "2M"})
-    server.start()
-    server.stop()
+    server._prepare()
     place = server.data / "#cheetah"
-    subprocess.run(["rm", "-rf", str(place)], check=True)
     place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(place)],
-                      capture_output=True, check=False).returncode:
-        pytest.skip("no tmpfs can be mounted here")
-    try:
+    with tmpfs(place, 160):
         ballast = place / "ballast"
         ballast.write_bytes(b"b" * BALLAST_BYTES)
-        server.start()
-        server.sql("CREATE DATABASE d")
+        begun(server)
         server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b LONGBLOB NOT NULL) "
                    "ENGINE=CHEETAH")
         acknowledged, text = 0, ""
@@ -210,7 +178,7 @@ def test_load_into_a_full_disk(new_server):
                 server.sql("INSERT INTO t (b) SELECT CONCAT(seq, RANDOM_BYTES(1000), "
                            f"RANDOM_BYTES(1000)) FROM seq_1_to_500 /* {number} */", "d")
                 acknowledged += 500
-            except (pymysql.MySQLError, Failure) as failure:
+            except Failure as failure:
                 text = str(failure)
                 break
         assert text, "160 MB took 400 MB"
@@ -225,6 +193,3 @@ def test_load_into_a_full_disk(new_server):
         check_table(server, "d.t")
         server.sql("DROP TABLE d.t")
         server.stop()
-    finally:
-        server.kill()
-        subprocess.run(["umount", str(place)], check=False)

@@ -1,10 +1,9 @@
 """FULLTEXT keys under load: what a search finds is what a look at all texts finds, after kills in
-the middle of writes and DDL, after prepared transactions, and on a replica."""
+the middle of writes and DDL, and on a replica."""
 
-import pymysql
 import pytest
-from servers import Client, check_table, crash, kill_under, wait_until
-from test_replication import replicated
+from servers import Client, check_table, kill_under
+from test_replication import catch_up, replicated
 
 # Of one length, and none a part of two others: so LIKE finds whole words.
 WORDS = [f"word{letter}{letter}" for letter in "abcdefghij"]
@@ -23,7 +22,6 @@ EXPECTED = {1020, 1050, 1061, 1062, 1091, 1146, 1205, 1213, 1412}
 
 
 def text(rng) -> str:
-    """Some words."""
     return " ".join(rng.choice(WORDS) for _ in range(rng.randint(0, 6)))
 
 
@@ -51,7 +49,6 @@ class Writer(Client):
     autocommit, refusals = False, EXPECTED
 
     def work(self, cursor) -> None:
-        """A transaction."""
         for no in range(self.rng.randint(1, 4)):
             cursor.execute(change(self.rng, self.rng.choice("ttu")))
             if no == 1 and self.rng.random() < 0.3:
@@ -67,7 +64,6 @@ class Definer(Client):
     refusals = EXPECTED
 
     def work(self, cursor) -> None:
-        """All of them."""
         for statement in DDL[self.number]:
             self.attempt(cursor, statement)
 
@@ -104,34 +100,6 @@ def test_words_fit_their_rows_after_kills(server, rng, rounds):
         server.sql("ALTER TABLE t DROP INDEX IF EXISTS a, DROP INDEX IF EXISTS b", "d")
 
 
-@pytest.mark.options({"log_bin": "binlog"})
-def test_words_of_prepared_transactions_come_with_their_commit(server):
-    """XA PREPARE, a crash, and either end; no index is built without their rows."""
-    server.sql(TABLES[0], "d")
-    server.sql("INSERT INTO t VALUES (1, 'wordaa', 'wordbb', 0), (2, 'wordaa', 'wordcc', 0)", "d")
-    for name, change_of_it in (("x", "UPDATE t SET a = 'worddd' WHERE id = 1"),
-                               ("y", "INSERT INTO t VALUES (3, 'wordee', 'wordee', 0)"),
-                               ("z", "DELETE FROM t WHERE id = 2")):
-        with server.cursor("d") as cursor:
-            for statement in (f"XA START '{name}'", change_of_it, f"XA END '{name}'",
-                              f"XA PREPARE '{name}'"):
-                cursor.execute(statement)
-    crash(server)
-    assert server.sql("SELECT id FROM t WHERE MATCH (a, b) AGAINST ('wordaa worddd wordee') "
-                      "ORDER BY id", "d") == [(1,), (2,)]
-    with server.cursor("d") as cursor:
-        cursor.execute("SET cheetah_lock_wait_timeout = 1, lock_wait_timeout = 1")
-        with pytest.raises(pymysql.MySQLError) as refused:
-            cursor.execute("ALTER TABLE t ADD FULLTEXT b (b)")
-        assert refused.value.args[0] == 1205
-    for statement in ("XA COMMIT 'x'", "XA COMMIT 'y'", "XA ROLLBACK 'z'"):
-        server.sql(statement, "d")
-    server.sql("ALTER TABLE t ADD FULLTEXT b (b)", "d")
-    check_words(server, "t")
-    assert server.sql("SELECT id, a FROM t ORDER BY id", "d") == [
-        (1, "worddd"), (2, "wordaa"), (3, "wordee")]
-
-
 @pytest.mark.parametrize("binlog_format", ["ROW", "STATEMENT"])
 def test_a_replica_finds_the_same(new_server, rng, binlog_format):
     """Words are no events: the replica makes them of its rows. Statements come from one connection,
@@ -147,60 +115,10 @@ def test_a_replica_finds_the_same(new_server, rng, binlog_format):
                 cursor.execute("TRUNCATE TABLE u")
             if no % 150 == 140:
                 cursor.execute("ALTER TABLE t DROP INDEX b")
-    position = primary.value("SELECT @@gtid_binlog_pos")
-    assert replica.value(f"SELECT MASTER_GTID_WAIT('{position}', 60)") == 0
+    catch_up(primary, replica)
     assert not replica.sql("SHOW SLAVE STATUS")[0][19]
     for name in "tu":
         query = f"SELECT * FROM {name} ORDER BY id"
         assert primary.sql(query, "d") == replica.sql(query, "d"), name
         for server in (primary, replica):
             check_words(server, name)
-
-
-def test_views_name_the_tables_of_words(server):
-    server.sql("CREATE TABLE d.w (a INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH")
-    for view in ("CHEETAH_TABLES", "CHEETAH_INDEXES"):
-        rows = server.sql("SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME "
-                          f"FROM information_schema.{view}")
-        of_words = [name for schema, name in rows if schema == "" and name.startswith("#fulltext/")]
-        assert of_words and ("d", "w") in rows, rows
-
-
-def removed_rows(server) -> int:
-    """Rows that have gone, and whose words have not."""
-    found = server.sql("SELECT TABLE_ROWS FROM information_schema.CHEETAH_TABLES "
-                       "WHERE TABLE_NAME = '#removed_words'")
-    return int(found[0][0]) if found else 0
-
-
-def test_words_of_deleted_rows_go_in_the_background(server):
-    server.sql("CREATE TABLE r (id INT PRIMARY KEY, b TEXT, FULLTEXT KEY (b)) ENGINE=CHEETAH", "d")
-    rows = ("SELECT d.seq, GROUP_CONCAT(CONCAT('word', (d.seq * w.seq) % 97) SEPARATOR ' ') "
-            "FROM seq_1_to_300 d, seq_1_to_40 w GROUP BY d.seq")
-    server.sql(f"INSERT INTO r {rows}", "d")
-    connection = server.connect("d")
-    cursor = connection.cursor()
-    count = "SELECT COUNT(*) FROM r WHERE MATCH (b) AGAINST ('word7')"
-
-    def found() -> int:
-        cursor.execute(count)
-        return int(cursor.fetchall()[0][0])
-
-    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    every = found()
-    server.sql("DELETE FROM r WHERE id > 100", "d")
-    like = "SELECT COUNT(*) FROM r WHERE CONCAT(' ', b, ' ') LIKE '% word7 %'"
-    for _ in range(2):
-        assert server.value(count, "d") == server.value(like, "d")
-        assert found() == every, "a snapshot from before"
-        wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
-    cursor.execute("COMMIT")
-    assert found() == int(server.value(like, "d")) < every
-    cursor.execute("DELETE FROM r WHERE id > 50")
-    cursor.execute(f"INSERT INTO r {rows} HAVING d.seq > 80")
-    cursor.execute(f"REPLACE INTO r {rows} HAVING d.seq > 250")
-    cursor.execute("COMMIT")
-    assert server.value(count, "d") == server.value(like, "d")
-    wait_until(lambda: removed_rows(server) == 0, "words of deleted rows")
-    check_table(server, "d.r")
-    connection.close()

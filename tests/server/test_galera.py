@@ -5,7 +5,6 @@ counts what it would send to others.
 """
 
 import contextlib
-import socket
 import subprocess
 
 import pymysql
@@ -13,14 +12,13 @@ import pytest
 from cheetah_tools import apt, setup
 from cheetah_tools.paths import VAR
 from cheetah_tools.say import Failure
-from servers import wait_until
+from servers import free_port, Session, wait_until
 
 REFUSED = 4165
 
 
 @pytest.fixture(scope="module")
 def provider():
-    """Galera's library."""
     folder = VAR / "galera"
     found = list(folder.rglob("libgalera_smm.so"))
     if not found:
@@ -37,24 +35,11 @@ def provider():
     return found[0]
 
 
-def free_port() -> int:
-    """One that nobody listens on, and the next one neither."""
-    while True:
-        with socket.socket() as one, socket.socket() as next_one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                next_one.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
-
-
 @pytest.fixture
 def node(new_server, provider):
     """One that makes up a cluster, with a database `d`."""
-    port = free_port()
-    listens = f"gmcast.listen_addr=tcp://127.0.0.1:{port};ist.recv_addr=127.0.0.1:{port + 1}"
+    listens = (f"gmcast.listen_addr=tcp://127.0.0.1:{free_port()};"
+               f"ist.recv_addr=127.0.0.1:{free_port()}")
     made = new_server({"wsrep_on": "ON", "wsrep_provider": provider, "binlog_format": "ROW",
                        "wsrep_cluster_address": "gcomm://", "wsrep_node_address": "127.0.0.1",
                        "wsrep_provider_options": f"'{listens};gcache.size=16M'",
@@ -80,10 +65,8 @@ def refused(node, *statements) -> None:
 
 def in_session(node, *statements) -> list:
     """Execute statements in one session; the rows of the last one."""
-    with node.cursor("d") as cursor:
-        for text in statements:
-            cursor.execute(text)
-        return list(cursor.fetchall())
+    with Session(node) as session:
+        return session.run(*statements)
 
 
 def test_rows_that_would_stay_on_one_node_are_refused(node):

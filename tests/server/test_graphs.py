@@ -138,12 +138,10 @@ def check_families(server) -> int:
 
 
 def tables_of(server) -> list:
-    """Of the graph."""
     return sorted(row[0] for row in server.sql("SHOW TABLES LIKE 'n%'", "d"))
 
 
 def engines_of(server) -> set:
-    """Of all tables."""
     return {row[0] for row in server.sql("SELECT engine FROM information_schema.tables "
                                          "WHERE table_schema = 'd'")}
 

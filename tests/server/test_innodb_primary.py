@@ -10,8 +10,9 @@ import tpcc
 from cheetah_tools import dump
 from cheetah_tools.say import note
 from cluster import slave_status
-from servers import wait_until, working
-from test_replication import CATCH_UP_SECONDS, PRIMARY, REPLICA, catch_up, free_port, options
+from servers import Session, wait_until, working
+from test_replication import (ACCOUNT, CATCH_UP_SECONDS, PRIMARY, REPLICA, catch_up, follow,
+                              listening, options)
 from test_tpcc import check_conditions
 
 CLIENTS, TRANSACTIONS_BETWEEN = 4, 40
@@ -32,27 +33,22 @@ class Terminal(tpcc.Client):
 @pytest.fixture
 def adopted(new_server):
     """A primary without the engine, and a replica that has converted what it has got."""
-    port = free_port()
-    primary = new_server(options(PRIMARY, skip_networking="OFF", bind_address="127.0.0.1",
-                                 port=port), plugin=None)
+    primary = new_server(options(PRIMARY, **listening()), plugin=None)
     replica = new_server(options(REPLICA, slave_parallel_threads=4, read_only="ON",
                                  slave_parallel_mode="optimistic", skip_slave_start=None,
                                  gtid_pos_auto_engines="CHEETAH",
                                  default_storage_engine="CHEETAH"))
     for server in (primary, replica):
         server.start()
-    primary.sql("CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'replica'")
-    primary.sql("GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'")
+    for text in ACCOUNT:
+        primary.sql(text)
     tpcc.create(primary, "InnoDB")
-    replica.sql(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, "
-                "MASTER_USER='replica', MASTER_PASSWORD='replica', MASTER_USE_GTID=slave_pos")
-    replica.sql("START SLAVE")
+    follow(replica, primary)
     catch_up(primary, replica)
     replica.sql("STOP SLAVE")
-    with replica.cursor(tpcc.DATABASE) as cursor:
-        cursor.execute("SET SESSION sql_log_bin = OFF")
-        for table in tpcc.TABLES:
-            cursor.execute(f"ALTER TABLE {table} ENGINE=CHEETAH")
+    with Session(replica, tpcc.DATABASE) as session:
+        session.run("SET SESSION sql_log_bin = OFF",
+                    *(f"ALTER TABLE {table} ENGINE=CHEETAH" for table in tpcc.TABLES))
     replica.sql("START SLAVE")
     return primary, replica
 
@@ -103,13 +99,10 @@ def compare(primary, replica, form: str) -> None:
 
 def snapshot_sums(server) -> tuple:
     """A position of the binary log as a GTID, and the checksums of all tables there."""
-    with server.cursor(tpcc.DATABASE) as cursor:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        cursor.execute("SHOW STATUS LIKE 'Binlog\\_snapshot\\_%'")
-        at = {name.lower(): value for name, value in cursor.fetchall()}
-        cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (at["binlog_snapshot_file"],
-                                                          int(at["binlog_snapshot_position"])))
-        position = cursor.fetchone()[0]
-        cursor.execute("CHECKSUM TABLE " + ", ".join(dump.base_tables(server, tpcc.DATABASE)))
-        sums = {name.removeprefix(tpcc.DATABASE + "."): sum_ for name, sum_ in cursor.fetchall()}
-    return position, sums
+    with Session(server, tpcc.DATABASE) as session:
+        at = dict(session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT",
+                              "SHOW STATUS LIKE 'Binlog\\_snapshot\\_%'"))
+        position = session.run(f"SELECT BINLOG_GTID_POS('{at['Binlog_snapshot_file']}', "
+                               f"{at['Binlog_snapshot_position']})")[0][0]
+        sums = session.run("CHECKSUM TABLE " + ", ".join(dump.base_tables(server, tpcc.DATABASE)))
+    return position, {name.removeprefix(tpcc.DATABASE + "."): sum_ for name, sum_ in sums}

@@ -34,9 +34,8 @@ def fill_beside_alter(server) -> bool:
 def test_a_partition_is_loaded_while_indexes_are_built(server):
     """ALTER TABLE builds for one partition after the other: the empty one is filled meanwhile."""
     server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT, c VARCHAR(200)) ENGINE=CHEETAH PARTITION "
-               "BY RANGE (a) "
-               "(PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN (2000000), "
-               "PARTITION z VALUES LESS THAN MAXVALUE)", "d")
+               "BY RANGE (a) (PARTITION x VALUES LESS THAN (1000000), PARTITION y VALUES LESS THAN "
+               "(2000000), PARTITION z VALUES LESS THAN MAXVALUE)", "d")
     server.sql("INSERT INTO t SELECT seq, seq, MD5(seq) FROM seq_1_to_200000", "d")
     server.sql("INSERT INTO t SELECT seq + 5000000, seq, MD5(seq) FROM seq_1_to_100000", "d")
     for _ in range(3):
@@ -68,7 +67,6 @@ class Loader(Client):
         self.filled = cursor.fetchone()[0]
 
     def work(self, cursor) -> None:
-        """The next load."""
         self.step += 1
         self.truncating, self.filled = self.filled, None
         cursor.execute(f"TRUNCATE {self.table}")

@@ -17,7 +17,7 @@ from cheetah_migrate.tables import Place, Table, without_engine
 from cheetah_tools import setup
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import note
-from servers import is_root, left_by_innodb, wait_until
+from servers import begun, left_by_innodb, tmpfs, wait_until
 
 PROGRAM = PROJECT / "tools/migrate/cheetah-migrate"
 SECONDS_MAX = 300
@@ -33,17 +33,12 @@ TABLES = ["shop.customers", "shop.orders", "shop.items", "crm.products", "crm.`o
 CONNECTED = TABLES[:5]
 
 
-def words(server, *arguments) -> list:
-    """The program's command line for a private server."""
-    return [sys.executable, str(PROGRAM), *arguments, f"--defaults-file={server.folder / 'my.cnf'}",
-            f"--client={SERVER / 'usr/bin/mariadb'}"]
-
-
 def start(server, *arguments):
-    """The program, started."""
-    return subprocess.Popen(words(server, *arguments), env=setup.library_environment(), text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            start_new_session=True)
+    return subprocess.Popen([sys.executable, str(PROGRAM), *arguments,
+                             f"--defaults-file={server.folder / 'my.cnf'}",
+                             f"--client={SERVER / 'usr/bin/mariadb'}"],
+                            env=setup.library_environment(), text=True, start_new_session=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def migrate(server, *arguments, status: int = 0) -> str:
@@ -424,15 +419,8 @@ def test_the_way_back_counts_all_partitions(server):
 
 def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
     """A file system of 400 MB with 150 MB that do not compress."""
-    if not is_root():
-        pytest.skip("needs root to mount a small tmpfs")
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=420m", "tmpfs", str(tmp_path)],
-                      capture_output=True, check=False).returncode:
-        pytest.skip("no tmpfs can be mounted here")
-    server = new_server({"innodb_log_file_size": "8M"}, folder=tmp_path / "server")
-    try:
-        server.start()
-        server.sql("CREATE DATABASE d")
+    with tmpfs(tmp_path, 420):
+        server = begun(new_server({"innodb_log_file_size": "8M"}, folder=tmp_path / "server"))
         server.sql("CREATE TABLE d.t (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB")
         server.sql("INSERT INTO d.t SELECT seq, CONCAT(" + ", ".join(["RANDOM_BYTES(1000)"] * 7) +
                    ") FROM seq_1_to_10000", "d")
@@ -447,9 +435,6 @@ def test_the_room_on_the_disk_is_looked_at(new_server, tmp_path):
         migrate(server, "run", "d")
         assert engine_of(server, "d.t") == "CHEETAH"
         server.stop()
-    finally:
-        server.kill()
-        subprocess.run(["umount", str(tmp_path)], check=False)
 
 
 def test_two_runs_take_turns(server):
@@ -479,15 +464,13 @@ def test_a_table_that_is_dropped_meanwhile_is_forgotten_by_name(server):
     assert engines(server) >= {"CHEETAH"} and not in_journal(server)
 
 
-def test_a_replica_is_left_alone_if_asked(new_server):
+@pytest.mark.options({"log_bin": "bin", "server_id": 1})
+def test_a_replica_is_left_alone_if_asked(server):
     """--local writes nothing to the binary log; otherwise the statements are there, and nothing of
     the journal."""
-    server = new_server({**OPTIONS, "log_bin": "bin", "server_id": 1})
-    server.start()
-    for text in ["CREATE DATABASE d", "CREATE TABLE d.p (id INT PRIMARY KEY) ENGINE=InnoDB",
-                 "CREATE TABLE d.c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) "
-                 "ENGINE=InnoDB"]:
-        server.sql(text)
+    server.sql("CREATE TABLE d.p (id INT PRIMARY KEY) ENGINE=InnoDB")
+    server.sql("CREATE TABLE d.c (id INT, CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)) "
+               "ENGINE=InnoDB")
     position = server.sql("SHOW MASTER STATUS")[0][1]
     migrate(server, "run", "--all", "--local")
     assert server.sql("SHOW MASTER STATUS")[0][1] == position

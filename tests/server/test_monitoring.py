@@ -25,13 +25,9 @@ LINE = re.compile(r"\[Warning\] CHEETAH: stall: (?:(?:connection (\d+)|a thread 
 
 
 def stall(server, reason: str) -> dict:
-    """The row of CHEETAH_STALLS."""
-    rows = server.sql("SELECT current_count, current_max_us, count, sum_us, max_us, "
-                      "last_connection_id, "
-                      "last_ended BETWEEN NOW() - INTERVAL 1 HOUR AND NOW() FROM "
+    rows = server.sql("SELECT current_count, current_max_us, count, max_us FROM "
                       f"information_schema.cheetah_stalls WHERE reason = '{reason}'")
-    return dict(zip(("current", "current_max_us", "count", "sum_us", "max_us", "connection",
-                     "is_recent"), rows[0]))
+    return dict(zip(("current", "current_max_us", "count", "max_us"), rows[0]))
 
 
 def table(server, name: str) -> None:
@@ -39,45 +35,6 @@ def table(server, name: str) -> None:
     server.sql("CREATE DATABASE IF NOT EXISTS d")
     server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY AUTO_INCREMENT, b BLOB) ENGINE=CHEETAH")
     server.sql(f"INSERT INTO d.{name} VALUES (1, '')")
-
-
-def waiting(server, statement: str, reason: str, release) -> int:
-    """Lets a connection wait with its statement until `release`; its number."""
-    with busy(server, 1, statement) as (connection,):
-        wait_until(lambda: stall(server, reason)["current"] == 1, f"nobody waits for {reason}")
-        release()
-    return connection
-
-
-def test_stalls_are_in_the_view_with_whose_they_were(pair):
-    """Locks of rows and tables, and rollbacks."""
-    table(pair, "t")
-    owner = pair.connect("d", autocommit=False)
-    with owner.cursor() as cursor:
-        cursor.execute("UPDATE t SET b = 'x'")
-        waiter = waiting(pair, "UPDATE t SET b = 'y'", "row lock", owner.rollback)
-        assert stall(pair, "row lock")["connection"] == waiter
-        assert stall(pair, "rollback")["connection"] == owner.thread_id()
-        cursor.execute("XA START 'x'")
-        cursor.execute("UPDATE t SET b = 'z'")
-        cursor.execute("XA END 'x'")
-        cursor.execute("XA PREPARE 'x'")
-    owner.close()
-    waiter = waiting(pair, "ALTER TABLE t FORCE, ALGORITHM=COPY", "table lock",
-                     lambda: pair.sql("XA COMMIT 'x'"))
-    assert stall(pair, "table lock")["connection"] == waiter
-    for reason in ("row lock", "table lock", "rollback"):
-        told = stall(pair, reason)
-        assert told["count"] >= 1 and told["sum_us"] >= told["max_us"] > 0, f"{reason}: {told}"
-        assert (told["current"], told["is_recent"]) == (0, 1), f"{reason}: {told}"
-        name = "Cheetah_stall_" + reason.replace(" ", "_")
-        ends = ("current", "current_us_max", "count", "us", "us_max")
-        status = [pair.status(f"{name}_{end}") for end in ends]
-        keys = ("current", "current_max_us", "count", "sum_us", "max_us")
-        assert status == [told[key] for key in keys], reason
-    both = stall(pair, "row lock")["count"] + stall(pair, "table lock")["count"]
-    assert (pair.status("Cheetah_latency_lock_wait_count") == both
-            == pair.status("Cheetah_lock_waits"))
 
 
 class Writer(Client):

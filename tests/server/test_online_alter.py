@@ -2,10 +2,9 @@
 
 import time
 
-import pymysql
 import pytest
 from cheetah_tools.say import Failure
-from servers import Client, check_table, Sent, wait_until, working
+from servers import Client, check_table, Session, wait_until, working
 
 ROWS = 60000
 WAIT_SECONDS = 60
@@ -27,7 +26,6 @@ class Writer(Client):
     autocommit, refusals = False, (1020, 1205, 1213, 1412)
 
     def work(self, cursor) -> None:
-        """One transaction."""
         for statement in WRITES[self.number % 2:] + WRITES[:2]:
             cursor.execute(statement.format(key=self.rng.randrange(ROWS)))
         (self.connection.rollback if self.done % 3 == 2 else self.connection.commit)()
@@ -56,54 +54,16 @@ def test_writers_go_on_while_indexes_are_added(server, rounds):
     assert counts == {server.value("SELECT COUNT(*) FROM d.t")}, f"indexes have {counts} rows"
 
 
-def test_older_snapshots_and_open_transactions(server):
-    """An older snapshot is refused the new index only; ALTER waits for an open writer."""
-    server.sql("CREATE TABLE other (a INT) ENGINE=CHEETAH", "d")
-    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40), c INT, KEY b (b)) ENGINE=CHEETAH",
-               "d")
-    server.sql("INSERT INTO t SELECT seq, MD5(seq), seq FROM seq_1_to_5000", "d")
-    old, writer = server.connect("d", autocommit=False), server.connect("d", autocommit=False)
-    with old.cursor() as cursor, writer.cursor() as writing:
-        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        server.sql("DELETE FROM t WHERE a <= 100", "d")
-        server.sql("ALTER TABLE t ADD INDEX c (c), ALGORITHM=NOCOPY, LOCK=NONE", "d")
-        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (b) WHERE b > ''")
-        assert cursor.fetchone()[0] == 5000, "an index that was there shows another snapshot"
-        try:
-            cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
-            pytest.fail(f"the new index shows {cursor.fetchone()} to an older snapshot")
-        except pymysql.MySQLError as failure:
-            assert failure.args[0] == 1412, f"another error: {failure}"
-        old.rollback()
-        cursor.execute("SELECT COUNT(*) FROM t FORCE INDEX (c) WHERE c > 0")
-        assert cursor.fetchone()[0] == 4900, "the new index lacks rows"
-        old.rollback()
-        writing.execute("UPDATE t SET c = c + 100000 WHERE a > 4900")
-        adding = Sent(server.connect("d"), "ALTER TABLE t ADD INDEX c2 (c, a), DROP INDEX c, "
-                                           "ALGORITHM=NOCOPY, LOCK=NONE")
-        listed = ("SELECT COUNT(*) FROM information_schema.processlist "
-                  "WHERE state = 'Waiting for table metadata lock'")
-        wait_until(lambda: server.value(listed), "ALTER TABLE does not wait")
-        writing.execute("UPDATE t SET c = c + 1 WHERE a = 4950")
-        writer.commit()
-        assert adding.ends(WAIT_SECONDS) == 0, adding.failure
-    assert server.value("SELECT SUM(c) FROM d.t FORCE INDEX (c2) WHERE c > 100000") == server.value(
-        "SELECT SUM(c) FROM d.t IGNORE INDEX (c2) WHERE c > 100000")
-    check_table(server, "d.t")
-
-
 def kill_build(server, statement: str) -> int:
     """Kill a statement once it shows progress; its error's number, 0 if it had ended."""
-    worker = server.connect("d")
-    building = Sent(worker, statement)
-    shown = (f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {worker.thread_id()} "
-             "AND progress > 0")
-    while building.is_alive() and not server.value(shown):
-        time.sleep(0.005)
-    server.sql(f"KILL QUERY {worker.thread_id()}")
-    building.ends(WAIT_SECONDS)
-    worker.close()
-    return building.error
+    with Session(server) as session:
+        building = session.send(statement)
+        shown = (f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {session.id} "
+                 "AND progress > 0")
+        while building.is_alive() and not server.value(shown):
+            time.sleep(0.005)
+        server.sql(f"KILL QUERY {session.id}")
+        return building.ends(WAIT_SECONDS)
 
 
 def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
@@ -134,40 +94,11 @@ def test_a_killed_build_has_shown_how_far_it_was_and_leaves_nothing(server):
     # if they were not.
     server.sql("UPDATE t SET b = MD5(7), c = 7 WHERE a = 150000", "d")
     for _ in range(3):
-        try:
+        with pytest.raises(Failure, match="for key 'ub'"):
             server.sql("ALTER TABLE t ADD UNIQUE ub (b), ADD UNIQUE uc (c), ADD INDEX cb (c, b), "
                        "ALGORITHM=NOCOPY", "d")
-            pytest.fail("a key that comes twice was taken")
-        except Failure as failure:
-            assert "for key 'ub'" in str(failure)
     server.sql("ALTER TABLE t ADD INDEX b (b), ADD INDEX cb (c, b), ADD UNIQUE ab (a, b), "
                "ALGORITHM=NOCOPY", "d")
     check_table(server, "d.t")
     server.sql("ALTER TABLE t ENABLE KEYS, ALGORITHM=COPY", "d")
     assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (off) WHERE c > 0") == rows
-
-
-@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "lock_wait_timeout": 1})
-def test_a_prepared_transaction_is_waited_for_before_the_work(server):
-    """XA PREPARE of a client that has gone blocks ADD INDEX, after a restart too, until decided."""
-    server.sql("CREATE TABLE t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH", "d")
-    server.sql("INSERT INTO t SELECT seq, seq FROM seq_1_to_1000", "d")
-    with server.cursor("d") as cursor:
-        for statement in ("XA START 'x'", "DELETE FROM t WHERE a <= 10", "XA END 'x'",
-                          "XA PREPARE 'x'"):
-            cursor.execute(statement)
-    add = "ALTER TABLE t ADD INDEX b (b), ALGORITHM=NOCOPY, LOCK=NONE"
-    for restarts in (False, True):
-        if restarts:
-            server.stop()
-            server.start()
-        try:
-            with server.cursor("d") as cursor:
-                cursor.execute(add)
-            pytest.fail("the index was added beside a prepared transaction")
-        except pymysql.MySQLError as failure:
-            assert failure.args[0] == 1205, f"another error: {failure}"
-    server.sql("XA ROLLBACK 'x'")
-    server.sql(add, "d")
-    assert server.value("SELECT COUNT(*) FROM d.t FORCE INDEX (b) WHERE b > 0") == 1000
-    check_table(server, "d.t")

@@ -9,7 +9,7 @@ OPTIONS = {"loose_cheetah_buffer_pool_size": POOL_BYTES, "loose_cheetah_log_file
 
 def test_memory_stays_within_the_limit(server, new_server, large):
     """Load, scan, update and delete; the same server without the engine, idle, is the base."""
-    megabytes = 5000 if large else 300
+    megabytes = 5000 if large else 200   # thrice the pool
     base = idle_bytes(new_server, OPTIONS)
     warm_up(server)
     server.sql("CREATE TABLE d.t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(300), c INT, l "

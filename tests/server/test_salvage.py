@@ -1,31 +1,13 @@
 """A damaged database is salvaged, and the server serves what is left of it."""
 
-import os
 import shutil
-import subprocess
 
-from cheetah_tools.paths import PROJECT, TARGET
+from checksum import damage
+from servers import cli
 
 ROWS = 20000
 TRIES_MAX = 10
 TEXT = "CONCAT(MD5(a), MD5(a + 1), MD5(a + 2))"
-
-
-def salvage(damaged, new) -> subprocess.CompletedProcess:
-    """The tool as users run it; built when the engine is newer."""
-    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "cheetah-cli"], cwd=PROJECT,
-                   env={**os.environ, "CARGO_TARGET_DIR": str(TARGET)}, check=True)
-    return subprocess.run([TARGET / "release" / "cheetah-cli", "salvage", damaged, new],
-                          capture_output=True, text=True, check=False)
-
-
-def damage(place, offset: int) -> None:
-    """Invert bytes of a file."""
-    with open(place, "r+b") as handle:
-        handle.seek(offset)
-        old = handle.read(64)
-        handle.seek(offset)
-        handle.write(bytes(byte ^ 0x5A for byte in old))
 
 
 def test_rows_beside_damage_come_back(server, rng):
@@ -51,7 +33,7 @@ def test_rows_beside_damage_come_back(server, rng):
         for _ in range(6):
             damage(place, rng.randrange(size // 8, size - 64))
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        done = salvage(folder, new)
+        done = cli("salvage", folder, new)
         if done.returncode != 0:
             break
         # They have all met secondary indexes, or what nobody needs any more.
@@ -59,7 +41,7 @@ def test_rows_beside_damage_come_back(server, rng):
     assert done.returncode == 1, f"it tells of no loss: {done.stdout} {done.stderr}"
     assert {path: path.read_bytes() for path in before} == before, "the damaged folder has changed"
     assert not list(server.data.glob("*.scratch")), "files of the tool are left"
-    refused = salvage(folder, new)
+    refused = cli("salvage", folder, new)
     assert refused.returncode == 2 and "exists" in refused.stderr, refused.stderr
     folder.rename(server.folder / "damaged")
     new.rename(folder)

@@ -1,12 +1,11 @@
 """Space comes back by itself: no OPTIMIZE, no FLUSH, only time."""
 
-import threading
 import time
 
 import pytest
 from cheetah_tools.engines import CHEETAH, allocated, is_log
 from cheetah_tools.say import note
-from servers import crash
+from servers import begun, crash, looking, wait_until
 
 ROWS, LARGE_ROWS = 40_000, 1_000_000
 # After the statement that makes four fifths needless the files have at most this part of what they
@@ -28,67 +27,34 @@ TABLE = """CREATE TABLE d.t (id INT UNSIGNED NOT NULL, k INT UNSIGNED NOT NULL,
 
 def file_bytes(server) -> int:
     """What the file system says of the engine's files but the log's, which are used again."""
-    return sum(allocated(file) for file in CHEETAH.data_files(server, ""))
+    return CHEETAH.allocated_bytes(server, "")
 
 
-def rested_bytes(server) -> int:
-    """The size of the files when what a load has left over has gone."""
-    until = time.monotonic() + SECONDS_MAX
-    while server.status("Cheetah_segment_bytes") > 1.3 * server.status(
-        "Cheetah_segment_live_bytes") and time.monotonic() < until:
-        time.sleep(0.2)
-    return file_bytes(server)
-
-
-def shrink(server, statement: str, most: float) -> tuple:
-    """Run it, and wait until at most `most` of the files' bytes is left: part left, seconds."""
-    server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
-    before = rested_bytes(server)
-    server.sql(statement, "d")
-    started, left = time.monotonic(), 1.0
-    while time.monotonic() < started + SECONDS_MAX:
-        left = file_bytes(server) / before
-        if left <= most:
-            break
-        time.sleep(0.1)
-    seconds = time.monotonic() - started
-    note(f"{statement}: {left:.2f} of {before / 1e6:.1f} MB after {seconds:.1f} s")
-    return left, seconds
-
-
-def fill(server, rows: int) -> None:
-    """The table, anew; a load, so that nothing is left over."""
-    server.sql("DROP TABLE IF EXISTS d.t")
-    server.sql(TABLE.format(rows))
-
-
-@pytest.mark.options({}, large={"loose_cheetah_buffer_pool_size": "256M"})
-def test_space_comes_back_by_itself(server, large):
-    """Of rows all over a table, of an index, of all; --large: of a table's end, of a table."""
+def test_space_comes_back_by_itself(new_server, large):
+    """Of rows all over a table, of an index, of all; --large: of a table's end, of a table. Each on
+    a server of its own, as this waits for all at the same time."""
     rows = LARGE_ROWS if large else ROWS
     statements = [("DELETE FROM t WHERE id % 5 <> 0", LEFT_MAX),
                   ("ALTER TABLE t DROP INDEX g", 0.8), ("TRUNCATE TABLE t", LEFT_MAX / 2)]
     if large:
         statements += [(f"DELETE FROM t WHERE id > {rows // 5}", LEFT_MAX),
                        ("DROP TABLE t", LEFT_MAX / 2)]
-    for statement, most in statements:
-        fill(server, rows)
-        left, seconds = shrink(server, statement, most)
-        assert left <= most
-
-
-class Watch(threading.Thread):
-    """Looks at the files until it is stopped; their largest size, and what was needed then."""
-
-    def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.most, self.live, self.ended = server, 0, 0, threading.Event()
-
-    def run(self) -> None:
-        while not self.ended.wait(0.05):
-            size = file_bytes(self.server)
-            if size > self.most:
-                self.most, self.live = size, self.server.status("Cheetah_segment_live_bytes")
+    options = {"loose_cheetah_buffer_pool_size": "256M"} if large else {}
+    servers = [begun(new_server(options)) for _ in statements]
+    for server in servers:
+        server.sql(TABLE.format(rows))
+        server.sql("SET GLOBAL cheetah_checkpoint_now = ON")
+    started, before = time.monotonic(), []
+    for server, (statement, _) in zip(servers, statements):
+        wait_until(lambda at=server: at.status("Cheetah_segment_bytes")
+                   <= 1.3 * at.status("Cheetah_segment_live_bytes"), "no rest", SECONDS_MAX)
+        before.append(file_bytes(server))
+        server.sql(statement, "d")
+    for server, (statement, most), size in zip(servers, statements, before):
+        wait_until(lambda at=server, most=most * size: file_bytes(at) <= most,
+                   f"{statement}: {most:.2f} of {size / 1e6:.1f} MB", SECONDS_MAX)
+        note(f"{statement}: {most:.2f} of {size / 1e6:.1f} MB after at most "
+             f"{time.monotonic() - started:.1f} s")
 
 
 @pytest.mark.options({"loose_cheetah_log_size_max": "4G", "loose_cheetah_log_file_size": "64M"})
@@ -100,21 +66,22 @@ def test_files_stay_small_while_keys_come_at_random(server, buffering):
     server.sql(f"SET GLOBAL cheetah_change_buffering = '{buffering}'")
     server.sql("CREATE TABLE d.t (g BINARY(16) PRIMARY KEY, a INT UNSIGNED, c VARCHAR(100), "
                "KEY (a)) ENGINE=CHEETAH")
-    watch = Watch(server)
-    watch.start()
-    started = time.monotonic()
-    try:
+    largest, started = [(0, 0)], time.monotonic()   # of the files, and what was needed then
+
+    def look() -> None:
+        size = file_bytes(server)
+        if size > largest[-1][0]:
+            largest.append((size, server.status("Cheetah_segment_live_bytes")))
+    with looking(look, 0.05):
         for step in range(RANDOM_STEPS):
             server.sql("INSERT INTO d.t SELECT UNHEX(MD5(seq)), CRC32(seq), MD5(seq + 1) "
                        f"FROM mysql.seq_{step * 2000 + 1}_to_{step * 2000 + 2000}")
-    finally:
-        watch.ended.set()
-        watch.join()
+    most, live = largest[-1]
     written = server.status("Cheetah_pool_written_bytes")
     note(f"{time.monotonic() - started:.1f} s: {written / 1e6:.0f} MB written, at most "
-         f"{watch.most / 1e6:.0f} MB in files, of which {watch.live / 1e6:.0f} MB were needed")
+         f"{most / 1e6:.0f} MB in files, of which {live / 1e6:.0f} MB were needed")
     assert buffering == "all" or written > 2 * OUTDATED_TIMES_MAX * OUTDATED_BYTES
-    assert watch.most < watch.live + OUTDATED_TIMES_MAX * OUTDATED_BYTES
+    assert most < live + OUTDATED_TIMES_MAX * OUTDATED_BYTES
 
 
 def log_bytes(server) -> int:
@@ -134,11 +101,7 @@ def test_the_log_of_a_small_database_is_short(server):
         server.sql("INSERT INTO d.t SELECT seq, seq, MD5(seq), SHA1(seq) FROM "
                    f"mysql.seq_{start + 1}_to_{start + 1000}")
         sizes.append(log_bytes(server))
-    until = time.monotonic() + SECONDS_MAX
-    while log_bytes(server) > SMALL_LOG_BYTES and time.monotonic() < until:
-        time.sleep(0.5)
-    sizes.append(log_bytes(server))
+    wait_until(lambda: log_bytes(server) <= SMALL_LOG_BYTES, "the log stays long", SECONDS_MAX)
     note(f"MiB of log: {', '.join(f'{size / 2**20:.1f}' for size in sizes)}")
-    assert sizes[-1] <= SMALL_LOG_BYTES
     # Each start goes on in a file of its own, and old ones go at the next checkpoint.
     assert max(sizes) <= 2 * SMALL_LOG_BYTES

@@ -12,7 +12,7 @@ WAITERS = 12
 STALL_MS, LOCK_SECONDS = 240_000, 180
 END_SECONDS_MAX = 120   # tenths of a second is what it takes
 # An idle engine wakes one thread a second. Something may make it due for a checkpoint meanwhile.
-IDLE_SECONDS, WAKES_A_SECOND_MAX = 10, 5
+IDLE_SECONDS, WAKES_A_SECOND_MAX = 4, 5
 REST_SECONDS_MAX = 60
 OPTIONS = {"thread_handling": "pool-of-threads", "thread_pool_size": 1,
            "thread_pool_stall_limit": STALL_MS,

@@ -4,7 +4,6 @@ replayed.
 `make servertests ARGS="tpcc --rounds 50"` kills fifty times with and fifty times without.
 """
 
-
 import binlog
 import pytest
 import tpcc
@@ -17,38 +16,20 @@ ROUNDS = 4
 OPTIONS = {"loose_cheetah_lock_wait_timeout": 5}
 # Condition -> a change of one row that violates it. Some violate others too: a district's turnover
 # is compared twice.
-PLANTED = {
-    "3.3.2.1": "UPDATE warehouse SET w_ytd = w_ytd + 0.01 WHERE w_id = 1",
-    "3.3.2.2": "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 2 AND d_id = 3",
-    "3.3.2.3": "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 25",
-    "3.3.2.4": "DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 10 AND ol_o_id = 30 "
-    "AND ol_number = 1",
-    "3.3.2.5": "UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 1",
-    "3.3.2.6": "UPDATE order_line SET ol_o_id = 29, ol_number = 99 WHERE ol_w_id = 2 "
-    "AND ol_d_id = 2 AND ol_o_id = 30 AND ol_number = 1",
-    "3.3.2.7": "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 1 "
-    "AND ol_o_id = 1 AND ol_number = 2",
-    "3.3.2.8": "UPDATE history SET h_w_id = 1 WHERE h_w_id = 2 AND h_d_id = 1 AND h_c_id = 1",
-    "3.3.2.9": "UPDATE history SET h_d_id = 2 WHERE h_w_id = 1 AND h_d_id = 1 AND h_c_id = 1",
-    "3.3.2.10": "UPDATE history SET h_c_id = 2 WHERE h_w_id = 1 AND h_d_id = 1 AND h_c_id = 1",
-    "3.3.2.12": "UPDATE customer SET c_ytd_payment = c_ytd_payment - 1 WHERE c_w_id = 1 "
-    "AND c_d_id = 4 AND c_id = 7",
-}
+PLANTED = tpcc.named("planted")
 
 
 def test_the_checker_finds_planted_violations(server):
     """One for each condition, in a transaction that is rolled back."""
     tpcc.create(server, "CHEETAH")
     assert {name.split(":")[0] for name in tpcc.CONDITIONS} == set(PLANTED)
-    connection = server.connect(tpcc.DATABASE, autocommit=False)
-    with connection.cursor() as cursor:
+    with server.cursor(tpcc.DATABASE, autocommit=False) as cursor:
         for clause, change in PLANTED.items():
             assert not tpcc.violations(cursor)
             assert cursor.execute(change) == 1, f"{change}: no such row"
             found = {name.split(":")[0] for name in tpcc.violations(cursor)}
             assert clause in found, f"{change}: violates {clause}, and {found} was found"
-            connection.rollback()
-    connection.close()
+            cursor.execute("ROLLBACK")
 
 
 def test_conditions_hold_after_kills(server, rng, rounds):

@@ -1,5 +1,5 @@
 """Two-phase commit: after kill -9 the engine agrees with the binary log and with InnoDB, and what
-XA has prepared waits.
+XA has prepared waits. (`tests/sql/xa_after_kills.sql` has that of one server.)
 
 `make servertests ARGS="two_phase --rounds 400"` kills a hundred times.
 """
@@ -10,7 +10,7 @@ import binlog
 import pytest
 from cheetah_tools.paths import FIRST_SERIES, SERIES
 from cheetah_tools.say import note
-from servers import Client, check_table, crash, expect_error, kill_under, Sent, wait_until
+from servers import Client, check_table, crash, kill_under, Sent, Session, wait_until
 
 CLIENTS = 6
 # Of the binary log's files: time, kind, server, length, position, flags.
@@ -41,7 +41,6 @@ class Changer(Client):
         self.rng, self.acknowledged = rng, acknowledged
 
     def work(self, cursor) -> None:
-        """One transaction."""
         step = self.acknowledged + 1
         for text in self.changes(step):
             for prefix in "ci":
@@ -66,7 +65,6 @@ class Changer(Client):
 
 
 def checksums(server, tables: list) -> dict:
-    """CHECKSUM TABLE of each."""
     return {name: server.sql(f"CHECKSUM TABLE d.{name}")[0][1] for name in tables}
 
 
@@ -108,8 +106,7 @@ def test_engine_binlog_and_innodb_agree_after_kills_under_load(server, new_serve
         prepared += count_found_prepared(server, log_bytes)
         assert not waiting(server), "a transaction of the server's own is left prepared"
         for client in clients:
-            kept = server.value("SELECT COALESCE(MAX(b), 0) "
-                                f"FROM d.c{client.number} WHERE a = 0")
+            kept = server.value(f"SELECT COALESCE(MAX(b), 0) FROM d.c{client.number} WHERE a = 0")
             assert client.acknowledged <= kept <= client.acknowledged + 1
             commits += kept - acknowledged[client.number]
             acknowledged[client.number] = kept
@@ -196,49 +193,6 @@ def waiting(server) -> list:
     return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
 
 
-@pytest.mark.options({"loose_cheetah_lock_wait_timeout": 1, "innodb_lock_wait_timeout": 1})
-def test_what_xa_has_prepared_waits_after_kills(server):
-    """With and without the client, in one engine and in two; its locks are there until it ends."""
-    names = ["commit", "roll back", "both", "gone"]
-    for number in range(4):
-        create_pair(server, number)
-        server.sql(f"INSERT INTO d.c{number} SELECT seq, seq, REPEAT('r', seq * 10) "
-                   "FROM seq_1_to_500", "d")
-    before = checksums(server, [f"c{number}" for number in range(4)])
-    connections = []
-    for number, name in enumerate(names):
-        connections.append(server.connect("d"))
-        with connections[-1].cursor() as cursor:
-            for text in (f"XA START '{name}'",
-                         f"UPDATE c{number} SET b = -b, c = REPEAT('u', 20000) WHERE a <= 50",
-                         f"DELETE FROM c{number} WHERE a > 400",
-                         *([f"INSERT INTO i{number} VALUES (1, 1, '')"] * (name == "both")),
-                         f"XA END '{name}'", f"XA PREPARE '{name}'"):
-                cursor.execute(text)
-    connections[-1].close()
-    for _ in range(2):
-        crash(server)
-        assert waiting(server) == sorted(names), f"XA RECOVER tells of {waiting(server)}"
-        assert server.status("Cheetah_transactions_prepared") == 4
-        with server.cursor("d") as cursor:
-            for text in ("INSERT INTO c0 VALUES (401, 1, '')", "UPDATE c1 SET b = 0 WHERE a = 1",
-                         "DROP TABLE c2", "TRUNCATE TABLE c3"):
-                expect_error(cursor, text, 1205)
-    server.sql("XA COMMIT 'commit'")
-    server.sql("XA ROLLBACK 'roll back'")
-    server.sql("XA COMMIT 'both'")
-    crash(server)
-    assert waiting(server) == ["gone"], "what was decided is asked again"
-    server.sql("XA ROLLBACK 'gone'")
-    after = checksums(server, list(before))
-    assert after["c1"] == before["c1"] and after["c3"] == before["c3"]
-    for name in ("c0", "c2"):
-        sums = server.sql(f"SELECT COUNT(*), SUM(b < 0), SUM(LENGTH(c) = 20000) FROM d.{name}")[0]
-        assert tuple(map(int, sums)) == (400, 50, 50), f"{name} has {sums}"
-        assert server.sql(f"CHECK TABLE d.{name} EXTENDED")[-1][3] == "OK", f"CHECK TABLE {name}"
-    assert server.value("SELECT COUNT(*) FROM d.i2") == 1, "the row of the other engine is missing"
-
-
 @pytest.mark.options(binlog.OPTIONS)
 def test_an_idle_server_lets_go_of_old_binlogs(server):
     """The engine makes durable what it is asked to at once, with nobody committing."""
@@ -265,21 +219,17 @@ COORDINATOR = {"binlog": binlog.OPTIONS, **({} if SERIES == FIRST_SERIES else {"
 def test_installed_in_a_running_server_it_says_what_it_cannot(server):
     """Changes in XA transactions are refused; what waits from before is told of."""
     create_pair(server, 0)
-    connection = server.connect("d")
-    with connection.cursor() as cursor:
-        for text in ("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
-                     "XA PREPARE 'x'"):
-            cursor.execute(text)
+    Session(server).run("XA START 'x'", "INSERT INTO c0 VALUES (1, 1, '')", "XA END 'x'",
+                        "XA PREPARE 'x'")
     server.kill()
     plugin, options = server.plugin, server.options
     server.plugin, server.options = False, {**options, **NO_COORDINATOR}
     server.start()
     server.sql("INSTALL SONAME 'ha_cheetah'")
     assert "1 prepared transaction" in server.log_tail(30)
-    with server.cursor("d") as cursor:
-        cursor.execute("CREATE TABLE t (a INT) ENGINE=CHEETAH")
-        cursor.execute("XA START 'y'")
-        expect_error(cursor, "INSERT INTO t VALUES (1)", 1235)
+    with Session(server) as session:
+        session.run("CREATE TABLE t (a INT) ENGINE=CHEETAH", "XA START 'y'")
+        assert session.error("INSERT INTO t VALUES (1)") == 1235
     server.sql("UNINSTALL SONAME 'ha_cheetah'")
     server.stop()
     server.plugin, server.options = plugin, options

@@ -47,7 +47,6 @@ class Side:
 
 @pytest.fixture
 def sides(server) -> list:
-    """InnoDB's and ours."""
     return [Side(server, "InnoDB"), Side(server, "CHEETAH")]
 
 

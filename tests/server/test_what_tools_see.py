@@ -1,21 +1,23 @@
 """What tools see of a statement: the work with pages that ANALYZE FORMAT=JSON and the slow log
 show, and the State of SHOW PROCESSLIST while the engine waits, rolls back, or builds indexes."""
 
-import contextlib
 import json
 import time
 
 import pytest
-from servers import Client, Sent, wait_until, working
+from servers import Client, Session, wait_until, working
 
 ROWS = 40_000
 SMALL = {"cheetah_buffer_pool_size": "16M", "cheetah_log_size_max": "64M"}
 
 
-def engine_stats(cursor, statement: str) -> dict:
+def analyzed(session, statement: str) -> dict:
+    return json.loads(session.run(f"ANALYZE FORMAT=JSON {statement}")[0][0])
+
+
+def engine_stats(session, statement: str) -> dict:
     """The `r_engine_stats` of the first table of a statement."""
-    cursor.execute(f"ANALYZE FORMAT=JSON {statement}")
-    found = find(json.loads(cursor.fetchone()[0]), "r_engine_stats")
+    found = find(analyzed(session, statement), "r_engine_stats")
     assert found is not None, f"{statement} has no r_engine_stats"
     return found
 
@@ -35,9 +37,8 @@ def filled(server, name: str = "t") -> None:
     """A table that is larger than the cache of `SMALL`."""
     server.sql(f"CREATE TABLE d.{name} (a INT PRIMARY KEY, b INT, c VARCHAR(1000), KEY (b)) "
                "ENGINE=CHEETAH")
-    server.sql(f"INSERT INTO d.{name} "
-               "SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), REPEAT(MD5(seq + 2), 18)) "
-               f"FROM seq_1_to_{ROWS}", "d")
+    server.sql(f"INSERT INTO d.{name} SELECT seq, seq % 100, CONCAT(MD5(seq), MD5(seq + 1), "
+               f"REPEAT(MD5(seq + 2), 18)) FROM seq_1_to_{ROWS}", "d")
 
 
 @pytest.mark.options(SMALL)
@@ -45,22 +46,20 @@ def test_analyze_shows_the_work_with_pages(server):
     """Pages asked for, read from disk, read ahead and changed; and versions read back."""
     filled(server)
     server.restart()
-    connection, other = server.connect("d"), server.connect("d", autocommit=False)
-    with (contextlib.closing(connection), contextlib.closing(other),
-          connection.cursor() as cursor, other.cursor() as old):
-        scan = engine_stats(cursor, "SELECT SUM(LENGTH(c)) FROM t")
+    with Session(server) as new, Session(server, autocommit=False) as old:
+        scan = engine_stats(new, "SELECT SUM(LENGTH(c)) FROM t")
         assert scan["pages_accessed"] > 500, f"{scan}"
         assert scan["pages_prefetch_read_count"] > 500, f"{scan}"
-        rows = engine_stats(cursor, "SELECT SUM(LENGTH(c)) FROM t FORCE INDEX (b) WHERE b = 5")
+        rows = engine_stats(new, "SELECT SUM(LENGTH(c)) FROM t FORCE INDEX (b) WHERE b = 5")
         assert rows["pages_accessed"] >= ROWS / 100, f"{rows}"
         assert 0 < rows["pages_read_count"] <= rows["pages_accessed"], f"{rows}"
         assert 0 < rows["pages_read_time_ms"] < 60_000, f"{rows}"
-        old.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        changes = engine_stats(cursor, "UPDATE t SET b = b + 1 WHERE a < 100")
+        old.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        changes = engine_stats(new, "UPDATE t SET b = b + 1 WHERE a < 100")
         assert changes["pages_updated"] >= 99 and "old_rows_read" not in changes, f"{changes}"
         versions = engine_stats(old, "SELECT SUM(b) FROM t WHERE a < 100")
         assert versions["old_rows_read"] == 99 and "pages_updated" not in versions, f"{versions}"
-        point = engine_stats(cursor, "SELECT b FROM t WHERE a = 50")
+        point = engine_stats(new, "SELECT b FROM t WHERE a = 50")
         assert 0 < point.get("pages_accessed", 0) < 10, f"{point}"
 
 
@@ -71,11 +70,9 @@ def test_partitions_and_joins_count_for_their_own_tables(server):
     server.sql("CREATE TABLE d.one (a INT PRIMARY KEY) ENGINE=CHEETAH")
     server.sql("INSERT INTO d.p SELECT seq, seq FROM seq_1_to_2000", "d")
     server.sql("INSERT INTO d.one VALUES (1), (2), (3)")
-    with contextlib.closing(server.connect("d")) as connection, connection.cursor() as cursor:
-        assert engine_stats(cursor, "SELECT SUM(b) FROM p")["pages_accessed"] >= 4
-        cursor.execute("ANALYZE FORMAT=JSON SELECT STRAIGHT_JOIN SUM(b) FROM one, p "
-                       "WHERE p.a = one.a")
-        shown = json.loads(cursor.fetchone()[0])
+    with Session(server) as session:
+        assert engine_stats(session, "SELECT SUM(b) FROM p")["pages_accessed"] >= 4
+        shown = analyzed(session, "SELECT STRAIGHT_JOIN SUM(b) FROM one, p WHERE p.a = one.a")
         tables = {found["table"]["table_name"]: found["table"]["r_engine_stats"]
                   for found in shown["query_block"]["nested_loop"]}
         assert (tables["p"]["pages_accessed"] >= 3
@@ -98,54 +95,16 @@ def test_the_slow_log_shows_the_work_with_pages(server):
     assert int(counts["Pages_accessed"]) > 0 and int(counts["Pages_updated"]) > 0, f"{insert}"
 
 
-def state(server, connection) -> str:
-    """What PROCESSLIST says of a connection."""
-    found = server.sql("SELECT state FROM information_schema.processlist "
-                       f"WHERE id = {connection.thread_id()}")
-    return found[0][0] if found else ""
-
-
-def test_the_state_tells_of_locks_that_are_waited_for(server):
-    """Rows and tables; what was shown before comes back."""
-    server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT) ENGINE=CHEETAH")
-    server.sql("INSERT INTO d.t VALUES (1, 0)")
-    owner, waiter = server.connect("d", autocommit=False), server.connect("d")
-    with contextlib.closing(waiter):
-        with owner.cursor() as cursor:
-            cursor.execute("UPDATE t SET b = 1 WHERE a = 1")
-            waiting = Sent(waiter, "UPDATE t SET b = SLEEP(0.5) + 2 WHERE a = 1")
-            wait_until(lambda: state(server, waiter) == "Waiting for row lock",
-                       "the wait for the row is not shown")
-            owner.commit()
-            wait_until(lambda: state(server, waiter) == "User sleep",
-                       "the state after the wait is not shown")
-            waiting.ends()
-            assert state(server, waiter) == ""
-            # Nobody has a metadata lock for a prepared transaction whose client has gone.
-            cursor.execute("XA START 'x'")
-            cursor.execute("UPDATE t SET b = 3 WHERE a = 1")
-            cursor.execute("XA END 'x'")
-            cursor.execute("XA PREPARE 'x'")
-        owner.close()
-        waiting = Sent(waiter, "ALTER TABLE t FORCE, ALGORITHM=COPY")
-        wait_until(lambda: state(server, waiter) == "Waiting for table lock of the engine",
-                   "the wait for the table is not shown")
-        server.sql("XA COMMIT 'x'")
-        waiting.ends()
-
-
 def test_the_state_tells_of_rollbacks_and_of_indexes_that_are_built(server):
     """Both are long enough to be seen."""
     filled(server)
-    connection = server.connect("d", autocommit=False)
-    with contextlib.closing(connection), connection.cursor() as cursor:
-        watcher = Watcher(server, connection.thread_id())
+    with Session(server, autocommit=False) as session:
+        watcher = Watcher(server, session.id)
         with working([watcher]):
-            cursor.execute("ALTER TABLE t ADD KEY c (c(200))")
-            cursor.execute("UPDATE t SET b = b + 1")
-            cursor.execute("ROLLBACK")
+            session.run("ALTER TABLE t ADD KEY c (c(200))", "UPDATE t SET b = b + 1", "ROLLBACK")
         assert {"Building indexes", "Rolling back"} <= watcher.seen, f"{watcher.seen}"
-        assert state(server, connection) == ""
+        assert server.value("SELECT state FROM information_schema.processlist "
+                            f"WHERE id = {session.id}") == ""
 
 
 class Watcher(Client):

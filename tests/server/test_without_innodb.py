@@ -1,6 +1,6 @@
 """The engine in a server that was told to do without InnoDB."""
 
-from servers import crash, expect_error
+from servers import crash, Session
 
 OPTIONS = {"skip_innodb": None, "default_storage_engine": "CHEETAH"}
 
@@ -10,15 +10,11 @@ def test_it_needs_no_innodb(server):
     assert not server.has_engine("InnoDB")
     server.sql("CREATE TABLE d.t (a INT PRIMARY KEY, b INT)")
     server.sql("INSERT INTO d.t VALUES (1, 1), (2, 2)")
-    holder, other = (server.connect("d", autocommit=False) for _ in range(2))
-    with holder.cursor() as first, other.cursor() as second:
-        first.execute("UPDATE t SET b = 3 WHERE a = 1")
-        second.execute("UPDATE t SET b = 4 WHERE a = 2")
-        second.execute("SET cheetah_lock_wait_timeout = 0")
-        expect_error(second, "UPDATE t SET b = 4 WHERE a = 1", 1205)
-        first.execute("COMMIT")
-        second.execute("COMMIT")
-    holder.close()
-    other.close()
+    with Session(server, autocommit=False) as first, Session(server, autocommit=False) as second:
+        first.run("UPDATE t SET b = 3 WHERE a = 1")
+        second.run("UPDATE t SET b = 4 WHERE a = 2", "SET cheetah_lock_wait_timeout = 0")
+        assert second.error("UPDATE t SET b = 4 WHERE a = 1") == 1205
+        first.run("COMMIT")
+        second.run("COMMIT")
     crash(server)
     assert server.sql("SELECT * FROM d.t ORDER BY a") == [(1, 3), (2, 4)]

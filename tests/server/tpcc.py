@@ -81,7 +81,6 @@ def fill_district(cursor, rng, w: int, d: int) -> None:
 
 
 def fill(cursor, table: str, rows: list) -> None:
-    """Insert whole rows."""
     cursor.executemany(f"INSERT INTO {table} VALUES ({', '.join(['%s'] * len(rows[0]))})", rows)
 
 
@@ -125,7 +124,6 @@ class Client(servers.Client):
         cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}")
 
     def work(self, cursor) -> None:
-        """One transaction."""
         kind = self.rng.choices([self._new_order, self._payment, self._delivery, self._order_status,
                                  self._stock_level], [45, 43, 4, 4, 4])[0]
         order = kind(cursor)
@@ -207,9 +205,8 @@ class Client(servers.Client):
     def _delivery(self, cursor) -> None:
         w, carrier = self.rng.randint(1, WAREHOUSES), self.rng.randint(1, 10)
         for d in range(1, DISTRICTS + 1):
-            cursor.execute("SELECT no_o_id FROM new_order WHERE no_w_id = %s "
-                           "AND no_d_id = %s ORDER "
-                           "BY no_o_id LIMIT 1 FOR UPDATE", (w, d))
+            cursor.execute("SELECT no_o_id FROM new_order WHERE no_w_id = %s AND no_d_id = %s "
+                           "ORDER BY no_o_id LIMIT 1 FOR UPDATE", (w, d))
             oldest = cursor.fetchone()
             if oldest is None:
                 continue
@@ -244,8 +241,7 @@ class Client(servers.Client):
         w, d, _ = self._place()
         after = self._one(cursor, "SELECT d_next_o_id FROM district WHERE d_w_id = %s "
                           "AND d_id = %s", w, d)[0]
-        self._one(cursor, "SELECT COUNT(DISTINCT s_i_id) FROM order_line JOIN stock "
-                  "ON s_w_id = ol_w_id AND s_i_id = ol_i_id "
-                          "WHERE ol_w_id = %s AND ol_d_id = %s AND ol_o_id BETWEEN %s AND %s "
-                  "AND s_quantity < %s",
+        self._one(cursor, "SELECT COUNT(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = "
+                  "ol_w_id AND s_i_id = ol_i_id WHERE ol_w_id = %s AND ol_d_id = %s AND ol_o_id "
+                  "BETWEEN %s AND %s AND s_quantity < %s",
                   w, d, after - 20, after - 1, self.rng.randint(10, 20))

@@ -93,3 +93,36 @@ SELECT c_w_id, c_d_id, c_id, c_balance, owed, paid FROM customer LEFT JOIN ({PAI
 SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, owed FROM customer LEFT JOIN ({DELIVERED})
     o ON o.w = c_w_id AND o.d = c_d_id AND o.c = c_id WHERE c_balance + c_ytd_payment <>
     COALESCE(owed, 0);
+
+-- planted 3.3.2.1
+UPDATE warehouse SET w_ytd = w_ytd + 0.01 WHERE w_id = 1;
+
+-- planted 3.3.2.2
+UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 2 AND d_id = 3;
+
+-- planted 3.3.2.3
+DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 25;
+
+-- planted 3.3.2.4
+DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 10 AND ol_o_id = 30 AND ol_number = 1;
+
+-- planted 3.3.2.5
+UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 1;
+
+-- planted 3.3.2.6
+UPDATE order_line SET ol_o_id = 29, ol_number = 99 WHERE ol_w_id = 2 AND ol_d_id = 2 AND ol_o_id = 30 AND ol_number = 1;
+
+-- planted 3.3.2.7
+UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 1 AND ol_number = 2;
+
+-- planted 3.3.2.8
+UPDATE history SET h_w_id = 1 WHERE h_w_id = 2 AND h_d_id = 1 AND h_c_id = 1;
+
+-- planted 3.3.2.9
+UPDATE history SET h_d_id = 2 WHERE h_w_id = 1 AND h_d_id = 1 AND h_c_id = 1;
+
+-- planted 3.3.2.10
+UPDATE history SET h_c_id = 2 WHERE h_w_id = 1 AND h_d_id = 1 AND h_c_id = 1;
+
+-- planted 3.3.2.12
+UPDATE customer SET c_ytd_payment = c_ytd_payment - 1 WHERE c_w_id = 1 AND c_d_id = 4 AND c_id = 7;

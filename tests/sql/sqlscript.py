@@ -95,7 +95,6 @@ class Parser:
         self.statement, self.first_line = [], 0
 
     def parse(self) -> list:
-        """All lines."""
         for number, line in enumerate(self.lines, 1):
             if not self.statement and line.startswith("--!"):
                 self.directive(number, line[3:].strip())
@@ -111,7 +110,6 @@ class Parser:
         return self.blocks[0][1]
 
     def directive(self, number: int, text: str) -> None:
-        """One `--!` line."""
         word, _, rest = text.partition(" ")
         rest = rest.strip()
         if word in (CHEETAH_ONLY, INNODB_ONLY):
@@ -136,7 +134,6 @@ class Parser:
             self.fail(number, f"unknown directive {word}")
 
     def statement_line(self, number: int, line: str) -> None:
-        """A line of SQL."""
         if not self.statement:
             self.first_line = number
         self.statement.append(line)

@@ -9,7 +9,6 @@ from cheetah_tools.say import Failure
 
 
 def run(side, name: str) -> list:
-    """Run one step."""
     if name not in STEPS:
         raise Failure(f"unknown shell step {name}")
     return STEPS[name](side)

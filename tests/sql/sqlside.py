@@ -59,7 +59,6 @@ class Side:
         return self.records
 
     def step(self, step) -> None:
-        """One statement or action."""
         if not step.action:
             self.statement(step)
         elif step.action == "connection":
@@ -124,7 +123,6 @@ class Side:
         return re.sub(r"\$ID\((\w+)\)", lambda found: str(self.numbers[found.group(1)]), text)
 
     def connection(self):
-        """The current connection."""
         if self.current not in self.connections:
             opened = connect(self.server.socket, DATABASE, conv={}, use_unicode=False,
                              local_infile=True, read_timeout=120)

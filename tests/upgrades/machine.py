@@ -280,7 +280,6 @@ class Machine:
         return Path(f"/proc/{self.first}/root") / path.lstrip("/")
 
     def write(self, path: str, text: str) -> None:
-        """Write a file."""
         self.inside(path).write_text(text)
 
     def install(self, file: Path, options: str = "", fails: bool = False) -> str:

@@ -80,8 +80,11 @@ def create_tables(machine) -> None:
                 "CREATE TABLE plain ENGINE=InnoDB SELECT 7 AS a")
 
 
-def assert_tables(machine) -> None:
-    """The server runs, with the tables, and lets no other plugins load than without the engine."""
+def assert_tables(machine, after: str = "") -> None:
+    """The server runs, after a start or a restart, with the tables, and lets no other plugins load
+    than without the engine."""
+    if after:
+        machine.run(f"service mariadb {after}")
     assert_rows(machine)
     assert machine.sql("SELECT engine FROM information_schema.tables "
                        "WHERE table_name = 'item'") == "CHEETAH"
@@ -110,8 +113,7 @@ def test_install(machine, engine):
     create_tables(machine)
     assert_tables(machine)
     assert machine.sql("SELECT @@plugin_maturity") == maturity == "gamma"
-    machine.run("service mariadb restart")
-    assert_tables(machine)
+    assert_tables(machine, after="restart")
 
 
 def test_a_server_with_a_plugin_in_the_package(shop, engine, ours, tmp_path):
@@ -189,8 +191,7 @@ def test_a_server_that_a_plugin_is_built_for(shop, ours):
     assert shop.version(CORE) == rebuilt
     assert shop.plugin() == f"/usr/lib/cheetah/built/{rebuilt[2:]}/ha_cheetah.so"
     assert_tables(shop)
-    shop.run("service mariadb restart")
-    assert_tables(shop)
+    assert_tables(shop, after="restart")
 
 
 @pytest.mark.parametrize("command", ["upgrade", "dist-upgrade", f"install {SERVER} {CORE}"])
@@ -253,8 +254,7 @@ def test_removal_and_reinstallation(shop, engine):
     assert_down(shop, "ha_cheetah.so")
     shop.offer("now")       # apt works without the hook
     shop.install(engine)
-    shop.run("service mariadb start")
-    assert_tables(shop)
+    assert_tables(shop, after="start")
 
 
 def test_purge_and_reinstallation(shop, engine):
@@ -274,8 +274,7 @@ def test_removal_of_the_server(shop):
     assert shop.version(ENGINE) and shop.plugin() == ""
     shop.apt(f"install --no-install-recommends {SERVER}")
     assert shop.plugin()
-    shop.run("service mariadb start")
-    assert_tables(shop)
+    assert_tables(shop, after="start")
 
 
 def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path):
@@ -284,8 +283,7 @@ def test_an_engine_without_a_plugin_for_the_server(shop, engine, ours, tmp_path)
     shop.offer("later")     # without a source
     assert "goes on with the engine as it was before" in shop.install(newer)
     assert shop.plugin() == f"/usr/lib/cheetah/built/{ours[2:]}/ha_cheetah.so"
-    shop.run("service mariadb restart")
-    assert_tables(shop)
+    assert_tables(shop, after="restart")
 
 
 @pytest.mark.parametrize("has_plugin", [True, False], ids=["with", "without"])
@@ -305,8 +303,7 @@ def test_a_server_that_starts_in_the_middle_of_an_upgrade(shop, engine, ours, tm
     said = shop.run(f"dpkg --configure {ENGINE}")
     assert ("goes on with the engine as it was before" in said) != has_plugin
     shop.assert_plugin_was_there()
-    shop.run("service mariadb restart")
-    assert_tables(shop)
+    assert_tables(shop, after="restart")
     assert shop.version(ENGINE) == "0.9"
     shop.run("test -e /usr/lib/cheetah/built/*/ha_cheetah.so", fails=has_plugin)   # no copy is left
 
@@ -324,8 +321,7 @@ def test_an_upgrade_of_the_engine_that_dpkg_gives_up(shop, engine, ours, tmp_pat
     shop.assert_plugin_was_there()
     assert shop.plugin() == f"/usr/lib/cheetah/shims/{ours[2:]}/ha_cheetah.so"
     assert shop.version(ENGINE) == build.workspace_version()
-    shop.run("service mariadb restart")
-    assert_tables(shop)
+    assert_tables(shop, after="restart")
     shop.run("test -d /usr/lib/cheetah/built/*", fails=True)    # no copy is left
 
 
@@ -345,8 +341,7 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
     older = machines.changed(engine, tmp_path / "older.deb", servers=[ours], version="0.0.9")
     said = shop.install(older)
     assert "0.0.9 is older than" in said
-    shop.run("service mariadb restart")
-    assert_tables(shop)
+    assert_tables(shop, after="restart")
     shop.run("service mariadb stop")
     control = shop.inside("/var/lib/mysql/#cheetah/CONTROL")
     before = control.read_bytes()
@@ -355,8 +350,7 @@ def test_an_older_engine(shop, engine, ours, tmp_path):
     assert_down(shop, "written by a newer version of Cheetah")
     assert control.read_bytes() == newer
     control.write_bytes(before)
-    shop.run("service mariadb start")
-    assert_tables(shop)
+    assert_tables(shop, after="start")
 
 
 def test_a_container(machine, engine, tmp_path):

@@ -13,15 +13,11 @@ database = peewee.MySQLDatabase("app", user="app", password="app", unix_socket=s
 
 
 class Base(peewee.Model):
-    """Of that database."""
-
     class Meta:
-        """Peewee's."""
         database = database
 
 
 class User(Base):
-    """Who writes."""
     name = peewee.CharField(unique=True, max_length=80)
     joined = peewee.DateTimeField(default=datetime.datetime(2024, 1, 1))
 
@@ -34,12 +30,10 @@ class Note(Base):
     rank = peewee.DecimalField(max_digits=8, decimal_places=2, default=0)
 
     class Meta:
-        """Peewee's."""
         indexes = ((("user", "rank"), False),)
 
 
 class Tag(Base):
-    """A word."""
     word = peewee.CharField(primary_key=True, max_length=40)
 
 
@@ -49,7 +43,6 @@ class NoteTag(Base):
     tag = peewee.ForeignKeyField(Tag, on_delete="RESTRICT")
 
     class Meta:
-        """Peewee's."""
         primary_key = peewee.CompositeKey("note", "tag")
 
 
@@ -67,7 +60,6 @@ def error(work) -> str:
 
 
 def main() -> dict:
-    """All of it."""
     database.create_tables(MODELS)
     found = {}
     with database.atomic():
