@@ -108,8 +108,6 @@ bench: build ; @$(CHEETAH) bench $(ARGS)
 ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name,
 ## SCALE=0.1, ENGINES="..", REPEATS, RUN, FRESH=1; your own tables: DUMP
 lab:   ; @$(CHEETAH) lab run --build $(LAB)
-## two runs of the lab: what moved beyond the noise, as a page (A=name B=name)
-lab-compare: ; @$(CHEETAH) lab compare "$(A)" "$(B)" $(EXPERIMENTS)
 
 EXPERIMENTS = $(foreach name,$(EXPERIMENT),--experiment $(name))
 # What `make lab` hands through.
@@ -120,4 +118,4 @@ export RUN DUMP   # so that the shell takes them as they are
 
 .PHONY: help setup build demo up sql down deb install clean \
 	test sqltests servertests isolation differential apps suites check-data big upgrades labtests \
-	crash soak cluster fuzz bench lab lab-compare
+	crash soak cluster fuzz bench lab

@@ -20,7 +20,6 @@ progress     what a person sees of a run as it goes
 run          which trials a run has, in which order; keeps each as it ends, goes on where it stopped
 report/      HTML, Markdown and JSON of a run, its plots
 sections     from the trials of a run to what its page shows
-compare      two runs: what moved beyond the noise; comparison writes it down
 cli          the commands
 bench        `make bench`: experiments by the names of sets, and their report as text
 

@@ -1,4 +1,4 @@
-"""The lab's commands: run, compare, list, page. `make lab` and `make lab-compare` call them."""
+"""The lab's commands: run, list, page. `make lab` calls them."""
 
 import math
 import re
@@ -130,24 +130,6 @@ def show_page(found: store.Run) -> None:
 def page(runs: Path, name: str) -> None:
     """Write the page of a run again."""
     show_page(store.named(runs, name))
-
-
-@lab.command()
-@click.argument("first")
-@click.argument("second")
-@click.option("--experiment", "names", multiple=True,
-              help="Only this one: fewer lines need less certainty; may be given several times.")
-@click.pass_obj
-def compare(runs: Path, first: str, second: str, names: tuple) -> None:
-    """What moved beyond the noise between two runs (names or folders); of a run and itself: between
-    its odd and its even repeats, of which it needs four."""
-    from . import compare as comparing, comparison   # scipy takes a second to be loaded
-    found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second),
-                                               names))
-    place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
-    comparison.show(found)
-    say.step(f"the same as a page: {show(comparison.write(found, place))}, "
-             "and beside it .md and .json")
 
 
 @lab.command("list")

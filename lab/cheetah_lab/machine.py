@@ -16,8 +16,8 @@ LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
 CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
 CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
 # Parts of the lab that no value comes from: they say what the values mean, and show them.
-NOT_MEASURING = ("report", "bench.py", "compare.py", "comparison.py", "judge.py", "numbers.py",
-                 "progress.py", "sections.py", "show.py")
+NOT_MEASURING = ("report", "bench.py", "judge.py", "numbers.py", "progress.py",
+                 "sections.py", "show.py")
 
 
 def machine() -> dict:

@@ -80,8 +80,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(lab):
 
 
 def test_what_a_user_may_not_expect_is_said_before(lab, capsys):
-    """One repeat makes no page; a document's own engines take part; a run of three repeats has no
-    two halves to compare."""
+    """One repeat makes no page; a document's own engines take part."""
     lab.write("counts", COUNT)
     status, output = lab.run(repeats=1)
     assert status == 0 and output.index("there will be no page") < output.index("measured"), output
@@ -89,9 +88,6 @@ def test_what_a_user_may_not_expect_is_said_before(lab, capsys):
     assert not capsys.readouterr().out
     cli.say_before(experiments.load(), ["cheetah"], Scale(), ("cheetah",))
     assert "row_formats runs InnoDB COMPACT, " in capsys.readouterr().out
-    assert lab.run("--run", "three", repeats=3)[0] == 0
-    status, output = lab.call("compare", "three", "three")
-    assert status == 1 and "REPEATS=4" in output, output
 
 
 def test_a_run_with_other_settings_or_other_code_begins_anew(lab):

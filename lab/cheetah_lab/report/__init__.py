@@ -4,7 +4,7 @@ and each plot as SVG.
 plots      matplotlib's SVG, with colours that the page or the file itself gives, so that it reads
            in light, dark and print
 markdown   text of a user's in Markdown
-page       the HTML page, and the Markdown twin; base.html.j2 is the frame of every page
+page       the HTML page, and the Markdown twin
 content    the JSON twin: all that the page shows, and the values behind it
 """
 

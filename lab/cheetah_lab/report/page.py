@@ -20,14 +20,9 @@ MACHINE = {"processor": "Processor", "cores": "Cores", "memory_bytes": "Memory",
 
 
 def html(told: dict) -> str:
-    """The page of a run."""
-    return rendered("page.html.j2", {**context(told), "drawing": Markup})
-
-
-def rendered(template: str, said: dict) -> str:
-    """A page of base.html.j2: nothing comes from outside; it reads in light, dark and print."""
-    return environment(True).get_template(template).render(
-        **said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
+    """The page of a run: nothing comes from outside; it reads in light, dark and print."""
+    return environment(True).get_template("page.html.j2").render(
+        **context(told), drawing=Markup, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
         dark=plots.variables(True))
 
 
