@@ -18,7 +18,7 @@ inputs/      where rows come from: generators, dumps, MediaWiki's XML, live serv
 experiments  finds and loads the experiments (../experiments)
 progress     what a person sees of a run as it goes
 run          which trials a run has, in which order; keeps each as it ends, goes on where it stopped
-report/      HTML, Markdown and JSON of a run, its plots
+report/      HTML and JSON of a run, its plots
 sections     from the trials of a run to what its page shows
 cli          the commands
 bench        `make bench`: experiments by the names of sets, and their report as text

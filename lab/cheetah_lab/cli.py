@@ -118,7 +118,7 @@ def show_page(found: store.Run) -> None:
                           f"(more in {show(found.folder / 'errors.log')}); "
                           "the values are kept: mend it, then: "
                           f"python3 tools/cheetah.py lab page {found.name}") from error
-    say.step(f"the run {found.name}: {show(place)}, and beside it report.md and report.json"
+    say.step(f"the run {found.name}: {show(place)}, and beside it report.json"
              if place
              else f"the run {found.name} has no page yet: no engine has two repeats "
                   f"({show(found.folder / 'trials.jsonl')} has the values)")

@@ -1,4 +1,4 @@
-"""All that a page shows, as plain dictionaries: for JSON, the page and Markdown."""
+"""All that a page shows, as plain dictionaries: for JSON and the page."""
 
 import json
 
@@ -61,7 +61,7 @@ HELD = ("on_disk", "cache", "page_cache", "page_cache_most", "own")
 
 def memory(section) -> list:
     """What each engine had on disk beside the memory for it, where that was held. At most one
-    table; Markdown has it, too."""
+    table."""
     found, phases = section.found, {}
     for trial in section.trials:
         for held in trial.get("held", []) if "values" in trial else []:
