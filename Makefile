@@ -106,15 +106,15 @@ SEEDED = $(if $(SEED),--seed $(SEED))
 ## (ARGS="--sets oltp")
 bench: build ; @$(CHEETAH) bench $(ARGS)
 ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name,
-## SCALE=0.1, ENGINES="..", REPEATS, RUN, FRESH=1; your own tables: DUMP
+## SCALE=0.1, ENGINES="..", REPEATS, RUN, FRESH=1
 lab:   ; @$(CHEETAH) lab run --build $(LAB)
 
 EXPERIMENTS = $(foreach name,$(EXPERIMENT),--experiment $(name))
 # What `make lab` hands through.
 LAB = $(if $(FULL),--full) $(EXPERIMENTS) $(if $(SCALE),--scale $(SCALE)) \
 	$(if $(REPEATS),--repeats $(REPEATS)) $(foreach key,$(ENGINES),--engine $(key)) \
-	$(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) $(if $(DUMP),--dump "$$DUMP") $(ARGS)
-export RUN DUMP   # so that the shell takes them as they are
+	$(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) $(ARGS)
+export RUN   # so that the shell takes it as it is
 
 .PHONY: help setup build demo up sql down deb install clean \
 	test sqltests servertests isolation differential apps suites check-data big upgrades labtests \

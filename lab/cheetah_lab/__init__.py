@@ -14,7 +14,7 @@ trial        one engine in one repeat of one experiment: private servers with eq
 room         whether the disk has room, before anything begins
 store        a run on disk
 machine      what a run is measured on: machine, versions, hashes of plugin and code
-inputs/      where rows come from: generators, dumps, MediaWiki's XML, live servers
+inputs/      generators of rows
 experiments  finds and loads the experiments (../experiments)
 progress     what a person sees of a run as it goes
 run          which trials a run has, in which order; keeps each as it ends, goes on where it stopped

@@ -11,7 +11,6 @@ from cheetah_tools import build, say
 from cheetah_tools.paths import VAR, show
 
 from . import engines, experiments, room, run as running, sections, store
-from .inputs import own
 from .model import Scale
 
 
@@ -50,9 +49,6 @@ def lab(context, runs: Path) -> None:
               help="Trials of each engine in each experiment.")
 @click.option("--engine", "asked", multiple=True, type=click.Choice(list(engines.ALL)),
               help="Only this one; may be given several times.")
-@click.option("--dump", "dump", default="",
-              help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). "
-                   "Runs own_data alone.")
 @click.option("--run", "name", default="", callback=a_name,
               help="Name of the run; the date and the time unless given.")
 @click.option("--build", "builds", is_flag=True,
@@ -60,24 +56,20 @@ def lab(context, runs: Path) -> None:
 @click.option("--fresh", is_flag=True,
               help="Begin anew, even when an unfinished run of the same kind is there.")
 @click.pass_obj
-def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str,
-        name: str, builds: bool, fresh: bool) -> None:
+def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, name: str,
+        builds: bool, fresh: bool) -> None:
     """Run experiments, and write the page."""
     scale = Scale(factor, full, repeats)
-    # One's own tables are few trials, and the question is what they weigh in every format.
     keys = ([key for key in engines.ALL if key in asked]
-            or (engines.FULL if full or dump else engines.QUICK))
-    chosen = own.experiments_for(experiments.load(names), dump, named=bool(names))
-    if dump and not Path(dump).expanduser().is_file():   # told at once
-        raise say.Failure(f"no such dump: {dump}")
+            or (engines.FULL if full else engines.QUICK))
+    chosen = chosen_by(names)
     say_before(chosen, keys, scale, asked)
     with store.alone(runs):
         if builds:   # within: a run that is going on keeps its plugin
             build.build()
-        inputs = own.give(chosen, dump)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
         found = running.find(
-            runs, running.describe(chosen, keys, scale, inputs,
+            runs, running.describe(chosen, keys, scale, None,
                                    {"experiments": names, "engines": asked, "run": name}),
             name, fresh)
         try:
@@ -93,6 +85,12 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     if failed:
         raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); "
                           "the same command tries them again")
+
+
+def chosen_by(names: tuple) -> list:
+    """The experiments of a run: those that are named, or all that need not be."""
+    return [experiment for experiment in experiments.load(names)
+            if names or not experiment.by_name]
 
 
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
@@ -160,8 +158,8 @@ def _run(words: list) -> int:
         return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
     except click.ClickException as complaint:
         complaint.show()
-        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, "
-              "DUMP=)", file=sys.stderr)
+        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1)",
+              file=sys.stderr)
         return complaint.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort

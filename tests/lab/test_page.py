@@ -212,8 +212,6 @@ def test_the_command_says_all_that_was_asked_and_no_more():
             == 'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah" RUN=one')
     assert (page.command(asked, {"experiments": [], "engines": []})
             == "make lab FULL=1 SCALE=2 REPEATS=5")
-    assert (page.command({**asked, "input": {"words": 'DUMP="x.sql"'}}, {"experiments": ["a"]})
-            == 'make lab FULL=1 SCALE=2 REPEATS=5 DUMP="x.sql"')
 
 
 def test_remarks_stand_beside_the_values(tmp_path):

@@ -292,6 +292,12 @@ def test_the_time_left_is_learnt_from_the_trials():
     assert estimate.of(one, "cheetah", True) == 23
 
 
+def test_some_experiments_run_only_when_they_are_named():
+    usual = {experiment.name for experiment in cli.chosen_by(())}
+    assert "row_counts" in usual and "recovery" not in usual
+    assert [experiment.name for experiment in cli.chosen_by(("recovery",))] == ["recovery"]
+
+
 def test_every_experiment_of_the_project_is_whole():
     found = experiments.load()
     assert {experiment.name for experiment in found} == set(experiments.names()) and found
@@ -365,7 +371,6 @@ def test_what_measures_and_nothing_else_is_in_the_hash_of_the_code(tmp_path, mon
 @pytest.mark.parametrize("words, status, why", [
     (["--experiment", "weights"], 1, "no experiment weights"),
     (["--scale", "x"], 2, "x"), (["--engine", "oracle"], 2, "oracle"),
-    (["--dump", "/nothing/there.sql"], 1, "there.sql"),
 ])
 def test_what_cannot_be_run_is_told_before_anything_is_built(tmp_path, monkeypatch, capsys, words,
                                                              status, why):

@@ -35,8 +35,9 @@ def of_section(section) -> dict:
     experiment, found = section.experiment, section.found
     return {
         "name": experiment.name,
-        **{key: experiment.about.get(key, "") for key in ("title", "question", "document")},
-        "method": experiment.method(), "quotes": experiment.about.get("quotes", []),
+        **{key: experiment.about.get(key, "")
+           for key in ("title", "question", "document", "method")},
+        "quotes": experiment.about.get("quotes", []),
         "claims": list(experiment.about.get("claims", {}).values()),
         "plots": [of_plot(experiment.name, plot) for plot in experiment.plots(found)],
         "tables": [of_table(table) for table in [*experiment.tables(found), *memory(section)]],

@@ -57,10 +57,8 @@ def command(asked: dict, named: dict) -> str:
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
     words += [f"REPEATS={asked['repeats']}"] if asked.get("repeats", 3) != 3 else []
-    # An input says already which experiment is run.
-    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"']
-              if named.get("experiments") and not asked.get("input") else [])
-    words += [asked["input"]["words"]] if asked.get("input") else []
+    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments")
+              else [])
     words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
     words += [f"RUN={named['run']}"] if named.get("run") else []
     return " ".join(words)
