@@ -1,6 +1,7 @@
 """Tests of runs: their order, what is kept when they are stopped or killed, and what they say of
 what cannot be run."""
 
+import io
 import json
 import signal
 import tempfile
@@ -10,12 +11,13 @@ import browser
 import pytest
 from cheetah_lab import cli, engines, experiments, machine, run, sections, store
 from cheetah_lab.model import Experiment, Scale
-from cheetah_lab.progress import Estimate
+from cheetah_lab.progress import Progress
 from cheetah_lab.report import write
 from cheetah_tools import cgroup, setup
 from cheetah_tools.paths import VAR
 from cheetah_tools.say import Failure
 from click.testing import CliRunner
+from rich.console import Console
 from labs import LOAD, SHOWN, Lab, children, needs_server, run_words, stop, until
 
 COUNT = 'time.sleep(0.1)\nyield Value("count", trial.repeat + 1)'
@@ -278,18 +280,18 @@ def test_an_experiment_that_is_not_there_is_named(lab):
 
 
 def test_the_time_left_is_learnt_from_the_trials():
-    one, two = Experiment("one", ABOUT), Experiment("two", ABOUT)
-    estimate = Estimate(1.0)
-    # 10 s of the experiment and one of a server
-    assert estimate.of(one, "cheetah", True) == 11
-    estimate.add(one, "cheetah", True, 22)
-    assert estimate.of(one, "cheetah", True) == 22 and estimate.of(one, "myrocks", True) == 22
-    # the machine is half as fast as experiment.toml thinks
-    assert estimate.of(two, "cheetah", True) == 22
-    # which says 2 s of engines that were not asked for
-    assert estimate.of(one, "innodb-4k", False) == 6
-    estimate.add(one, "cheetah", True, 24)
-    assert estimate.of(one, "cheetah", True) == 23
+    """experiment.toml says 10 s, or 2 s of engines that were not asked for, and each has a second
+    for its server; the machine is half as fast."""
+    one = Experiment("one", ABOUT)
+    planned = [run.Planned(one, key, 0, key == "cheetah") for key in ("cheetah", "innodb-4k")]
+    said = io.StringIO()
+    with Progress(planned, 1.0, Console(file=said)) as progress:
+        for trial, seconds in zip(planned, (22, 6)):
+            progress.begin(trial)
+            progress.end(trial, "measured", seconds)
+    assert said.getvalue().splitlines() == [
+        "  1/2 one, Cheetah, repeat 1: measured in 22.0 s; about 6 s left",
+        "  2/2 one, InnoDB KEY_BLOCK_SIZE=4, repeat 1: measured in 6.0 s; done"]
 
 
 def test_some_experiments_run_only_when_they_are_named():
