@@ -79,12 +79,10 @@ def reads(text: str) -> bool:
     return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
 
 
-def transaction_settings(features: Features, level: str, snapshot_isolation: bool,
-                         timeout: int = 50) -> list:
+def transaction_settings(features: Features, level: str, snapshot_isolation: bool) -> list:
     """What a session of a test sets."""
     lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
-             f"SET innodb_lock_wait_timeout = {timeout}",
-             f"SET cheetah_lock_wait_timeout = {timeout}"]
+             "SET innodb_lock_wait_timeout = 50", "SET cheetah_lock_wait_timeout = 50"]
     return lines + [f"SET {name} = {int(snapshot_isolation)}"
                     for name in sorted(features.variables)]
 
