@@ -75,31 +75,37 @@ def unpack(path: Path, target: Path) -> None:
     fresh.rename(target)
 
 
+def statements(source):
+    """(lines, whether they are a CREATE TABLE) of a dump: such a statement is whole, other lines
+    come one by one."""
+    definition = []
+    for line in source:
+        if not definition and not line.startswith(b"CREATE TABLE"):
+            yield [line], False
+            continue
+        definition.append(line)
+        if line.rstrip().endswith(b";"):
+            yield definition, True
+            definition = []
+    if definition:
+        yield definition, False
+
+
 def lines_for(source, clause: str):
     """The dump's lines with every table declared by `clause`."""
-    definition, databases = None, []
-    for line in source:
-        if definition is not None:
-            definition.append(line)
-            if line.rstrip().endswith(b";"):
-                yield fit_table(definition, clause)
-                definition = None
-        elif line.startswith(b"CREATE TABLE"):
-            if line.rstrip().endswith(b";"):
-                yield fit_table([line], clause)
-            else:
-                definition = [line]
-        elif DATABASE_CHOICE.match(line[:60]):
-            chosen = CHOSEN_DATABASE.match(line)
+    databases = []
+    for lines, defines in statements(source):
+        if defines:
+            yield fit_table(lines, clause)
+        elif DATABASE_CHOICE.match(lines[0][:60]):
+            chosen = CHOSEN_DATABASE.match(lines[0])
             databases += [chosen.group(1).decode(errors="replace")] if chosen else []
             if len(set(databases)) > 1:
                 raise Failure("the dump has several databases "
                               f"({', '.join(dict.fromkeys(databases))}, ..): make one of a single "
                               "database")
         else:
-            yield line
-    if definition is not None:
-        yield b"".join(definition)
+            yield from lines
 
 
 def fit_table(lines: list, clause: str) -> bytes:
