@@ -1,5 +1,5 @@
-"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of how it
-is packed."""
+"""Tests of what a dump can hold: all kinds of types, names and bytes, in every engine; and of how
+it is packed."""
 
 import bz2
 import gzip

@@ -22,6 +22,7 @@ NOTHING_ENDED_MS = 1000
 WORKLOAD = "oltp_read_write"
 WORKLOADS = ["oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_point_select"]
 CELL_POOL_BYTES, CELL_LOG_BYTES, CELL_WARM_SECONDS = 1 << 30, 1 << 30, 2
+BINLOG = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 0, "server_id": 1}
 RATE_MEASURES = [
     Measure("p99", "99th percentile of a second", "ms", LESS),
     Measure("tps", "transactions a second", "1/s"),
@@ -42,7 +43,7 @@ class Transactions(Experiment):
     together = True
     compared = cells.COMPARED
     options = {"parts": "rate", "rows": 1_000_000, "seconds": 8, "workloads": "all",
-               "connections": "1,16,64,256,512"}
+               "connections": "1,16,64,256,512", "binlog": 0}
     measures = [*cells.measures(WORKLOADS), *RATE_MEASURES]
 
     def seconds(self, factor, chosen):
@@ -72,7 +73,7 @@ class Transactions(Experiment):
         of, counts = cells.tables(option["rows"]), [*map(int, option["connections"].split(","))]
         logs = {"innodb_log_file_size": CELL_LOG_BYTES,
                 "loose_cheetah_log_size_max": CELL_LOG_BYTES}
-        with trial.server(CELL_POOL_BYTES, **logs,
+        with trial.server(CELL_POOL_BYTES, **logs, **(BINLOG if option["binlog"] else {}),
                           **sysbench.server_options(max(counts), of.tables)) as server:
             trial.step(f"loading {option['rows']:,} rows")
             sysbench.load(server, trial.engine, of)
