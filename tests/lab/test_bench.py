@@ -20,7 +20,7 @@ TINY = {
               "connections": "1,4"}, ["tps", "p99", "cpu"]),
     "relations": ({"rows": 4000, "seconds": 1, "connections": "4"}, ["tps", "p99", "cpu"]),
     "memory": ({"rows": 4000, "seconds": 1, "workloads": "oltp_update_index", "connections": "2",
-                "shares": "0.2"}, ["tps", "cpu", "written", "disk"]),
+                "shares": "0.5,0.2"}, ["tps", "cpu", "written", "disk"]),
     "inserts": ({"seconds": 1, "cache": 8}, ["rows", "p99", "longest", "cpu", "written", "disk"]),
     "guids": ({"kinds": "guid,unique,plain"}, ["seconds", "bytes"]),
     "indexes": ({"rows": 500}, ["clock", "processor"]),
@@ -63,6 +63,12 @@ def test_every_set_is_of_the_registry():
         experiment = made.experiment(chosen.experiment)
         assert set(chosen.options) <= set(experiment.options), name
         assert set(chosen.engines) <= set(engines.ALL)
+
+
+def test_shares_and_disks_are_not_both_the_places_of_cells():
+    assert prepared("memory").by_share() and not prepared("disks").by_share()
+    with pytest.raises(Failure, match="not both"):
+        prepared("memory", disks="0,200").by_share()
 
 
 def test_words_of_the_command():
@@ -148,8 +154,8 @@ def test_the_interval_is_that_of_student():
 
 
 def test_each_split_of_a_share_is_the_same_memory_in_all():
-    divided, page_cache = made.module("less_memory").divided, made.module(
-        "less_memory").PAGE_CACHE_BYTES
+    divided, page_cache = made.module("rented_disks").divided, made.module(
+        "rented_disks").PAGE_CACHE_BYTES
     assert divided(54 * MIB, None) == (54 * MIB, page_cache)
     splits = list(prepared("memory", best_split=True).splits().values())
     assert len(splits) == 3
@@ -164,7 +170,7 @@ def test_an_engine_is_reported_with_the_split_in_which_it_did_most():
     one, other, third = (f"tps {name}" for name in experiment.names())
     found = made.results({"cheetah": {(one, 0.2): [10, 30, 20], (other, 0.2): [19, 90, 1]},
                           "myrocks": {(one, 0.2): [7], (other, 0.2): [8], (third, 0.2): [6]}})
-    best = made.module("less_memory").best(found, experiment.names(), 3)
+    best = made.module("rented_disks").best(found, experiment.names(), 3)
     assert [(engine, measure) for engine, measure, _, _ in best.all()] == [
         ("cheetah", one), ("myrocks", other)]
 
@@ -214,7 +220,7 @@ def test_rented_disks_are_measured(tmp_path):
         pytest.skip(experiment.skip())
     _, values = made.tiny_of(experiment, tmp_path, "cheetah")
     assert {(value.measure, value.at) for value in values if value.measure.startswith("tps")} == {
-        (f"tps oltp_point_select {keys} real", at)
+        (f"tps oltp_point_select 16 {keys} real", at)
         for keys in ("uniform", "zipfian") for at in (0.0, 200.0)}
     assert room.needed([experiment], Scale()) > 0
 
