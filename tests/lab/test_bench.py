@@ -7,10 +7,10 @@ from pathlib import Path
 
 import made
 import pytest
-from cheetah_lab import bench, cells, engines, room
+from cheetah_lab import bench, cells, engines, judge, room
 from cheetah_lab.model import OPEN, TURN, Measure, Scale
 from cheetah_lab.results import Section
-from cheetah_tools import cgroup, device, ratios, sysbench
+from cheetah_tools import cgroup, device, sysbench
 from cheetah_tools.say import Failure
 
 MIB = 1 << 20
@@ -145,12 +145,12 @@ def test_a_cell_that_fails_is_told_while_the_server_lives(monkeypatch, dead):
 
 
 def test_the_interval_is_that_of_student():
-    middle, low, high = ratios.interval([0.5, 2.0])
+    middle, low, high = judge.interval([0.5, 2.0])
     assert (middle, low * high) == pytest.approx((1.0, 1.0))
     # One degree of freedom; the error of the mean is log 2.
     assert high == pytest.approx(2.0 ** 6.31375, abs=0.01)
-    assert ratios.interval([1.5, 1.5, 1.5])[1:] == ratios.interval([1.5, 1.5])[1:]
-    assert ratios.interval([3.0])[1:] == (None, None)
+    assert judge.interval([1.5, 1.5, 1.5])[1:] == judge.interval([1.5, 1.5])[1:]
+    assert judge.interval([3.0])[1:] == (None, None)
 
 
 def test_each_split_of_a_share_is_the_same_memory_in_all():

@@ -11,6 +11,5 @@ environment      libraries for Python; `lock` pins them
 server, cgroup, page_cache, stuck   a server, its memory, and what it hangs on
 engines, dump, sysbench, texts, formatdata, points, device   what is measured, and with what
 ledger           writers, and what a crash must leave of their work
-ratios           repeats and their means
 lab              hands over to the lab, which `make lab` and `make bench` are
 """
