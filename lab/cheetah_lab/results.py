@@ -14,7 +14,7 @@ class Found:
     ([measure, value, at])."""
 
     def __init__(self, trials: list, engines: dict):
-        """`engines`: key -> engines.LabEngine, in the order in which they are shown."""
+        """`engines`: key -> Engine, in the order in which they are shown."""
         self.known = engines
         self._values = {}
         for trial in trials:
@@ -82,7 +82,7 @@ class Found:
                                        for at in places for key in (engine, base)))
                        if places else ()):
             ratios = [value / below for value, below in zip(values[::2], values[1::2]) if below]
-            made += [median(ratios)] if ratios else []
+            made += [statistics.median(ratios)] if ratios else []
         return made
 
     def mean_ratios(self, engine: str, measure: str, base: str) -> list:
@@ -112,11 +112,6 @@ class Found:
 
     def _by_repeat(self, engine: str, measure: str, at: float) -> dict:
         return dict(sorted(self._values.get((engine, measure, at), {}).items()))
-
-
-def median(values: list) -> float:
-    """The middle of the values of all repeats."""
-    return statistics.median(values)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
                                                        for m in experiment.measures}}
                         for experiment in chosen},
         "engines": {key: {"label": engine.label, "family": engine.family,
-                          "table": engine.engine.clause()}
+                          "table": engine.clause()}
                     for key, engine in engines.ALL.items()},
         "machine": machine.machine(), "versions": machine.versions(),
         "memory_group": machine.memory_group(),

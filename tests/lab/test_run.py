@@ -204,7 +204,7 @@ def test_what_an_engine_refused_is_not_tried_again_and_said_once(inside, capsys)
 
 def test_a_trial_that_fails_is_kept_with_its_reason_and_tried_again(lab):
     marker = lab.runs.parent / "mended"
-    lab.write("fails", 'import os\nif trial.lab_engine.key == "cheetah" '
+    lab.write("fails", 'import os\nif trial.engine.key == "cheetah" '
                        f'and not os.path.exists("{marker}"): raise Failure("it broke")\n{COUNT}')
     status, output = lab.run("--run", "mended")
     assert (status == 1 and "2 trials failed" in output

@@ -9,6 +9,7 @@ from .paths import PLUGIN, VAR
 from .say import Failure
 
 FLUSH_SECONDS_MAX = 900
+FAMILIES = {"InnoDB": "InnoDB", "ROCKSDB": "MyRocks", "CHEETAH": "Cheetah"}
 
 
 def checkpoint(server) -> None:
@@ -28,6 +29,12 @@ class Engine:
         self.name = name
         self.table_options = table_options
         self.plugin = plugin or (PLUGIN if name == "CHEETAH" else None)
+        self.key = ""   # in a list of engines
+
+    @property
+    def family(self) -> str:
+        """InnoDB, MyRocks or Cheetah."""
+        return FAMILIES[self.name]
 
     def server_options(self, _memory_bytes: int) -> dict:
         """Lines of my.cnf that this engine needs beside `equal_memory`."""

@@ -78,7 +78,7 @@ class GrowingIndexes(Experiment):
         seconds = self.option["seconds"] or max(SECONDS_MIN, trial.scale.factor * (
             FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
         for variant in VARIANTS[:1] if self.option["variants"] == "first" else VARIANTS:
-            if ((variant.engines and trial.lab_engine.key not in variant.engines)
+            if ((variant.engines and trial.engine.key not in variant.engines)
                     or (variant.full and not trial.scale.full)):
                 continue
             options = variant.options if trial.family == "InnoDB" else {}

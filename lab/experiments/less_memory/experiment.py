@@ -1,11 +1,12 @@
 """Point selects over the size of the cache: throughput and pages read, beside the document's
 arithmetic; W14."""
 
+from statistics import median
+
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.model import (LESS, MORE, OPEN, Cell, Experiment, Measure, Plot, Series, Table,
                                Value, Verdict)
-from cheetah_lab.results import median
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import points, sysbench
 

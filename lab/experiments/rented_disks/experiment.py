@@ -1,10 +1,11 @@
 """Memory for a share of the data, on disks as they are rented, with skewed keys beside even ones,
 and real texts beside random digits."""
 
+from statistics import median
+
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.model import TURN, Cell, Experiment, Plot, Series, Table
-from cheetah_lab.results import median
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import cgroup, sysbench, texts
 from cheetah_tools.paths import VAR

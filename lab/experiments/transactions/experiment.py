@@ -1,10 +1,11 @@
 """sysbench's transactions on data in memory: as many as can be, in cells, and response time at a
 fixed rate, while pages are written."""
 
+from statistics import median
+
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Table, Value
-from cheetah_lab.results import median
 from cheetah_tools import sysbench
 
 QUICK_ROWS = 100_000

@@ -86,7 +86,7 @@ class WikipediaText(Experiment):
         has just started."""
         trial.step(f"INSERT .. SELECT {SAID[variant]}")
         server.sql(f"SELECT SUM(LENGTH(old_text)) FROM {SOURCE}.text")
-        name = table_name(trial.lab_engine.key)
+        name = table_name(trial.engine.key)
         create = f"CREATE TABLE {name} ({texts.COLUMNS}) {trial.engine.clause()}"
         insert = f"INSERT INTO {name} SELECT * FROM {SOURCE}.text"
         server.sql(f"CREATE DATABASE {COPY}")
