@@ -58,15 +58,7 @@ class Features:
         database = fresh_database(self.server, "probe")
         self.server.sql(f"CREATE TABLE probe (id INT PRIMARY KEY, v INT) ENGINE={engine}", database)
         self.server.sql("INSERT INTO probe VALUES (1, 0), (2, 0)", database)
-        play = Play.on(self.server, database, ["a", "b", "c"])
-        try:
-            for session in play.sessions.values():
-                session.ask("BEGIN")
-            play.run(steps)
-            play.finish()
-        finally:
-            play.close()
-        return play.entries
+        return Play.of(self.server, database, ["a", "b", "c"], steps)
 
 
 def ends(text: str) -> bool:

@@ -3,6 +3,7 @@
 `test_planted` has it find bugs that are planted into the engine, and nothing where none is.
 """
 
+import pytest
 from checker import check
 from history import ABORTED, COMMITTED, History, LOCKING, Op, READ, Txn, WRITE
 from test_planted import Played
@@ -142,37 +143,23 @@ class TestMutated:
                 assert check(history), f"seed {seed}"
         assert changed
 
-    def test_an_append_is_dropped_from_the_end(self):
-        def change(history):
-            key = max(history.final, key=lambda key: len(history.final[key] or ()))
-            history.final[key] = history.final[key][:-1]
-            return True
-        self.mutate("list", "READ COMMITTED", change)
-
-    def test_two_appends_are_swapped(self):
+    @pytest.mark.parametrize("how", [
+        lambda list_, middle: list_[:-1],   # dropped from the end
+        lambda list_, middle: [*list_[:middle], list_[middle + 1], list_[middle],
+                               *list_[middle + 2:]],   # swapped
+        lambda list_, middle: [*list_, list_[0]]])   # there twice
+    def test_the_longest_list_has_other_appends(self, how):
         def change(history):
             key = max(history.final, key=lambda key: len(history.final[key] or ()))
             elements = list(history.final[key])
-            middle = len(elements) // 2
-            elements[middle], elements[middle + 1] = elements[middle + 1], elements[middle]
-            history.final[key] = elements
+            history.final[key] = how(elements, len(elements) // 2)
             return True
         self.mutate("list", "READ COMMITTED", change)
 
-    def test_an_append_is_there_twice(self):
-        def change(history):
-            key = max(history.final, key=lambda key: len(history.final[key] or ()))
-            history.final[key] = (*history.final[key], history.final[key][0])
-            return True
-        self.mutate("list", "READ COMMITTED", change)
-
-    def test_a_read_is_emptied(self):
-        self.mutate("list", "READ COMMITTED",
-                    lambda history: self.change_read(history, lambda seen: []))
-
-    def test_a_read_loses_its_middle(self):
-        self.mutate("list", "READ COMMITTED",
-                    lambda history: self.change_read(history, lambda seen: seen[:1] + seen[2:]))
+    @pytest.mark.parametrize("how", [lambda seen: [],               # emptied
+                                     lambda seen: seen[:1] + seen[2:]])   # without its middle
+    def test_a_read_has_seen_less(self, how):
+        self.mutate("list", "READ COMMITTED", lambda history: self.change_read(history, how))
 
     def test_a_commit_becomes_a_rollback(self):
         """Of a transaction whose value is there at the end."""
