@@ -85,20 +85,6 @@ class Found:
             made += [statistics.median(ratios)] if ratios else []
         return made
 
-    def mean_ratios(self, engine: str, measure: str, base: str) -> list:
-        """Of a measure that is a curve: the geometric mean of the ratios at all places that both
-        have, repeat by repeat."""
-        places = ({at for at, _ in self.curve(engine, measure)}
-                  & {at for at, _ in self.curve(base, measure)})
-        ratios = {}
-        for at in sorted(places):
-            above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, measure, at)
-            for repeat in above:
-                if below.get(repeat) and above[repeat] > 0:
-                    ratios.setdefault(repeat, []).append(above[repeat] / below[repeat])
-        return [statistics.geometric_mean(found) for _, found in sorted(ratios.items())
-                if len(found) == len(places)]
-
     def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
         """Of several measures that are curves: the geometric mean of the ratios at all places that
         both have in all repeats, repeat by repeat. `only`: one place."""

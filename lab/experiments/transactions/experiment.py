@@ -5,7 +5,7 @@ from statistics import median
 
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Table, Value
+from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Value
 from cheetah_tools import sysbench
 
 QUICK_ROWS = 100_000
@@ -121,14 +121,10 @@ class Transactions(Experiment):
     def tables(self, results) -> list:
         """All that is not a curve."""
         single = [measure for measure in RATE_MEASURES if measure.key not in ("p99", "tps")]
-        columns = [(measure.key, None, measure.unit) for measure in single]
-        rows = [show.cells(results, engine, columns) for engine in results.engines
-                if results.values(engine, "worst")]
-        cells_table = cells.table(results, "Transactions", WORKLOADS, "connections")
-        return [*([cells_table] if cells_table.rows else []),
-                *([Table(f"Response time at {RATE} transactions a second",
-                         ["engine", *(measure.label for measure in single)], rows)]
-                  if rows else [])]
+        found = [cells.table(results, "Transactions", WORKLOADS, "connections"),
+                 show.table(results, f"Response time at {RATE} transactions a second",
+                            show.columns(single))]
+        return [table for table in found if table.rows]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""
