@@ -106,18 +106,16 @@ SEEDED = $(if $(SEED),--seed $(SEED))
 ## (ARGS="--sets oltp")
 bench: build ; @$(CHEETAH) bench $(ARGS)
 ## the documents' experiments side by side, as a page; FULL=1, EXPERIMENT=name,
-## SCALE=0.1, ENGINES="..", REPEATS, RUN, FRESH=1; your own tables: DUMP
+## SCALE=0.1, ENGINES="..", REPEATS, RUN, FRESH=1
 lab:   ; @$(CHEETAH) lab run --build $(LAB)
-## two runs of the lab: what moved beyond the noise, as a page (A=name B=name)
-lab-compare: ; @$(CHEETAH) lab compare "$(A)" "$(B)" $(EXPERIMENTS)
 
 EXPERIMENTS = $(foreach name,$(EXPERIMENT),--experiment $(name))
 # What `make lab` hands through.
 LAB = $(if $(FULL),--full) $(EXPERIMENTS) $(if $(SCALE),--scale $(SCALE)) \
 	$(if $(REPEATS),--repeats $(REPEATS)) $(foreach key,$(ENGINES),--engine $(key)) \
-	$(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) $(if $(DUMP),--dump "$$DUMP") $(ARGS)
-export RUN DUMP   # so that the shell takes them as they are
+	$(if $(RUN),--run "$$RUN") $(if $(FRESH),--fresh) $(ARGS)
+export RUN   # so that the shell takes it as it is
 
 .PHONY: help setup build demo up sql down deb install clean \
 	test sqltests servertests isolation differential apps suites check-data big upgrades labtests \
-	crash soak cluster fuzz bench lab lab-compare
+	crash soak cluster fuzz bench lab

@@ -14,13 +14,12 @@ trial        one engine in one repeat of one experiment: private servers with eq
 room         whether the disk has room, before anything begins
 store        a run on disk
 machine      what a run is measured on: machine, versions, hashes of plugin and code
-inputs/      where rows come from: generators, dumps, MediaWiki's XML, live servers
+inputs/      generators of rows
 experiments  finds and loads the experiments (../experiments)
 progress     what a person sees of a run as it goes
 run          which trials a run has, in which order; keeps each as it ends, goes on where it stopped
-report/      HTML, Markdown and JSON of a run, its plots
+report/      HTML and JSON of a run, its plots
 sections     from the trials of a run to what its page shows
-compare      two runs: what moved beyond the noise; comparison writes it down
 cli          the commands
 bench        `make bench`: experiments by the names of sets, and their report as text
 

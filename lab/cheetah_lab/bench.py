@@ -9,18 +9,21 @@ disturbs both. Means come with Student's 90 % interval of their logarithm.
 import argparse
 import shlex
 from dataclasses import dataclass, field
+from statistics import geometric_mean
 
 from cheetah_tools.paths import VAR, show
-from cheetah_tools.ratios import interval, paired, report_means, told
 from cheetah_tools.say import Failure, note, run_main, step, table
 
 from . import engines, experiments, machine, numbers, room, run as running, sections, store
 from .engines import BEFORE, CHEETAH, INNODB
+from .judge import interval
 from .model import LESS, MORE, OPEN, Scale
 
 ALL_FORMS = [INNODB, "innodb-8k", "innodb-4k", "innodb-holes", "myrocks", CHEETAH, "cheetah-4k",
              "cheetah-none"]
 CELL = 0.05     # cells that are worse by more than that, interval and all, are told
+SAME = 0.02     # two builds are alike when no geometric mean is worse by more than this
+LEAST = 1e-6    # stands for zero, which has no logarithm
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,17 @@ SETS = {
     "formats": Set("data_sets", [CHEETAH, *(key for key in ALL_FORMS if key != CHEETAH)],
                    {"measures": "bytes,load_data,add_index,multi_row,dump,one_row"}),
     "indexes": Set("fast_index_creation", [CHEETAH, INNODB], {"parts": "changes"}),
-    "memory": Set("less_memory", [CHEETAH, INNODB, "innodb-8k", "myrocks"], {"parts": "cells"}),
+    "memory": Set("rented_disks", [CHEETAH, INNODB, "innodb-8k", "myrocks"],
+                  {"rows": 1_000_000, "seconds": 8, "warm_seconds": 5, "disks": "0",
+                   "keys": "uniform", "texts": "digits", "connections": "1,16,64,256",
+                   "shares": "0.5,0.2,0.05"}),
     "inserts": Set("growing_indexes", [CHEETAH, INNODB, "myrocks"],
                    {"seconds": 8, "cache": 128, "variants": "first"}),
     "guids": Set("primary_keys", [CHEETAH, INNODB, "myrocks"], {"kinds": "guid,unique,plain"}),
     "fulltext": Set("fulltext", [CHEETAH, INNODB]),
-    "comments": Set("comments", [CHEETAH, INNODB]),
+    "binlog": Set("transactions", [CHEETAH, INNODB],
+                  {"parts": "cells", "binlog": 1, "workloads": "oltp_write_only",
+                   "connections": "1,16", "rows": 100_000}),
     "relations": Set("relations", [CHEETAH, INNODB]),
     "backups": Set("backups", [CHEETAH]),
     "disks": Set("rented_disks", [CHEETAH, INNODB, "myrocks"], repeats=3),
@@ -65,8 +73,8 @@ OPTIONS = {
     "seconds": (int, "oltp, relations, memory, disks: of each cell, when warm; inserts, backups: "
                      "of each run"),
     "workloads": (str, "oltp, relations, memory, disks"),
-    "connections": (str, "oltp, relations, memory"), "cache": (int, "inserts: MiB"),
-    "shares": (str, "memory: of InnoDB's bytes as cache"),
+    "connections": (str, "oltp, relations, memory, disks"), "cache": (int, "inserts: MiB"),
+    "shares": (str, "memory, disks: of InnoDB's bytes as cache"),
     "disks": (str, "disks: reads, and writes, a second; 0: as many as can be"),
     "keys": (str, "disks: uniform, zipfian"), "texts": (str, "disks: digits, real"),
     "log_gigabytes": (float, "recovery: log to replay"),
@@ -204,6 +212,49 @@ def compare(section, ours: str, other: str, builds: bool) -> None:
                      judged=builds)
         if worse:
             note(f"worse by more than {CELL:.0%}, interval and all: {'; '.join(worse)}")
+
+
+def paired(ours: list, theirs: list) -> list:
+    """Our value through theirs, repeat by repeat."""
+    return [max(our, LEAST) / max(their, LEAST) for our, their in zip(ours, theirs)]
+
+
+def told(found: tuple, digits: int = 2) -> str:
+    """What `interval` found, in words."""
+    middle, low, high = found
+    if low is None:
+        return f"{middle:.{digits}f}"
+    return f"{middle:.{digits}f} ({low:.{digits}f}..{high:.{digits}f})"
+
+
+def mean_over(cells: list) -> tuple:
+    """The geometric mean over cells, each a list of ratios by repeat.
+
+    The interval is that of the repeats' means. There is none when cells lack repeats.
+    """
+    if len(set(map(len, cells))) == 1:
+        return interval([geometric_mean(repeat) for repeat in zip(*cells)])
+    return geometric_mean([geometric_mean(cell) for cell in cells]), None, None
+
+
+def report_means(title: str, groups: dict, floors: set, judged: bool) -> None:
+    """Print geometric means; with `judged`, also those that are worse by more than `SAME`.
+
+    `groups`: name -> measure -> cells. `floors`: the measures of which more is better.
+    """
+    found = {name: {measure: mean_over(cells) for measure, cells in measures.items()}
+             for name, measures in groups.items()}
+    columns = list(dict.fromkeys(measure for measures in found.values() for measure in measures))
+    print()
+    table([f"geometric means, {title}", *columns],
+          [[name, *(told(means[measure], 3) if measure in means else "-" for measure in columns)]
+           for name, means in found.items()])
+    if not judged:
+        return
+    worse = [f"{name}, {measure}: {mean[0]:.3f}" for name, means in found.items()
+             for measure, mean in means.items()
+             if (1 / mean[0] if measure in floors else mean[0]) > 1 + SAME]
+    print(f"\nworse by more than {SAME:.0%}: {'; '.join(worse) or 'no geometric mean'}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The lab's commands: run, compare, list, page. `make lab` and `make lab-compare` call them."""
+"""The lab's commands: run, list, page. `make lab` calls them."""
 
 import math
 import re
@@ -11,7 +11,6 @@ from cheetah_tools import build, say
 from cheetah_tools.paths import VAR, show
 
 from . import engines, experiments, room, run as running, sections, store
-from .inputs import own
 from .model import Scale
 
 
@@ -50,9 +49,6 @@ def lab(context, runs: Path) -> None:
               help="Trials of each engine in each experiment.")
 @click.option("--engine", "asked", multiple=True, type=click.Choice(list(engines.ALL)),
               help="Only this one; may be given several times.")
-@click.option("--dump", "dump", default="",
-              help="Your own tables: a dump of mariadb-dump or mysqldump (.sql, packed or not). "
-                   "Runs own_data alone.")
 @click.option("--run", "name", default="", callback=a_name,
               help="Name of the run; the date and the time unless given.")
 @click.option("--build", "builds", is_flag=True,
@@ -60,24 +56,20 @@ def lab(context, runs: Path) -> None:
 @click.option("--fresh", is_flag=True,
               help="Begin anew, even when an unfinished run of the same kind is there.")
 @click.pass_obj
-def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, dump: str,
-        name: str, builds: bool, fresh: bool) -> None:
+def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked: tuple, name: str,
+        builds: bool, fresh: bool) -> None:
     """Run experiments, and write the page."""
     scale = Scale(factor, full, repeats)
-    # One's own tables are few trials, and the question is what they weigh in every format.
     keys = ([key for key in engines.ALL if key in asked]
-            or (engines.FULL if full or dump else engines.QUICK))
-    chosen = own.experiments_for(experiments.load(names), dump, named=bool(names))
-    if dump and not Path(dump).expanduser().is_file():   # told at once
-        raise say.Failure(f"no such dump: {dump}")
+            or (engines.FULL if full else engines.QUICK))
+    chosen = chosen_by(names)
     say_before(chosen, keys, scale, asked)
     with store.alone(runs):
         if builds:   # within: a run that is going on keeps its plugin
             build.build()
-        inputs = own.give(chosen, dump)
         room.check([experiment for experiment in chosen if not experiment.skip()], scale, VAR)
         found = running.find(
-            runs, running.describe(chosen, keys, scale, inputs,
+            runs, running.describe(chosen, keys, scale, None,
                                    {"experiments": names, "engines": asked, "run": name}),
             name, fresh)
         try:
@@ -93,6 +85,12 @@ def run(runs: Path, full: bool, names: tuple, factor: float, repeats: int, asked
     if failed:
         raise say.Failure(f"{failed} trials failed (their reasons are above, and on the page); "
                           "the same command tries them again")
+
+
+def chosen_by(names: tuple) -> list:
+    """The experiments of a run: those that are named, or all that need not be."""
+    return [experiment for experiment in experiments.load(names)
+            if names or not experiment.by_name]
 
 
 def say_before(chosen: list, keys: list, scale: Scale, asked: tuple) -> None:
@@ -118,7 +116,7 @@ def show_page(found: store.Run) -> None:
                           f"(more in {show(found.folder / 'errors.log')}); "
                           "the values are kept: mend it, then: "
                           f"python3 tools/cheetah.py lab page {found.name}") from error
-    say.step(f"the run {found.name}: {show(place)}, and beside it report.md and report.json"
+    say.step(f"the run {found.name}: {show(place)}, and beside it report.json"
              if place
              else f"the run {found.name} has no page yet: no engine has two repeats "
                   f"({show(found.folder / 'trials.jsonl')} has the values)")
@@ -130,24 +128,6 @@ def show_page(found: store.Run) -> None:
 def page(runs: Path, name: str) -> None:
     """Write the page of a run again."""
     show_page(store.named(runs, name))
-
-
-@lab.command()
-@click.argument("first")
-@click.argument("second")
-@click.option("--experiment", "names", multiple=True,
-              help="Only this one: fewer lines need less certainty; may be given several times.")
-@click.pass_obj
-def compare(runs: Path, first: str, second: str, names: tuple) -> None:
-    """What moved beyond the noise between two runs (names or folders); of a run and itself: between
-    its odd and its even repeats, of which it needs four."""
-    from . import compare as comparing, comparison   # scipy takes a second to be loaded
-    found = comparing.compare(*comparing.sides(store.named(runs, first), store.named(runs, second),
-                                               names))
-    place = runs.parent / "comparisons" / f"{Path(first).name}--{Path(second).name}"
-    comparison.show(found)
-    say.step(f"the same as a page: {show(comparison.write(found, place))}, "
-             "and beside it .md and .json")
 
 
 @lab.command("list")
@@ -178,8 +158,8 @@ def _run(words: list) -> int:
         return lab.main(words, prog_name="python3 tools/cheetah.py lab", standalone_mode=False)
     except click.ClickException as complaint:
         complaint.show()
-        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1, "
-              "DUMP=)", file=sys.stderr)
+        print("(with make: EXPERIMENT=, ENGINES=, SCALE=, REPEATS=, RUN=, FULL=1, FRESH=1)",
+              file=sys.stderr)
         return complaint.exit_code
     except click.Abort as abort:
         raise KeyboardInterrupt from abort

@@ -1,50 +1,39 @@
 """The engines that the lab compares, by key. The words stand behind the closing parenthesis of
 CREATE TABLE."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from cheetah_tools import engines as base
+from cheetah_tools.engines import CHEETAH_ENCRYPTED, INNODB_ENCRYPTED, MYROCKS, Engine
 from cheetah_tools.say import Failure
 
 
-@dataclass(frozen=True)
-class LabEngine:
-    """One column of a comparison: how its tables are declared, and how its server is set up,
-    flushed and measured."""
-
-    key: str
-    label: str
-    family: str
-    engine: base.Engine
+def _innodb(label: str, words: str) -> Engine:
+    return Engine(f"InnoDB {label}", "InnoDB", words)
 
 
-def _innodb(key: str, label: str, words: str) -> LabEngine:
-    return LabEngine(key, label, "InnoDB", base.Engine(label, "InnoDB", words))
-
-
-def _cheetah(key: str, label: str, words: str = "") -> LabEngine:
-    return LabEngine(key, label, "Cheetah", base.Engine(label, "CHEETAH", words))
+def _cheetah(label: str, words: str = "") -> Engine:
+    return Engine(f"Cheetah {label}".strip(), "CHEETAH", words)
 
 
 BEFORE = "cheetah-before"   # another build of the plugin, which `given_plugin` names
-ALL = {engine.key: engine for engine in (
-    _innodb("innodb-compact", "InnoDB COMPACT", "ROW_FORMAT=COMPACT"),
-    _innodb("innodb-dynamic", "InnoDB DYNAMIC", "ROW_FORMAT=DYNAMIC"),
-    _innodb("innodb-16k", "InnoDB KEY_BLOCK_SIZE=16", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=16"),
-    _innodb("innodb-8k", "InnoDB KEY_BLOCK_SIZE=8", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"),
-    _innodb("innodb-4k", "InnoDB KEY_BLOCK_SIZE=4", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"),
-    _innodb("innodb-holes", "InnoDB PAGE_COMPRESSED", "PAGE_COMPRESSED=1"),
-    LabEngine("myrocks", "MyRocks", "MyRocks", base.MYROCKS),
-    _cheetah("cheetah", "Cheetah"),
-    _cheetah("cheetah-16k", "Cheetah KEY_BLOCK_SIZE=16", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=16"),
-    _cheetah("cheetah-8k", "Cheetah KEY_BLOCK_SIZE=8", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"),
-    _cheetah("cheetah-4k", "Cheetah KEY_BLOCK_SIZE=4", "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"),
-    _cheetah("cheetah-none", "Cheetah COMPRESSION='none'", "COMPRESSION='none'"),
-    LabEngine("cheetah-encrypted", "Cheetah encrypted", "Cheetah", base.CHEETAH_ENCRYPTED),
-    LabEngine("innodb-encrypted", "InnoDB encrypted", "InnoDB", base.INNODB_ENCRYPTED),
-    _cheetah(BEFORE, "Cheetah before"),
-)}
+ALL = {
+    "innodb-compact": _innodb("COMPACT", "ROW_FORMAT=COMPACT"),
+    "innodb-dynamic": _innodb("DYNAMIC", "ROW_FORMAT=DYNAMIC"),
+    **{f"innodb-{size}k": _innodb(f"KEY_BLOCK_SIZE={size}",
+                                  f"ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE={size}")
+       for size in (16, 8, 4)},
+    "innodb-holes": _innodb("PAGE_COMPRESSED", "PAGE_COMPRESSED=1"),
+    "myrocks": MYROCKS,
+    "cheetah": _cheetah(""),
+    **{f"cheetah-{size}k": _cheetah(f"KEY_BLOCK_SIZE={size}",
+                                    f"ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE={size}")
+       for size in (16, 8, 4)},
+    "cheetah-none": _cheetah("COMPRESSION='none'", "COMPRESSION='none'"),
+    "cheetah-encrypted": CHEETAH_ENCRYPTED, "innodb-encrypted": INNODB_ENCRYPTED,
+    BEFORE: _cheetah("before"),
+}
+for _key, _engine in ALL.items():
+    _engine.key = _key
 # the keys of both as they are by default; their values stand beside the documents' figures
 INNODB, CHEETAH = "innodb-dynamic", "cheetah"
 QUICK = [INNODB, "innodb-8k", "myrocks", CHEETAH]
@@ -68,5 +57,5 @@ def given_plugin(file: str) -> Path:
     plugin = Path(file).expanduser().resolve()
     if not plugin.is_file():
         raise Failure(f"no such file: {plugin}")
-    ALL[BEFORE].engine.plugin = plugin
+    ALL[BEFORE].plugin = plugin
     return plugin

@@ -5,14 +5,14 @@ and otherwise nothing is decided. One repeat has no interval, so it decides noth
 """
 
 import math
-
-from cheetah_tools.ratios import interval
+import statistics
 
 from .model import FAILS, HOLDS, OPEN, Verdict
 
 # "No longer", "no slower", "no worse", "no impact" on a time: up to a twentieth more is the same,
 # for an engine differs by about that from itself. Sizes do not vary so: "no larger" means 1.
 NO_LONGER = 1.05
+CERTAIN = 0.90   # of intervals
 
 
 def within(claim: str, what: str, ratios: list, low: float = 0, high: float = math.inf) -> Verdict:
@@ -70,3 +70,15 @@ def bounds(low: float, high: float) -> str:
 def number(value: float) -> str:
     """Three digits that count."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def interval(values: list) -> tuple:
+    """The geometric mean, and the ends of its 90 % interval (None of a single value)."""
+    logs = [math.log(value) for value in values]
+    middle = math.exp(statistics.mean(logs))   # exact: equal values have their own mean
+    if len(values) == 1:
+        return middle, None, None
+    from scipy import stats   # takes a second to be loaded
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    factor = math.exp(stats.t.ppf((1 + CERTAIN) / 2, len(logs) - 1) * error)
+    return middle, middle / factor, middle * factor

@@ -10,14 +10,15 @@ from importlib import metadata
 from pathlib import Path
 
 from cheetah_tools import cgroup, device, setup
+from cheetah_tools.build import commit_of_project
 from cheetah_tools.paths import PLUGIN, PROJECT, SERVER, VAR
 
 LIBRARIES = ("matplotlib", "numpy", "scipy", "pymysql")
 CODE = ("lab/cheetah_lab", "tools/cheetah_tools", "tools/load")
 CODE_ENDS = (".py", ".toml", ".sql", ".lua", ".cc")
 # Parts of the lab that no value comes from: they say what the values mean, and show them.
-NOT_MEASURING = ("report", "bench.py", "compare.py", "comparison.py", "judge.py", "numbers.py",
-                 "progress.py", "sections.py", "show.py")
+NOT_MEASURING = ("report", "bench.py", "judge.py", "numbers.py", "progress.py",
+                 "sections.py", "show.py")
 
 
 def machine() -> dict:
@@ -45,22 +46,9 @@ def versions() -> dict:
     state = setup.ensure()
     found = {"MariaDB": state["package_version"],
              "MyRocks": setup.absent().get("MyRocks") and "absent" or state["package_version"],
-             "Cheetah": commit(), "sysbench": _sysbench(), "Python": platform.python_version()}
+             "Cheetah": commit_of_project(), "sysbench": _sysbench(),
+             "Python": platform.python_version()}
     return {**found, **{name: metadata.version(name) for name in LIBRARIES}}
-
-
-def commit() -> str:
-    """The commit that is checked out, with `+` when something differs; empty outside of a
-    repository."""
-    def git(*words):
-        return subprocess.run(["git", "-C", str(PROJECT), *words], text=True, capture_output=True,
-                              check=False)
-    try:
-        head = git("rev-parse", "--short=10", "HEAD")
-    except FileNotFoundError:
-        return ""
-    return (head.stdout.strip() + ("+" if git("status", "--porcelain").stdout.strip() else "")
-            if head.returncode == 0 else "")
 
 
 def plugin() -> str:

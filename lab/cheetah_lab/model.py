@@ -148,10 +148,6 @@ class Experiment:
     by_name = False           # part of a run only when it is named
     compared: tuple = ()      # the first words of keys of measures that are compared; (): all
     options: dict = {}        # name -> what it is unless the user says otherwise (`make bench`)
-    # part of a run only when the user gives an input (inputs/own.py), which then is `input`
-    wants_input = False
-    input = None
-    given: dict = {}          # on the page: what run.json says of the input
 
     def __init__(self, name: str, about: dict):
         self.name, self.about, self.option = name, about, dict(self.options)
@@ -188,10 +184,6 @@ class Experiment:
     def input_bytes(self, scale: Scale) -> int:
         """Bytes of the files that the experiment makes for its trials, and that stay."""
         return round(self.about["room"].get("input_bytes", 0) * scale.factor)
-
-    def method(self) -> str:
-        """How it measures, as the page says it."""
-        return self.about.get("method", "")
 
     def run(self, trial):
         """One engine in one repeat: a generator of Values. Blocks for its time; starts and stops

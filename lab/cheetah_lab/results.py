@@ -14,7 +14,7 @@ class Found:
     ([measure, value, at])."""
 
     def __init__(self, trials: list, engines: dict):
-        """`engines`: key -> engines.LabEngine, in the order in which they are shown."""
+        """`engines`: key -> Engine, in the order in which they are shown."""
         self.known = engines
         self._values = {}
         for trial in trials:
@@ -82,22 +82,8 @@ class Found:
                                        for at in places for key in (engine, base)))
                        if places else ()):
             ratios = [value / below for value, below in zip(values[::2], values[1::2]) if below]
-            made += [median(ratios)] if ratios else []
+            made += [statistics.median(ratios)] if ratios else []
         return made
-
-    def mean_ratios(self, engine: str, measure: str, base: str) -> list:
-        """Of a measure that is a curve: the geometric mean of the ratios at all places that both
-        have, repeat by repeat."""
-        places = ({at for at, _ in self.curve(engine, measure)}
-                  & {at for at, _ in self.curve(base, measure)})
-        ratios = {}
-        for at in sorted(places):
-            above, below = self._by_repeat(engine, measure, at), self._by_repeat(base, measure, at)
-            for repeat in above:
-                if below.get(repeat) and above[repeat] > 0:
-                    ratios.setdefault(repeat, []).append(above[repeat] / below[repeat])
-        return [statistics.geometric_mean(found) for _, found in sorted(ratios.items())
-                if len(found) == len(places)]
 
     def mean_of_cells(self, engine: str, measures: list, base: str, only: float = None) -> list:
         """Of several measures that are curves: the geometric mean of the ratios at all places that
@@ -112,11 +98,6 @@ class Found:
 
     def _by_repeat(self, engine: str, measure: str, at: float) -> dict:
         return dict(sorted(self._values.get((engine, measure, at), {}).items()))
-
-
-def median(values: list) -> float:
-    """The middle of the values of all repeats."""
-    return statistics.median(values)
 
 
 @dataclass(frozen=True)

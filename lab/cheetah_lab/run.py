@@ -23,7 +23,7 @@ from cheetah_tools.server import scratch
 
 from . import engines, experiments, machine, store
 from .model import TURN, Experiment, Scale
-from .progress import Estimate, Progress
+from .progress import Progress
 from .trial import Refused, Trial
 
 
@@ -74,7 +74,7 @@ def describe(chosen: list, asked: list, scale: Scale, inputs: dict = None,
                                                        for m in experiment.measures}}
                         for experiment in chosen},
         "engines": {key: {"label": engine.label, "family": engine.family,
-                          "table": engine.engine.clause()}
+                          "table": engine.clause()}
                     for key, engine in engines.ALL.items()},
         "machine": machine.machine(), "versions": machine.versions(),
         "memory_group": machine.memory_group(),
@@ -118,20 +118,19 @@ def execute(run: store.Run, chosen: list, asked: list, scale: Scale) -> int:
             note(f"{experiment.name} is skipped: {experiment.skip()}")
     done = run.done()
     planned = [trial for trial in plan(able, asked, scale) if trial.key() not in done]
-    estimate, refusals = learnt(run.trials(), able, scale)
+    refusals = {(trial["experiment"], trial["engine"]): trial["refused"]
+                for trial in run.trials() if "refused" in trial}
     if done:
         step(f"going on with the run {run.name}: {len(done)} trials are there, "
              f"{len(planned)} are left (FRESH=1, or --fresh, begins anew)")
     failed, told = 0, set()
     file = same_plugin(run, None)
-    with cleaned() as folder, Progress(planned, estimate) as progress:
+    with cleaned() as folder, Progress(planned, scale.factor) as progress:
         for together in rounds(planned):
             for trial, said in measured(together, scale, folder, progress,
                                         run.folder / "errors.log", refusals):
                 file = same_plugin(run, file)
                 run.append(said)
-                if "values" in said:
-                    estimate.add(trial.experiment, trial.engine, trial.chosen, said["seconds"])
                 failed += "failed" in said
                 progress.end(trial, (outcome(said) if said.get("refused") not in told
                                      else "refused as before"), said["seconds"])
@@ -181,18 +180,6 @@ def same_plugin(run: store.Run, file) -> tuple:
                       "the same command begins a new run with the plugin of now. "
                       "Build nothing while the lab runs")
     return state
-
-
-def learnt(trials: list, able: list, scale: Scale) -> tuple:
-    """What the trials of a run tell of those to come: how long they take, and (experiment, engine)
-    -> why one was refused."""
-    estimate, by_name = Estimate(scale.factor), {experiment.name: experiment for experiment in able}
-    for trial in trials:
-        if trial["experiment"] in by_name and "values" in trial:
-            estimate.add(by_name[trial["experiment"]], trial["engine"], trial["chosen"],
-                         trial["seconds"])
-    return estimate, {(trial["experiment"], trial["engine"]): trial["refused"]
-                      for trial in trials if "refused" in trial}
 
 
 def outcome(said: dict) -> str:

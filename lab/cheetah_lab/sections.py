@@ -29,7 +29,6 @@ def sections(run: Run) -> list:
 
 def section(experiment, trials: list, about: dict) -> Section:
     """The section of one experiment."""
-    experiment.given = about["asked"].get("input", {})
     experiment.choose(about["asked"].get("options", {}))
     keys = about["experiments"][experiment.name]["engines"]
     known = {key: engine for key, engine in engines.ALL.items() if key in keys}

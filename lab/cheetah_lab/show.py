@@ -1,7 +1,7 @@
 """From the values of a run to what is shown: figures, series, rows of tables."""
 
 from .engines import CHEETAH, INNODB
-from .model import ABSENT, Cell, Figure, Series
+from .model import ABSENT, Cell, Figure, Series, Table
 
 
 def figure(found, key: str, what: str, document: float, unit: str, values) -> Figure:
@@ -44,3 +44,15 @@ def cells(found, engine: str, measures: list) -> list:
     """A row of a table: the engine, then a cell for each of `measures`: (measure, at, unit)."""
     return [Cell(found.label(engine)),
             *(cell(found.values(engine, measure, at), unit) for measure, at, unit in measures)]
+
+
+def columns(measures: list) -> list:
+    """For `table`: of measures that are no curves."""
+    return [(measure.label, measure.key, None, measure.unit) for measure in measures]
+
+
+def table(found, title: str, shown: list, caption: str = "") -> Table:
+    """A row for each engine that has any of the columns `shown`: (head, measure, at, unit)."""
+    rows = [cells(found, engine, [column[1:] for column in shown]) for engine in found.engines
+            if any(found.values(engine, measure, at) for _, measure, at, _ in shown)]
+    return Table(title, ["engine", *(column[0] for column in shown)], rows, caption)

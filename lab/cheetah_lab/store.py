@@ -131,9 +131,8 @@ def named(runs: Path, name: str) -> Run:
     for folder in (runs / name, Path(name)):
         if name and (folder / "run.json").exists():
             return opened(folder)
-    there = f"{show(runs)} has {', '.join(run.name for run in every(runs)) or 'none'}"
-    raise Failure(f"no run {name}: {there}" if name
-                  else f"give the names of two runs (make lab-compare A=name B=name); {there}")
+    there = ", ".join(run.name for run in every(runs)) or "none"
+    raise Failure(f"no run {name}: {show(runs)} has {there}")
 
 
 @contextlib.contextmanager

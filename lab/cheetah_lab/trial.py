@@ -66,8 +66,7 @@ class Trial:
                  on_step=lambda text: None):
         """`chosen`: the engine was asked for, and is not only there for the documents' figures.
         `folder`: empty, for servers; removed by the caller. `on_step` is told what goes on."""
-        self.lab_engine, self.engine, self.scale, self.repeat, self.chosen = (
-            engine, engine.engine, scale, repeat, chosen)
+        self.engine, self.scale, self.repeat, self.chosen = engine, scale, repeat, chosen
         self.folder, self.on_step = folder, on_step
         # what a person would type to see the same; shown on the page
         self.commands = []
@@ -84,7 +83,7 @@ class Trial:
     @property
     def family(self) -> str:
         """InnoDB, MyRocks or Cheetah."""
-        return self.lab_engine.family
+        return self.engine.family
 
     def step(self, text: str) -> None:
         """Say what goes on (the progress bar shows it)."""

@@ -58,15 +58,7 @@ class Features:
         database = fresh_database(self.server, "probe")
         self.server.sql(f"CREATE TABLE probe (id INT PRIMARY KEY, v INT) ENGINE={engine}", database)
         self.server.sql("INSERT INTO probe VALUES (1, 0), (2, 0)", database)
-        play = Play.on(self.server, database, ["a", "b", "c"])
-        try:
-            for session in play.sessions.values():
-                session.ask("BEGIN")
-            play.run(steps)
-            play.finish()
-        finally:
-            play.close()
-        return play.entries
+        return Play.of(self.server, database, ["a", "b", "c"], steps)
 
 
 def ends(text: str) -> bool:
@@ -79,12 +71,10 @@ def reads(text: str) -> bool:
     return text.startswith("SELECT") and "FOR UPDATE" not in text and "IN SHARE MODE" not in text
 
 
-def transaction_settings(features: Features, level: str, snapshot_isolation: bool,
-                         timeout: int = 50) -> list:
+def transaction_settings(features: Features, level: str, snapshot_isolation: bool) -> list:
     """What a session of a test sets."""
     lines = [f"SET SESSION TRANSACTION ISOLATION LEVEL {level}",
-             f"SET innodb_lock_wait_timeout = {timeout}",
-             f"SET cheetah_lock_wait_timeout = {timeout}"]
+             "SET innodb_lock_wait_timeout = 50", "SET cheetah_lock_wait_timeout = 50"]
     return lines + [f"SET {name} = {int(snapshot_isolation)}"
                     for name in sorted(features.variables)]
 

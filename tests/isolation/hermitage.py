@@ -104,16 +104,9 @@ class Grid:
         database = fresh_database(self.server, "hermitage")
         for text in [*(f"{table} ENGINE={engine}" for table in scenario.tables), *scenario.rows]:
             self.server.sql(text, database)
-        play = Play.on(self.server, database, scenario.sessions,
-                       transaction_settings(self.features, level, snapshot_isolation))
-        try:
-            for session in play.sessions.values():
-                session.ask("BEGIN")
-            play.run(scenario.steps)
-            play.finish()
-        finally:
-            play.close()
-        return Cell(scenario, play.entries, tuple(self.server.sql(scenario.end, database)))
+        entries = Play.of(self.server, database, scenario.sessions, scenario.steps,
+                          transaction_settings(self.features, level, snapshot_isolation))
+        return Cell(scenario, entries, tuple(self.server.sql(scenario.end, database)))
 
     def pairs(self) -> list:
         """(name, level, snapshot isolation) of cells that both engines have."""

@@ -143,9 +143,7 @@ class FamilyDifference(Difference):
         """Why InnoDB waits and Cheetah does not."""
         asking, held = (FamilyStatement(look.under_way[wait.waiter].text),
                         self.statements_of(wait.blocker, look))
-        if any(other.waiter == wait.blocker and other.blocker == wait.waiter
-               and other.place() == wait.place()
-               for other in look.waits):
+        if look.is_upgrade(wait):
             return UPGRADE
         if wait.inserts:
             put = {place for place in asking.puts() if place[:2] == (wait.table, wait.index)}

@@ -1,6 +1,5 @@
 """Random transactions as plans: what a client will do, before anybody knows what it will see.
 
-The same plans drive the server (histories.py) and the model that plants anomalies (simulator.py).
 Keys live in groups of three; two or three groups are in use at a time, and one that was written
 often enough is left for a new one, so that rows are inserted all the time and lists stay short.
 """

@@ -5,52 +5,49 @@ asked for whom, and for what; InnoDB's deadlocks are left standing for that. A r
 statements so far agree with it:
 
 - precise-ranges: InnoDB waits for a record, or because of a gap, for which one of the two has not
-    asked: it lies behind or
-  beside the keys of its search. Or Cheetah waits for a record that SKIP LOCKED has not passed here,
-  as it lay behind another's range only.
+  asked: it lies behind or beside the keys of its search. Or Cheetah waits for a record that SKIP
+  LOCKED has not passed here, as it lay behind another's range only.
 - duplicate-row: a row that has the unique key of one that is to come. InnoDB locks the entry of the
-    unique index with its gap,
-  Cheetah the row; and Cheetah looks at all unique keys before it asks for a place for the row. What
-  ON DUPLICATE KEY UPDATE has not found before that row Cheetah locks, InnoDB the gap.
+  unique index with its gap, Cheetah the row; and Cheetah looks at all unique keys before it asks
+  for a place for the row. What ON DUPLICATE KEY UPDATE has not found before that row Cheetah locks,
+  InnoDB the gap.
 - covering: a read with shared locks that needs the index only. Cheetah locks the row, InnoDB the
-    entry.
+  entry.
 - upgrade: who has a row asks for more of it while others wait for it. In Cheetah he passes them, in
-    InnoDB they are a deadlock.
+  InnoDB they are a deadlock.
 - kept: InnoDB at READ COMMITTED keeps a row that it has waited for, even if it does not match, and
   one that it has not got with NOWAIT; Cheetah gives it back.
 - deleted: a row, or an entry, whose deletion has been committed before the one who has locked it
-    came. InnoDB locks it as long as
-  it is not purged, Cheetah passes it, and locks its place and the range around it where ranges are
-    locked.
+  came. InnoDB locks it as long as it is not purged, Cheetah passes it, and locks its place and the
+  range around it where ranges are locked.
 - entry: InnoDB waits for an entry whose row its holder did not get: he waits for that, has waited
   in vain, or has passed it with SKIP LOCKED. Cheetah locks no entries.
 - reinsert: a record comes back whose deletion is not purged. InnoDB changes that one, Cheetah asks
-    for the place like any insert.
+  for the place like any insert.
 - plan: the server reads one of the two statements' tables by another access, as it is estimated
-    otherwise. Nothing follows for the engines:
-  such a script says nothing from this step on, and interleavings.py bounds how many may.
+  otherwise. Nothing follows for the engines: such a script says nothing from this step on, and
+  interleavings.py bounds how many may.
 - gone: two have waited for a record that is there no more. InnoDB lets both go on, Cheetah the
-    first, and the second when that one has ended.
+  first, and the second when that one has ended.
 - place: in a deadlock of InnoDB somebody waits for a row whose insert waits for a range of a
-    secondary index. InnoDB has put the row in its place before
-  that, Cheetah puts nothing before it may put all.
+  secondary index. InnoDB has put the row in its place before that, Cheetah puts nothing before it
+  may put all.
 - order: several sessions go on at once, and one of them is a little earlier than the other one here
-    or there. The script is played again with
-  their statements one after the other, in every order (orders.py): the engines have to agree in
-  each, and each of them has to have done here what it does in one of them. Whom both end in a
-  deadlock meanwhile, in the same statement, is rolled back before that.
+  or there. The script is played again with their statements one after the other, in every order
+  (orders.py): the engines have to agree in each, and each of them has to have done here what it
+  does in one of them. Whom both end in a deadlock meanwhile, in the same statement, is rolled back
+  before that.
 - meanwhile: at READ COMMITTED somebody has waited within a scan, and a row has come, or moved,
-    before the record that was waited for. Cheetah looks again from where
-  it was and finds it, InnoDB does not. The statement sent once the wait is over has to give in both
-  what it has given here.
+  before the record that was waited for. Cheetah looks again from where it was and finds it, InnoDB
+  does not. The statement sent once the wait is over has to give in both what it has given here.
 - victim: both end a deadlock at this step, at the cost of another transaction or statement; the
-    victim of each is in the other one's cycle.
-  Or InnoDB ends one more in a cycle in which both end somebody, which is enough for Cheetah. (What
-  else happens follows from that, further deadlocks included.) Where both have a victim in common
-  and one of them has another one, that one's cycle must have a reason of those above. Where each
-  has one of its own, InnoDB's must have such a cycle, and the script with that one rolled back
-  before the step, in which the engines have to do what they have done here, be alike or have a
-  reason itself.
+  victim of each is in the other one's cycle. Or InnoDB ends one more in a cycle in which both end
+  somebody, which is enough for Cheetah. (What else happens follows from that, further deadlocks
+  included.) Where both have a victim in common and one of them has another one, that one's cycle
+  must have a reason of those above. Where each has one of its own, InnoDB's must have such a cycle,
+  and the script with that one rolled back before the step, in which the engines have to do what
+  they have done here, be alike or have a reason itself.
+
 Who waits for somebody that waits himself, for something else on the other engine and with a reason,
 waits for that reason. A read that passes locked rows waits for none: each row that it has passed on
 one side only is read alone, and waited for, and has to have a reason.
@@ -74,6 +71,11 @@ class Look:
     def __init__(self, waits: list, states: list, plans: list, entries: list, under_way: dict):
         self.waits, self.states, self.plans, self.entries, self.under_way = (
             waits, states, plans, entries, under_way)
+
+    def is_upgrade(self, wait) -> bool:
+        """Whether the two wait for each other for the same record."""
+        return any(other.waiter == wait.blocker and other.blocker == wait.waiter
+                   and other.place() == wait.place() for other in self.waits)
 
 
 def answers(entry) -> dict:
@@ -291,9 +293,7 @@ class Difference:
         """Why InnoDB waits and Cheetah does not."""
         asking = Statement(look.under_way[wait.waiter].text, look.under_way[wait.waiter].number)
         held = self.statements_of(wait.blocker, look)
-        if any(other.waiter == wait.blocker and other.blocker == wait.waiter
-               and other.place() == wait.place()
-               for other in look.waits):
+        if look.is_upgrade(wait):
             return UPGRADE
         if wait.inserts:
             if any(asking.checks(row) for row in look.states[-1]):

@@ -191,9 +191,19 @@ class Play:
         self.entries, self.queues, self.under_way = [], {name: [] for name in sessions}, {}
 
     @classmethod
-    def on(cls, server, database: str, names, settings=()):
-        """With sessions of its own."""
-        return cls({name: Session(server, name, database, settings) for name in names})
+    def of(cls, server, database: str, names, steps, settings=()) -> list:
+        """The entries of these steps in transactions of sessions of its own, rolled back at the
+        end."""
+        play = cls({name: Session(server, name, database, settings) for name in names})
+        try:
+            for session in play.sessions.values():
+                session.ask("BEGIN")
+            play.run(steps)
+            play.finish()
+        finally:
+            for session in play.sessions.values():
+                session.close()
+        return play.entries
 
     def run(self, steps, first: int = 0) -> list:
         """These steps, numbered from `first`; all entries so far."""
@@ -272,8 +282,3 @@ class Play:
         """Roll back what is open."""
         for step in self.steps([]):
             self.run([step], len(self.entries))
-
-    def close(self) -> None:
-        """Let all connections go."""
-        for session in self.sessions.values():
-            session.close()

@@ -17,8 +17,11 @@ def entry(number: int, affected: int = 0, waited: bool = False, error: int = 0) 
 
 
 class Side:
-    def __init__(self, entries: list):
-        self.entries = entries
+    def __init__(self, texts: list, affected):
+        """What each of the statements has found: `affected(at)`."""
+        self.entries = [Entry(at, *text) for at, text in enumerate(texts)]
+        for at, made in enumerate(self.entries):
+            made.outcome = Outcome(affected=int(affected(at)))
 
 
 class Comparison:
@@ -26,17 +29,8 @@ class Comparison:
     other one none."""
 
     def __init__(self, texts: list, fails: bool):
-        found = [Outcome(affected=int(at == texts.index(("a", "WAIT"))
-                                      and at < texts.index(("b", "WAIT"))))
-                 for at in range(len(texts))]
-        found = [Outcome(affected=1)
-                 if text == ("b", "WAIT") and at < texts.index(("a", "WAIT")) else outcome
-                 for at, (text, outcome) in enumerate(zip(texts, found))]
-        self.theirs = self.ours = Side([])
-        for at, outcome in enumerate(found):
-            made = Entry(at, *texts[at])
-            made.outcome = outcome
-            self.theirs.entries.append(made)
+        first = min(texts.index(("a", "WAIT")), texts.index(("b", "WAIT")))
+        self.theirs = self.ours = Side(texts, lambda at: at == first)
         self._fails = fails
 
     def fails(self) -> bool:
@@ -65,7 +59,6 @@ class TestOrders:
     def test_engines_that_differ_in_an_order_differ(self):
         assert not self.judge((1, 0), (0, 1), fails=True)
 
-
     def test_whom_both_end_in_a_deadlock_is_rolled_back_before(self):
         entries = [entry(number, waited=number in (3, 4)) for number in range(len(STEPS))]
         played = [(entries, {3: entry(3, 0, True, error), 4: entry(4, 1, True), 6: entry(6)})
@@ -75,11 +68,7 @@ class TestOrders:
         class Alike:
             def __init__(self, texts):
                 asked.append(texts)
-                self.theirs = self.ours = Side([])
-                for at, text in enumerate(texts):
-                    made = Entry(at, *text)
-                    made.outcome = Outcome(affected=int(text == ("b", "WAIT")))
-                    self.theirs.entries.append(made)
+                self.theirs = self.ours = Side(texts, lambda at: texts[at] == ("b", "WAIT"))
 
             def fails(self):
                 return False

@@ -87,7 +87,7 @@ class Played:
         words += ["--bug", bug] if bug else []
         words += ["--words"] * (full_text or bug.startswith("full text:"))
         words += ["--threads", "--no-indexes"] if bug in IN_THREADS else []
-        self.reached, self.problems = 0, []
+        self.reached, self.problems, self.history = 0, [], None
         try:
             done = subprocess.run(words, capture_output=True, text=True, check=False,
                                   timeout=SECONDS_MAX)
@@ -99,7 +99,8 @@ class Played:
             read = json.loads(done.stdout)
             self.reached, self.failure = read["reached"], read["failure"]
             # An engine that has stopped tells no state at the end: then versions have no order.
-            self.problems = check(History.of(read)) if read["final"] else []
+            self.history = History.of(read)
+            self.problems = check(self.history) if read["final"] else []
 
     def text(self) -> str:
         """In a few words."""

@@ -61,18 +61,9 @@ def requested(driver) -> list:
 
 
 def check(driver, page: Path) -> None:
-    """All that a run's page owes its reader: what every page does, and every plot of report.json
-    with its series and labels."""
-    told = json.loads((page.parent / "report.json").read_text())
-    check_page(driver, page)
-    visit(driver, page)
-    for plot in [plot for section in told["sections"] for plot in section["plots"] if plot["file"]]:
-        check_plot(driver, plot)
-
-
-def check_page(driver, page: Path) -> None:
-    """What every page owes its reader: nothing from outside, no errors, to be read in each theme,
-    on paper and in a narrow window."""
+    """All that a run's page owes its reader: nothing from outside, no errors, to be read in each
+    theme, on paper and in a narrow window; and every plot of report.json with its series and
+    labels."""
     visit(driver, page)
     outside = [address for address in requested(driver)
                if not address.startswith(("data:", page.as_uri()))]
@@ -92,6 +83,10 @@ def check_page(driver, page: Path) -> None:
     visit(driver, page, width=400)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 400, (
         "the page is wider than a narrow window")
+    visit(driver, page)
+    told = json.loads((page.parent / "report.json").read_text())
+    for plot in [plot for section in told["sections"] for plot in section["plots"] if plot["file"]]:
+        check_plot(driver, plot)
 
 
 def check_plot(driver, plot: dict) -> None:

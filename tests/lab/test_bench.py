@@ -7,10 +7,10 @@ from pathlib import Path
 
 import made
 import pytest
-from cheetah_lab import bench, cells, engines, room
+from cheetah_lab import bench, cells, engines, judge, room
 from cheetah_lab.model import OPEN, TURN, Measure, Scale
 from cheetah_lab.results import Section
-from cheetah_tools import cgroup, device, ratios, sysbench
+from cheetah_tools import cgroup, device, sysbench
 from cheetah_tools.say import Failure
 
 MIB = 1 << 20
@@ -20,14 +20,14 @@ TINY = {
               "connections": "1,4"}, ["tps", "p99", "cpu"]),
     "relations": ({"rows": 4000, "seconds": 1, "connections": "4"}, ["tps", "p99", "cpu"]),
     "memory": ({"rows": 4000, "seconds": 1, "workloads": "oltp_update_index", "connections": "2",
-                "shares": "0.2"}, ["tps", "cpu", "written", "disk"]),
+                "shares": "0.5,0.2"}, ["tps", "cpu", "written", "disk"]),
     "inserts": ({"seconds": 1, "cache": 8}, ["rows", "p99", "longest", "cpu", "written", "disk"]),
     "guids": ({"kinds": "guid,unique,plain"}, ["seconds", "bytes"]),
     "indexes": ({"rows": 500}, ["clock", "processor"]),
     "formats": ({"data": "sysbench", "sysbench_rows": 500},
                 ["bytes", "load_data", "add_index", "multi_row", "dump", "one_row"]),
     "sysbench": ({"sysbench_rows": 500}, ["bytes", "dump", "scan", "point"]),
-    "comments": ({}, ["seconds", "syncs", "cpu"]),
+    "binlog": ({"rows": 4000, "seconds": 1, "connections": "1"}, ["tps", "p99", "cpu"]),
     "recovery": ({"log_gigabytes": 4 / 1024, "update_rows": 3000}, ["restart", "KILL:", "kill"]),
     "fulltext": ({"text_bytes": 300_000}, ["add", "bytes", "load", "small", "search", "answers"]),
 }
@@ -50,14 +50,12 @@ def test_each_set_measures(tmp_path, name, engine):
     there = {value.measure.split()[0] for value in values}
     assert set(wanted) <= there, there
     assert all(value.value > 0 for value in values
-               if value.measure.split()[0] in ("tps", "rows", "clock", "seconds", "syncs", "add",
+               if value.measure.split()[0] in ("tps", "rows", "clock", "seconds", "add",
                                                "restart", "point", "scan", "dump", "bytes"))
     found = made.results({engine: {(v.measure, v.at): [v.value, v.value] for v in values}})
     for table in experiment.tables(found):
         assert table.rows and all(len(row) == len(table.head) for row in table.rows)
     assert experiment.verdicts(found) is not None and experiment.plots(found) is not None
-    if name == "comments":   # each has two transactions, and so two syncs at least
-        assert min(value.value for value in values if value.measure == "syncs") >= 2
 
 
 def test_every_set_is_of_the_registry():
@@ -65,6 +63,12 @@ def test_every_set_is_of_the_registry():
         experiment = made.experiment(chosen.experiment)
         assert set(chosen.options) <= set(experiment.options), name
         assert set(chosen.engines) <= set(engines.ALL)
+
+
+def test_shares_and_disks_are_not_both_the_places_of_cells():
+    assert prepared("memory").by_share() and not prepared("disks").by_share()
+    with pytest.raises(Failure, match="not both"):
+        prepared("memory", disks="0,200").by_share()
 
 
 def test_words_of_the_command():
@@ -141,17 +145,17 @@ def test_a_cell_that_fails_is_told_while_the_server_lives(monkeypatch, dead):
 
 
 def test_the_interval_is_that_of_student():
-    middle, low, high = ratios.interval([0.5, 2.0])
+    middle, low, high = judge.interval([0.5, 2.0])
     assert (middle, low * high) == pytest.approx((1.0, 1.0))
     # One degree of freedom; the error of the mean is log 2.
     assert high == pytest.approx(2.0 ** 6.31375, abs=0.01)
-    assert ratios.interval([1.5, 1.5, 1.5])[1:] == ratios.interval([1.5, 1.5])[1:]
-    assert ratios.interval([3.0])[1:] == (None, None)
+    assert judge.interval([1.5, 1.5, 1.5])[1:] == judge.interval([1.5, 1.5])[1:]
+    assert judge.interval([3.0])[1:] == (None, None)
 
 
 def test_each_split_of_a_share_is_the_same_memory_in_all():
-    divided, page_cache = made.module("less_memory").divided, made.module(
-        "less_memory").PAGE_CACHE_BYTES
+    divided, page_cache = made.module("rented_disks").divided, made.module(
+        "rented_disks").PAGE_CACHE_BYTES
     assert divided(54 * MIB, None) == (54 * MIB, page_cache)
     splits = list(prepared("memory", best_split=True).splits().values())
     assert len(splits) == 3
@@ -166,7 +170,7 @@ def test_an_engine_is_reported_with_the_split_in_which_it_did_most():
     one, other, third = (f"tps {name}" for name in experiment.names())
     found = made.results({"cheetah": {(one, 0.2): [10, 30, 20], (other, 0.2): [19, 90, 1]},
                           "myrocks": {(one, 0.2): [7], (other, 0.2): [8], (third, 0.2): [6]}})
-    best = made.module("less_memory").best(found, experiment.names(), 3)
+    best = made.module("rented_disks").best(found, experiment.names(), 3)
     assert [(engine, measure) for engine, measure, _, _ in best.all()] == [
         ("cheetah", one), ("myrocks", other)]
 
@@ -216,7 +220,7 @@ def test_rented_disks_are_measured(tmp_path):
         pytest.skip(experiment.skip())
     _, values = made.tiny_of(experiment, tmp_path, "cheetah")
     assert {(value.measure, value.at) for value in values if value.measure.startswith("tps")} == {
-        (f"tps oltp_point_select {keys} real", at)
+        (f"tps oltp_point_select 16 {keys} real", at)
         for keys in ("uniform", "zipfian") for at in (0.0, 200.0)}
     assert room.needed([experiment], Scale()) > 0
 

@@ -9,12 +9,11 @@ import cheetah_lab
 FOLDER = Path(cheetah_lab.__file__).parent
 ORDER = [name for line in cheetah_lab.__doc__.splitlines()
          for name in re.findall(r"^(\w+)/?\s{2,}\S", line)]
-BESIDE = {"comparison": "compare"}   # named behind another one
 
 
 def place(name: str) -> int:
     """How far down a module or folder stands."""
-    return ORDER.index(BESIDE.get(name, name))
+    return ORDER.index(name)
 
 
 def imported(file: Path) -> set:
@@ -30,7 +29,7 @@ def imported(file: Path) -> set:
 def test_every_module_is_named():
     there = ({file.stem for file in FOLDER.glob("*.py")}
              | {folder.parent.name for folder in FOLDER.glob("*/__init__.py")})
-    assert there - {"__init__", "__main__"} == set(ORDER) | set(BESIDE)
+    assert there - {"__init__", "__main__"} == set(ORDER)
 
 
 def test_a_module_imports_from_those_above_it():

@@ -8,7 +8,7 @@ import made
 import pytest
 from cheetah_lab import numbers, report
 from cheetah_lab.model import HOLDS, Cell, Experiment, Figure, Measure, Plot, Series, Table, Verdict
-from cheetah_lab.report import content, markdown, page, plots
+from cheetah_lab.report import content, page, plots
 from cheetah_lab.results import Section
 
 ENGINES = {"innodb-dynamic": 1.0, "innodb-8k": 0.6, "myrocks": 0.8, "cheetah": 1.2,
@@ -153,45 +153,14 @@ def test_a_plot_that_stands_alone_brings_its_colours(driver, place):
 
 
 def test_one_repeat_is_never_shown(place):
-    written = [place.read_text(), (place.parent / "report.md").read_text()]
-    assert all("123,456" not in text and "123456" not in text for text in written)
-    assert "nothing to show" in written[0] and not (place.parent / "plots/curves-once.svg").exists()
+    text = place.read_text()
+    assert "123,456" not in text and "123456" not in text
+    assert "nothing to show" in text and not (place.parent / "plots/curves-once.svg").exists()
 
 
 def test_the_same_values_give_the_same_page(place, tmp_path):
     again = report.write(tmp_path, RUN, [section()])
     assert again.read_bytes() == place.read_bytes()
-    assert (tmp_path / "report.md").read_bytes() == (place.parent / "report.md").read_bytes()
-
-
-def test_markdown_has_the_tables_and_the_plots(place):
-    lines = (place.parent / "report.md").read_text().splitlines()
-    assert ("| W2 8K | bytes &lt;of&gt; it | 0.52 | 0.51 (0.50..0.51) | 0.10 (±0) | one repeat |"
-            in lines)
-    assert "![Transactions &lt;a second&gt;](plots/curves-tps.svg)" in lines
-    head = lines.index("| engine | size | once | &lt;none&gt; |")
-    assert (lines[head + 1] == "|---|---|---|---|"
-            and lines[head + 2].startswith("| InnoDB DYNAMIC | 20"))
-
-    assert "    SELECT 1 < 2 & 3" in lines, "a command is not as it would be typed"
-
-
-@pytest.mark.parametrize("text, wanted", [
-    ("a <b> & `c`", "a &lt;b&gt; &amp; \\`c\\`"), ("x | y\n# z", "x \\| y # z"),
-    ("COUNT(*) [of](it)", "COUNT(\\*) \\[of\\](it)"), ("_a_ b_c \\", "\\_a\\_ b_c \\\\"),
-    ("~~a~~ $b$", "\\~\\~a\\~\\~ \\$b\\$"),
-])
-def test_text_of_a_users_shows_as_it_is_in_markdown(text, wanted):
-    assert markdown.in_a_line(text) == wanted
-    told = page.environment(False).from_string("{{ text }} {{ text|cell }}").render(text=text)
-    assert (told == f"{markdown.escaped(text)} {wanted}"
-            and markdown.escaped(text).replace("\n", " ") == wanted)
-
-
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_code_of_many_lines_stays_code_in_markdown(end):
-    assert (page.environment(False).from_string("    {{ text|raw }}").render(text=f"a *b*{end}# c")
-            == "    a *b*\n    # c")
 
 
 @pytest.mark.parametrize("values, unit, text", [
@@ -243,15 +212,11 @@ def test_the_command_says_all_that_was_asked_and_no_more():
             == 'make lab FULL=1 SCALE=2 REPEATS=5 EXPERIMENT="a b" ENGINES="cheetah" RUN=one')
     assert (page.command(asked, {"experiments": [], "engines": []})
             == "make lab FULL=1 SCALE=2 REPEATS=5")
-    assert (page.command({**asked, "input": {"words": 'DUMP="x.sql"'}}, {"experiments": ["a"]})
-            == 'make lab FULL=1 SCALE=2 REPEATS=5 DUMP="x.sql"')
 
 
 def test_remarks_stand_beside_the_values(tmp_path):
-    """On the page and in Markdown, as text."""
     place = report.write(tmp_path, RUN, [section()])
-    assert ("not at rest &lt;yet&gt;; and late" in place.read_text()
-            and "and late" in (tmp_path / "report.md").read_text())
+    assert "not at rest &lt;yet&gt;; and late" in place.read_text()
 
 
 def test_values_that_are_no_numbers_are_refused(tmp_path):

@@ -152,7 +152,7 @@ def test_one_row_in_each_insert(inputs):
 
 @pytest.mark.parametrize("key", ["innodb-dynamic", "cheetah"])
 def test_tables_are_loaded_and_a_workload_runs_at_a_rate(inputs, tmp_path, key):
-    engine = engines.ALL[key].engine
+    engine = engines.ALL[key]
     tables = sysbench.Tables(500, 2)
     with PrivateServer(tmp_path / "server", sysbench.server_options(4, 2),
                        plugin=key == "cheetah") as server:

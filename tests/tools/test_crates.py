@@ -146,36 +146,9 @@ def test_the_list_refuses_apache_alone_and_allows_a_choice_with_mit():
 
 
 def allowed(expression: str) -> bool:
-    """Whether an SPDX expression can be met from the allow list."""
-    expression = expression.replace("/", " OR ").strip()
-    tokens = re.findall(r"\(|\)|[^\s()]+(?: WITH [^\s()]+)?", expression)
-    result, rest = either(tokens)
-    return result and not rest
-
-
-def either(tokens: list) -> tuple:
-    """A OR B .."""
-    result, tokens = both(tokens)
-    while tokens and tokens[0] == "OR":
-        other, tokens = both(tokens[1:])
-        result = result or other
-    return result, tokens
-
-
-def both(tokens: list) -> tuple:
-    """A AND B .."""
-    result, tokens = single(tokens)
-    while tokens and tokens[0] == "AND":
-        other, tokens = single(tokens[1:])
-        result = result and other
-    return result, tokens
-
-
-def single(tokens: list) -> tuple:
-    """A licence, or an expression in parentheses."""
-    if not tokens:
-        return False, []
-    if tokens[0] == "(":
-        result, tokens = either(tokens[1:])
-        return result, tokens[1:]
-    return tokens[0] in ALLOWED, tokens[1:]
+    """Whether an SPDX expression can be met from the allow list: each licence becomes whether it is
+    on it, and OR and AND are Python's."""
+    words = re.sub(r"[^\s()]+(?: WITH [^\s()]+)?",
+                   lambda word: {"OR": "or", "AND": "and"}.get(word[0], str(word[0] in ALLOWED)),
+                   expression.replace("/", " OR "))
+    return bool(words.strip()) and eval(words, {"__builtins__": {}})

@@ -9,8 +9,7 @@ paths, say       where things are, and what is said
 apt, setup       packages, and the private server that is made of them
 environment      libraries for Python; `lock` pins them
 server, cgroup, page_cache, stuck   a server, its memory, and what it hangs on
-engines, dump, sysbench, corpus, texts, formatdata, points, device   what is measured, and with what
+engines, dump, sysbench, texts, formatdata, points, device   what is measured, and with what
 ledger           writers, and what a crash must leave of their work
-ratios           repeats and their means
 lab              hands over to the lab, which `make lab` and `make bench` are
 """

@@ -170,7 +170,9 @@ def clean(_arguments=()) -> None:
 
 
 def git(*words) -> str:
-    """What git says of the project; nothing when it refuses."""
+    """What git says of the project; nothing when it refuses, or is not there."""
+    if not shutil.which("git"):
+        return ""
     done = subprocess.run(["git", *words], cwd=PROJECT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

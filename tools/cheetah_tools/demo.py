@@ -11,7 +11,7 @@ import time
 import zlib
 from pathlib import Path
 
-from . import build, corpus, dump, engines, ledger, setup
+from . import build, dump, engines, ledger, setup, texts
 from .paths import PROJECT, VAR, make, show
 from .say import Failure, megabytes, note, step, table
 from .server import PrivateServer, scratch
@@ -71,7 +71,7 @@ def differences(result: dict, first: dict) -> str:
 def data_of(given: str) -> tuple:
     """The plain dump to load, and the file to delete afterwards (None: keep)."""
     if not given:
-        return corpus.source_dump(), None
+        return texts.source_dump(), None
     path = Path(given)
     if path.suffix == ".sql" and path.is_file():
         return path, None

@@ -75,41 +75,47 @@ def unpack(path: Path, target: Path) -> None:
     fresh.rename(target)
 
 
-def lines_for(source, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY):
-    """The dump's lines with every table declared by `clause`. `without`: lines that go, or None."""
-    definition, databases = None, []
+def statements(source):
+    """(lines, whether they are a CREATE TABLE) of a dump: such a statement is whole, other lines
+    come one by one."""
+    definition = []
     for line in source:
-        if definition is not None:
-            definition.append(line)
-            if line.rstrip().endswith(b";"):
-                yield fit_table(definition, clause, without)
-                definition = None
-        elif line.startswith(b"CREATE TABLE"):
-            if line.rstrip().endswith(b";"):
-                yield fit_table([line], clause, without)
-            else:
-                definition = [line]
-        elif DATABASE_CHOICE.match(line[:60]):
-            chosen = CHOSEN_DATABASE.match(line)
+        if not definition and not line.startswith(b"CREATE TABLE"):
+            yield [line], False
+            continue
+        definition.append(line)
+        if line.rstrip().endswith(b";"):
+            yield definition, True
+            definition = []
+    if definition:
+        yield definition, False
+
+
+def lines_for(source, clause: str):
+    """The dump's lines with every table declared by `clause`."""
+    databases = []
+    for lines, defines in statements(source):
+        if defines:
+            yield fit_table(lines, clause)
+        elif DATABASE_CHOICE.match(lines[0][:60]):
+            chosen = CHOSEN_DATABASE.match(lines[0])
             databases += [chosen.group(1).decode(errors="replace")] if chosen else []
             if len(set(databases)) > 1:
                 raise Failure("the dump has several databases "
                               f"({', '.join(dict.fromkeys(databases))}, ..): make one of a single "
                               "database")
         else:
-            yield line
-    if definition is not None:
-        yield b"".join(definition)
+            yield from lines
 
 
-def fit_table(lines: list, clause: str, without: re.Pattern | None = UNSUPPORTED_KEY) -> bytes:
-    """One CREATE TABLE statement for the engine. `without`: as in `lines_for`."""
+def fit_table(lines: list, clause: str) -> bytes:
+    """One CREATE TABLE statement for the engine."""
     names_engine = any(map(ENGINE_WORDS.search, lines))
-    if (without and any(map(KEY_WORDS.search, lines))) or (len(lines) == 1 and not names_engine):
+    if any(map(KEY_WORDS.search, lines)) or (len(lines) == 1 and not names_engine):
         lines = definition_lines(b"".join(lines))
     end = next((number for number, line in enumerate(lines) if line.startswith(b")")),
                len(lines) - 1)
-    columns = [line for line in lines[:end] if not (without and without.match(line))]
+    columns = [line for line in lines[:end] if not UNSUPPORTED_KEY.match(line)]
     if 0 < len(columns) < end:
         columns[-1] = re.sub(rb",(\s*)$", rb"\1", columns[-1])
     # The first mention is the table's; later ones stand in partitions, where only the engine's bare
@@ -141,10 +147,8 @@ def definition_lines(statement: bytes) -> list:
     return (b"\n  ".join([first, *others]) + b"\n" + last + b"\n").splitlines(keepends=True)
 
 
-def load(server, database: str, source, clause: str, label: str = "", total: int = 0,
-         without: re.Pattern | None = UNSUPPORTED_KEY) -> float:
-    """Feed a dump to the `mariadb` client; the seconds. `without`: as in `lines_for`. Failure with
-    the client's message."""
+def load(server, database: str, source, clause: str, label: str = "", total: int = 0) -> float:
+    """Feed a dump to the `mariadb` client; the seconds. Failure with the client's message."""
     server.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
     client = server.client("--binary-mode", database, stdin=subprocess.PIPE,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -153,7 +157,7 @@ def load(server, database: str, source, clause: str, label: str = "", total: int
     reader.start()
     bar = Progress(label or database, total)
     try:
-        for line in lines_for(source, clause, without):
+        for line in lines_for(source, clause):
             client.stdin.write(line)
             bar.add(len(line))
         client.stdin.close()

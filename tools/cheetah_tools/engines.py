@@ -9,6 +9,7 @@ from .paths import PLUGIN, VAR
 from .say import Failure
 
 FLUSH_SECONDS_MAX = 900
+FAMILIES = {"InnoDB": "InnoDB", "ROCKSDB": "MyRocks", "CHEETAH": "Cheetah"}
 
 
 def checkpoint(server) -> None:
@@ -28,6 +29,12 @@ class Engine:
         self.name = name
         self.table_options = table_options
         self.plugin = plugin or (PLUGIN if name == "CHEETAH" else None)
+        self.key = ""   # in a list of engines
+
+    @property
+    def family(self) -> str:
+        """InnoDB, MyRocks or Cheetah."""
+        return FAMILIES[self.name]
 
     def server_options(self, _memory_bytes: int) -> dict:
         """Lines of my.cnf that this engine needs beside `equal_memory`."""
@@ -138,27 +145,11 @@ class Encrypted(Engine):
 
 INNODB = Engine("InnoDB", "InnoDB")
 INNODB_COMPRESSED = Engine("InnoDB KEY_BLOCK_SIZE=8", "InnoDB", "KEY_BLOCK_SIZE=8")
-INNODB_DENSE = Engine("InnoDB KEY_BLOCK_SIZE=4", "InnoDB", "KEY_BLOCK_SIZE=4")
-INNODB_HOLES = Engine("InnoDB PAGE_COMPRESSED", "InnoDB", "PAGE_COMPRESSED=1")
 MYROCKS = MyRocks("MyRocks", "ROCKSDB")
 CHEETAH = Engine("Cheetah", "CHEETAH")
-CHEETAH_DENSE = Engine("Cheetah KEY_BLOCK_SIZE=4", "CHEETAH", "KEY_BLOCK_SIZE=4")
 CHEETAH_ENCRYPTED = Encrypted("Cheetah encrypted", "CHEETAH")
 INNODB_ENCRYPTED = Encrypted("InnoDB encrypted", "InnoDB")
-CHEETAH_PLAIN = Engine("Cheetah COMPRESSION='none'", "CHEETAH", "COMPRESSION='none'")
 ALL = [INNODB, INNODB_COMPRESSED, CHEETAH]
-ENCRYPTED = [CHEETAH_ENCRYPTED, INNODB_ENCRYPTED]
-
-
-def chosen(labels: str, known: list, usual: list) -> list:
-    """The engines of `known` with these labels, in the order given; `usual` for "all"."""
-    if labels == "all":
-        return usual
-    by_label = {engine.label: engine for engine in known}
-    unknown = [label for label in labels.split(",") if label not in by_label]
-    if unknown:
-        raise Failure(f"no such engine: {', '.join(unknown)}; there are {', '.join(by_label)}")
-    return [by_label[label] for label in labels.split(",")]
 
 
 def equal_memory(pool_bytes: int) -> dict:

@@ -137,17 +137,19 @@ def browser() -> None:
             note(f"going on without a browser: {failure}")
 
 
-def install_packages(packages: list) -> None:
-    """Install Debian packages as root; otherwise Failure with the command."""
+def install_packages(packages: list, may_sudo: bool = False) -> None:
+    """Install Debian packages as root, or with sudo; otherwise Failure with the command."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    prefix = ["sudo"] if may_sudo and shutil.which("sudo") else []
+    if (os.geteuid() != 0 and not prefix) or not shutil.which("apt-get"):
         raise Failure(f"missing on this machine: {', '.join(packages)}; as root: "
                       f"{' '.join(command)}")
     step("installing " + ", ".join(packages))
+    prefix = [] if os.geteuid() == 0 else prefix
     settings = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-q"], env=settings, stdout=subprocess.DEVNULL,
+    subprocess.run([*prefix, "apt-get", "update", "-q"], env=settings, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=False)
-    call(command, "cannot install " + ", ".join(packages), settings)
+    call([*prefix, *command], "cannot install " + ", ".join(packages), settings)
 
 
 def call(words: list, complaint: str, environment: dict = None) -> None:

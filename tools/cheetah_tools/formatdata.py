@@ -116,17 +116,8 @@ def index_statements(folder: Path) -> list:
 
 def definitions(folder: Path) -> list:
     """The lines of each CREATE TABLE of the dump."""
-    found, current = [], None
     with open(folder / "dump.sql", "rb") as source:
-        for line in source:
-            if line.startswith(b"CREATE TABLE"):
-                current = []
-            if current is not None:
-                current.append(line)
-                if line.rstrip().endswith(b";"):
-                    found.append(current)
-                    current = None
-    return found
+        return [lines for lines, defines in dump.statements(source) if defines]
 
 
 def name_of(table: list) -> bytes:
@@ -144,17 +135,8 @@ def without_keys(table: list) -> list:
 
 def stripped(source):
     """The dump's lines without secondary indexes."""
-    table = None
-    for line in source:
-        if line.startswith(b"CREATE TABLE"):
-            table = []
-        if table is None:
-            yield line
-            continue
-        table.append(line)
-        if line.rstrip().endswith(b";"):
-            yield from without_keys(table)
-            table = None
+    for lines, defines in dump.statements(source):
+        yield from without_keys(lines) if defines else lines
 
 
 def first_rows(source):

@@ -20,7 +20,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from . import apt, own_loader
+from . import apt, environment, own_loader
 from .paths import HEADERS, SERIES, SERVER, SOURCE, STAMP, VAR, show
 from .say import Failure, note, step
 
@@ -157,20 +157,8 @@ def machine_tools() -> None:
     if not shutil.which("cargo"):
         raise Failure("cargo not found: install Rust 1.85 or newer (rustup.rs), then run this "
                       "again")
-    if not missing:
-        return
-    prefix = [] if os.geteuid() == 0 else ["sudo"]
-    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
-    if prefix and not shutil.which("sudo"):
-        raise Failure("missing on this machine: " + ", ".join(missing) + "; as root: "
-                      + " ".join(command))
-    step("installing build tools: " + ", ".join(missing))
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["apt-get", "update", "-q"], command):
-        if (subprocess.run(prefix + words, env=environment, stdout=subprocess.DEVNULL,
-                           check=False).returncode != 0 and words is command):
-            raise Failure("could not install " + ", ".join(missing)
-                          + "; install them, then run this again")
+    if missing:
+        environment.install_packages(missing, may_sudo=True)
 
 
 def choose_source(archive: apt.Archive) -> str:

@@ -12,10 +12,8 @@ commit's.
 """
 
 import argparse
-import os
 import random
 import shlex
-import subprocess
 import sys
 import threading
 import time
@@ -25,7 +23,7 @@ from pathlib import Path
 
 from . import server, stuck, testall
 from .build import commit_of_project, engine_of_project
-from .paths import PROJECT, TARGET, VAR, show
+from .paths import PROJECT, VAR, show
 from .say import Failure
 
 LEDGER, LOGS = VAR / "soak.tsv", VAR / "soak"
@@ -184,26 +182,16 @@ def run(number: int, command: list) -> tuple:
     """Run a round; whether it was good, and how many tests passed and were skipped. One that takes
     too long is ended, and its log says what its processes were at."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    log = log_of(number)
-    report = log.with_suffix(".xml")
-    report.unlink(missing_ok=True)
-    settings = {"CARGO_TARGET_DIR": str(TARGET), server.KEEP: "1",
-                "PYTEST_ADDOPTS": "--junitxml=" + shlex.quote(str(report))}
-    with open(log, "wb") as out:
-        process = subprocess.Popen([sys.executable, "-B", *command], cwd=PROJECT,
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                   env={**os.environ, **settings})
-        running.add(process)
-        try:
-            process.wait(SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            out.write(f"\nended after {SECONDS_MAX} s; its processes then:\n".encode()
-                      + stuck.describe(process.pid).encode())
-            stuck.stop(process)
-        finally:
-            running.remove(process)
-    ok = process.returncode == 0
-    passed, _, skipped = testall.counts(log.read_text(errors="replace"), report, ok)
+    step = testall.Step(f"round {number}", [sys.executable, "-B", *command])
+    one = testall.Running(step, SECONDS_MAX, log_of(number), {server.KEEP: "1"})
+    running.add(one.process)
+    try:
+        while not one.is_over():
+            time.sleep(testall.POLL_SECONDS)
+    finally:
+        running.remove(one.process)
+    ok = one.process.returncode == 0
+    passed, _, skipped = testall.counts(one.log.read_text(errors="replace"), one.report, ok)
     return ok, passed, skipped
 
 

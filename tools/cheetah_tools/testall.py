@@ -76,11 +76,12 @@ STEPS = [
 
 
 class Running:
-    """A step whose process has begun, and may take so many seconds."""
+    """A step whose process has begun, and may take so many seconds. `log`: a place of its own;
+    `more`: for its environment."""
 
-    def __init__(self, step: Step, seconds_max: float):
+    def __init__(self, step: Step, seconds_max: float, log: Path = None, more: dict = None):
         self.step, self.seconds_max, self.started = step, seconds_max, time.monotonic()
-        self.log = log_of(step)
+        self.log = log or log_of(step)
         self.report = self.log.with_suffix(".xml")
         self.report.unlink(missing_ok=True)
         settings = {"CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never",
@@ -88,7 +89,7 @@ class Running:
         with open(self.log, "wb") as out:
             self.process = subprocess.Popen(step.words, cwd=PROJECT, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=out,
-                                            env={**os.environ, **settings})
+                                            env={**os.environ, **settings, **(more or {})})
 
     def is_over(self) -> bool:
         """Whether it has ended; one that takes too long is ended here, and its log tells of it."""

@@ -1,4 +1,5 @@
-"""Real text for measurements: rows of MediaWiki's table `text` as a dump, or as one long line.
+"""Real text for measurements and the demonstration: rows of MediaWiki's table `text` as a dump, or
+as one long line.
 
 From the shared data set of Wikipedia articles where it lies beside the project, otherwise every
 text file of the MariaDB source package (a file is a row), which compresses better than articles do.
@@ -6,13 +7,14 @@ Either gives the same rows each time; a small dump is the beginning of a large o
 is ends it.
 """
 
-import itertools
 import re
 import tarfile
+import time
+from pathlib import Path
 
-from . import corpus, dump, setup
-from .paths import shared_data
-from .say import Failure
+from . import dump, setup
+from .paths import VAR, shared_data, show
+from .say import Failure, step
 
 WIKIPEDIA = "enwiki_text_plain"
 INSERT_BYTES = 1_000_000
@@ -20,6 +22,55 @@ NOT_PLAIN = re.compile(rb"\\.|['\"\x00-\x1f\x7f-\xff]", re.S)   # and what dumps
 # As the document has it, but for the name.
 COLUMNS = ("`old_id` int(8) unsigned NOT NULL AUTO_INCREMENT, `old_text` mediumblob NOT NULL, "
            "`old_flags` tinyblob NOT NULL, PRIMARY KEY (`old_id`)")
+
+# The demonstration's tables: a file is a row of the first one; the second one describes the files
+# under several indexes.
+HEAD = b"""SET NAMES utf8mb4;
+SET time_zone = '+00:00';
+SET foreign_key_checks = 0, unique_checks = 0;
+CREATE TABLE `text` (
+  `old_id` int(10) unsigned NOT NULL AUTO_INCREMENT,
+  `old_text` mediumblob NOT NULL,
+  `old_flags` tinyblob NOT NULL,
+  PRIMARY KEY (`old_id`)
+) ENGINE=InnoDB DEFAULT CHARSET=binary;
+CREATE TABLE `file` (
+  `file_id` int(10) unsigned NOT NULL,
+  `path` varchar(255) NOT NULL,
+  `suffix` varchar(20) NOT NULL,
+  `size` int(10) unsigned NOT NULL,
+  `modified` datetime NOT NULL,
+  PRIMARY KEY (`file_id`),
+  UNIQUE KEY `by_path` (`path`),
+  KEY `by_suffix` (`suffix`,`size`),
+  KEY `by_size` (`size`),
+  KEY `by_time` (`modified`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+"""
+ESCAPES = [(b"\\", b"\\\\"), (b"'", b"\\'"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\x1a", b"\\Z")]
+
+
+
+class Inserts:
+    """Collects rows into INSERT statements of about one megabyte, as mariadb-dump does."""
+
+    def __init__(self, out, table: str):
+        self.out, self.head = out, b"INSERT INTO `" + table.encode() + b"` VALUES\n"
+        self.rows, self.size, self.written = [], 0, 0   # `written`: bytes of all rows
+
+    def add(self, row: bytes) -> None:
+        """Add a row such as `(1,'a')`."""
+        self.rows.append(row)
+        self.size += len(row)
+        self.written += len(row)
+        if self.size >= INSERT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the statement."""
+        if self.rows:
+            self.out.write(self.head + b",\n".join(self.rows) + b";\n")
+        self.rows, self.size = [], 0
 
 
 def wikipedia_file():
@@ -70,31 +121,56 @@ def wikipedia_rows(place):
         source.wait()
 
 
-def source_rows(place):
-    """One row for each text file of an archive."""
-    numbers = itertools.count(1)
+def source_files(place):
+    """(entry, content) of each text file of an archive."""
     with tarfile.open(place) as archive:
         for member in archive:
-            content = archive.extractfile(member).read() if member.isfile() else b""
-            if content and corpus.is_text(content):
-                yield b"(%d,'%s','utf-8')" % (next(numbers), corpus.escaped(content))
+            content = archive.extractfile(member).read() if member.isfile() else b"\0"
+            if is_text(content):
+                yield member, content
+
+
+def source_rows(place):
+    """One row for each text file of an archive that is not empty."""
+    contents = (content for _, content in source_files(place) if content)
+    for number, content in enumerate(contents, 1):
+        yield b"(%d,'%s','utf-8')" % (number, escaped(content))
+
+
+def source_dump() -> Path:
+    """The demonstration's dump: the source package's text files; made once per version."""
+    place = VAR / f"demo-source-{setup.ensure()['version']}.sql"
+    if place.exists():
+        return place
+    step("turning the text files of the MariaDB source package into a dump: " + show(place))
+    fresh, files = place.with_suffix(".new"), []
+    with open(fresh, "wb") as out:
+        out.write(HEAD)
+        texts, described = Inserts(out, "text"), Inserts(out, "file")
+        for member, content in source_files(setup.source_tarball()):
+            files.append((member.name.partition("/")[2], len(content), member.mtime))
+            texts.add(b"(%d,_binary '%s','utf-8')" % (len(files), escaped(content)))
+        texts.flush()
+        for number, file in enumerate(files, 1):
+            described.add(file_row(number, *file))
+        described.flush()
+    fresh.rename(place)
+    return place
 
 
 def write_dump(target, bytes_max: int, found=None) -> int:
     """Write CREATE TABLE `text` and rows until there are `bytes_max` bytes, or no more rows; the
     bytes of the rows. `found`: rows; those of `rows` unless given."""
-    written = 0
     with open(target, "wb") as out:
         out.write(f"SET NAMES utf8mb4;\nCREATE TABLE `text` ({COLUMNS}) ENGINE=InnoDB;\n".encode())
-        found = found or rows()
-        while written < bytes_max:
-            batch = take(found, min(INSERT_BYTES, bytes_max - written))
-            if not batch:
+        inserts, found = Inserts(out, "text"), found or rows()
+        for row in found:
+            inserts.add(row)
+            if inserts.written >= bytes_max:
                 break
-            out.write(b"INSERT INTO `text` VALUES\n" + b",\n".join(batch) + b";\n")
-            written += sum(map(len, batch))
+        inserts.flush()
         found.close()
-    return written
+    return inserts.written
 
 
 def write_plain(target, bytes_least: int) -> None:
@@ -114,10 +190,27 @@ def write_plain(target, bytes_least: int) -> None:
                 raise Failure(f"no texts at hand: {missing() or 'there are none'}")
 
 
-def take(found, bytes_least: int) -> list:
-    """The next rows: at least so many bytes, while there are any."""
-    batch, size = [], 0
-    while size < bytes_least and (row := next(found, None)) is not None:
-        batch.append(row)
-        size += len(row)
-    return batch
+def is_text(content: bytes) -> bool:
+    """Text has no zero byte and is valid UTF-8 (or plain ASCII)."""
+    if b"\0" in content:
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def escaped(content: bytes) -> bytes:
+    """The inside of a string literal."""
+    for plain, safe in ESCAPES:
+        content = content.replace(plain, safe)
+    return content
+
+
+def file_row(number: int, path: str, size: int, modified: float) -> bytes:
+    """A row of the table of files."""
+    suffix = Path(path).suffix[1:21]
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(modified))
+    return b"(%d,'%s','%s',%d,'%s')" % (number, escaped(path.encode()), escaped(suffix.encode()),
+                                        size, when.encode())

@@ -14,7 +14,7 @@ import struct
 import time
 import zlib
 
-from cheetah_tools.corpus import escaped
+from cheetah_tools.texts import Inserts, escaped
 
 TABLE = "post"
 # One UNIQUE key, keys on texts, on times, on few values and on many.
@@ -39,7 +39,6 @@ HEAD = b"""/*!40101 SET NAMES utf8mb4 */;
 """
 BEFORE_ROWS = b"LOCK TABLES `post` WRITE;\n/*!40000 ALTER TABLE `post` DISABLE KEYS */;\n"
 AFTER_ROWS = b"/*!40000 ALTER TABLE `post` ENABLE KEYS */;\nUNLOCK TABLES;\n"
-INSERT_BYTES = 1_000_000          # what mariadb-dump puts into one statement
 WORDS, SLOTS = 12_000, 1 << 16
 SYLLABLES = [a + b for a in "b c d f g h k l m n p r s t v w st tr pl".split()
              for b in "a e i o u ar en is on at".split()]
@@ -125,12 +124,9 @@ def write_dump(target, rng: random.Random, rows: int, charset: str = "latin1",
     posts = Posts(rng, compressed, four_byte=charset == "utf8mb4")
     with open(target, "wb") as out:
         out.write(HEAD + definition(charset, compressed).encode() + BEFORE_ROWS)
-        batch, size = [], 0
+        inserts = Inserts(out, TABLE)
         for number in range(1, rows + 1):
-            batch.append(posts.row(number))
-            size += len(batch[-1])
-            if size >= INSERT_BYTES or number == rows:
-                out.write(b"INSERT INTO `post` VALUES\n" + b",\n".join(batch) + b";\n")
-                batch, size = [], 0
+            inserts.add(posts.row(number))
+        inserts.flush()
         out.write(AFTER_ROWS)
         return out.tell()

@@ -1,10 +1,9 @@
-"""What people see of a run: one HTML page that needs nothing else, the same as Markdown and JSON,
-and each plot as SVG.
+"""What people see of a run: one HTML page that needs nothing else, the same as JSON, and each plot
+as SVG.
 
 plots      matplotlib's SVG, with colours that the page or the file itself gives, so that it reads
            in light, dark and print
-markdown   text of a user's in Markdown
-page       the HTML page, and the Markdown twin; base.html.j2 is the frame of every page
+page       the HTML page
 content    the JSON twin: all that the page shows, and the values behind it
 """
 
@@ -15,7 +14,7 @@ from . import content, page, plots
 
 
 def write(folder: Path, run: dict, sections: list) -> Path:
-    """Write index.html, report.md, report.json and plots/*.svg into the folder; the page's path.
+    """Write index.html, report.json and plots/*.svg into the folder; the page's path.
     `run`: what run.json says; `sections`: of `results.Section`. ValueError for values that are no
     numbers."""
     told = content.collect(run, sections)
@@ -28,6 +27,5 @@ def write(folder: Path, run: dict, sections: list) -> Path:
             if plot["svg"]:
                 replace(folder / plot["file"], plots.standalone(plot["svg"]))
     replace(folder / "index.html", page.html(told))
-    replace(folder / "report.md", page.markdown(told))
     replace(folder / "report.json", content.as_json(told))
     return folder / "index.html"

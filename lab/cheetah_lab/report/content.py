@@ -1,4 +1,4 @@
-"""All that a page shows, as plain dictionaries: for JSON, the page and Markdown."""
+"""All that a page shows, as plain dictionaries: for JSON and the page."""
 
 import json
 
@@ -35,8 +35,9 @@ def of_section(section) -> dict:
     experiment, found = section.experiment, section.found
     return {
         "name": experiment.name,
-        **{key: experiment.about.get(key, "") for key in ("title", "question", "document")},
-        "method": experiment.method(), "quotes": experiment.about.get("quotes", []),
+        **{key: experiment.about.get(key, "")
+           for key in ("title", "question", "document", "method")},
+        "quotes": experiment.about.get("quotes", []),
         "claims": list(experiment.about.get("claims", {}).values()),
         "plots": [of_plot(experiment.name, plot) for plot in experiment.plots(found)],
         "tables": [of_table(table) for table in [*experiment.tables(found), *memory(section)]],
@@ -61,7 +62,7 @@ HELD = ("on_disk", "cache", "page_cache", "page_cache_most", "own")
 
 def memory(section) -> list:
     """What each engine had on disk beside the memory for it, where that was held. At most one
-    table; Markdown has it, too."""
+    table."""
     found, phases = section.found, {}
     for trial in section.trials:
         for held in trial.get("held", []) if "values" in trial else []:

@@ -1,4 +1,4 @@
-"""The HTML page and the Markdown twin of a run."""
+"""The HTML page of a run."""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +7,6 @@ import jinja2
 from markupsafe import Markup
 
 from . import plots
-from .markdown import as_it_is, escaped, in_a_line
 from .. import machine, numbers
 from ..model import ABSENT, FAILS, HOLDS, OPEN
 from ..trial import LOOSE_BYTES, PAGE_CACHE_BYTES
@@ -20,31 +19,15 @@ MACHINE = {"processor": "Processor", "cores": "Cores", "memory_bytes": "Memory",
 
 
 def html(told: dict) -> str:
-    """The page of a run."""
-    return rendered("page.html.j2", {**context(told), "drawing": Markup})
-
-
-def rendered(template: str, said: dict) -> str:
-    """A page of base.html.j2: nothing comes from outside; it reads in light, dark and print."""
-    return environment(True).get_template(template).render(
-        **said, style=Markup((HERE / "style.css").read_text()), light=plots.variables(False),
-        dark=plots.variables(True))
-
-
-def markdown(told: dict) -> str:
-    """The same in Markdown, with the plots as files beside it."""
-    return environment(False).get_template("report.md.j2").render(**context(told))
-
-
-def environment(html: bool) -> jinja2.Environment:
-    """Templates of this folder, in which every value is escaped for HTML, or for Markdown; a name
-    that is not there is an error."""
-    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE),
+    """The page of a run: nothing comes from outside; it reads in light, dark and print. Every value
+    is escaped; a name that is not there is an error."""
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True,
                               undefined=jinja2.StrictUndefined, trim_blocks=True,
-                              lstrip_blocks=True, autoescape=html,
-                              finalize=None if html else escaped)
-    made.filters |= {"breakable": breakable, "cell": in_a_line, "raw": as_it_is}
-    return made
+                              lstrip_blocks=True)
+    made.filters["breakable"] = breakable
+    return made.get_template("page.html.j2").render(
+        **context(told), drawing=Markup, style=Markup((HERE / "style.css").read_text()),
+        light=plots.variables(False), dark=plots.variables(True))
 
 
 def breakable(text) -> Markup:
@@ -54,7 +37,7 @@ def breakable(text) -> Markup:
 
 
 def context(told: dict) -> dict:
-    """What both templates say."""
+    """What the template says."""
     run = told["run"]
     counted = {outcome: sum(verdict["outcome"] == outcome for verdict in told["verdicts"])
                for outcome in OUTCOMES}
@@ -74,10 +57,8 @@ def command(asked: dict, named: dict) -> str:
     words += ["FULL=1"] if asked.get("full") else []
     words += [f"SCALE={asked['factor']:g}"] if asked.get("factor", 1) != 1 else []
     words += [f"REPEATS={asked['repeats']}"] if asked.get("repeats", 3) != 3 else []
-    # An input says already which experiment is run.
-    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"']
-              if named.get("experiments") and not asked.get("input") else [])
-    words += [asked["input"]["words"]] if asked.get("input") else []
+    words += ([f'EXPERIMENT="{" ".join(named["experiments"])}"'] if named.get("experiments")
+              else [])
     words += [f'ENGINES="{" ".join(named["engines"])}"'] if named.get("engines") else []
     words += [f"RUN={named['run']}"] if named.get("run") else []
     return " ".join(words)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cheetah_lab import cells, show
 from cheetah_lab.engines import CHEETAH
-from cheetah_lab.model import LESS, Experiment, Measure, Table, Value
+from cheetah_lab.model import LESS, Experiment, Measure, Value
 from cheetah_tools import setup, sysbench
 from cheetah_tools.paths import PROJECT, SERVER
 from cheetah_tools.say import Failure
@@ -49,10 +49,7 @@ class Backups(Experiment):
 
     def tables(self, results):
         """Both kinds of runs."""
-        return [Table("Longest transactions", ["engine", "without a backup", "with one"],
-                      [show.cells(results, engine, [(measure.key, None, measure.unit)
-                                                    for measure in self.measures])
-                       for engine in results.engines])]
+        return [show.table(results, "Longest transactions", show.columns(self.measures))]
 
 
 def longest(server, tables: sysbench.Tables, seconds: int, target) -> float:

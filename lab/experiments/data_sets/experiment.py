@@ -4,7 +4,7 @@ import time
 
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Table, Value
+from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Value
 from cheetah_tools import formatdata, points
 
 SETS = formatdata.SETS
@@ -133,12 +133,9 @@ class DataSets(Experiment):
         for name in SETS:
             keys = [key for key in UNITS if any(results.values(engine, f"{key} {name}")
                                                 for engine in results.engines)]
-            if keys:
-                found.append(Table(
-                    name, ["engine", *(UNITS[key][0] for key in keys)],
-                    [show.cells(results, engine, [(f"{key} {name}", None, UNITS[key][1])
-                                                  for key in keys])
-                     for engine in results.engines]))
+            found += [show.table(results, name,
+                                 [(UNITS[key][0], f"{key} {name}", None, UNITS[key][1])
+                                  for key in keys])] if keys else []
         return found
 
     def verdicts(self, results):

@@ -150,15 +150,10 @@ class FastIndexCreation(Experiment):
 
     def tables(self, results):
         """The document's table, its steps, and every engine."""
-        changed = [engine for engine in results.engines
-                   if results.values(engine, f"clock {next(iter(CHANGES))}")]
-        found = []
-        if changed:
-            columns = [(f"{kind} {change}", None, "s") for change in CHANGES for kind in CLOCKS]
-            found.append(Table("ADD INDEX in place",
-                               ["engine", *(f"{change}: {said}" for change in CHANGES
-                                            for said in CLOCKS.values())],
-                               [show.cells(results, engine, columns) for engine in changed]))
+        changed = show.table(results, "ADD INDEX in place",
+                             [(f"{change}: {said}", f"{kind} {change}", None, "s")
+                              for change in CHANGES for kind, said in CLOCKS.items()])
+        found = [changed] if changed.rows else []
         if not any(results.values(engine, "all_s") for engine in results.engines):
             return found
         return [*found,
@@ -193,13 +188,10 @@ class FastIndexCreation(Experiment):
 
     def of_engines(self, results, prefix):
         """All measures of every engine."""
-        found = measures_of(prefix)
         name = VARIANT_NAMES[prefix].strip(": ") or "latin1, bodies as text"
-        rows = [show.cells(results, engine,
-                           [(measure.key, None, measure.unit) for measure in found])
-                for engine in results.engines if results.values(engine, f"{prefix}all_s")]
-        labels = [measure.label.removeprefix(VARIANT_NAMES[prefix]) for measure in found]
-        return Table(f"Every engine ({name})", ["engine", *labels], rows)
+        return show.table(results, f"Every engine ({name})",
+                          [(label.removeprefix(VARIANT_NAMES[prefix]), *rest)
+                           for label, *rest in show.columns(measures_of(prefix))])
 
     def figures(self, results):
         """W4 to W8."""

@@ -5,7 +5,7 @@ import zlib
 
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, TURN, Experiment, Measure, Table, Value
+from cheetah_lab.model import LESS, TURN, Experiment, Measure, Value
 from cheetah_lab.trial import Refused
 from cheetah_tools import dump, setup, texts
 
@@ -80,11 +80,8 @@ class Fulltext(Experiment):
 
     def tables(self, results):
         """All measures."""
-        shown = [measure for measure in self.measures if measure.key != "answers"]
-        return [Table("FULLTEXT", ["engine", *(measure.label for measure in shown)],
-                      [show.cells(results, engine, [(measure.key, None, measure.unit)
-                                                    for measure in shown])
-                       for engine in results.engines])]
+        return [show.table(results, "FULLTEXT", show.columns(
+            measure for measure in self.measures if measure.key != "answers"))]
 
     def verdicts(self, results):
         """The same rows must be found."""

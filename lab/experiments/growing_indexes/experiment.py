@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
-from cheetah_lab.model import LESS, MORE, Experiment, Figure, Measure, Plot, Series, Table, Value
+from cheetah_lab.model import LESS, MORE, Experiment, Figure, Measure, Plot, Series, Value
 
 QUICK_SECONDS, FULL_SECONDS = 10, 20
 QUICK_POOL_BYTES, POOL_BYTES_MIN = 8 << 20, 8 << 20
@@ -78,7 +78,7 @@ class GrowingIndexes(Experiment):
         seconds = self.option["seconds"] or max(SECONDS_MIN, trial.scale.factor * (
             FULL_SECONDS if trial.scale.full else QUICK_SECONDS))
         for variant in VARIANTS[:1] if self.option["variants"] == "first" else VARIANTS:
-            if ((variant.engines and trial.lab_engine.key not in variant.engines)
+            if ((variant.engines and trial.engine.key not in variant.engines)
                     or (variant.full and not trial.scale.full)):
                 continue
             options = variant.options if trial.family == "InnoDB" else {}
@@ -101,20 +101,14 @@ class GrowingIndexes(Experiment):
 
     def tables(self, results) -> list:
         """Rows, how the rate fell, and bytes."""
-        made = []
-        for variant in VARIANTS:
-            engines = [engine for engine in results.engines
-                       if results.values(engine, named("rows", variant))]
-            columns = [(named("rows", variant), None, "rows"),
-                       (named("last by first", variant), None, "ratio"),
-                       (named("bytes", variant), None, "bytes"),
-                       *((named(key, variant), None, unit) for key, (_, unit) in COSTS.items())]
-            if engines:
-                head = ["engine", "rows inserted", "last fifth of them by first",
-                        "bytes on disk at the end", *(label for label, _ in COSTS.values())]
-                made.append(Table("Three secondary indexes" + variant.label, head,
-                                  [show.cells(results, engine, columns) for engine in engines]))
-        return made
+        told = [("rows inserted", "rows", "rows"),
+                ("last fifth of them by first", "last by first", "ratio"),
+                ("bytes on disk at the end", "bytes", "bytes"),
+                *((label, key, unit) for key, (label, unit) in COSTS.items())]
+        made = [show.table(results, "Three secondary indexes" + variant.label,
+                           [(label, named(key, variant), None, unit) for label, key, unit in told])
+                for variant in VARIANTS]
+        return [table for table in made if table.rows]
 
     def figures(self, results) -> list:
         """W11, without change buffering in InnoDB and with it: curves in the document, so without

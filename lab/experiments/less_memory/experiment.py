@@ -1,16 +1,17 @@
 """Point selects over the size of the cache: throughput and pages read, beside the document's
-arithmetic; W14. And sysbench's workloads with shares of the memory, in cells."""
+arithmetic; W14."""
 
-from cheetah_lab import cells, counters, judge, show
+from statistics import median
+
+from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import (LESS, MORE, OPEN, TURN, Cell, Experiment, Measure, Plot, Series,
-                               Table, Value, Verdict)
-from cheetah_lab.results import median
+from cheetah_lab.model import (LESS, MORE, OPEN, Cell, Experiment, Measure, Plot, Series, Table,
+                               Value, Verdict)
 from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import points, sysbench
 
 QUICK_ROWS = 350_000
-LOAD_POOL_BYTES, LOAD_CELLS_POOL_BYTES = 128 << 20, 1 << 30
+LOAD_POOL_BYTES = 128 << 20
 # A row takes 226 bytes of InnoDB's leaves; a little more, and three and a half megabytes, are for
 # what else the cache has to hold and to keep free.
 EVERYTHING_BYTES_OF_ROW, EVERYTHING_BYTES_BESIDE = 229, 7 << 19
@@ -21,13 +22,6 @@ SHARES = [1.0, 0.9, 0.75, 0.5, 0.25]
 FULL_SHARES = [1.0, 0.98, 0.95, 0.9, 0.85, 0.75, 0.6, 0.5, 0.35, 0.25, 0.15]
 JUDGED_SHARES_MAX = 0.9    # with more, what is read is little, and mostly noise
 SLOW_IOPS = 100
-WORKLOADS = ["oltp_point_select", "oltp_read_write", "oltp_update_index"]
-CELL_WARM_SECONDS = 5
-# Of a row of the cells' tables, with its key, in InnoDB: shares are of that.
-CELL_BYTES_OF_ROW = 285
-ROOM_BYTES_OF_ROW = 2800   # in four engines at once
-# What is left to the page cache of the cache's and `PAGE_CACHE_BYTES` together; logs need some.
-PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
 READ_THROUGH = "SELECT COUNT(*), MAX(LENGTH(pad)) FROM sbtest1 FORCE INDEX (PRIMARY)"
 SELECT = "SELECT * FROM sbtest1 WHERE id = ?"
 TABLE = "Queries a second through a device of 100 reads a second"
@@ -51,74 +45,11 @@ def everything_bytes(rows: int) -> int:
 class LessMemory(Experiment):
     """See experiment.toml."""
 
-    together = True
-    compared = cells.COMPARED
-    options = {"parts": "selects", "rows": 1_000_000, "seconds": 8, "workloads": "all",
-               "connections": "1,16,64,256", "shares": "0.5,0.2,0.05", "best_split": False}
-
-    @property
-    def measures(self):
-        """Those of selects, and of each of the cells that are asked for."""
-        return [Measure("rate", "selects a second", "1/s", MORE),
+    measures = [Measure("rate", "selects a second", "1/s", MORE),
                 Measure("reads", "pages read in 1000 selects", "pages", LESS),
-                Measure("cache", "cache", "bytes"), *cells.measures(self.names())]
-
-    def names(self):
-        """Of cells: workload, connections, and how the memory is divided."""
-        workloads = cells.chosen(self.option["workloads"], WORKLOADS, "workload")
-        return [f"{workload} {count}{split}" for workload in workloads
-                for count in self.option["connections"].split(",") for split in self.splits()]
-
-    def splits(self):
-        """Ways to divide the memory: what stands behind a cell's name -> what part the page cache
-        has; None: `PAGE_CACHE_BYTES`, beside the cache."""
-        return ({f" {part:g}": part for part in PAGE_CACHE_PARTS} if self.option["best_split"]
-                else {"": None})
-
-    def seconds(self, factor, chosen):
-        """Those of the cells, when they are measured."""
-        if "cells" not in self.option["parts"]:
-            return super().seconds(factor, chosen)
-        return self.option["rows"] / cells.LOAD_ROWS_PER_SECOND + cells.seconds(
-            self.names(), len(self.option["shares"].split(",")), self.option["seconds"],
-            CELL_WARM_SECONDS)
-
-    def room_bytes(self, scale):
-        """Those of the cells' tables, when they are measured."""
-        return super().room_bytes(scale) + ("cells" in self.option["parts"]) * (
-            self.option["rows"] * ROOM_BYTES_OF_ROW)
+                Measure("cache", "cache", "bytes")]
 
     def run(self, trial):
-        """The parts that are asked for."""
-        if "cells" in self.option["parts"]:
-            yield from self.cells(trial)
-        if "selects" in self.option["parts"]:
-            yield from self.point_selects(trial)
-
-    def cells(self, trial):
-        """Load once; then all cells with each share of the memory."""
-        option, of = self.option, cells.tables(self.option["rows"])
-        counts = [*map(int, option["connections"].split(","))]
-        with trial.server(LOAD_CELLS_POOL_BYTES) as server:
-            trial.step(f"loading {option['rows']:,} rows")
-            sysbench.load(server, trial.engine, of)
-            trial.engine.settle(server)
-            yield TURN
-            for share in map(float, option["shares"].split(",")):
-                for split, part in self.splits().items():
-                    cache, page_cache = divided(share * option["rows"] * CELL_BYTES_OF_ROW, part)
-                    trial.restart(server, cache, **sysbench.server_options(max(counts), of.tables))
-                    for workload in cells.chosen(option["workloads"], WORKLOADS, "workload"):
-                        for count in counts:
-                            with trial.held(server, sysbench.DATABASE,
-                                            f"{share:g} of the memory{split}, {workload}, {count}",
-                                            page_cache):
-                                found = list(cells.measure(
-                                    trial, server, f"{workload} {count}{split}", share, workload,
-                                    of, count, option["seconds"], CELL_WARM_SECONDS))
-                            yield from found
-
-    def point_selects(self, trial):
         """Load once, then measure at each size of the cache."""
         rows = trial.scale.of(QUICK_ROWS, ROWS_MIN)
         program = points.build()
@@ -146,8 +77,7 @@ class LessMemory(Experiment):
                        [(share, slow_rates(results, engine, share)) for share in shares], engine)
                 for engine in results.engines]
         share_label = "share of the memory that holds everything in InnoDB"
-        return [*cells.plots(results, self.names(), "share of InnoDB's bytes as cache"),
-                Plot("rate", "Selects a second", "lines", share_label, "1/s",
+        return [Plot("rate", "Selects a second", "lines", share_label, "1/s",
                      show.lines(results, "rate")),
                 Plot("reads", "Pages read in 1000 selects", "lines", share_label, "pages",
                      [*show.lines(results, "reads"), arithmetic]),
@@ -159,11 +89,8 @@ class LessMemory(Experiment):
         """By engine and share, beside the arithmetic."""
         shares = sorted({share for engine in results.engines
                          for share, _ in results.curve(engine, "reads")}, reverse=True)
-        made = [table for table in (
-            cells.table(best(results, self.names(), len(self.splits())), "With less memory",
-                        self.names(), "share of InnoDB's bytes as cache"),) if table.rows]
         if not shares:
-            return made
+            return []
         head = ["engine", *(f"{share:g} of the memory" for share in shares)]
         reads = [show.cells(results, engine, [("reads", share, "pages") for share in shares])
                  for engine in results.engines]
@@ -174,7 +101,7 @@ class LessMemory(Experiment):
         slow = [[Cell(results.label(engine)),
                  *(Cell(values=slow_rates(results, engine, share), unit="1/s") for share in shares)]
                 for engine in results.engines]
-        return [*made, Table("Pages read in 1000 selects", head, reads),
+        return [Table("Pages read in 1000 selects", head, reads),
                 Table("Selects a second", head, rates), Table(TABLE, head, slow)]
 
     def figures(self, results) -> list:
@@ -219,34 +146,6 @@ class LessMemory(Experiment):
                 judge.within(claims["rates"],
                              "selects a second of Cheetah, by those of InnoDB, median of the "
                              "shares of which the page cache does not hold the rest", rates, low=1)]
-
-
-def divided(cache_bytes: float, part: float) -> tuple:
-    """Bytes of cache and of page cache; with a part for the page cache, both are the same memory in
-    all."""
-    cache = max(int(cache_bytes) >> 20, POOL_BYTES_MIN >> 20) << 20
-    if part is None:
-        return cache, PAGE_CACHE_BYTES
-    total = cache + PAGE_CACHE_BYTES
-    return int((1 - part) * total) >> 20 << 20, int(part * total)
-
-
-def best(results, names: list, splits_count: int):
-    """The results with only that way to divide the memory in which an engine did most, by the
-    median, of each cell."""
-    if splits_count == 1:
-        return results
-    dropped = set()
-    for engine in results.engines:
-        for first in range(0, len(names), splits_count):
-            found = {}
-            for name in names[first:first + splits_count]:
-                for share, values in results.curve(engine, f"tps {name}"):
-                    found.setdefault(share, {})[name] = median(values)
-            dropped |= {(engine, name, share) for share, each in found.items() for name in each
-                        if name != max(each, key=each.get)}
-    return results.without(lambda engine, measure, at: (
-        (engine, measure.partition(" ")[2], at) in dropped))
 
 
 def overflowed(results) -> str:

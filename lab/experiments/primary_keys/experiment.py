@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cheetah_lab import judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.inputs import purchases
-from cheetah_lab.model import LESS, MORE, Experiment, Measure, Plot, Table, Value
+from cheetah_lab.model import LESS, MORE, Experiment, Measure, Plot, Value
 from cheetah_tools import points
 
 QUICK_ROWS = 80_000
@@ -119,10 +119,8 @@ class PrimaryKeys(Experiment):
         parts = (("seconds", "Time of all rows", "s"), ("half", "Time of the last half", "s"),
                  ("bytes", "Bytes on disk", "bytes"),
                  ("lookups", "Look-ups a second through the secondary index", "1/s"))
-        return [Table(title, ["engine", *(kind.label for kind in kinds)],
-                      [show.cells(results, engine, [(f"{measure} {kind.name}", None, unit)
-                                                    for kind in kinds])
-                       for engine in results.engines])
+        return [show.table(results, title, [(kind.label, f"{measure} {kind.name}", None, unit)
+                                            for kind in kinds])
                 for measure, title, unit in parts]
 
     def verdicts(self, results) -> list:

@@ -1,27 +1,36 @@
-"""Disks as they are rented, skewed keys beside even ones, and real texts beside random digits."""
+"""Memory for a share of the data, on disks as they are rented, with skewed keys beside even ones,
+and real texts beside random digits."""
+
+from statistics import median
 
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
 from cheetah_lab.model import TURN, Cell, Experiment, Plot, Series, Table
+from cheetah_lab.trial import PAGE_CACHE_BYTES
 from cheetah_tools import cgroup, sysbench, texts
 from cheetah_tools.paths import VAR
+from cheetah_tools.say import Failure
 
 WORKLOADS = ["oltp_point_select", "oltp_read_write", "oltp_update_index"]
 KEYS, TEXTS = ["uniform", "zipfian"], ["digits", "real"]
-CONNECTIONS, WARM_SECONDS = 16, 3
-SHARE = 0.2
-BYTES_OF_ROW, POOL_BYTES_MIN, LOAD_BYTES = 285, 8 << 20, 512 << 20
-ROOM_BYTES_OF_ROW = 2100     # in three engines at once
+# Of a row with its key, in InnoDB: shares are of that.
+BYTES_OF_ROW, POOL_BYTES_MIN, LOAD_BYTES = 285, 8 << 20, 1 << 30
+ROOM_BYTES_OF_ROW = 2800     # in four engines at once
 DISKS = {0: "no limit", 3000: "3,000 a second: a cloud volume", 200: "200 a second: a hard disk"}
+# What is left to the page cache of the cache's and `PAGE_CACHE_BYTES` together; logs need some.
+PAGE_CACHE_PARTS = [0.1, 0.3, 0.6]
+SHARE_SAID = "share of InnoDB's bytes as cache"
 
 
 class RentedDisks(Experiment):
-    """See experiment.toml."""
+    """See experiment.toml. The places of its cells are disks, or shares of the memory if there are
+    several."""
 
     by_name = together = True
     compared = cells.COMPARED
-    options = {"rows": 300_000, "seconds": 5, "workloads": "all", "disks": "0,3000,200",
-               "keys": "all", "texts": "all"}
+    options = {"rows": 300_000, "seconds": 5, "warm_seconds": 3, "workloads": "all",
+               "disks": "0,3000,200", "keys": "all", "texts": "all", "connections": "16",
+               "shares": "0.2", "best_split": False}
 
     @property
     def measures(self):
@@ -32,15 +41,33 @@ class RentedDisks(Experiment):
         """The words of an option."""
         return cells.chosen(self.option[option], known, option)
 
+    def numbers(self, option: str, kind=int) -> list:
+        """The numbers of an option."""
+        return [*map(kind, self.option[option].split(","))]
+
     def names(self):
-        """Of cells: workload, keys, texts."""
-        return [f"{workload} {keys} {kind}" for kind in self.asked("texts", TEXTS)
+        """Of cells: workload, connections, keys, texts, and how the memory is divided."""
+        return [f"{workload} {count} {keys} {kind}{split}" for kind in self.asked("texts", TEXTS)
                 for keys in self.asked("keys", KEYS)
-                for workload in self.asked("workloads", WORKLOADS)]
+                for workload in self.asked("workloads", WORKLOADS)
+                for count in self.numbers("connections") for split in self.splits()]
+
+    def splits(self):
+        """Ways to divide the memory: what stands behind a cell's name -> what part the page cache
+        has; None: `PAGE_CACHE_BYTES`, beside the cache."""
+        return ({f" {part:g}": part for part in PAGE_CACHE_PARTS} if self.option["best_split"]
+                else {"": None})
 
     def disks(self):
         """Reads, and writes, a second; 0: no limit. The slowest last, so that caches are warm."""
-        return [*map(int, self.option["disks"].split(","))]
+        return self.numbers("disks")
+
+    def by_share(self) -> bool:
+        """Whether shares are the places. Failure where disks would have to be, too."""
+        several = len(self.numbers("shares", float)) > 1
+        if several and len(self.disks()) > 1:
+            raise Failure("several shares of the memory, or several disks, but not both")
+        return several
 
     def skip(self):
         """The device must be one that can be limited, and texts must be there."""
@@ -50,43 +77,55 @@ class RentedDisks(Experiment):
 
     def seconds(self, factor, chosen):
         """Those of the cells."""
+        places = len(self.disks()) * len(self.numbers("shares", float))
         return (self.option["rows"] / cells.LOAD_ROWS_PER_SECOND
                 * len(self.asked("texts", TEXTS))
-                + cells.seconds(self.names(), len(self.disks()), self.option["seconds"],
-                                WARM_SECONDS))
+                + cells.seconds(self.names(), places, self.option["seconds"],
+                                self.option["warm_seconds"]))
 
     def room_bytes(self, scale):
         """From the rows."""
         return self.option["rows"] * ROOM_BYTES_OF_ROW
 
     def run(self, trial):
-        """Load each kind of text once; then all cells on each disk."""
+        """Load each kind of text once; then all cells with each share, on each disk."""
+        self.by_share()
         for kind in self.asked("texts", TEXTS):
             of = cells.tables(self.option["rows"], kind)
             with trial.server(LOAD_BYTES) as server:
                 trial.step(f"loading {self.option['rows']:,} rows, {kind}")
                 sysbench.load(server, trial.engine, of)
                 trial.engine.settle(server)
-                cache = max(int(SHARE * self.option["rows"] * BYTES_OF_ROW), POOL_BYTES_MIN)
-                trial.restart(server, cache, **sysbench.server_options(CONNECTIONS, of.tables))
                 yield TURN
-                for disk in self.disks():
-                    yield from self.on_disk(trial, server, of, kind, disk)
+                for share in self.numbers("shares", float):
+                    for split, part in self.splits().items():
+                        cache, page_cache = divided(share * self.option["rows"] * BYTES_OF_ROW,
+                                                    part)
+                        trial.restart(server, cache, **sysbench.server_options(
+                            max(self.numbers("connections")), of.tables))
+                        for disk in self.disks():
+                            yield from self.on_disk(trial, server, of, kind, disk, share, split,
+                                                    page_cache)
 
-    def on_disk(self, trial, server, of, kind, disk):
-        """All cells of one kind of texts."""
+    def on_disk(self, trial, server, of, kind, disk, share, split, page_cache):
+        """All cells of one kind of texts, with one share."""
         for keys in self.asked("keys", KEYS):
             for workload in self.asked("workloads", WORKLOADS):
-                said = f"{said_of(disk)}, {workload}, {keys} keys, {kind}"
-                with (trial.held(server, sysbench.DATABASE, said),
-                      trial.rented_disk(server, disk)):
-                    found = list(cells.measure(
-                        trial, server, f"{workload} {keys} {kind}", disk, workload, of,
-                        CONNECTIONS, self.option["seconds"], WARM_SECONDS, keys))
-                yield from found
+                for count in self.numbers("connections"):
+                    said = (f"{share:g} of the memory{split}, {said_of(disk)}, {workload}, "
+                            f"{count}, {keys} keys, {kind}")
+                    with (trial.held(server, sysbench.DATABASE, said, page_cache),
+                          trial.rented_disk(server, disk)):
+                        found = list(cells.measure(
+                            trial, server, f"{workload} {count} {keys} {kind}{split}",
+                            share if self.by_share() else disk, workload, of, count,
+                            self.option["seconds"], self.option["warm_seconds"], keys))
+                    yield from found
 
     def plots(self, results):
-        """Transactions a second on each disk, a picture for each cell."""
+        """Transactions a second on each disk, or with each share, a picture for each cell."""
+        if self.by_share():
+            return cells.plots(results, self.names(), SHARE_SAID)
         found = []
         for name in self.names():
             series = [Series(results.label(engine), [(said_of(disk), values) for disk, values
@@ -99,7 +138,11 @@ class RentedDisks(Experiment):
         return found
 
     def tables(self, results):
-        """Through InnoDB's on each disk, then every cell."""
+        """Through InnoDB's on each disk, then every cell; of the ways to divide the memory the best
+        one."""
+        results = best(results, self.names(), len(self.splits()))
+        if self.by_share():
+            return [cells.table(results, "With less memory", self.names(), SHARE_SAID)]
         others = [engine for engine in results.engines if engine != INNODB]
         disks = self.disks()
         rows = [[Cell(f"{name}, {results.label(engine)}"),
@@ -112,13 +155,40 @@ class RentedDisks(Experiment):
 
     def verdicts(self, results):
         """On each disk."""
-        return [judge.within(self.about["claims"][str(disk)], "Cheetah by InnoDB, geometric mean",
-                             results.mean_of_cells(CHEETAH, [f"tps {name}"
-                                                             for name in self.names()], INNODB,
-                                                   only=disk), low=1)
-                for disk in DISKS]
+        claims, names = self.about["claims"], [f"tps {name}" for name in self.names()]
+        return [judge.within(claims[str(disk)], "Cheetah by InnoDB, geometric mean",
+                             results.mean_of_cells(CHEETAH, names, INNODB, only=disk), low=1)
+                for disk in (() if self.by_share() else DISKS)]
 
 
 def said_of(disk: float) -> str:
     """A disk in words."""
     return DISKS.get(int(disk), f"{disk:,.0f} a second")
+
+
+def divided(cache_bytes: float, part: float) -> tuple:
+    """Bytes of cache and of page cache; with a part for the page cache, both are the same memory in
+    all."""
+    cache = max(int(cache_bytes) >> 20, POOL_BYTES_MIN >> 20) << 20
+    if part is None:
+        return cache, PAGE_CACHE_BYTES
+    total = cache + PAGE_CACHE_BYTES
+    return int((1 - part) * total) >> 20 << 20, int(part * total)
+
+
+def best(results, names: list, splits_count: int):
+    """The results with only that way to divide the memory in which an engine did most, by the
+    median, of each cell."""
+    if splits_count == 1:
+        return results
+    dropped = set()
+    for engine in results.engines:
+        for first in range(0, len(names), splits_count):
+            found = {}
+            for name in names[first:first + splits_count]:
+                for share, values in results.curve(engine, f"tps {name}"):
+                    found.setdefault(share, {})[name] = median(values)
+            dropped |= {(engine, name, share) for share, each in found.items() for name in each
+                        if name != max(each, key=each.get)}
+    return results.without(lambda engine, measure, at: (
+        (engine, measure.partition(" ")[2], at) in dropped))

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from cheetah_lab import counters, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, Experiment, Measure, Plot, Table, Value
+from cheetah_lab.model import LESS, Experiment, Measure, Plot, Value
 from cheetah_tools import sysbench
 from cheetah_tools.say import Failure
 
@@ -91,9 +91,7 @@ class RowCounts(Experiment):
 
     def tables(self, results) -> list:
         """All measures by engine."""
-        columns = [(measure.key, None, measure.unit) for measure in self.measures]
-        return [Table("Row counts", ["engine", *(measure.label for measure in self.measures)],
-                      [show.cells(results, engine, columns) for engine in results.engines])]
+        return [show.table(results, "Row counts", show.columns(self.measures))]
 
     def figures(self, results) -> list:
         """W12 and W13."""

@@ -204,12 +204,10 @@ class RowFormats(Experiment):
         """Throughput by connections."""
         counts = sorted({count for engine in results.engines
                          for count, _ in results.curve(engine, f"tps_{cache}")})
-        rows = [show.cells(results, engine, [(f"tps_{cache}", count, "1/s") for count in counts]
-                           + [(f"p99_{cache}", counts[-1], "ms")])
-                for engine in results.engines if results.curve(engine, f"tps_{cache}")]
-        head = ["engine", *(f"{count:g} connections" for count in counts),
-                f"p99 with {counts[-1]:g}"]
-        return Table(f"Transactions a second with {CACHES[cache]}", head, rows)
+        return show.table(results, f"Transactions a second with {CACHES[cache]}",
+                          [(f"{count:g} connections", f"tps_{cache}", count, "1/s")
+                           for count in counts]
+                          + [(f"p99 with {counts[-1]:g}", f"p99_{cache}", counts[-1], "ms")])
 
     def figures(self, results):
         """W1 to W3."""
@@ -227,7 +225,7 @@ class RowFormats(Experiment):
                                    *found, others=others))
         for cache, said in CACHES.items():
             def ratios(engine, cache=cache):
-                return results.mean_ratios(engine, f"tps_{cache}", UNCOMPRESSED)
+                return results.mean_of_cells(engine, [f"tps_{cache}"], UNCOMPRESSED)
             rest = [engine for engine in results.engines
                     if engine not in ("innodb-8k", "cheetah", UNCOMPRESSED)]
             made.append(Figure(f"W3 {cache}",
@@ -240,9 +238,9 @@ class RowFormats(Experiment):
     def verdicts(self, results):
         """The document's observations for InnoDB today, and what Cheetah makes of them."""
         claims, of_bytes = self.about["claims"], sizes(too_small(results))
-        innodb = {cache: results.mean_ratios("innodb-8k", f"tps_{cache}", UNCOMPRESSED)
+        innodb = {cache: results.mean_of_cells("innodb-8k", [f"tps_{cache}"], UNCOMPRESSED)
                   for cache in CACHES}
-        cheetah = {cache: results.mean_ratios("cheetah", f"tps_{cache}", UNCOMPRESSED)
+        cheetah = {cache: results.mean_of_cells("cheetah", [f"tps_{cache}"], UNCOMPRESSED)
                    for cache in CACHES}
         smallest = results.by_smallest("cheetah", "bytes", [first for first, _ in FORMATS.values()])
         return [

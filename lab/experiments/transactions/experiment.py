@@ -1,10 +1,11 @@
 """sysbench's transactions on data in memory: as many as can be, in cells, and response time at a
 fixed rate, while pages are written."""
 
+from statistics import median
+
 from cheetah_lab import cells, judge, show
 from cheetah_lab.engines import CHEETAH, INNODB
-from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Table, Value
-from cheetah_lab.results import median
+from cheetah_lab.model import LESS, MORE, TURN, Experiment, Measure, Plot, Value
 from cheetah_tools import sysbench
 
 QUICK_ROWS = 100_000
@@ -22,6 +23,7 @@ NOTHING_ENDED_MS = 1000
 WORKLOAD = "oltp_read_write"
 WORKLOADS = ["oltp_read_write", "oltp_write_only", "oltp_update_index", "oltp_point_select"]
 CELL_POOL_BYTES, CELL_LOG_BYTES, CELL_WARM_SECONDS = 1 << 30, 1 << 30, 2
+BINLOG = {"log_bin": "binlog", "binlog_format": "ROW", "sync_binlog": 0, "server_id": 1}
 RATE_MEASURES = [
     Measure("p99", "99th percentile of a second", "ms", LESS),
     Measure("tps", "transactions a second", "1/s"),
@@ -42,7 +44,7 @@ class Transactions(Experiment):
     together = True
     compared = cells.COMPARED
     options = {"parts": "rate", "rows": 1_000_000, "seconds": 8, "workloads": "all",
-               "connections": "1,16,64,256,512"}
+               "connections": "1,16,64,256,512", "binlog": 0}
     measures = [*cells.measures(WORKLOADS), *RATE_MEASURES]
 
     def seconds(self, factor, chosen):
@@ -72,7 +74,7 @@ class Transactions(Experiment):
         of, counts = cells.tables(option["rows"]), [*map(int, option["connections"].split(","))]
         logs = {"innodb_log_file_size": CELL_LOG_BYTES,
                 "loose_cheetah_log_size_max": CELL_LOG_BYTES}
-        with trial.server(CELL_POOL_BYTES, **logs,
+        with trial.server(CELL_POOL_BYTES, **logs, **(BINLOG if option["binlog"] else {}),
                           **sysbench.server_options(max(counts), of.tables)) as server:
             trial.step(f"loading {option['rows']:,} rows")
             sysbench.load(server, trial.engine, of)
@@ -119,14 +121,10 @@ class Transactions(Experiment):
     def tables(self, results) -> list:
         """All that is not a curve."""
         single = [measure for measure in RATE_MEASURES if measure.key not in ("p99", "tps")]
-        columns = [(measure.key, None, measure.unit) for measure in single]
-        rows = [show.cells(results, engine, columns) for engine in results.engines
-                if results.values(engine, "worst")]
-        cells_table = cells.table(results, "Transactions", WORKLOADS, "connections")
-        return [*([cells_table] if cells_table.rows else []),
-                *([Table(f"Response time at {RATE} transactions a second",
-                         ["engine", *(measure.label for measure in single)], rows)]
-                  if rows else [])]
+        found = [cells.table(results, "Transactions", WORKLOADS, "connections"),
+                 show.table(results, f"Response time at {RATE} transactions a second",
+                            show.columns(single))]
+        return [table for table in found if table.rows]
 
     def verdicts(self, results) -> list:
         """The claims of experiment.toml."""

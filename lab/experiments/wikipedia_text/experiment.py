@@ -86,7 +86,7 @@ class WikipediaText(Experiment):
         has just started."""
         trial.step(f"INSERT .. SELECT {SAID[variant]}")
         server.sql(f"SELECT SUM(LENGTH(old_text)) FROM {SOURCE}.text")
-        name = table_name(trial.lab_engine.key)
+        name = table_name(trial.engine.key)
         create = f"CREATE TABLE {name} ({texts.COLUMNS}) {trial.engine.clause()}"
         insert = f"INSERT INTO {name} SELECT * FROM {SOURCE}.text"
         server.sql(f"CREATE DATABASE {COPY}")
@@ -116,14 +116,14 @@ class WikipediaText(Experiment):
         """Every engine; then the document's four tables there and here."""
         shown = [measure for measure in self.measures
                  if measure.key not in ("source_bytes", "source_table_bytes", "articles")]
-        columns, labels = ([(measure.key, None, measure.unit) for measure in shown],
-                           [measure.label for measure in shown])
-        rows = [[*show.cells(results, engine, columns),
-                 show.cell(results.ratios(engine, "bytes", engine, base_measure="source_bytes"),
-                           "ratio")]
-                for engine in results.engines]
-        return [Table("Every engine", ["engine", *labels, "size by that of the text"], rows,
-                      origin(results)), self.as_documented(results)]
+        every = show.table(results, "Every engine", show.columns(shown), origin(results))
+        every.head.append("size by that of the text")
+        engines = {results.label(engine): engine for engine in results.engines}
+        for row in every.rows:
+            engine = engines[row[0].text]
+            row.append(show.cell(results.ratios(engine, "bytes", engine,
+                                                base_measure="source_bytes"), "ratio"))
+        return [every, self.as_documented(results)]
 
     def as_documented(self, results):
         """Ratios of the four tables to the uncompressed one."""
