@@ -2,7 +2,7 @@
 //! the engine goes on. Nobody ever sees what is half rolled back, every table can be used again
 //! once the device works, and the next startup finds what was promised.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

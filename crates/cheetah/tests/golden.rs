@@ -7,7 +7,7 @@
 //! this version anew. Do that when a format has got a new version (then into a folder of its own,
 //! and the old one stays), never to make a test pass.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod common;
 mod support;

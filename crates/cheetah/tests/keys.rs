@@ -1,7 +1,7 @@
 //! Disabled indexes and power cuts: at any moment the table has all its rows, each index is
 //! disabled or fits them, and disabled ones can be enabled.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -150,7 +150,7 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     match (dropped, db.pages_without_owner()) {
         (Some((_, 0)), 0) => Ok(()),
-        left => Err(format!("dropped trees and pages without owner: {left:?}")),
+        left => Err(format!("leftover dropped trees and pages without owner: {left:?}")),
     }
 }
 
@@ -179,7 +179,7 @@ fn a_table_with_disabled_indexes_is_right_after_every_power_cut() {
     explore_keys().unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found =

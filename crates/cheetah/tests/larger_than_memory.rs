@@ -1,7 +1,7 @@
 //! Tables larger than memory: the guarantees for a statement, and its costs, when the leaves it
 //! needs are not in memory; with bugs planted against them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

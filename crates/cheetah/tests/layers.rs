@@ -90,7 +90,7 @@ fn a_module_imports_only_from_lower_layers() {
     let mut edges_seen = 0;
     let mut wrong = Vec::new();
     for file in files {
-        let relative = file.strip_prefix(&source).expect("file lies under src");
+        let relative = file.strip_prefix(&source).expect("the file is under src");
         let first = relative.iter().next().expect("a path has a first part").to_string_lossy();
         let module = first.trim_end_matches(".rs").to_string();
         let Some(layer) = layer_of(&module) else {
@@ -142,7 +142,7 @@ fn a_layer_does_not_know_what_belongs_to_others() {
         assert!(files.len() > 10, "the test no longer finds the files of {layer}");
         for file in files {
             let name =
-                file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+                file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned();
             if name.contains("test") {
                 continue;
             }
@@ -180,7 +180,7 @@ fn no_import_inside_the_pool_runs_upward() {
     rust_files(&source.join("pool"), &mut files);
     let (mut seen, mut wrong) = (0, Vec::new());
     for file in files {
-        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let name = file.strip_prefix(&source).expect("the file is under src").with_extension("");
         let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
         if module.last().is_some_and(|last| last == "mod") {
             module.pop();
@@ -248,7 +248,7 @@ fn threads_are_started_in_few_files() {
     let mut found = Vec::new();
     for file in files {
         let relative =
-            file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+            file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).expect("source is readable");
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let starts =
@@ -353,7 +353,7 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     rust_files(&source, &mut files);
     let mut modules = BTreeMap::new();
     for file in &files {
-        let name = file.strip_prefix(&source).expect("file lies under src").with_extension("");
+        let name = file.strip_prefix(&source).expect("the file is under src").with_extension("");
         let mut module = name.iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<_>>();
         if module.last().is_some_and(|last| last == "mod" || last == "lib") {
             module.pop();
@@ -376,8 +376,9 @@ fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
             }
         }
     }
-    let name_of =
-        |file: &Path| file.strip_prefix(&source).expect("file lies under src").to_string_lossy().into_owned();
+    let name_of = |file: &Path| {
+        file.strip_prefix(&source).expect("the file is under src").to_string_lossy().into_owned()
+    };
     let file_of = |mut path: Vec<String>| {
         for _ in 0..8 {
             let longest = (1..=path.len()).rev();

@@ -2,7 +2,7 @@
 //! acknowledged, and the remains of a crashed one belong to nobody for no longer than other dropped
 //! trees do.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -124,13 +124,13 @@ fn judge(image: &SimDisk, acknowledged: u64) -> std::result::Result<(), String> 
     while db.run_background().map_err(|error| error.to_string())? {}
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     if dropped != Some(("dropped_trees", 0)) {
-        return Err(format!("trees are left: {dropped:?}"));
+        return Err(format!("leftover trees: {dropped:?}"));
     }
     let names = db.table_names();
     let name = names.iter().find(|name| *name != "other");
     let found = match name {
         None if acknowledged == 0 => return Ok(()),
-        None => return Err("the table is gone".into()),
+        None => return Err("the table is missing".into()),
         Some(name) => contents(&db, name)?,
     };
     let (empty, loaded, changed) = (Rows::new(), rows(), changed());
@@ -157,7 +157,7 @@ fn owned_pages(db: &Db) -> std::result::Result<(), String> {
     if strangers == 0 {
         Ok(())
     } else {
-        Err(format!("{strangers} pages belong to nobody"))
+        Err(format!("{strangers} pages have no owner"))
     }
 }
 
@@ -187,7 +187,7 @@ fn m10_a_load_is_whole_or_not_there_after_every_power_cut() {
     explore_loads().unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str) {
     let bug = plant(name);
     let found =
@@ -299,7 +299,7 @@ fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::re
     let found = match names.iter().any(|name| name == "t") {
         true => contents(&db, "t")?,
         false if acknowledged == 0 => return Ok(()),
-        false => return Err("the table is gone".into()),
+        false => return Err("the table is missing".into()),
     };
     let (empty, loaded, changed) = (Rows::new(), rows(), changed());
     let allowed = match (is_prepared, acknowledged) {
@@ -313,7 +313,7 @@ fn judge_to_commit(image: &SimDisk, acknowledged: u64, commits: bool) -> std::re
     }
     let dropped = db.status().into_iter().find(|(name, _)| *name == "dropped_trees");
     if dropped != Some(("dropped_trees", 0)) {
-        return Err(format!("trees are left: {dropped:?}"));
+        return Err(format!("leftover trees: {dropped:?}"));
     }
     let table = db.table("t").map_err(text)?;
     let mut txn = db.begin();

@@ -1,7 +1,7 @@
 //! Tables and snapshots that are older than what stands under their names (M2,
 //! `table/definitions/known_since.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! Locking scans that pass deleted records: nobody puts a row back there, and no wait for what a
 //! scan has passed goes unseen.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

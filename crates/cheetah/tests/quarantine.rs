@@ -1,7 +1,7 @@
 //! Damage that redo or the rollback of losers meets at a startup: the table is quarantined, now and
 //! in every later startup, all others work, and dropping the table ends it (N3).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

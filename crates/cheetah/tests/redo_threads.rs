@@ -2,7 +2,7 @@
 //! by several threads, with rollbacks, large values, changes of the catalog, and transactions that
 //! are open or prepared when the power goes.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -151,7 +151,7 @@ fn crashed_with(seed: u64, bug: Option<&'static str>) -> SimDisk {
     promised.prepare(Xid::new(7, &seed.to_be_bytes(), b"").unwrap()).unwrap();
     write_with_threads(&db, &["a"], 4 * seed + 4, bug);
     drop(db.create_table(&spec("last")).unwrap());
-    // Nobody takes the open transactions back: the power is gone.
+    // The open transactions are not rolled back, because the power is cut.
     std::mem::forget((before, after, promised));
     let left = disk.crash(CrashPolicy::SyncedOnly, seed);
     std::mem::forget(db);

@@ -2,7 +2,7 @@
 //! their postings. No search and no check may tell the difference (W1 to W8 of
 //! `db/fulltext/removed/mod.rs`, docs/developers/decisions/0058-removed-words.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! Columns that come and go while rows stay as they are stored: power cuts, planted bugs, tables
 //! without rows, and limits. `row_format_versions_model` has all other cases.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod columns;
 mod support;

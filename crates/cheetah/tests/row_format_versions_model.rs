@@ -3,7 +3,7 @@
 //! or prepared meanwhile, every row has the columns of the definition, with the values that were
 //! written or the default that they came with.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod columns;
 mod support;

@@ -1,7 +1,7 @@
 //! Salvage: with any damage, the copy has rows that were committed, all of those that no damage
 //! touches, and the report tells of the rest.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! Changes that wait for leaves when a checkpoint needs them are saved in change files, and are
 //! there again after a crash: each exactly once, whatever happened to their leaves in between.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

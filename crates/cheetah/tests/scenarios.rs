@@ -2,7 +2,7 @@
 //! transactional half must keep: each was a way to lose data or to stop. The bugs that break them
 //! are here or in `planted.rs`.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

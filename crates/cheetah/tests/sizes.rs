@@ -1,6 +1,6 @@
 //! The reported sizes of tables and indexes agree with their contents, in memory, and in the files.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

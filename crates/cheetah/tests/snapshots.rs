@@ -1,7 +1,7 @@
 //! Snapshots see what was committed when they were taken, whatever happens afterwards: in random
 //! histories against a model, and with readers and writers in threads of their own.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -1,6 +1,6 @@
 //! Reports about statements: when tables were changed, and the work of a thread on pages.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

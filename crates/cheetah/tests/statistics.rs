@@ -2,7 +2,7 @@
 //! when a tenth of the rows has changed; beside tables that are dropped, emptied and changed; and
 //! with power cuts.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -2,7 +2,7 @@
 //! with their transaction, and after any power cut nothing is left of them (Y1 to
 //! Y5 of docs/developers/durability.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

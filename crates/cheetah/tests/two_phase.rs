@@ -4,7 +4,7 @@
 //! The workload acknowledges to the simulated disk what it has been promised; each image of a power
 //! cut must then keep it.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 
@@ -287,7 +287,7 @@ fn m3_what_a_startup_finds_prepared_ends_as_decided_after_every_power_cut() {
     explore_ending_found(false).unwrap();
 }
 
-/// Plants a bug; the exploration must find something.
+/// Plants a bug, which the exploration must detect.
 fn caught(name: &'static str, explore: impl FnOnce() -> std::result::Result<(), String>) {
     let bug = plant(name);
     let found = catch_unwind(AssertUnwindSafe(explore)).unwrap_or_else(|_| Err("a contradiction".into()));

@@ -1,7 +1,7 @@
 //! Transactions of which nothing is left at their end wait for nothing, and those that leave
 //! something do (I6 of `db/transaction/handle.rs`).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod support;
 

@@ -2,7 +2,7 @@
 //! the database until it is written and afterwards; and nothing that happens to it touches the
 //! database (Z1 to Z10 of docs/developers/durability.md).
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod opening;
 #[path = "../support/mod.rs"]
@@ -86,7 +86,7 @@ fn pin_and_write(seed: u64) -> Result<(), String> {
         compare(&disk, &path, &workload.versions[version], false)
             .map_err(|error| format!("{path}: {error}"))?;
     }
-    // Nobody takes the open transactions back: the power is gone.
+    // The open transactions are not rolled back, because the power is cut.
     std::mem::forget((workload, pinned));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Encryption at rest: no row stands in plain text in any file, whatever happens, and every row is
 //! there with the keys, and only with them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod lacking;
 mod rotation;

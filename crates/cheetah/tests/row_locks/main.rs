@@ -1,6 +1,6 @@
 //! Locks of rows and ranges: the waits for each of them, and many threads on the same few rows.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise, in its helpers too")]
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod refused;
 #[path = "../support/mod.rs"]

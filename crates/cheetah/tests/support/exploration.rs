@@ -40,7 +40,7 @@ pub fn explore_seed(seed: u64, points_max: usize) -> Result<Report, Failure> {
         let mut workload = Workload::open(disk, &shape, contents).unwrap();
         workload.run(&shape).unwrap();
         *versions.borrow_mut() = std::mem::take(&mut workload.versions);
-        // Nobody takes the open transactions back: the power is gone.
+        // The open transactions are not rolled back, because the power is cut.
         std::mem::forget(workload);
     };
     let mut deeper = Report::default();
