@@ -1,7 +1,7 @@
 //! The layers of the engine, as ARCHITECTURE.md draws them: a module imports only from lower ones.
 //!
-//! The test reads the source text, so that a new edge shows up as a failing test and not as a
-//! review comment.
+//! The test reads the source text, so a new dependency fails a test and need not be found in a
+//! review.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn rust_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The names that directly follow `crate::` in a text without line breaks; `crate::{a, b::{c, d}}`
+/// The names that directly follow `crate::` in code without line breaks; `crate::{a, b::{c, d}}`
 /// gives `a` and `b`.
 fn imported_modules(code: &str) -> Vec<String> {
     let mut names = Vec::new();
@@ -111,7 +111,7 @@ fn a_module_imports_only_from_lower_layers() {
     assert!(wrong.is_empty(), "imports against the layers:\n{}", wrong.join("\n"));
 }
 
-/// The words that the code of a layer must not have, as ARCHITECTURE.md says. The pool does not
+/// The words that must not occur in the code of a layer, as ARCHITECTURE.md says. The pool does not
 /// know keys, the tree does not know transactions.
 const UNKNOWN: &[(&str, &[&str])] = &[
     (
@@ -148,13 +148,13 @@ fn a_layer_does_not_know_what_belongs_to_others() {
             }
             let code = code_of(&file);
             let known = words.iter().filter(|word| code.contains(**word)).collect::<Vec<_>>();
-            assert!(known.is_empty(), "{name} knows of {known:?}, which is for another layer");
+            assert!(known.is_empty(), "{name} uses {known:?}, which belong to another layer");
         }
     }
 }
 
-/// The rooms of the pool, lowest first. A file imports from its own room and from lower ones; from
-/// the others only types that the pool shows to everybody.
+/// The modules of the pool, lowest first. A file imports from its own module and from lower ones;
+/// from higher ones it imports only types that the pool exports.
 const POOL_ROOMS: &[&str] = &[
     "counters",
     "shards",
@@ -187,7 +187,8 @@ fn no_import_inside_the_pool_runs_upward() {
         }
         let Some(room) = module.get(1).filter(|room| !room.contains("test")).cloned() else { continue };
         let place = |room: &str| POOL_ROOMS.iter().position(|name| *name == room);
-        let own = place(&room).unwrap_or_else(|| panic!("the room {room} of the pool has no place"));
+        let own =
+            place(&room).unwrap_or_else(|| panic!("the module {room} of the pool is missing in POOL_ROOMS"));
         for path in named_paths(&code_of(&file), &module) {
             let Some(other) = path.get(1).filter(|_| path[0] == "pool").and_then(|room| place(room)) else {
                 continue;
@@ -202,7 +203,7 @@ fn no_import_inside_the_pool_runs_upward() {
     assert!(wrong.is_empty(), "imports that run upward:\n{}", wrong.join("\n"));
 }
 
-/// One object that everything hangs on cannot be read.
+/// Limits the size of the pool's interface, so that it stays readable.
 const POOL_METHODS_MAX: usize = 150;
 
 #[test]
@@ -225,8 +226,8 @@ fn the_pool_has_few_methods() {
     assert!((100..=POOL_METHODS_MAX).contains(&count), "the pool has {count} methods");
 }
 
-/// Those that start threads, as ARCHITECTURE.md says; tests apart, of which `planted.rs` has its
-/// own.
+/// The files that start threads, as ARCHITECTURE.md says, without tests; `planted.rs` has tests of
+/// its own.
 const STARTERS: &[&str] = &[
     "base/planted.rs",
     "db/threads.rs",
@@ -284,10 +285,10 @@ fn only_durable_calls_sync() {
     }
 }
 
-/// Files in a cycle, at most: they import each other in a loop, so that none can be read alone.
+/// The maximum number of files in an import cycle, none of which can be read alone.
 const CYCLE_FILES_MAX: usize = 3;
 
-/// The paths that a `use` names: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
+/// The paths in a `use`: `a::{b, c::{d, e}}` gives `a::b`, `a::c::d` and `a::c::e`.
 fn expanded(path: &str) -> Vec<String> {
     let Some((head, rest)) = path.split_once('{') else {
         let name = path.split(" as ").next().unwrap_or_default();
@@ -315,8 +316,8 @@ fn code_of(file: &Path) -> String {
     code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect()
 }
 
-/// The paths of this crate that a piece of code names, as modules and items from the root of the
-/// crate, seen from `module`.
+/// The paths of this crate that the code of `module` names, as modules and items from the root of
+/// the crate.
 fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("super::").chain(code.match_indices("crate::")) {
@@ -344,8 +345,7 @@ fn named_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Which file imports which others; names that a `mod.rs` exports count as those of the file that
-/// they come from.
+/// The imports of each file; a name that a `mod.rs` re-exports counts for the file that defines it.
 fn imports() -> std::collections::BTreeMap<String, Vec<String>> {
     use std::collections::BTreeMap;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
