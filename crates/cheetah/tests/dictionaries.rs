@@ -127,8 +127,8 @@ fn every_power_cut_around_a_dictionary_leaves_all_rows_readable() {
     assert!(READ_BESIDE.load(Relaxed) > 20, "{READ_BESIDE:?}");
 }
 
-/// A state that lists no dictionaries: their pages then have no owner, which CHECK finds. Breaks
-/// H2: the epoch state lists the dictionaries of trees.
+/// A state that lists no dictionaries: their pages then have no owner, which CHECK finds.
+/// Breaks H2: the epoch state lists the dictionaries of trees.
 #[test]
 fn an_epoch_lists_the_dictionaries() {
     let is_right = || {

@@ -601,8 +601,8 @@ fn a_salvage_without_a_change_file_that_cannot_be_read_brings_the_rows_as_they_w
     assert!(open(&unreadable, 0).is_err(), "a startup waits for a better disk");
 }
 
-/// Damages each sector of the leaves that have saved changes, with each change applied to its leaf
-/// at once.
+/// Salvages the database with an unreadable and with a damaged sector, for sectors of all segments.
+/// Changes are not buffered, so each saved change is applied to its leaf at once.
 #[test]
 fn a_salvage_brings_as_much_beside_a_leaf_that_cannot_be_read_as_beside_a_damaged_one() {
     let (disk, _) = with_waiting_changes();
