@@ -447,7 +447,7 @@ fn older_snapshot_reads_the_index() -> Result<u64> {
         }
         Ok(count)
     };
-    assert_eq!(count(&mut old, 3).unwrap(), ROWS, "an index that was there");
+    assert_eq!(count(&mut old, 3).unwrap(), ROWS, "an existing index");
     assert_eq!(count(&mut db.begin(), 1).unwrap(), ROWS - 1);
     count(&mut old, 1)
 }
@@ -523,6 +523,6 @@ fn nothing_but_what_was_built_to_its_end_can_be_taken() {
     let indexes = vec![alteration.indexes[0].clone(), refused];
     assert!(
         db.alter_tables(&[Alteration { table: t, indexes, ..alteration }]).is_err(),
-        "one that was not built"
+        "an index that was not built"
     );
 }

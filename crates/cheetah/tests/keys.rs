@@ -290,7 +290,7 @@ fn only_empty_tables_lose_their_indexes() -> std::result::Result<(), &'static st
     old.commit().unwrap();
     while db.run_background().unwrap() {}
     let disabled = txn.disable_indexes_if_empty(&table, &[NAME]).unwrap();
-    assert!(disabled.expect("nobody has rows").is_disabled(NAME));
+    assert!(disabled.expect("no snapshot sees rows").is_disabled(NAME));
     txn.commit().unwrap();
     Ok(())
 }

@@ -123,7 +123,11 @@ fn m2_what_is_left_of_a_table_is_refused_to_those_who_have_all_of_it() {
     {
         let bug = plant("partitions: show what is left to older snapshots");
         drop_one("t#P#p1");
-        assert_eq!(rows_of(&mut old, &db, "t#P#p0"), Some(3), "beside it rows are missing");
+        assert_eq!(
+            rows_of(&mut old, &db, "t#P#p0"),
+            Some(3),
+            "the rows of the dropped partition are missing"
+        );
         assert!(bug.reached_count() > 0);
     }
     drop_one("t#P#p2");

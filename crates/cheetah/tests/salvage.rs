@@ -340,7 +340,7 @@ const SECTOR_BYTES: usize = 4096;
 
 /// Salvages a disk; returns the numbers of salvaged rows and tables.
 fn saved_of(damaged: &SimDisk, committed: &Committed, what: &str) -> (u64, usize) {
-    assert!(try_salvage(damaged, committed, what), "{what}: nothing comes out");
+    assert!(try_salvage(damaged, committed, what), "{what}: nothing is salvaged");
     let (report, _) = salvaged(damaged).unwrap();
     (report.tables.iter().map(|table| table.rows).sum(), report.tables.len())
 }
@@ -386,7 +386,7 @@ fn many_damaged_places_cost_no_more_than_what_they_hit() {
                 what += &format!(" {path}");
             }
         }
-        assert!(try_salvage(&damaged, &committed, &what), "{what}: nothing comes out");
+        assert!(try_salvage(&damaged, &committed, &what), "{what}: nothing is salvaged");
     }
 }
 

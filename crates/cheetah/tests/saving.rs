@@ -393,7 +393,7 @@ fn a_damaged_change_file_quarantines_the_tables_whose_changes_it_has_and_no_othe
         db.close().unwrap();
         drop((db, other));
         let db = open(&disk, 0).unwrap();
-        assert_eq!(db.quarantined_tables().len(), 1, "it stays so");
+        assert_eq!(db.quarantined_tables().len(), 1, "it stays quarantined");
         db.drop_table("t").unwrap();
         drop(db.create_table(&spec("t")).unwrap());
         db.checkpoint().unwrap();

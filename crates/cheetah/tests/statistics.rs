@@ -377,7 +377,10 @@ fn an_index_that_comes_later_gets_statistics() {
     txn.commit().unwrap();
     describe(&on.db, &table);
     on.pass(1);
-    assert!(per_name(&table).is_none() && table.rows_per_value(2, 1).is_some(), "nobody reads the index");
+    assert!(
+        per_name(&table).is_none() && table.rows_per_value(2, 1).is_some(),
+        "no statement reads the index"
+    );
     let mut entries_of = |_: &[u8], stored: &[u8], entries: &mut Vec<ExpectedEntry>| {
         let [key, _] = Row::parse(stored).0.keys();
         entries.push(ExpectedEntry { index_no: 1, key, payload: Vec::new() });

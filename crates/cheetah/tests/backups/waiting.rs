@@ -55,7 +55,7 @@ fn the_snapshot_that_waits_is_written_first_and_a_failed_one_waits_on() {
     pin_waiting(&db);
     pin_waiting(&db);
     db.close().unwrap();
-    assert_eq!(status(&db, "backup_pins"), 0, "a database that is closed has none");
+    assert_eq!(status(&db, "backup_pins"), 0, "a closed database has none");
 }
 
 /// While a snapshot is pinned, commits are blocked; the previous snapshot may have many files.

@@ -170,7 +170,7 @@ fn somebody_waits(db: &Db) -> bool {
 
 /// Returns once a transaction waits for a lock.
 fn until_somebody_waits(db: &Db) {
-    until("somebody waits", || somebody_waits(db));
+    until("a transaction waits", || somebody_waits(db));
 }
 
 /// Reads the rows from `low` to `high` by the clustered index; returns their keys.

@@ -43,7 +43,7 @@ fn who_waits_is_told_the_sessions_that_it_waits_for() {
     add_one(&mut first, &table, 10).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| add_one(&mut second, &table, 10));
-        until("it tells twice", || told.lock().unwrap().len() >= 2);
+        until("it reports twice", || told.lock().unwrap().len() >= 2);
         let two_occasions_pass = || {
             let before = asked.load(Relaxed);
             until("it had two occasions to report", || asked.load(Relaxed) > before + 2);
